@@ -1,0 +1,82 @@
+"""Tool-calling LLM conversations that change provider between turns and cannot break.
+
+`Runtime` hosts sessions. The pure core is usable alone: `from_wire`, `render`, `encode`, `check`, `decode`.
+Names are imported when they are first used, so importing this package costs little.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from actors.adapters.decode import decode
+    from actors.core.check import check
+    from actors.core.content import Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
+    from actors.core.dialect import Dialect, dialect
+    from actors.core.feed import Applied, Deferred, SessionEvent, TurnResult
+    from actors.core.history import History
+    from actors.core.identity import Binding
+    from actors.core.ledger import Interaction, Ledger
+    from actors.errors import ActorsError
+    from actors.handle import Preview, Session
+    from actors.pure import encode, from_wire, render
+    from actors.runtime import Runtime
+    from actors.tools import Tool, tool
+
+__all__ = [
+    "ActorsError",
+    "Applied",
+    "Binding",
+    "Code",
+    "Deferred",
+    "Dialect",
+    "History",
+    "Interaction",
+    "Ledger",
+    "Media",
+    "Message",
+    "Preview",
+    "Runtime",
+    "Seal",
+    "Session",
+    "SessionEvent",
+    "Text",
+    "Thinking",
+    "Tool",
+    "ToolCall",
+    "ToolResult",
+    "TurnResult",
+    "check",
+    "decode",
+    "dialect",
+    "encode",
+    "from_wire",
+    "render",
+    "tool",
+]
+
+_HOMES = {
+    "adapters.decode": ("decode",),
+    "core.check": ("check",),
+    "core.content": ("Code", "Media", "Message", "Seal", "Text", "Thinking", "ToolCall", "ToolResult"),
+    "core.dialect": ("Dialect", "dialect"),
+    "core.feed": ("Applied", "Deferred", "SessionEvent", "TurnResult"),
+    "core.history": ("History",),
+    "core.identity": ("Binding",),
+    "core.ledger": ("Interaction", "Ledger"),
+    "errors": ("ActorsError",),
+    "handle": ("Preview", "Session"),
+    "pure": ("encode", "from_wire", "render"),
+    "runtime": ("Runtime",),
+    "tools": ("Tool", "tool"),
+}
+_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+
+if not TYPE_CHECKING:  # a type checker sees the imports above, and no other name
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+        globals()[name] = value
+        return value

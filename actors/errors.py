@@ -1,0 +1,169 @@
+"""Every error this package raises, as one tree.
+
+    ActorsError
+    ├── Fault                       something about a transcript is wrong
+    │   ├── CanonicalFault          the stored state itself is contradictory
+    │   ├── RenderingFault          pairing or order went wrong between history and transcript
+    │   └── ProjectionFault         an id, a name or a field does not fit the provider
+    ├── ProviderError               a provider did not give an answer
+    │   ├── ProviderRefused         it refused the request for its structure: our bug
+    │   ├── ProviderFailed          it failed; another try or another backend may help
+    │   └── StreamFault             it answered 200 and then broke off; decoders raise its subclass
+    │                               `actors.adapters.failure.AnswerFault`, which carries the classification
+    ├── ConfigError                 what the operator wrote cannot be used
+    │   ├── UnknownTarget           a backend, pool or provider that does not exist
+    │   ├── MissingKey              a credential that is not there
+    │   └── ToolDefinitionError     a tool whose schema cannot be used
+    ├── TranscriptError             a transcript file or value that cannot be read
+    ├── SessionError                a session cannot do what was asked
+    │   ├── Busy                    its queue of waiting asks is full
+    │   ├── SessionClosed           it has ended
+    │   └── SessionExists           its id is taken
+    ├── JournalError                the log could not be written or read
+    └── KernelError                 between actors
+        ├── MailboxFull             the receiver refuses more for now
+        ├── ActorStopped            the receiver is gone
+        ├── ActorFailed             the receiver's handler raised
+        ├── AskTimeout              no answer before the deadline
+        ├── AskUphill               an ask against the order that keeps asks from deadlocking
+        └── Draining                the system is shutting down
+
+A message names the thing, its value and the way out, in one line. No error carries a request, a header
+or a secret. Expected ends, such as a cancelled call or a failed tool, are values and not in this tree.
+"""
+
+from collections.abc import Sequence
+
+
+class ActorsError(Exception):
+    """Base of every error raised on purpose by this package."""
+
+
+class Fault(ActorsError):
+    """A transcript that must not be sent.
+
+    Args:
+        message: One line: what is wrong, where, and with which value.
+        call_ids: Canonical ids of the tool calls concerned, in order of appearance.
+        rule: The rulebook id of the rule that is broken (docs/reference/rulebook.md), if there is one.
+    """
+
+    fault_class = "unclassified"
+
+    def __init__(self, message: str, *, call_ids: Sequence[str] = (), rule: str | None = None) -> None:
+        super().__init__(message)
+        self.call_ids = tuple(call_ids)
+        self.rule = rule
+
+
+class CanonicalFault(Fault):
+    """The stored state contradicts itself: a repeated canonical id, a result for a call nobody made."""
+
+    fault_class = "canonical"
+
+
+class RenderingFault(Fault):
+    """A rendered transcript breaks pairing or order."""
+
+    fault_class = "rendering"
+
+
+class ProjectionFault(Fault):
+    """A rendered transcript holds an id, name, field or value the provider does not accept."""
+
+    fault_class = "projection"
+
+
+class ProviderError(ActorsError):
+    """A provider did not give an answer.
+
+    Args:
+        message: One line, without credentials.
+        status: HTTP status, if there was a response.
+        retry_after: Seconds the provider asked to wait, if it did.
+    """
+
+    def __init__(self, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after = retry_after
+
+
+class ProviderRefused(ProviderError):
+    """The provider refused the request because of its structure. Counted, kept as evidence, our bug."""
+
+
+class ProviderFailed(ProviderError):
+    """The provider failed, is overloaded, out of quota or out of reach."""
+
+
+class StreamFault(ProviderError):
+    """A response that began with 200 ended in an error, or without its end marker."""
+
+
+class ConfigError(ActorsError):
+    """A configuration that cannot be used. The message names the file or variable and the way out."""
+
+
+class UnknownTarget(ConfigError):
+    """A backend, pool or provider name that is not configured."""
+
+
+class MissingKey(ConfigError):
+    """The environment variable that should hold a credential is not set."""
+
+
+class ToolDefinitionError(ConfigError):
+    """A tool that cannot be offered: its schema is impossible, or its name is taken."""
+
+
+class TranscriptError(ActorsError):
+    """A wire transcript that cannot be read at all. A merely broken one is imported, with diagnostics."""
+
+
+class SessionError(ActorsError):
+    """A session cannot do what was asked."""
+
+
+class Busy(SessionError):
+    """The session's queue of waiting asks is full. Wait for one to end, or cancel."""
+
+
+class SessionClosed(SessionError):
+    """The session has ended, or its runtime has."""
+
+
+class SessionExists(SessionError):
+    """A session of this id is already open."""
+
+
+class JournalError(ActorsError):
+    """The log could not be written or read. Nothing was announced that is not in it."""
+
+
+class KernelError(ActorsError):
+    """A message could not be delivered, or a question was not answered."""
+
+
+class MailboxFull(KernelError):
+    """The receiver's mailbox is full and its policy is to refuse."""
+
+
+class ActorStopped(KernelError):
+    """The receiver has stopped, or stopped before it came to the message."""
+
+
+class ActorFailed(KernelError):
+    """The receiver's handler raised; the cause is chained. The message is not tried again."""
+
+
+class AskTimeout(KernelError):
+    """The deadline passed before an answer came."""
+
+
+class AskUphill(KernelError):
+    """An actor asked one that stands above it. Asks go downhill only, so they cannot deadlock."""
+
+
+class Draining(KernelError):
+    """The system is shutting down and takes no new work."""

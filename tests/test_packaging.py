@@ -1,0 +1,84 @@
+"""What is installed: few distributions, locked, with bounds that were tried and nothing known to be bad."""
+
+import re
+import tomllib
+from importlib.metadata import distribution
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+FLOORS = {"h11": "0.16.0"}  # CVE-2025-43859: request smuggling
+BANNED = ("litellm",)  # two uploads of 2026 were backdoored
+
+
+def _pins(name: str) -> dict[str, Version]:
+    text = (ROOT / ".ci" / name).read_text(encoding="utf-8")
+    found = re.findall(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", text, re.MULTILINE)
+    return {package.lower().replace("_", "-"): Version(version) for package, version in found}
+
+
+def _closure(names: list[str]) -> set[str]:
+    """Return the distributions that a plain install brings on this Python and platform."""
+    seen: set[str] = set()
+    todo = list(names)
+    while todo:
+        name = todo.pop().lower().replace("_", "-")
+        if name in seen:
+            continue
+        seen.add(name)
+        for line in distribution(name).requires or ():
+            needed = Requirement(line)
+            if needed.marker is None or needed.marker.evaluate({"extra": ""}):
+                todo.append(needed.name)
+    return seen
+
+
+def test_a_plain_install_brings_at_most_sixteen_distributions_and_these_only() -> None:
+    closure = _closure([Requirement(line).name for line in PROJECT["dependencies"]])
+    assert closure == {
+        "annotated-types",
+        "anyio",
+        "h11",
+        "httpcore2",
+        "httpx2",
+        "idna",
+        "jiter",
+        "jsonschema-rs",
+        "pydantic",
+        "pydantic-core",
+        "structlog",
+        "truststore",
+        "typing-extensions",
+        "typing-inspection",
+    }
+    assert len(closure) + 1 <= 16
+
+
+def test_the_lock_holds_what_the_project_asks_for() -> None:
+    extras = PROJECT["optional-dependencies"]
+    wanted = [*PROJECT["dependencies"], *extras["trio"], *extras["test"], *extras["bench"]]
+    pins = _pins("lock.txt")
+    for line in wanted:
+        needed = Requirement(line)
+        if needed.name != "actors":
+            assert pins[needed.name.lower()] in needed.specifier
+
+
+def test_the_lowest_versions_tried_are_the_lower_bounds() -> None:
+    pins = _pins("lowest.txt")
+    for line in (*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["trio"]):
+        needed = Requirement(line)
+        (bound,) = (Version(item.version) for item in needed.specifier if item.operator == ">=")
+        assert pins[needed.name.lower()].release[: len(bound.release)] == bound.release
+
+
+def test_nothing_known_to_be_bad_is_locked() -> None:
+    for name in ("lock.txt", "lowest.txt"):
+        pins = _pins(name)
+        assert not set(BANNED) & pins.keys()
+        for package, floor in FLOORS.items():
+            assert pins[package] >= Version(floor)
