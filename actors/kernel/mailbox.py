@@ -1,0 +1,118 @@
+"""A bounded queue whose freed places go to waiting senders in the order they came.
+
+Every mailbox and every channel is one of these. An item is in the queue or in the hands of a running task,
+never in a wake-up; a place is free, taken, or granted to a sender that has been woken and not run yet.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeVar
+
+from actors.kernel.parking import Waiter
+
+T = TypeVar("T")
+
+
+class WhenFull(Enum):
+    """What a full mailbox does with one more message."""
+
+    WAIT = "wait"  # the sender waits for room; `tell_nowait` is refused
+    REFUSE = "refuse"  # the sender gets MailboxFull at once
+    DROP_OLDEST = "drop_oldest"  # the oldest message makes room and is a dead letter
+    COALESCE = "coalesce"  # the oldest message of the same type makes room; if there is none, MailboxFull
+
+
+WAIT = WhenFull.WAIT
+REFUSE = WhenFull.REFUSE
+DROP_OLDEST = WhenFull.DROP_OLDEST
+COALESCE = WhenFull.COALESCE
+
+
+@dataclass(frozen=True, slots=True)
+class Mailbox:
+    """How much an actor's mailbox holds, in messages.
+
+    Args:
+        capacity: Bound of the mail.
+        when_full: What happens to mail beyond it.
+        control: Bound of the control queue. Beyond it senders wait, and `tell_nowait` is refused.
+    """
+
+    capacity: int = 256
+    when_full: WhenFull = WAIT
+    control: int = 256
+
+    def __post_init__(self) -> None:
+        if self.capacity < 1 or self.control < 1:
+            raise ValueError(f"A mailbox must hold at least one message; {self} does not.")
+
+
+class BoundedQueue(deque[T]):
+    """The items, how many more are welcome, and who waits for room.
+
+    `limit` is the capacity less the places granted to senders that were woken and have not run yet; so
+    `len(queue) < limit` means that an item may be appended now. Appending past it is up to the owner.
+    """
+
+    __slots__ = ("capacity", "limit", "waiting")
+
+    def __init__(self, capacity: int) -> None:
+        super().__init__()
+        self.capacity = capacity
+        self.limit = capacity
+        self.waiting: deque[Waiter] | None = None
+
+    @property
+    def unused(self) -> bool:
+        """Whether it holds nothing and nobody waits, so that it can be thrown away."""
+        return not self and self.waiting is None and self.limit == self.capacity
+
+    def grant(self) -> None:
+        """Give a free place to the sender that waits longest. Call it after taking an item."""
+        waiting = self.waiting
+        while waiting and len(self) < self.limit:
+            waiter = waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(True)
+                self.limit -= 1
+                break
+        if not waiting:
+            self.waiting = None
+
+    async def room(self, waiter: Waiter) -> bool:
+        """Wait for a place; the caller must use it before it gives way again.
+
+        Returns:
+            False if the wait was ended by `dismiss`, or by waking `waiter` with False.
+
+        If the caller is cancelled, a place it was granted goes to the next sender.
+        """
+        if self.waiting is None:
+            self.waiting = deque()
+        self.waiting.append(waiter)
+        try:
+            granted: bool = await waiter
+        except BaseException:
+            if waiter.done() and not waiter.cancelled() and waiter.result():
+                self.limit += 1
+                self.grant()
+            self._forget(waiter)
+            raise
+        if granted:
+            self.limit += 1
+        else:
+            self._forget(waiter)
+        return granted
+
+    def _forget(self, waiter: Waiter) -> None:
+        if self.waiting is not None and waiter in self.waiting:
+            self.waiting.remove(waiter)
+            self.waiting = self.waiting or None
+
+    def dismiss(self) -> None:
+        """End all waits for room: there will be none."""
+        waiting, self.waiting = self.waiting, None
+        for waiter in waiting or ():
+            if not waiter.done():
+                waiter.set_result(False)

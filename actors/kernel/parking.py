@@ -1,0 +1,177 @@
+"""How a task waits: one shape over the event loop's own primitive.
+
+A `Waiter` is woken once and has one task waiting on it. On asyncio it is the loop's future, on trio a task
+parked with `wait_task_rescheduled`. Events and streams of the portable layer cost several times as much, and
+its streams lose items when a host cancels tasks natively; so what is waited for often is waited for here.
+
+The rule that makes it safe under every kind of cancellation: a wake-up carries no item. Whoever is woken
+takes the item itself, once it runs; and whoever is cancelled after it was woken wakes the next.
+"""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import trio
+
+
+class Waiter(Protocol):
+    """One wait of one task. `asyncio.Future` has this shape."""
+
+    def done(self) -> bool:
+        """Tell whether it was woken or its task was cancelled."""
+
+    def cancelled(self) -> bool:
+        """Tell whether its task was cancelled before it was woken."""
+
+    # Any: a waiter carries whatever its owner wakes it with; `Reply` and `BoundedQueue` are the typed faces.
+    def set_result(self, value: Any, /) -> None:
+        """Wake the task with `value`. Must not be called when `done`."""
+
+    def result(self) -> Any:  # Any: see set_result
+        """Return what it was woken with."""
+
+    def __await__(self) -> Generator[Any, None, Any]:  # Any: the traps of the event loop, and see set_result
+        """Wait until woken; return at once if it was already."""
+
+
+class TrioWaiter:
+    """A task parked with `trio.lowlevel.wait_task_rescheduled`."""
+
+    __slots__ = ("_cancelled", "_done", "_task", "_value")
+
+    def __init__(self) -> None:
+        self._task: trio.lowlevel.Task | None = None
+        self._done = False
+        self._cancelled = False
+        self._value: Any = None  # Any: see Waiter.set_result
+
+    def done(self) -> bool:
+        return self._done
+
+    def cancelled(self) -> bool:
+        return self._cancelled
+
+    def set_result(self, value: Any, /) -> None:  # Any: see Waiter.set_result
+        self._done = True
+        self._value = value
+        if self._task is not None:
+            task, self._task = self._task, None
+            sys.modules["trio"].lowlevel.reschedule(task)
+
+    def result(self) -> Any:  # Any: see Waiter.set_result
+        return self._value
+
+    def __await__(self) -> Generator[Any, None, Any]:  # Any: see Waiter.__await__
+        if not self._done:
+            lowlevel = sys.modules["trio"].lowlevel
+            self._task = lowlevel.current_task()
+            yield from lowlevel.wait_task_rescheduled(self._abort).__await__()
+        return self._value
+
+    def _abort(self, _raise_cancel: object) -> "trio.lowlevel.Abort":
+        import trio
+
+        self._task = None
+        self._done = self._cancelled = True
+        return trio.lowlevel.Abort.SUCCEEDED
+
+
+class Nobody:
+    """A waiter that nobody waits on: what it is woken with falls into nothing."""
+
+    __slots__ = ()
+
+    def done(self) -> bool:
+        return True
+
+    def cancelled(self) -> bool:
+        return True
+
+    def set_result(self, value: object, /) -> None:
+        """Discard `value`."""
+
+    def result(self) -> None:
+        return None
+
+    def __await__(self) -> Generator[Any, None, None]:  # Any: see Waiter.__await__
+        yield from ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parking:
+    """What the kernel needs of the running event loop.
+
+    Args:
+        waiter: Make a fresh waiter.
+        now: Seconds on the loop's clock, the one that `anyio.current_time` reads.
+        task: The running task, as something to compare with `is`.
+        soon: Call a function in the loop, from any thread and from a finalizer.
+        checkpoint: Let other tasks run.
+        forgive: Withdraw native cancellation requests against the running task.
+        cancelled: The loop's cancellation exception.
+    """
+
+    waiter: Callable[[], Waiter]
+    now: Callable[[], float]
+    task: Callable[[], object]
+    soon: Callable[[Callable[[], None]], object]
+    checkpoint: Callable[[], Awaitable[None]]
+    forgive: Callable[[], None]
+    cancelled: type[BaseException]
+
+
+def parking() -> Parking:
+    """Return the running loop's parking.
+
+    Raises:
+        RuntimeError: No event loop is running.
+    """
+    trio_module = sys.modules.get("trio")
+    if trio_module is not None and trio_module.lowlevel.in_trio_run():
+        return _trio_parking()
+    return _asyncio_parking()
+
+
+def _asyncio_parking() -> Parking:
+    loop = asyncio.get_running_loop()
+    return Parking(
+        waiter=loop.create_future,
+        now=loop.time,
+        task=asyncio.current_task,
+        soon=loop.call_soon_threadsafe,
+        checkpoint=_asyncio_checkpoint,
+        forgive=_uncancel,
+        cancelled=asyncio.CancelledError,
+    )
+
+
+async def _asyncio_checkpoint() -> None:
+    await asyncio.sleep(0)
+
+
+def _uncancel() -> None:
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()
+
+
+def _trio_parking() -> Parking:
+    import trio
+
+    return Parking(
+        waiter=TrioWaiter,
+        now=trio.current_time,
+        task=trio.lowlevel.current_task,
+        soon=trio.lowlevel.current_trio_token().run_sync_soon,
+        checkpoint=trio.lowlevel.checkpoint,
+        forgive=_nothing,
+        cancelled=trio.Cancelled,
+    )
+
+
+def _nothing() -> None:
+    """Do nothing: trio has no native cancellation beside its scopes."""

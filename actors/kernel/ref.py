@@ -1,0 +1,51 @@
+"""The address of an actor: all that others hold of it."""
+
+from abc import ABC, abstractmethod
+from typing import Generic, TypeVar
+
+from actors.kernel.message import Command, Query, R
+
+C = TypeVar("C", bound=Command, contravariant=True)
+
+
+class Ref(ABC, Generic[C]):
+    """Where to send commands of type `C`. It stays valid while the actor restarts, and after it ended."""
+
+    __slots__ = ()
+    name: str
+
+    @abstractmethod
+    async def tell(self, command: C) -> None:
+        """Put `command` into the mailbox, waiting for room if its policy is to wait.
+
+        Gives way only when the mailbox is full. A caller cancelled while it waits has sent nothing.
+
+        Raises:
+            MailboxFull: It is full and refuses, or the caller is a handler and the receiver does not stand
+                below it: a handler waits downhill only.
+            ActorStopped: The actor has ended.
+            Draining: The system is shutting down, and the caller is not one of its actors.
+        """
+
+    @abstractmethod
+    def tell_nowait(self, command: C) -> None:
+        """Put `command` into the mailbox, or raise at once what `tell` raises; never wait."""
+
+    @abstractmethod
+    async def ask(self, query: Query[R], *, timeout: float | None = None) -> R:
+        """Send `query` and return its answer.
+
+        Args:
+            query: The question. The same object may be asked again.
+            timeout: Seconds, waiting for room included. A child inherits the deadline of the ask it works for
+                and the earlier of the two holds.
+
+        Raises:
+            AskTimeout: No answer in time. If the actor has not come to the question yet, it never will.
+            ActorFailed: Its handler raised (the cause is chained), or the question was dropped unanswered.
+            AskUphill: The caller is an actor's child, and the receiver does not stand below that actor.
+            MailboxFull, ActorStopped, Draining: As with `tell`, or while the question was queued.
+            KernelError: The caller is a handler. A handler starts a child for that.
+
+        A cancelled caller abandons the question: it is handled all the same, and the answer goes nowhere.
+        """

@@ -1,0 +1,261 @@
+"""A system: the actors of one event loop, and the tasks that serve them.
+
+All tasks run in one task group that is shielded from the host's cancellation, so that actors end in order
+when the host is cancelled: in reverse order of their start, each with a bounded time to do so.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from random import Random
+from types import TracebackType
+from typing import Never, Self
+
+import anyio
+
+from actors.errors import Draining, KernelError
+from actors.kernel.account import CellInfo, Counts, DeadLetters, State
+from actors.kernel.actor import Actor, Terminated, current
+from actors.kernel.cell import AnyCell, Cell
+from actors.kernel.mailbox import Mailbox
+from actors.kernel.parking import parking
+from actors.kernel.ref import C, Ref
+from actors.kernel.runner import Pool
+from actors.kernel.supervisor import Group, Restart, Strategy, finish, notify, order_stop
+
+SHARED = 1 << 30  # the depth of actors that those of every other depth may ask
+
+_MAILBOX = Mailbox()
+_RESTART = Restart()
+
+
+class System:
+    """Starts actors, and stops them when its block is left.
+
+    Args:
+        runners: Idle runner tasks kept. More run while handlers wait.
+        seed: Seed of the restart jitter. None: a different one each time.
+        patience: Seconds that a running handler, then the children, then the `stopped` hook may take when an
+            actor ends.
+        shutdown: Seconds that all actors together may take to end when the block is left; what is left then
+            is cancelled.
+        on_crash: Called with the actor's name and the error at each crash. It must not raise.
+    """
+
+    def __init__(
+        self,
+        *,
+        runners: int = 64,
+        seed: int | None = None,
+        patience: float = 5.0,
+        shutdown: float = 10.0,
+        on_crash: Callable[[str, BaseException], None] | None = None,
+    ) -> None:
+        self._runners = runners
+        self._random = Random(seed)  # noqa: S311 - jitter, not secrets
+        self._patience = patience
+        self._shutdown = shutdown
+        self._on_crash = on_crash
+        self._stack = AsyncExitStack()
+        self._ready, self._closing = anyio.Event(), anyio.Event()
+        self._pool: Pool | None = None
+
+    @property
+    def pool(self) -> Pool:
+        """What the system's cells share."""
+        if self._pool is None:
+            raise KernelError("This system is not running; enter it with 'async with System() as system'.")
+        return self._pool
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            outer = await stack.enter_async_context(anyio.create_task_group())
+            stack.callback(
+                self._closing.set
+            )  # the host is shielded: if this is cancelled, nobody else ends it
+            outer.start_soon(self._host)
+            await self._ready.wait()
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        with anyio.move_on_after(self._shutdown, shield=True):
+            await self._stop_all()
+        self._closing.set()
+        if isinstance(error, Exception):
+            kind = error = trace = None  # the group would wrap it
+        try:
+            return await self._stack.__aexit__(kind, error, trace)
+        except BaseExceptionGroup as group:
+            raise _only(group) from None
+
+    async def _host(self) -> None:
+        try:
+            with anyio.CancelScope(shield=True):
+                async with anyio.create_task_group() as tasks:
+                    self._pool = Pool(
+                        self,
+                        parking(),
+                        tasks,
+                        idle_limit=self._runners,
+                        patience=self._patience,
+                        random=self._random,
+                        on_crash=self._on_crash,
+                    )
+                    self._ready.set()
+                    await self._closing.wait()
+                    tasks.cancel_scope.cancel()
+        finally:
+            for cell in reversed(tuple(self.pool.cells.values())):
+                cell.unit = None  # there will be no restart
+                finish(cell, State.STOPPED)
+
+    def spawn(
+        self,
+        factory: Callable[[], Actor[C]],
+        name: str,
+        *,
+        mailbox: Mailbox = _MAILBOX,
+        restart: Restart = _RESTART,
+        group: Group | None = None,
+        depth: int = 0,
+    ) -> Ref[C]:
+        """Make an actor and return its address.
+
+        Args:
+            factory: Makes the actor's object, now and at each restart. What it raises now is raised here.
+            name: Unique among the actors that have not ended.
+            mailbox: Its bounds.
+            restart: Its restart intensity; in a one-for-all group the group's holds instead.
+            group: Who restarts with it.
+            depth: Orders asks, before the actor's level. `SHARED` for actors that every other may ask.
+
+        Raises:
+            KernelError: The name is taken.
+            Draining: The system is shutting down, and the caller is not one of its actors.
+        """
+        pool = self.pool
+        if name in pool.cells:
+            raise KernelError(f"An actor named {name!r} is running already; stop it, or take another name.")
+        if pool.draining and current.get() is None:
+            raise Draining(f"Actor {name!r} is not started: the system is shutting down.")
+        cell: Cell[C] = Cell(pool, factory, name, mailbox, restart, depth)
+        pool.cells[name] = cell
+        cell.closed = pool.draining
+        if group is not None and group.unit is not None:
+            group.unit.join(cell)
+        if cell.fresh and not cell.busy:
+            pool.schedule(cell)
+        return cell
+
+    def group(
+        self, name: str, strategy: Strategy = Strategy.ONE_FOR_ALL, restart: Restart = _RESTART
+    ) -> Group:
+        """Make a group for `spawn`. One for all: its members restart together, by `restart`."""
+        return Group(self.pool, name, strategy, restart)
+
+    async def stop(self, ref: Ref[Never]) -> None:
+        """End an actor: its running handler may finish, its mail is dead, its children are cancelled.
+
+        Returns when it has ended; at once if it had. Called by the actor's own handler it returns at once,
+        and the actor ends after that handler. A caller that is cancelled does not take the order back.
+        """
+        cell = _cell(ref)
+        order_stop(cell)
+        if cell.state is not State.STOPPING or cell.handling():
+            return
+        waiter = self.pool.parking.waiter()
+        cell.endings = cell.endings or []
+        cell.endings.append(waiter)
+        await waiter
+
+    async def drain(self, *, grace: float = 30.0) -> bool:
+        """Take no more work from outside, let what is under way end, then stop all actors.
+
+        Under way is all mail, all handlers and all children, and what these send to each other. Call it from
+        outside, not from a child, which would wait for itself.
+
+        Args:
+            grace: Seconds until what has not ended is stopped.
+
+        Returns:
+            Whether all of it ended by itself.
+        """
+        pool = self.pool
+        pool.draining = True
+        for cell in pool.cells.values():
+            cell.closed = True
+        with anyio.move_on_after(grace) as scope:
+            await pool.calm()
+        await self._stop_all()
+        return not scope.cancelled_caught
+
+    async def _stop_all(self) -> None:
+        for cell in reversed(tuple(self.pool.cells.values())):
+            await self.stop(cell)
+
+    def watch(self, ref: Ref[Never], callback: Callable[[Terminated], object]) -> Callable[[], None]:
+        """Call `callback` when the actor behind `ref` ends; now, if it has.
+
+        Returns:
+            A function that ends the watch.
+        """
+        cell = _cell(ref)
+        if cell.state in (State.STOPPED, State.FAULTED):
+            notify(cell, callback, Terminated(cell.name, cell, None, cell.state is State.FAULTED))
+            return partial(_unwatch, cell, callback)
+        cell.watchers = cell.watchers or []
+        cell.watchers.append(callback)
+        return partial(_unwatch, cell, callback)
+
+    def tree(self) -> tuple[CellInfo, ...]:
+        """Return all actors as they stand, in order of start; after them the last 64 that were given up."""
+        now = self.pool.parking.now()
+        return tuple(cell.info(now) for cell in (*self.pool.cells.values(), *self.pool.faulted))
+
+    def dead_letters(self) -> DeadLetters:
+        """Return the last 256 dead letters, and how many there have been for each reason."""
+        tally = self.pool.tally
+        return DeadLetters(recent=tuple(tally.recent), counts=dict(tally.dead))
+
+    def counts(self) -> Counts:
+        """Return the totals of all messages and asks so far."""
+        tally, cells = self.pool.tally, self.pool.cells.values()
+        return Counts(
+            sent=tally.refused + tally.retired_sent + sum(cell.sent for cell in cells),
+            handled=tally.retired_handled + sum(cell.handled for cell in cells),
+            dead=tally.dead.total(),
+            queued=sum(len(cell.mail or ()) + len(cell.control or ()) for cell in cells),
+            running=sum(cell.current is not None for cell in cells),
+            asked=tally.asked,
+            answered=tally.answered,
+            failed=tally.failed,
+            timed_out=tally.timed_out,
+            abandoned=tally.abandoned,
+        )
+
+
+@asynccontextmanager
+async def spawn(actor: Actor[C], *, mailbox: Mailbox = _MAILBOX) -> AsyncIterator[Ref[C]]:
+    """Run one actor in a system of its own. It is not restarted: its first crash ends it."""
+    async with System() as system:
+        yield system.spawn(lambda: actor, type(actor).__name__, mailbox=mailbox, restart=Restart(intensity=0))
+
+
+def _cell(ref: Ref[Never]) -> AnyCell:
+    if not isinstance(ref, Cell):
+        raise TypeError(f"{ref!r} is no actor of a system; pass what `spawn` returned.")
+    return ref
+
+
+def _unwatch(cell: AnyCell, callback: Callable[[Terminated], object]) -> None:
+    if cell.watchers and callback in cell.watchers:
+        cell.watchers.remove(callback)
+
+
+def _only(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

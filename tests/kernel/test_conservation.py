@@ -1,0 +1,142 @@
+"""The conservation law, A8 and A9, under random histories: whatever happens, every message and question ends once."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+
+from actors.errors import KernelError
+from actors.kernel import COALESCE, DROP_OLDEST, REFUSE, WAIT, Mailbox, Ref, Restart, Strategy, System
+from tests.kernel.kernel_probe import Do, Gate, Keep, Latest, Look, Note, Probe, Probed, Solve, Urgent, boom
+
+pytestmark = pytest.mark.anyio
+
+RESTART = Restart(intensity=2, backoff=(0.0, 0.001))
+
+
+class Walk:
+    """A seeded random walk over everything that can be done to a few actors."""
+
+    def __init__(
+        self, seed: int, system: System, tasks: Any
+    ) -> None:  # Any: anyio exports no common base of both
+        self.random = Random(seed)
+        self.system = system
+        self.tasks = tasks
+        self.group = system.group("group", Strategy.ONE_FOR_ALL, RESTART)
+        self.gates: list[Gate] = []
+        self.inside: dict[str, int] = {}
+        self.crowded = False
+        self.refs: list[Ref[Probed]] = []
+        for number in range(4):
+            self.spawn(f"probe {number}")
+
+    def spawn(self, name: str) -> None:
+        """Start an actor with a small mailbox of any kind, in the group or not."""
+        policy = self.random.choice([WAIT, REFUSE, DROP_OLDEST, COALESCE])
+        mailbox = Mailbox(capacity=self.random.randint(1, 4), when_full=policy, control=2)
+        group = self.random.choice([None, self.group])
+        self.refs.append(self.system.spawn(Probe, name, mailbox=mailbox, restart=RESTART, group=group))
+
+    async def step(self) -> None:
+        """Do one thing, and check the books."""
+        action: Callable[[Ref[Probed]], Awaitable[None]] = self.random.choice(
+            [
+                self.tell,
+                self.tell,
+                self.ask,
+                self.ask,
+                self.hold,
+                self.release,
+                self.crash,
+                self.child,
+                self.stop,
+            ]
+        )
+        await action(self.random.choice(self.refs))
+        for _ in range(self.random.randint(0, 3)):
+            await checkpoint()
+        counts = self.system.counts()
+        assert counts.balanced, counts
+
+    async def tell(self, ref: Ref[Probed]) -> None:
+        command = self.random.choice([Note(1), Urgent(2), Latest(3), Look()])
+        self.tasks.start_soon(self.patiently, ref.tell, command)
+
+    async def ask(self, ref: Ref[Probed]) -> None:
+        query = self.random.choice([Look(), Keep(), Solve(boom)])
+        timeout = self.random.choice([None, 0.0, 0.001, 0.02])
+        self.tasks.start_soon(self.patiently, lambda query: ref.ask(query, timeout=timeout), query)
+
+    async def hold(self, ref: Ref[Probed]) -> None:
+        self.gates.append(Gate())
+        self.tasks.start_soon(self.patiently, ref.tell, Do(self.alone(ref, self.gates[-1])))
+
+    def alone(self, ref: Ref[Probed], gate: Gate) -> Callable[[Probe], Awaitable[None]]:
+        """Return a handler that waits at `gate` and knows if it is not alone in its actor."""
+
+        async def wait(probe: Probe) -> None:
+            self.inside[ref.name] = self.inside.get(ref.name, 0) + 1
+            try:
+                self.crowded |= self.inside[ref.name] > 1  # an assert here would be a crash, which is allowed
+                await gate(probe)
+            finally:
+                self.inside[ref.name] -= 1
+
+        return wait
+
+    async def release(self, _ref: Ref[Probed]) -> None:
+        if self.gates:
+            self.gates.pop(0).opened.set()
+
+    async def crash(self, ref: Ref[Probed]) -> None:
+        self.tasks.start_soon(self.patiently, ref.tell, Do(boom))
+
+    async def child(self, ref: Ref[Probed]) -> None:
+        async def work() -> None:
+            await checkpoint()
+            if self.random.random() < 0.3:
+                raise ValueError("child")
+
+        async def start(probe: Probe) -> None:
+            probe.hold.start(work)
+
+        self.tasks.start_soon(self.patiently, ref.tell, Do(start))
+
+    async def stop(self, ref: Ref[Probed]) -> None:
+        if self.random.random() < 0.3:
+            self.refs.remove(ref)
+            self.tasks.start_soon(self.system.stop, ref)
+            self.spawn(f"{ref.name}'")
+
+    async def patiently(
+        self, send: Callable[[Any], Awaitable[object]], command: object
+    ) -> None:  # Any: of any actor
+        """Send, and give up after a while; a refusal is an answer."""
+        with anyio.move_on_after(self.random.choice([0.001, 0.01, 1.0])):
+            with suppress(KernelError):
+                await send(command)
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_every_message_is_handled_dead_or_queued_whatever_happens(seed: int) -> None:
+    """A8, A9."""
+    with anyio.fail_after(20):
+        async with System(seed=seed, patience=0.05) as system:
+            async with anyio.create_task_group() as tasks:
+                walk = Walk(seed, system, tasks)
+                for _ in range(250):
+                    await walk.step()
+                for gate in walk.gates:
+                    gate.opened.set()
+            await system.drain(grace=0.2)
+            counts = system.counts()
+    assert not walk.crowded
+    assert counts.balanced, counts
+    assert counts.queued == counts.running == counts.pending == 0, counts
+    assert counts.handled > 0
+    assert counts.dead > 0

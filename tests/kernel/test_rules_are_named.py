@@ -1,0 +1,19 @@
+"""The reference page and the tests name the same rules."""
+
+import re
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "reference" / "semantics.md"
+
+
+def test_every_rule_of_the_page_is_named_by_a_test_and_the_other_way_round() -> None:
+    stated = re.findall(r"^- \*\*(A\d+)\*\*", PAGE.read_text(), re.MULTILINE)
+    named = {
+        rule
+        for path in HERE.glob("test_*.py")
+        for docstring in re.findall(r'^    """(A\d+.*?)"""', path.read_text(), re.MULTILINE | re.DOTALL)
+        for rule in re.findall(r"\bA\d+\b", docstring)
+    }
+    assert stated == [f"A{number}" for number in range(1, len(stated) + 1)]
+    assert named == set(stated)
