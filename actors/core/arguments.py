@@ -1,0 +1,307 @@
+"""Check a tool call's arguments against the tool's JSON Schema, before anything runs.
+
+In:  a schema, which may come from strangers, and arguments, which a model wrote.
+Out: what is missing and what is wrong, in words the model can act on: the `tool_error` value.
+
+A schema cannot reach the network or a file (references outside it are refused), cannot make the regex engine
+backtrack (the linear engine only; lookaround and backreferences are refused), and cannot multiply itself
+by references without bound. `jsonschema_rs` is imported when the first schema is compiled.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from urllib.parse import unquote as percent_decoded
+
+from actors.core.jsonio import JsonRefused, JsonValue, dump, mended, parse
+from actors.errors import ToolDefinitionError
+
+if TYPE_CHECKING:
+    from jsonschema_rs import ValidationError, Validator
+
+ErrorKind: TypeAlias = Literal["invalid_arguments", "malformed_arguments", "unknown_tool"]
+
+MAX_SCHEMA_BYTES = 256 * 1024
+MAX_SCHEMA_DEPTH = 48
+MAX_PATTERNS = 256
+MAX_EXPANDED = 100_000  # schema nodes, counting each as often as references reach it
+MAX_ERRORS = 16
+
+_SHOWN = 80  # characters of a value that are repeated to the model
+_NAMED = 200  # characters of a path, a name or an expectation
+_PATTERN_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentError:
+    """One thing that is missing or wrong.
+
+    Args:
+        path: Where, as `stops[2].city`; empty for the arguments as a whole.
+        expected: What would be right, in words.
+        got: The start of the JSON of what stood there; empty if it is missing.
+        is_missing: A required field that is not there.
+    """
+
+    path: str
+    expected: str
+    got: str = ""
+    is_missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentCheck:
+    """A compiled schema. Checks from several threads at once are safe."""
+
+    tool: str
+    _validator: "Validator" = field(repr=False)
+
+    def errors(self, arguments: JsonValue) -> tuple[ArgumentError, ...]:
+        """Return what is missing or wrong, at most `MAX_ERRORS`, sorted by path. Empty means valid."""
+        try:
+            if self._validator.is_valid(arguments):
+                return ()
+            found = [
+                error
+                for fault in islice(self._validator.iter_errors(arguments), MAX_ERRORS * 4)
+                for error in _explained(fault)
+            ]
+        except ValueError as error:  # a value that is no JSON: nothing the strict parser gives
+            found = [ArgumentError("", "arguments in JSON", _clipped(str(error), _SHOWN))]
+        found.sort(key=lambda error: (error.path, not error.is_missing, error.expected, error.got))
+        return tuple(found[:MAX_ERRORS])
+
+
+def compile_schema(schema: Mapping[str, JsonValue], *, tool: str) -> ArgumentCheck:
+    """Return the check for one tool's schema.
+
+    Raises:
+        ToolDefinitionError: Not a schema for an object, not self-contained, too large or deep, or with a
+            pattern that the linear regex engine cannot run.
+    """
+    plain = _plain(schema, tool)
+    if reason := _why_unusable(plain):
+        raise ToolDefinitionError(f"Tool {tool!r} has an unusable schema: {reason}")
+    from jsonschema_rs import RegexOptions, validator_for
+
+    limits = RegexOptions(size_limit=_PATTERN_BYTES, dfa_size_limit=4 * _PATTERN_BYTES)
+    try:
+        validator = validator_for(plain, retriever=_denied, pattern_options=limits)
+    except ValueError as error:
+        reason = _clipped(_first_line(error), 2 * _NAMED)
+        raise ToolDefinitionError(f"Tool {tool!r} has an unusable schema: {reason}") from None
+    return ArgumentCheck(tool, validator)
+
+
+def tool_error(tool: str, errors: Sequence[ArgumentError], raw: str | None = None) -> dict[str, JsonValue]:
+    """Return the `tool_error` value that answers a call whose arguments cannot be used.
+
+    Args:
+        tool: The name the model called.
+        errors: What `ArgumentCheck.errors` found; empty if the arguments are not a JSON object at all.
+        raw: The argument text as the model wrote it, quoted in part when `errors` is empty.
+    """
+    name = _clipped(tool, _NAMED)
+    if not errors:
+        got = _clipped(raw or "", _SHOWN)
+        wrong = [ArgumentError("", "one JSON object", got)]
+        message = f"The arguments of {name} are not one JSON object. Call it again with valid JSON arguments."
+        return _tool_error("malformed_arguments", name, (), wrong, message)
+    missing = [error.path for error in errors if error.is_missing]
+    wrong = [error for error in errors if not error.is_missing]
+    parts = [f"missing: {', '.join(missing)}"] if missing else []
+    parts += [f"{error.path or 'arguments'}: expected {error.expected}, got {error.got}" for error in wrong]
+    message = f"{name} was not run. {'; '.join(parts)}. Call it again with corrected arguments."
+    return _tool_error("invalid_arguments", name, missing, wrong, message)
+
+
+def unknown_tool_error(tool: str, known: Iterable[str]) -> dict[str, JsonValue]:
+    """Return the `tool_error` value that answers a call of a tool that does not exist."""
+    name, names = _clipped(tool, _NAMED), list(known)
+    close = get_close_matches(name, names, n=1)
+    hint = f" Did you mean {close[0]}?" if close else f" Tools: {', '.join(names[:MAX_ERRORS]) or 'none'}."
+    return _tool_error("unknown_tool", name, (), (), f"There is no tool {name}.{_clipped(hint, 1000)}")
+
+
+def _tool_error(
+    kind: ErrorKind, tool: str, missing: Sequence[str], wrong: Sequence[ArgumentError], message: str
+) -> dict[str, JsonValue]:
+    faults: list[JsonValue] = [
+        {"path": error.path, "expected": error.expected, "got": error.got} for error in wrong
+    ]
+    value: dict[str, JsonValue] = {
+        "kind": kind,
+        "tool": tool,
+        "missing": list(missing),
+        "wrong": faults,
+        "message": _clipped(message, 2000),
+    }
+    return {"tool_error": value}
+
+
+# --- schemas -----------------------------------------------------------------------------------------
+
+
+def _plain(schema: Mapping[str, JsonValue], tool: str) -> dict[str, Any]:  # Any: what the validator takes
+    """Return a copy of the schema as strict, bounded JSON: what is compiled cannot be changed later."""
+    try:
+        plain = parse(dump(dict(schema)), max_bytes=MAX_SCHEMA_BYTES, max_depth=MAX_SCHEMA_DEPTH)
+    except (JsonRefused, TypeError, ValueError) as error:
+        reason = _clipped(str(error), _NAMED)
+        raise ToolDefinitionError(f"Tool {tool!r} has an unusable schema: {reason}") from None
+    assert isinstance(plain, dict)
+    return plain
+
+
+def _why_unusable(schema: dict[str, Any]) -> str | None:  # Any: any keyword may hold anything
+    if (kind := schema.get("type")) != "object":
+        return f"its type is {kind!r}, providers take only 'object'"
+    nodes = list(_nodes(schema))
+    if sum(_pattern_count(node) for node in nodes) > MAX_PATTERNS:
+        return f"it has more than {MAX_PATTERNS} patterns"
+    if _Expansion(schema, nodes).size(schema) > MAX_EXPANDED:
+        return f"its references expand to more than {MAX_EXPANDED} parts"
+    return None
+
+
+def _nodes(value: Any) -> Iterator[dict[str, Any]]:  # Any: JSON
+    if isinstance(value, dict):
+        yield value
+    for child in _children(value):
+        yield from _nodes(child)
+
+
+def _children(value: Any) -> Iterable[Any]:  # Any: JSON
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _pattern_count(node: dict[str, Any]) -> int:  # Any: JSON
+    by_key = node.get("patternProperties")
+    return isinstance(node.get("pattern"), str) + (len(by_key) if isinstance(by_key, dict) else 0)
+
+
+class _Expansion:
+    """How many nodes a validator may visit for one value: references written out, a cycle counted once."""
+
+    def __init__(self, root: dict[str, Any], nodes: Iterable[dict[str, Any]]) -> None:  # Any: JSON
+        self._root = root
+        self._sizes: dict[int, int] = {}
+        self._anchors = {name: node for node in nodes if isinstance(name := node.get("$anchor"), str)}
+
+    def size(self, value: Any) -> int:  # Any: JSON
+        if id(value) in self._sizes:
+            return self._sizes[id(value)]
+        if not isinstance(value, dict | list):
+            return 1
+        self._sizes[id(value)] = 1  # what a cycle back to here counts
+        total = 1 + sum(self.size(child) for child in _children(value))
+        if isinstance(value, dict) and isinstance(reference := value.get("$ref"), str):
+            total += self.size(self._target(reference))
+        self._sizes[id(value)] = total
+        return total
+
+    def _target(self, reference: str) -> Any:  # Any: JSON
+        pointer = percent_decoded(reference.removeprefix("#"))
+        if not pointer.startswith("/"):
+            return self._anchors.get(pointer)
+        node: Any = self._root  # Any: JSON
+        for token in pointer[1:].split("/"):
+            key = token.replace("~1", "/").replace("~0", "~")
+            if isinstance(node, dict):
+                node = node.get(key)
+            elif isinstance(node, list):
+                node = node[int(key)] if key.isdecimal() and int(key) < len(node) else None
+        return node
+
+
+def _denied(uri: str) -> JsonValue:
+    raise ValueError("a schema must hold all it refers to")
+
+
+def _first_line(error: ValueError) -> str:
+    return str(error).partition("\n")[0]
+
+
+# --- explanations ------------------------------------------------------------------------------------
+
+_LIMITS: Mapping[str, str] = {
+    "maximum": "at most {}",
+    "minimum": "at least {}",
+    "exclusiveMaximum": "less than {}",
+    "exclusiveMinimum": "more than {}",
+    "maxLength": "at most {} characters",
+    "minLength": "at least {} characters",
+    "maxItems": "at most {} items",
+    "minItems": "at least {} items",
+    "maxProperties": "at most {} fields",
+    "minProperties": "at least {} fields",
+}
+
+
+def _explained(fault: "ValidationError") -> list[ArgumentError]:
+    path = list(fault.instance_path)
+    match fault.kind.as_dict():
+        case {"property": str(name)} if fault.kind.name == "required":
+            return [ArgumentError(_path([*path, name]), "a value", is_missing=True)]
+        case {"unexpected": [*names]}:
+            values = fault.instance if isinstance(fault.instance, dict) else {}
+            return [
+                ArgumentError(_path([*path, name]), "no such field", _shown(values.get(name)))
+                for name in sorted(map(str, names))
+            ]
+        case details:
+            return [ArgumentError(_path(path), _expected(fault, details), _shown(fault.instance))]
+
+
+def _expected(fault: "ValidationError", details: Mapping[str, Any]) -> str:  # Any: differs by keyword
+    keyword = fault.kind.name
+    match details:
+        case {"limit": limit} if keyword in _LIMITS:
+            words = _LIMITS[keyword].format(limit)
+        case {"types": [*types]}:
+            words = " or ".join(map(str, types))
+        case {"options": [*options]}:
+            words = "one of " + ", ".join(map(_shown, options))
+        case {"expected_value": value}:
+            words = _shown(value)
+        case {"pattern": str(pattern)}:
+            words = f"text matching {pattern}"
+        case {"format": str(name)}:
+            words = f"a {name}"
+        case {"context": [*branches]} if any(branches):
+            words = " or ".join(dict.fromkeys(_branch(branch, fault) for branch in branches if branch))
+        case _:
+            words = f"a value that satisfies {keyword}"
+    return _clipped(words, _NAMED)
+
+
+def _branch(branch: Sequence["ValidationError"], outer: "ValidationError") -> str:
+    """Return what one alternative of an `anyOf` or `oneOf` wanted, by its first fault."""
+    fault = branch[0]
+    inner = list(fault.instance_path)[len(list(outer.instance_path)) :]
+    first = _explained(fault)[0]
+    words = f"{_path([*inner, first.path.rpartition('.')[2]])}" if first.is_missing else first.expected
+    return f"({words} required)" if first.is_missing else f"{_path(inner)} {words}" if inner else words
+
+
+def _path(parts: Sequence[str | int]) -> str:
+    text = ""
+    for part in parts:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return _clipped(text, _NAMED)
+
+
+def _shown(value: Any) -> str:  # Any: JSON as the validator gives it back
+    try:
+        return _clipped(dump(value).decode(), _SHOWN)
+    except JsonRefused:
+        return type(value).__name__
+
+
+def _clipped(text: str, size: int) -> str:
+    text = mended(text[: size + 1])
+    return text if len(text) <= size else text[: size - 1] + "…"

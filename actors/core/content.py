@@ -1,0 +1,245 @@
+"""What is said in a conversation: messages and their blocks, provider-neutral and frozen.
+
+Text is held as it will be sent: escaped to a JSON string literal once, when it enters (`Json` pieces of
+`actors.core.jsonio`). The piece is shared by the history, by every lane and by the log, and is decoded
+only when someone reads `.text`. Values that tools take and give are ingested in the same way, so nothing
+later can fail on them.
+
+Provider state that only its maker can read (a thinking signature, a native call id) rides in a `Seal`,
+stamped with the binding that produced it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from actors.core.identity import Binding, CallId
+from actors.core.jsonio import Json, JsonValue, ingest, nest, parse, quote, unquote
+
+Speaker: TypeAlias = Literal["human", "model", "tool"]
+Status: TypeAlias = Literal["pending", "complete", "error", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """Opaque provider state and the binding that made it.
+
+    Args:
+        kind: What the state is, in the adapter's words: `signature`, `redacted`, `call_id`.
+        data: The state, verbatim, as a JSON string literal.
+        origin: The binding that produced it; the dialect's rule says who else may open it.
+    """
+
+    kind: str
+    data: Json
+    origin: Binding
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Text:
+    """Words. Held as a JSON string literal; `.text` decodes it."""
+
+    json: Json
+
+    def __init__(self, text: str = "", *, json: Json | None = None) -> None:
+        object.__setattr__(self, "json", quote(text) if json is None else json)
+
+    @property
+    def text(self) -> str:
+        """The words, decoded at each read."""
+        return unquote(self.json)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Thinking:
+    """A model's reasoning. With a seal it may go back, byte for byte, to who made it."""
+
+    json: Json
+    seal: Seal | None
+
+    def __init__(self, text: str = "", seal: Seal | None = None, *, json: Json | None = None) -> None:
+        object.__setattr__(self, "json", quote(text) if json is None else json)
+        object.__setattr__(self, "seal", seal)
+
+    @property
+    def text(self) -> str:
+        """The reasoning, decoded at each read. Empty where the provider shows none."""
+        return unquote(self.json)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ToolCall:
+    """The model's request to run a tool.
+
+    Args:
+        id: Canonical call id. In a history made by hand it may be anything, even empty or repeated.
+        name: The tool's name as the model gave it.
+        arguments: The arguments: any Python value, ingested to a JSON object once. What is not an object
+            becomes `{}`, and the value is kept in `raw`.
+        raw: The model's own argument text, verbatim, when it was malformed.
+        native: The provider's own id for the call, sealed.
+        json: The arguments as a JSON object already encoded; used in place of `arguments`.
+    """
+
+    id: CallId
+    name: str
+    json: Json
+    raw: str | None
+    native: Seal | None
+
+    def __init__(
+        self,
+        id: str,  # noqa: A002  the field's standard name
+        name: str,
+        arguments: object = None,
+        raw: str | None = None,
+        native: Seal | None = None,
+        *,
+        json: Json | None = None,
+    ) -> None:
+        if json is None:
+            json = Json(b"{}") if arguments is None else ingest(arguments).json
+            if not json.startswith(b"{"):
+                json, raw = Json(b"{}"), raw if raw is not None else json.decode()
+        object.__setattr__(self, "id", CallId(id))
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "json", json)
+        object.__setattr__(self, "raw", raw)
+        object.__setattr__(self, "native", native)
+
+    @property
+    def arguments(self) -> dict[str, JsonValue]:
+        """The arguments, decoded at each read."""
+        value = parse(self.json)
+        assert isinstance(value, dict)
+        return value
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ToolResult:
+    """The block that answers a tool call.
+
+    Args:
+        call_id: Canonical id of the call it answers.
+        content: What the tool returned: any Python value, ingested once; None if it returned nothing.
+        error: What went wrong, ingested likewise; None if nothing did.
+        is_complete: What the source said of it, if it said anything.
+        content_json, error_json: The same, already encoded; used in place of `content` and `error`.
+    """
+
+    call_id: CallId
+    content_json: Json | None
+    error_json: Json | None
+    is_complete: bool | None
+
+    def __init__(
+        self,
+        call_id: str,
+        content: object = None,
+        error: object = None,
+        is_complete: bool | None = None,
+        *,
+        content_json: Json | None = None,
+        error_json: Json | None = None,
+    ) -> None:
+        if content_json is None and content is not None:
+            content_json = ingest(content).json
+        if error_json is None and error is not None:
+            error_json = ingest(error).json
+        object.__setattr__(self, "call_id", CallId(call_id))
+        object.__setattr__(self, "content_json", content_json)
+        object.__setattr__(self, "error_json", error_json)
+        object.__setattr__(self, "is_complete", is_complete)
+
+    @property
+    def content(self) -> JsonValue:
+        """What the tool returned, decoded at each read."""
+        return None if self.content_json is None else parse(self.content_json)
+
+    @property
+    def error(self) -> JsonValue:
+        """What went wrong, decoded at each read."""
+        return None if self.error_json is None else parse(self.error_json)
+
+    @property
+    def status(self) -> Status:
+        """What the content says: error, else is_complete, else a result, else pending (REQ-915-048)."""
+        if self.error_json is not None:
+            return "error"
+        if self.is_complete is not None:
+            return "complete" if self.is_complete else "pending"
+        return "pending" if self.content_json is None or self.content_json == b"null" else "complete"
+
+    @property
+    def shown(self) -> Json:
+        """The result as the model is shown it: one JSON string literal."""
+        json = self.content_json if self.error_json is None else self.error_json
+        if json is None or json == b"null":
+            return Json(b'""')
+        return json if json.startswith(b'"') else nest(json)
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """An image or a document, by value or by address.
+
+    Args:
+        mime: Media type, such as `image/png`.
+        data: Base64 text, or an empty string when `url` is given.
+        url: Address, or an empty string when `data` is given.
+    """
+
+    mime: str
+    data: str = ""
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Code that belongs to the conversation but is no tool call. Shown to a model as a fenced text."""
+
+    source: str
+    language: str = ""
+
+
+Block: TypeAlias = Text | Thinking | ToolCall | ToolResult | Media | Code
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Message:
+    """One item of a conversation.
+
+    Args:
+        speaker: `human`, `model` or `tool`.
+        blocks: What was said, in order.
+        turn: Number of the turn it belongs to, from 1; 0 where it is not known.
+        origin: The binding that produced it; None for what came from outside.
+    """
+
+    speaker: Speaker
+    blocks: tuple[Block, ...]
+    turn: int
+    origin: Binding | None
+
+    def __init__(
+        self, speaker: Speaker, blocks: Iterable[Block] = (), turn: int = 0, origin: Binding | None = None
+    ) -> None:
+        object.__setattr__(self, "speaker", speaker)
+        object.__setattr__(self, "blocks", blocks if type(blocks) is tuple else tuple(blocks))
+        object.__setattr__(self, "turn", turn)
+        object.__setattr__(self, "origin", origin)
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls among the blocks, in order."""
+        return tuple([block for block in self.blocks if type(block) is ToolCall])
+
+    @property
+    def results(self) -> tuple[ToolResult, ...]:
+        """The tool results among the blocks, in order."""
+        return tuple([block for block in self.blocks if type(block) is ToolResult])
+
+    @property
+    def text(self) -> str:
+        """All text blocks, joined."""
+        return "".join(block.text for block in self.blocks if type(block) is Text)

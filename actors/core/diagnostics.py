@@ -1,0 +1,90 @@
+"""What a render did, and why: the report that goes with every transcript.
+
+`Notes` is filled while the passes run; `Report` is what is handed out. Every decision that changes what a
+provider sees leaves a line here, with canonical ids: what was dropped as a duplicate, what was synthesized,
+which provider state stayed behind, which faults were met.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from actors.core.events import Reason
+from actors.core.identity import CallId
+from actors.errors import Fault
+
+Dedupe: TypeAlias = Literal["duplicate", "conflicting_duplicate", "late", "already_answered"]
+"""Why a result block was not emitted as one: the same again; a different one; after its seal; after its send."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about the canonical state that had to be worked around.
+
+    `code` is one of: orphan_result, restored_call, repeated_id, misplaced_call, misplaced_result,
+    unknown_speaker. `fault_class` is `canonical`, `rendering` or `projection`.
+    """
+
+    code: str
+    fault_class: str
+    call_ids: tuple[CallId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one render did.
+
+    Args:
+        dialect: Name of the profile rendered for.
+        calls: Canonical ids of the calls rendered, in order.
+        emitted_calls, emitted_results: Ids as the provider sees them, in order.
+        dedupe: Result blocks not emitted as results, as (canonical id, reason).
+        synthetic: Synthetic results, as (canonical id, reason code).
+        losses: What the target was not shown, as (kind, count): `thinking`, `media`, `code`, `empty`.
+        findings: What was wrong with the canonical state and was worked around.
+        faults: What the judge refused. Empty, or our bug.
+    """
+
+    dialect: str
+    calls: tuple[CallId, ...] = ()
+    emitted_calls: tuple[str, ...] = ()
+    emitted_results: tuple[str, ...] = ()
+    dedupe: tuple[tuple[CallId, Dedupe], ...] = ()
+    synthetic: tuple[tuple[CallId, Reason], ...] = ()
+    losses: tuple[tuple[str, int], ...] = ()
+    findings: tuple[Finding, ...] = ()
+    faults: tuple[Fault, ...] = ()
+
+
+@dataclass(slots=True)
+class Notes:
+    """The report while it is being written."""
+
+    calls: list[CallId] = field(default_factory=list)
+    emitted_calls: list[str] = field(default_factory=list)
+    emitted_results: list[str] = field(default_factory=list)
+    dedupe: list[tuple[CallId, Dedupe]] = field(default_factory=list)
+    synthetic: list[tuple[CallId, Reason]] = field(default_factory=list)
+    losses: dict[str, int] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+    def lost(self, kind: str, count: int = 1) -> None:
+        """Count something the target is not shown."""
+        self.losses[kind] = self.losses.get(kind, 0) + count
+
+    def found(self, code: str, fault_class: str, *call_ids: CallId) -> None:
+        """Note something that had to be worked around."""
+        self.findings.append(Finding(code, fault_class, call_ids))
+
+    def report(self, dialect: str, faults: tuple[Fault, ...] = ()) -> Report:
+        """Return the finished report."""
+        return Report(
+            dialect,
+            tuple(self.calls),
+            tuple(self.emitted_calls),
+            tuple(self.emitted_results),
+            tuple(self.dedupe),
+            tuple(self.synthetic),
+            tuple(self.losses.items()),
+            tuple(self.findings),
+            faults,
+        )

@@ -1,0 +1,235 @@
+"""The catalogue of what can happen in a session: the only thing that is kept.
+
+Everything else (history, ledger, lanes, the turn's number, the selected binding) is a fold of these. The
+catalogue is closed and versioned; an event is written before what it announces is shown.
+
+    Opened, Closed                          a session's first and last event
+    Submitted                               a user message; begins an ask
+    Bound, TurnEnded                        a turn, on one binding
+    RequestSent, RoundEnded                 a round: written before its first byte; the model's message
+    Scheduled, Started                      a tool call on its way
+    Returned, Failed, Denied, Refused       a tool call's real completion
+    Cancelled                               a tool call stopped: closed without a real completion
+    SwitchHeld, SwitchApplied, SwitchSuperseded
+    Compacted, EpochBegan                   what rewrites history, and what rewrites a lane
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from actors.core.content import Message
+from actors.core.identity import Binding, CallId
+from actors.core.jsonio import Json
+from actors.core.stream import Usage
+
+VERSION = 1
+
+Reason: TypeAlias = Literal[
+    "cancelled", "interrupted", "never_started", "outcome_unknown", "compacted", "denied", "lost"
+]
+"""Why a call has no real result; the closed list of synthetic reason codes."""
+
+EpochReason: TypeAlias = Literal["compaction", "tools", "system", "thinking", "refusal", "import"]
+"""Why a lane had to be rewritten."""
+
+TurnStatus: TypeAlias = Literal["complete", "cancelled", "failed", "interrupted", "handed_over"]
+"""How a turn ended. `handed_over`: a continuation turn on another binding follows, in the same ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A session began. `messages` is an imported history, `calls` how many canonical ids it used."""
+
+    session: str
+    target: str
+    system: str | None = None
+    messages: tuple[Message, ...] = ()
+    calls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A user message; its number is that of the ask it begins, counted from 1."""
+
+    ask: int
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A turn began on this binding. Several turns of one ask are failovers."""
+
+    turn: int
+    ask: int
+    binding: Binding
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSent:
+    """A request is about to be sent: durable before its first byte.
+
+    Args:
+        turn, round: Where it belongs; rounds count from 1 in each turn.
+        binding: Whose lane it extends; with this event the lane's next version is adopted.
+        epoch: The lane's epoch, from 0.
+        cursor: How many messages of the history the lane has rendered with it.
+        seals: Synthetic results it carries for the first time, as (call id, reason).
+    """
+
+    turn: int
+    round: int
+    binding: Binding
+    epoch: int
+    cursor: int
+    seals: tuple[tuple[CallId, Reason], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RoundEnded:
+    """The model's message of one round, whole; or what could be kept of it, with `fault` saying why.
+
+    `calls` is how many canonical ids the round used, those of dropped calls included.
+    """
+
+    turn: int
+    round: int
+    message: Message
+    usage: Usage = field(default_factory=Usage)
+    finish: str | None = None
+    fault: str | None = None
+    calls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A call was accepted for execution. Written before the tool starts."""
+
+    call_id: CallId
+    tool: str
+    arguments: Json = Json(b"{}")
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The tool of a call began to run."""
+
+    call_id: CallId
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The tool of a call returned. The only place a result is written."""
+
+    call_id: CallId
+    content: Json = Json(b"null")
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The tool of a call raised."""
+
+    call_id: CallId
+    error: Json = Json(b'""')
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """A policy or a person refused to run the call. A real completion: the model is told."""
+
+    call_id: CallId
+    error: Json = Json(b'""')
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The call could not be run as written: unknown tool or invalid arguments. A real completion."""
+
+    call_id: CallId
+    error: Json = Json(b'""')
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The call was stopped, or will not be run: closed without a real completion."""
+
+    call_id: CallId
+    reason: Reason = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchHeld:
+    """A switch was asked for during a turn and waits for its end."""
+
+    turn: int
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchApplied:
+    """The session's next turn goes to `target`. `held` if it had waited for a boundary."""
+
+    target: str
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchSuperseded:
+    """A held switch was replaced by a later one before it could be applied."""
+
+    target: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """Messages `start` to `stop` (excluded) of the history were replaced by a summary."""
+
+    start: int
+    stop: int
+    summary: Message
+
+
+@dataclass(frozen=True, slots=True)
+class EpochBegan:
+    """A binding's lane is rewritten from here on. `plain`: with the conservative render."""
+
+    binding: Binding
+    epoch: int
+    reason: EpochReason
+    plain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """A turn ended; every call of it is closed. `why` is one line for people."""
+
+    turn: int
+    status: TurnStatus
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A session ended."""
+
+    why: str = ""
+
+
+CallEvent: TypeAlias = Scheduled | Started | Returned | Failed | Denied | Refused | Cancelled
+"""What happens to one tool call. Only a session's scheduler reports these."""
+
+Event: TypeAlias = (
+    Opened
+    | Submitted
+    | Bound
+    | RequestSent
+    | RoundEnded
+    | CallEvent
+    | SwitchHeld
+    | SwitchApplied
+    | SwitchSuperseded
+    | Compacted
+    | EpochBegan
+    | TurnEnded
+    | Closed
+)

@@ -1,0 +1,208 @@
+"""What a caller of a session sees: the events of an ask's stream, and how an ask and a switch came out.
+
+Text and thinking arrive as deltas: ephemeral, numbered within their round by `offset`, and some may be missing
+when the reader is slow. What must not be missed is durable: it has a sequence number (`seq`), which is its place in
+the session's log, and it was in the log before it was shown. An ask's stream ends with exactly one
+`complete` or `error`.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, Protocol, TypeAlias
+
+from actors.core.content import Message
+from actors.core.diagnostics import Report
+from actors.core.identity import Binding, CallId
+from actors.core.jsonio import JsonValue
+from actors.core.stream import Usage
+
+AskStatus: TypeAlias = Literal["complete", "cancelled", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What kept a provider from answering.
+
+    Args:
+        kind: Kind of failure, as `actors.adapters.failure` lists them.
+        status: HTTP status; None if no response came, or it broke off.
+    """
+
+    kind: str
+    status: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One turn of an ask.
+
+    Args:
+        binding: What served it.
+        status: How the turn ended.
+        why: One line, empty for a turn that simply ended.
+        cause: The provider's failure, if that is what ended it.
+    """
+
+    binding: Binding
+    status: str
+    why: str = ""
+    cause: Cause | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """How an ask came out.
+
+    Args:
+        text: The last word of the model.
+        status: `complete`, `cancelled` or `failed`.
+        served_by: Binding of the last turn.
+        attempts: Every turn of the ask, in order; more than one after failover.
+        rounds: Requests that were answered or tried, over all turns.
+        usage: Tokens, over all rounds.
+        why: One line on why it did not complete, else empty.
+    """
+
+    text: str
+    status: AskStatus
+    served_by: Binding
+    attempts: tuple[Attempt, ...]
+    rounds: int
+    usage: Usage
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The switch is in force: the next ask goes to `target`."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """A turn is in flight; the switch takes effect when it has ended, and a `status` event will say so."""
+
+    target: str
+    turn: int
+
+
+SwitchOutcome: TypeAlias = Applied | Deferred
+
+
+@dataclass(frozen=True, slots=True)
+class TextEvent:
+    """A piece of the answer's text. Ephemeral."""
+
+    type: ClassVar[Literal["text"]] = "text"
+    text: str
+    turn: int
+    round: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingEvent:
+    """A piece of visible reasoning. Ephemeral."""
+
+    type: ClassVar[Literal["thinking"]] = "thinking"
+    text: str
+    turn: int
+    round: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallEvent:
+    """A tool call, whole: the model asked for it and it is in the log. Durable."""
+
+    type: ClassVar[Literal["tool_call"]] = "tool_call"
+    call_id: CallId
+    name: str
+    arguments: dict[str, JsonValue]
+    turn: int
+    round: int
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What a request carries, and what was done to make it so.
+
+    Args:
+        binding: Whom it goes to.
+        epoch: Of the binding's lane, from 0.
+        kept: Bytes of the lane that were sent before and stay as they are.
+        size: Bytes of the lane with this request.
+        report: What the render did for it, and why.
+    """
+
+    binding: Binding
+    epoch: int
+    kept: int
+    size: int
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
+class StatusEvent:
+    """Something happened that the caller may want to know.
+
+    `status` is one of: `submitted`, `turn_started`, `request` (with what is `sent`), `message` (with the whole
+    message), `tool_results`, `turn_ended`, `failover`, `rewritten`, `switch_held`, `switch_applied`,
+    `switch_superseded`: durable; `resync` (what was missed begins after `seq`): ephemeral.
+    """
+
+    type: ClassVar[Literal["status"]] = "status"
+    status: str
+    seq: int | None = None
+    turn: int = 0
+    round: int = 0
+    detail: str = ""
+    message: Message | None = None
+    results: tuple[tuple[CallId, str], ...] = field(default=())
+    sent: Sent | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorEvent:
+    """The ask failed. Terminal, durable."""
+
+    type: ClassVar[Literal["error"]] = "error"
+    result: TurnResult
+    seq: int
+
+    @property
+    def why(self) -> str:
+        """One line."""
+        return self.result.why
+
+
+@dataclass(frozen=True, slots=True)
+class CompleteEvent:
+    """The ask ended: complete, or cancelled as was asked. Terminal, durable."""
+
+    type: ClassVar[Literal["complete"]] = "complete"
+    result: TurnResult
+    seq: int
+
+
+SessionEvent: TypeAlias = TextEvent | ThinkingEvent | ToolCallEvent | StatusEvent | ErrorEvent | CompleteEvent
+
+
+def droppable(event: SessionEvent) -> bool:
+    """Say whether a slow reader may miss an event: deltas only."""
+    return isinstance(event, TextEvent | ThinkingEvent)
+
+
+class Outlet(Protocol):
+    """Where an ask's events go. A reader that is gone or slow disturbs nobody: `put` never waits or raises."""
+
+    @property
+    def deltas(self) -> bool:
+        """Whether text and thinking are wanted as they arrive."""
+
+    def put(self, event: SessionEvent) -> None:
+        """Show an event; a terminal one ends the stream."""
+
+    def close(self) -> None:
+        """End the stream, without a terminal event if none was shown."""

@@ -1,0 +1,47 @@
+"""Who made a message, and what its tool calls are called.
+
+A *binding* is what a switch moves, as one value: backend, dialect, endpoint, account label and model. It
+holds no secret. A message's *origin* is the binding that produced it; the dialect's rules say which
+binding may open the provider state the message carries.
+
+Canonical call ids are minted by the session, whatever the provider called the call: several backends
+restart their ids with every response, and some leave them empty.
+"""
+
+from dataclasses import dataclass
+from typing import NewType
+
+CallId = NewType("CallId", str)
+"""A canonical call id, unique within a session: `hist_tool_<n>`, n counting from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What serves a turn: one value, moved as a whole, without a secret.
+
+    Args:
+        backend: Name of the configured backend, or of the provider.
+        dialect: Name of the dialect it speaks, as `actors.dialect` takes it.
+        endpoint: Base URL, without credentials.
+        account: Label of the account, never its key.
+        model: Model name, as the provider spells it.
+    """
+
+    backend: str
+    dialect: str
+    endpoint: str = ""
+    account: str = ""
+    model: str = ""
+
+    def __str__(self) -> str:
+        """Return `backend:model`, as a person would say it."""
+        return f"{self.backend}:{self.model}" if self.model else self.backend
+
+
+RUNTIME = Binding("runtime", "runtime")
+"""The origin of what the runtime itself adds to a history, such as a late result."""
+
+
+def mint(number: int) -> CallId:
+    """Return the canonical id of a session's call, counted from 1."""
+    return CallId(f"hist_tool_{number}")

@@ -1,0 +1,64 @@
+"""JSON in one strict place: text in and out, and any Python value made JSON once.
+
+`text` reads and writes JSON. `ingest` is the one door for values made by other people's code (tool results,
+arguments, metadata): `walk` makes plain data of them, `fit` brings it within its size. What was cut or has no
+JSON form leaves a visible text in brackets where it stood, and a mark code beside the text. After that
+nothing later can fail on the value.
+"""
+
+from actors.core.jsonio.fit import fit
+from actors.core.jsonio.limits import MARKS, Ingested, Limits
+from actors.core.jsonio.text import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    Json,
+    JsonRefused,
+    JsonValue,
+    dump,
+    mended,
+    nest,
+    parse,
+    parse_object,
+    quote,
+    unquote,
+)
+from actors.core.jsonio.walk import Walk
+
+__all__ = [
+    "MARKS",
+    "MAX_BYTES",
+    "MAX_DEPTH",
+    "Ingested",
+    "Json",
+    "JsonRefused",
+    "JsonValue",
+    "Limits",
+    "dump",
+    "ingest",
+    "mended",
+    "nest",
+    "parse",
+    "parse_object",
+    "quote",
+    "unquote",
+]
+
+DEFAULT_LIMITS = Limits()
+_UNREADABLE = Ingested(
+    Json(b'"[a value that could not be read]"'), ("repr_failed",)
+)  # made while there is room
+
+
+def ingest(value: object, limits: Limits = DEFAULT_LIMITS) -> Ingested:
+    """Turn any Python value into JSON, once. Never raises, and never gives more than `limits.max_bytes`.
+
+    The text parses under `parse` and does not depend on hash seeds or memory addresses. Iterators are never
+    consumed. Ingesting the result again changes nothing.
+    """
+    marks: set[str] = set()
+    try:
+        walk = Walk(limits, marks)
+        text = fit(walk.plain(value, 0), walk.is_long, limits, marks)
+    except Exception:  # what is left: the caller's stack is nearly full, or memory is
+        return _UNREADABLE
+    return Ingested(text, tuple(sorted(marks)))

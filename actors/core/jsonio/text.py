@@ -1,0 +1,170 @@
+"""Strict JSON text: what is read is refused or exact, what is written is deterministic.
+
+What is read here is sent on to providers that are strict themselves: a duplicate key, a NaN, a lone
+surrogate or a depth bomb is refused with its reason, never repaired in silence. Written text is compact,
+in insertion order, UTF-8.
+"""
+
+import re
+from json.encoder import JSONEncoder, encode_basestring
+from math import isfinite
+from typing import NewType, TypeAlias
+
+import jiter
+
+Json = NewType("Json", bytes)
+"""UTF-8 bytes of exactly one JSON text."""
+
+JsonValue: TypeAlias = bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
+
+MAX_BYTES = 32 * 1024 * 1024
+MAX_DEPTH = 64
+INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+
+_ENCODER = JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_SPACE = re.compile(r"\s+")
+
+
+class JsonRefused(ValueError):
+    """A text or value that is not acceptable JSON. The message is one line and short."""
+
+
+def quote(text: str) -> Json:
+    """Return `text` as a JSON string literal, quotes included. Lone surrogates become U+FFFD."""
+    literal = encode_basestring(text)
+    try:
+        return Json(literal.encode())
+    except UnicodeEncodeError:
+        return Json(mended(literal).encode())
+
+
+def unquote(literal: Json) -> str:
+    """Return the text of a JSON string literal. Raises JsonRefused if it is anything else."""
+    value = _read(literal)
+    if type(value) is not str:
+        raise JsonRefused(f"expected a JSON string, got {_kind(value)}")
+    return value
+
+
+def nest(text: Json) -> Json:
+    """Return the JSON string literal whose value is the given JSON text, as OpenAI's `arguments` wants it."""
+    return quote(text.decode())
+
+
+def mended(text: str) -> str:
+    """Return `text` with surrogate pairs joined and each lone surrogate replaced by U+FFFD."""
+    return (
+        text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    )
+
+
+def parse(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> JsonValue:
+    """Return the value of one JSON text, strictly.
+
+    Args:
+        data: UTF-8 without a byte order mark.
+        max_bytes: Size of `data` above which it is refused unread.
+        max_depth: Containers inside each other; a scalar has depth 0.
+
+    Raises:
+        JsonRefused: Not JSON, trailing data, a duplicate key, NaN, Infinity, a number that overflows, an
+            integer outside 64 bits, a lone surrogate, a NUL in a key, too large or too deep.
+    """
+    if len(data) > max_bytes:
+        raise JsonRefused(f"{len(data)} bytes of JSON, at most {max_bytes} are read")
+    value = _read(data)
+    if reason := _why_refused(value, max_depth):
+        raise JsonRefused(reason)
+    return value
+
+
+def dump(value: JsonValue) -> Json:
+    """Return compact JSON in insertion order. Lone surrogates become U+FFFD.
+
+    Raises:
+        JsonRefused: NaN or an infinity, a cycle, or something that has no JSON form.
+    """
+    try:
+        text = _ENCODER.encode(value)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise JsonRefused(_one_line(error)) from None
+    try:
+        return Json(text.encode())
+    except UnicodeEncodeError:
+        return Json(mended(text).encode())
+
+
+def parse_object(
+    raw: str, *, max_bytes: int = 256 * 1024, max_depth: int = 32
+) -> dict[str, JsonValue] | None:
+    """Return the arguments a model wrote, or None if they are not one acceptable JSON object.
+
+    Empty text and whitespace are an empty object: models leave the text out for tools without parameters.
+    """
+    if not raw or raw.isspace():
+        return {}
+    try:
+        value = parse(raw.encode(), max_bytes=max_bytes, max_depth=max_depth)
+    except ValueError:  # JsonRefused, and UnicodeEncodeError for lone surrogates
+        return None
+    return value if type(value) is dict else None
+
+
+def _read(data: bytes) -> JsonValue:
+    try:
+        value: JsonValue = jiter.from_json(
+            data, allow_inf_nan=False, cache_mode="keys", catch_duplicate_keys=True
+        )
+    except ValueError as error:
+        raise JsonRefused(_one_line(error)) from None
+    return value
+
+
+def _why_refused(value: JsonValue, max_depth: int) -> str | None:
+    """Walk the value level by level: recursion would let the input choose our stack depth."""
+    level, depth = [value], 0
+    while level:
+        below: list[JsonValue] = []
+        containers = 0
+        for item in level:
+            if type(item) is str or item is None:
+                continue
+            if type(item) is dict:
+                containers += 1
+                if "\0" in "".join(item):
+                    return "a key contains NUL"
+                below.extend(item.values())
+            elif type(item) is list:
+                containers += 1
+                below.extend(item)
+            elif type(item) is float:
+                if not isfinite(item):
+                    return "a number is too large for a float"
+            elif type(item) is int and not INT_MIN <= item <= INT_MAX:
+                return "an integer is outside 64 bits"
+        depth += containers > 0
+        if depth > max_depth:
+            return f"nested deeper than {max_depth}"
+        level = below
+    return None
+
+
+def _one_line(error: BaseException) -> str:
+    text = "".join(char if char.isprintable() else "?" for char in _SPACE.sub(" ", str(error)[:400]))
+    return text if len(text) <= 200 else text[:199] + "…"
+
+
+def _kind(value: JsonValue) -> str:
+    names = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
+    return names.get(type(value), "number")
+
+
+def encodable(text: str) -> bool:
+    """Say whether `text` is free of lone surrogates and of pairs written as two."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,333 @@
+"""Walk: any Python value to plain lists, dicts and scalars, within a budget.
+
+In:  any value, made by anyone's code: cyclic, endless, lying about its type, raising when looked at.
+Out: a finite tree of plain JSON types. Strings are still whole (`fit` cuts them), containers are short.
+
+As little foreign code as possible is called, and none is trusted. What cannot be said in JSON leaves a text
+in brackets where it stood. Nothing in the tree depends on hash seeds or memory addresses: members of a set
+are sorted by their JSON, and a set is kept whole or not at all.
+"""
+
+import re
+from base64 import b64encode
+from codecs import getincrementaldecoder
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, MappingView, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import fields
+from enum import Enum
+from itertools import islice
+from math import isfinite
+from typing import Any, TypeAlias
+
+from actors.core.jsonio.limits import Limits
+from actors.core.jsonio.text import INT_MAX, INT_MIN, JsonValue, dump, encodable, mended
+
+_MAX_KEY = 512
+_MAX_NAME = 60
+_WIDE_BITS = 4096
+
+# Types whose own text says all there is, by name, so that none of their modules is imported here.
+_TEXTUAL: Mapping[tuple[str, str], str] = {
+    ("datetime", "datetime"): "isoformat",
+    ("datetime", "date"): "isoformat",
+    ("datetime", "time"): "isoformat",
+    ("datetime", "timedelta"): "__str__",
+    ("datetime", "tzinfo"): "__str__",
+    ("decimal", "Decimal"): "__str__",
+    ("fractions", "Fraction"): "__str__",
+    ("uuid", "UUID"): "__str__",
+    ("pathlib", "PurePath"): "__str__",
+    ("ipaddress", "_IPAddressBase"): "__str__",
+    ("builtins", "complex"): "__str__",
+    ("collections", "UserString"): "__str__",
+}
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]{4,}")
+_TYPE_NAME = type.__dict__["__name__"]
+_TYPE_MRO = type.__dict__["__mro__"]
+
+
+class Gap(str):
+    """The marker that ends a shortened container; remembers how much it stands for."""
+
+    hidden = 0
+
+
+class _Full(Exception):  # a signal, not an error
+    """The budget ran out inside a set, whose members have no order to cut by."""
+
+
+def gap(count: int, what: str) -> Gap:
+    marker = Gap(f"[{count} more {what} cut]")
+    marker.hidden = count
+    return marker
+
+
+def _name(kind: type) -> str:
+    """Return the name of a type without running its metaclass."""
+    name: str = _TYPE_NAME.__get__(kind)
+    return name[:_MAX_NAME]
+
+
+class Walk:
+    """One pass over one value: the path (for cycles), the budget in characters, the marks."""
+
+    def __init__(self, limits: Limits, marks: set[str]) -> None:
+        self._limits = limits
+        self._marks = marks
+        self._path: set[int] = set()
+        self._share = limits.max_bytes // 16  # what one string counts at most, so small ones after it stay
+        self.budget = 2 * limits.max_bytes  # more than fits, so that `fit` can choose
+        self.is_long = False  # whether a string was longer than its share
+        self._in_set = False
+
+    def plain(self, value: Any, depth: int) -> JsonValue:  # Any: the value is anyone's
+        """Return `value` as plain data. `depth` counts the containers around it."""
+        self._spend(2)
+        kind = type(value)
+        if value is None or kind is bool:
+            return value  # type: ignore[no-any-return]  # None or a bool
+        if issubclass(kind, Enum):
+            return self._nested(value, kind, depth, _enumerated)
+        # The unbound methods give the exact built-in value, whatever a subclass claims to be.
+        if issubclass(kind, str):
+            return self._text(str.__str__(value))
+        if issubclass(kind, int):
+            return self._int(int.__add__(value, 0))
+        if issubclass(kind, float):
+            return self._float(float.__pos__(value))
+        return self._nested(value, kind, depth, None)
+
+    def _spend(self, cost: int) -> None:
+        self.budget -= cost
+        if self._in_set and self.budget < 0:
+            raise _Full
+
+    def mark(self, code: str, text: str) -> str:
+        self._marks.add(code)
+        return text
+
+    def _text(self, text: str) -> str:
+        """Count a text and keep it whole: `fit` is the only place that cuts strings."""
+        self._spend(min(len(text), self._share))
+        self.is_long |= len(text) > self._share
+        if len(text) <= self._limits.max_string and not encodable(text):
+            return self.mark("surrogate", mended(text))
+        return text
+
+    def _int(self, number: int) -> JsonValue:
+        if INT_MIN <= number <= INT_MAX:
+            self._spend(len(str(number)))
+            return number
+        if number.bit_length() > _WIDE_BITS:  # decimal digits cost quadratic time, and Python caps them
+            return self.mark("wide_int", f"[integer of {number.bit_length()} bits]")
+        return self.mark("wide_int", self._text(str(number)))
+
+    def _float(self, number: float) -> JsonValue:
+        if isfinite(number):
+            self._spend(len(repr(number)))
+            return number
+        return self.mark("not_finite", f"[not finite: {number}]")
+
+    def _nested(self, value: object, kind: type, depth: int, read: "_Reader | None") -> JsonValue:
+        """Read a value with code that may be foreign, and so may raise anything."""
+        if id(value) in self._path:
+            return self.mark("cycle", "[cycle]")
+        self._path.add(id(value))
+        try:
+            return self._read(value, kind, depth, read)
+        except _Full:
+            raise
+        except BaseException:  # nothing awaits here, so this is no cancellation of ours
+            return self.mark("repr_failed", f"[{_name(kind)} that could not be read]")
+        finally:
+            self._path.discard(id(value))
+
+    def _read(self, value: object, kind: type, depth: int, read: "_Reader | None") -> JsonValue:
+        read = read or _reader(kind)
+        if read is None:
+            return self._text(_described(value, kind, self))
+        if read in _CONTAINERS and depth >= self._limits.max_depth:
+            return self.mark("depth", f"[{_name(kind)} beyond depth {self._limits.max_depth}]")
+        return read(self, value, depth)
+
+    def sequence(self, items: Iterable[object], size: int, depth: int) -> JsonValue:
+        """Return the first items, in order. `items` may be endless and `size` a lie."""
+        kept: list[JsonValue] = []
+        cap = self._limits.max_items
+        taken = list(islice(items, cap + 1))
+        for item in taken if len(taken) <= cap else taken[: cap - 1]:
+            if self._exhausted():
+                break
+            kept.append(self.plain(item, depth + 1))
+        if len(kept) < len(taken):
+            self._marks.add("truncated")
+            kept.append(gap(max(size, len(taken)) - len(kept), "items"))
+        return kept
+
+    def mapping(self, pairs: Iterable[tuple[object, object]], size: int, depth: int) -> JsonValue:
+        """Return the first entries, in order."""
+        kept: dict[str, JsonValue] = {}
+        repeats: dict[str, int] = {}
+        cap = self._limits.max_items
+        taken = list(islice(pairs, cap + 1))
+        for key, value in taken if len(taken) <= cap else taken[: cap - 1]:
+            if self._exhausted():
+                break
+            name = unused(self._key(key, depth), kept, repeats)
+            kept[name] = self.plain(value, depth + 1)
+        if len(kept) < len(taken):
+            self._marks.add("truncated")
+            kept[unused("[cut]", kept, repeats)] = gap(max(size, len(taken)) - len(kept), "entries")
+        return kept
+
+    def members(self, items: Iterable[object], size: int, depth: int) -> JsonValue:
+        """Return the members of a set sorted by their JSON; all of them or none, for they have no order."""
+        if size > self._limits.max_items:
+            return self.mark("truncated", f"[set of {size}, cut]")
+        outermost, marks = not self._in_set, set(self._marks)
+        self._in_set = True
+        try:
+            return sorted((self.plain(item, depth + 1) for item in items), key=dump)
+        except _Full:
+            if not outermost:
+                raise
+            self._marks.intersection_update(marks)  # which members were seen depends on the hash seed
+            return self.mark("truncated", f"[set of {size}, cut]")
+        finally:
+            self._in_set = not outermost
+
+    def _exhausted(self) -> bool:
+        return self.budget <= 0 and not self._in_set
+
+    def _key(self, key: object, depth: int) -> str:
+        if type(key) is str:
+            name = self._text(key)
+        else:
+            plain = self.plain(key, depth + 1)
+            name = plain if isinstance(plain, str) else dump(plain).decode()
+            if not isinstance(key, str):
+                self._marks.add("key")
+        if "\0" in name:
+            name = self.mark("key", name.replace("\0", "\ufffd"))
+        if len(name) > _MAX_KEY:
+            name = self.mark(
+                "truncated", f"{name[: _MAX_KEY - 40]}[{len(name) - _MAX_KEY + 40} characters cut]"
+            )
+        return name if encodable(name) else self.mark("surrogate", mended(name))
+
+    def buffer(self, source: bytes | bytearray | memoryview) -> str:
+        """Return UTF-8 as text, anything else as base64, in either case no more than a string may hold."""
+        view = memoryview(source)
+        size, cap = view.nbytes, self._limits.max_string
+        data = bytes(view.cast("B")[:cap]) if view.c_contiguous else view.tobytes()[:cap]
+        more = f"[{size - len(data)} bytes cut]" if size > len(data) else ""
+        self._marks.update(("bytes", "truncated") if more else ("bytes",))
+        try:
+            return self._text(getincrementaldecoder("utf-8")().decode(data, final=not more) + more)
+        except UnicodeDecodeError:
+            return self._text(f"[{size} bytes, base64] {b64encode(data).decode()}{more}")
+
+
+def unused(name: str, taken: Mapping[str, object], repeats: dict[str, int]) -> str:
+    """Return `name`, or the first of `name#2`, `name#3` ... that is not taken."""
+    candidate = name
+    while candidate in taken:
+        repeats[name] = repeats.get(name, 1) + 1
+        candidate = f"{name}#{repeats[name]}"
+    return candidate
+
+
+def _described(value: object, kind: type, walk: Walk) -> str:
+    """Return a text for a value that has no JSON form."""
+    for base in _TYPE_MRO.__get__(kind):
+        if method := _TEXTUAL.get((base.__module__, base.__qualname__)):
+            return str.__str__(getattr(value, method)())
+    if issubclass(kind, BaseException):
+        return walk.mark("object", f"{_name(kind)}: {_ADDRESS.sub('', str(value))}")
+    if kind.__repr__ is object.__repr__:
+        return walk.mark("object", f"[object: {_name(kind)}]")
+    return walk.mark("object", f"[object: {_name(kind)}] {_ADDRESS.sub('', str.__str__(repr(value)))}")
+
+
+_Reader: TypeAlias = Callable[[Walk, Any, int], JsonValue]  # Any: each reader takes its own kind of value
+
+
+def _enumerated(walk: Walk, value: Enum, depth: int) -> JsonValue:
+    return walk.plain(value.value, depth)
+
+
+def _buffer(walk: Walk, value: bytes | bytearray | memoryview, depth: int) -> JsonValue:
+    return walk.buffer(value)
+
+
+def _ordered(walk: Walk, value: OrderedDict[object, object], depth: int) -> JsonValue:
+    return walk.mapping(OrderedDict.items(value), dict.__len__(value), depth)
+
+
+def _dict(walk: Walk, value: dict[object, object], depth: int) -> JsonValue:
+    return walk.mapping(dict.items(value), dict.__len__(value), depth)
+
+
+def _list(walk: Walk, value: list[object], depth: int) -> JsonValue:
+    return walk.sequence(list.__iter__(value), list.__len__(value), depth)
+
+
+def _tuple(walk: Walk, value: tuple[object, ...], depth: int) -> JsonValue:
+    return walk.sequence(tuple.__iter__(value), tuple.__len__(value), depth)
+
+
+def _set(walk: Walk, value: AbstractSet[object], depth: int) -> JsonValue:
+    return walk.members(value, len(value), depth)
+
+
+def _mapping(walk: Walk, value: Mapping[object, object], depth: int) -> JsonValue:
+    return walk.mapping(((key, value[key]) for key in value), len(value), depth)
+
+
+def _sequence(walk: Walk, value: Sequence[object], depth: int) -> JsonValue:
+    return walk.sequence(value, len(value), depth)
+
+
+def _dataclass(walk: Walk, value: Any, depth: int) -> JsonValue:  # Any: no static type is "a dataclass"
+    names = [field.name for field in fields(value)]
+    return walk.mapping(((name, getattr(value, name)) for name in names), len(names), depth)
+
+
+def _model(walk: Walk, value: Any, depth: int) -> JsonValue:  # Any: pydantic is not imported here
+    try:
+        dumped = value.model_dump(warnings=False)
+    except Exception:  # a cycle, or a serializer that raises: what the fields hold is still known
+        dumped = dict(vars(value))
+    return walk.plain(dumped, depth)
+
+
+_BUILT_IN: tuple[tuple[type | tuple[type, ...], _Reader], ...] = (
+    ((bytes, bytearray, memoryview), _buffer),
+    (OrderedDict, _ordered),
+    (dict, _dict),
+    (list, _list),
+    (tuple, _tuple),
+    ((set, frozenset), _set),
+)
+_GENERIC: tuple[tuple[type, _Reader], ...] = (
+    (Mapping, _mapping),
+    (MappingView, _sequence),
+    (AbstractSet, _set),
+    (Sequence, _sequence),
+)
+_CONTAINERS = frozenset({_ordered, _dict, _list, _tuple, _set, _mapping, _sequence, _dataclass})
+
+
+def _reader(kind: type) -> _Reader | None:
+    """Return what reads values of this type, or None if all one can do is describe them."""
+    for base, read in _BUILT_IN:
+        if issubclass(kind, base):
+            return read
+    if hasattr(kind, "__dataclass_fields__"):
+        return _dataclass
+    if hasattr(kind, "__pydantic_serializer__") and hasattr(kind, "model_dump"):
+        return _model
+    if any((base.__module__, base.__qualname__) in _TEXTUAL for base in _TYPE_MRO.__get__(kind)):
+        return None
+    return next((read for base, read in _GENERIC if issubclass(kind, base)), None)

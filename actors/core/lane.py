@@ -1,0 +1,154 @@
+"""Lanes: one session's rendered transcript for one binding, append-only within an epoch.
+
+A lane is where its rendering stands, the encoded text so far, and what the judge knows of it. A request
+renders, encodes and judges only the messages past the cursor, so it costs what is new. The text is kept as
+a few immutable segments: neighbours are joined while they are small, so a lane of any length has few, and a
+byte is copied only a bounded number of times.
+
+A lane is a cache of a fold over the log: dropped, it is rebuilt to the same bytes (`actors.core.state`).
+"""
+
+from dataclasses import dataclass
+
+from actors.core.check import CheckState, extend, finish, start
+from actors.core.diagnostics import Notes, Report
+from actors.core.dialect import Dialect
+from actors.core.events import EpochBegan, Reason
+from actors.core.history import History
+from actors.core.identity import CallId
+from actors.core.ledger import Ledger
+from actors.core.render import Reader, continued
+from actors.core.transcript import Encoder, Entry, Standing
+from actors.errors import CanonicalFault
+
+SEGMENT = 128 * 1024
+"""Bytes up to which neighbouring segments are joined."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A lane at one point of its life.
+
+    Args:
+        standing: Where its rendering stands.
+        segments: The encoded messages, without what closes the last one.
+        judge: What the judge knows after these bytes.
+    """
+
+    standing: Standing
+    segments: tuple[bytes, ...]
+    judge: CheckState
+
+    @property
+    def size(self) -> int:
+        """Bytes of the encoded messages."""
+        return sum(map(len, self.segments))
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What a render gives.
+
+    Args:
+        transcript: The entries rendered now: all of them from an empty lane, else the new ones.
+        lane: The lane's next version. Adopt it only when the request is sent.
+        report: What was done, and why.
+        dialect: The profile rendered for.
+        closing: Bytes that close the last message.
+        before: Bytes of the lane that had been sent before; they stay as they are.
+    """
+
+    transcript: tuple[Entry, ...]
+    lane: Lane
+    report: Report
+    dialect: Dialect
+    closing: bytes
+    before: int
+
+    @property
+    def segments(self) -> tuple[bytes, ...]:
+        """The whole lane's text with its last message closed: what a request carries."""
+        return (*self.lane.segments, self.closing) if self.closing else self.lane.segments
+
+
+def empty(dialect: Dialect, floor: int = 0) -> Lane:
+    """Return a lane in which nothing has been sent.
+
+    Args:
+        dialect: Its dialect.
+        floor: How many messages at the history's head were imported: provider state in them was bound to a
+            prefix that this lane never sent.
+    """
+    return Lane(Standing(floor=floor), (), start(dialect))
+
+
+def begun(lane: Lane, event: EpochBegan, dialect: Dialect, floor: int) -> Lane:
+    """Return the lane at the beginning of an epoch: nothing sent, every id kept.
+
+    Args:
+        lane: The lane as it was.
+        event: The epoch's number and manner.
+        dialect: The lane's dialect.
+        floor: Length of the history now. Provider state in older messages was bound to the old prefix.
+    """
+    old = lane.standing
+    told = max(0, old.told - len(old.carried))  # what still waited to be told is told in this epoch
+    standing = Standing(event.epoch, floor, event.plain, calls=old.calls, used=old.used, told=told)
+    return Lane(standing, (), start(dialect))
+
+
+def advanced(
+    lane: Lane, history: History, ledger: Ledger, dialect: Dialect, encoder: Encoder, reader: Reader
+) -> Rendered:
+    """Render, encode and judge what `lane` has not seen of `history`.
+
+    Args:
+        lane: The lane as it was last adopted, or `empty(dialect)`.
+        history, ledger: The canonical state.
+        dialect, encoder: The rules, and how their family writes.
+        reader: Whom the transcript is for.
+
+    The outcome depends on the arguments alone. Faults the judge finds are in the report, not raised.
+
+    Raises:
+        CanonicalFault: The lane is of another dialect, or has rendered more than the history holds: a history
+            that was shortened needs a new epoch (`begun`).
+    """
+    if lane.judge.dialect.family != dialect.family:
+        raise CanonicalFault(
+            f"This lane is of dialect {lane.judge.dialect.name!r}, not {dialect.name!r}; begin one"
+        )
+    if lane.standing.cursor > len(history):
+        raise CanonicalFault(
+            f"This lane has rendered {lane.standing.cursor} messages of a history of {len(history)}; begin an epoch"
+        )
+    notes = Notes()
+    entries, standing = continued(lane.standing, history, ledger, dialect, reader, notes)
+    fragment = b"".join(encoder.fragment(entries, lane.standing.last_role))
+    judge, faults = extend(lane.judge, fragment) if fragment else (lane.judge, [])
+    report = notes.report(dialect.name, (*faults, *finish(judge)))
+    grown = Lane(standing, appended(lane.segments, fragment), judge)
+    return Rendered(tuple(entries), grown, report, dialect, encoder.closing, lane.size)
+
+
+def appended(segments: tuple[bytes, ...], fragment: bytes) -> tuple[bytes, ...]:
+    """Return `segments` with one more, small neighbours joined geometrically."""
+    if not fragment:
+        return segments
+    kept = len(segments)
+    size = len(fragment)
+    while kept and len(segments[kept - 1]) <= 2 * size and size + len(segments[kept - 1]) <= SEGMENT:
+        kept -= 1
+        size += len(segments[kept])
+    if kept == len(segments):
+        return (*segments, fragment)
+    return (*segments[:kept], b"".join((*segments[kept:], fragment)))
+
+
+def seals(rendered: Rendered, ledger: Ledger) -> tuple[tuple[CallId, Reason], ...]:
+    """Return the synthetic results that this request sends for the first time."""
+    return tuple(
+        (call_id, reason)
+        for call_id, reason in rendered.report.synthetic
+        if (known := ledger.get(call_id)) is None or known.sealed is None
+    )

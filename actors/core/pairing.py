@@ -1,0 +1,47 @@
+"""Which call a result answers, where ids repeat: the nearest earlier unanswered one.
+
+Nearest is the last message that made an unanswered call of that id; among the calls of one message, results come
+in call order. Several backends leave ids empty or give parallel calls the same one, so the order is all there is.
+"""
+
+from collections import deque
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Unanswered(Generic[K, V]):
+    """The calls that wait for a result, by id. Read a history from its oldest message on."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[K, list[tuple[int, deque[V]]]] = {}
+        self._message = 0
+
+    def next_message(self) -> None:
+        """Note that the calls to come are another message's."""
+        self._message += 1
+
+    def add(self, key: K, call: V) -> None:
+        """Note a call that waits."""
+        groups = self._waiting.setdefault(key, [])
+        if not groups or groups[-1][0] != self._message:
+            groups.append((self._message, deque()))
+        groups[-1][1].append(call)
+
+    def waiting(self, key: K) -> list[V]:
+        """Return the calls of this id that wait, in the order in which results would be theirs."""
+        groups = self._waiting.get(key, [])
+        return [call for _, calls in reversed(groups) for call in calls]
+
+    def take(self, key: K) -> V | None:
+        """Return the call that a result of this id answers, which waits no longer; None if none does."""
+        groups = self._waiting.get(key)
+        if not groups:
+            return None
+        calls = groups[-1][1]
+        call = calls.popleft()
+        if not calls:
+            groups.pop()
+        return call

@@ -1,0 +1,127 @@
+"""History and ledger to what one provider will be shown: a pure function, made of passes.
+
+    1 attribute    every block under its own speaker
+    2 identify     every call an id of its own
+    3 choose       one completion a call: sealed, else real
+    4 close        else synthetic, with its reason
+    5 place        results directly after their calls, in call order
+    6 thinking     reasoning only to who made it
+    7 tidy         nothing empty, nothing the target cannot hold
+    8 neighbours   roles, fillers, first and last
+    9 project      ids and names
+
+Passes 1 to 5 know no provider; 6 to 9 read the dialect. Each takes what the one before gives, and none
+imports another. They see only the messages past the lane's cursor, and the lane's `Standing`; a full render
+is the tail of an empty lane. The conservative render replaces 6 by `plain`.
+"""
+
+from dataclasses import replace
+from typing import cast
+
+from actors.core.content import Block, Code, Message, ToolCall, ToolResult
+from actors.core.diagnostics import Notes
+from actors.core.dialect import Dialect
+from actors.core.history import History
+from actors.core.identity import CallId
+from actors.core.ledger import Ledger
+from actors.core.projection import Projection, tool_name
+from actors.core.render.attribute import attribute
+from actors.core.render.choose import choose
+from actors.core.render.close import close
+from actors.core.render.identify import identify
+from actors.core.render.neighbours import neighbours
+from actors.core.render.place import place
+from actors.core.render.plain import plain
+from actors.core.render.thinking import Reader, ThinkingPolicy, thinking, unsealed
+from actors.core.render.tidy import tidy
+from actors.core.transcript import Entry, EntryBlock, Standing, WireCall, WireResult
+
+__all__ = ["Reader", "ThinkingPolicy", "continued"]
+
+
+def continued(
+    standing: Standing,
+    history: History,
+    ledger: Ledger,
+    dialect: Dialect,
+    reader: Reader,
+    notes: Notes,
+) -> tuple[list[Entry], Standing]:
+    """Return the entries that bring a lane from where it stands to the end of `history`.
+
+    Args:
+        standing: Where the lane stands. `Standing()` renders everything.
+        history, ledger: The canonical state.
+        dialect: Whom to please.
+        reader: The binding and its thinking policy.
+        notes: Receives every decision.
+
+    Returns:
+        The entries, never ending on a role the dialect refuses, and the lane's next standing.
+    """
+    tail = _past(standing, history)
+    tail = attribute(tail, notes)
+    tail, aliases = identify(tail, standing.shown, standing.aliases, notes)
+    tail, standing = choose(tail, ledger, standing, notes)
+    tail = close(tail, ledger, notes)
+    tail = place(tail)
+    shown = _shown(tail, standing)
+    worded = plain(tail, notes) if standing.plain else thinking(tail, dialect, reader, notes)
+    tail = tidy(worded, dialect, notes)
+    projection = Projection(standing.calls, standing.used, dialect, reader.binding)
+    projected = [(message, _projected(message, projection, dialect, notes)) for message in tail]
+    entries = neighbours(projected, dialect, standing.last_role)
+    calls, used = projection.adopted()
+    return entries, replace(
+        standing,
+        cursor=len(history),
+        calls=calls,
+        used=used,
+        shown=standing.shown.update(shown),
+        aliases=aliases,
+        last_role=entries[-1].role if entries else standing.last_role,
+    )
+
+
+def _past(standing: Standing, history: History) -> list[Message]:
+    """Return the messages past the cursor; what is older than the epoch has lost its seals."""
+    tail = history.since(standing.cursor)
+    stale = standing.floor - standing.cursor
+    return tail if stale <= 0 else [*map(unsealed, tail[:stale]), *tail[stale:]]
+
+
+def _shown(tail: list[Message], standing: Standing) -> dict[CallId, bool]:
+    """Return the calls that go out with this tail, each with whether its real result may still come."""
+    return {
+        result.call_id: result.status == "pending" and standing.shown.get(result.call_id) is not False
+        for message in tail
+        if message.speaker == "tool"
+        for result in message.results
+    }
+
+
+_TO_PROJECT = frozenset({ToolCall, ToolResult, Code})
+
+
+def _projected(
+    message: Message, projection: Projection, dialect: Dialect, notes: Notes
+) -> tuple[EntryBlock, ...]:
+    """Return a message's blocks under the ids and names the provider will see."""
+    blocks = message.blocks
+    if _TO_PROJECT.isdisjoint(map(type, blocks)):
+        return cast(tuple[EntryBlock, ...], blocks)  # texts, thinking and media go as they are
+    return tuple([_block(block, projection, dialect, notes) for block in blocks])
+
+
+def _block(block: Block, projection: Projection, dialect: Dialect, notes: Notes) -> EntryBlock:
+    if isinstance(block, ToolResult):
+        emitted = projection.result_id(block.call_id)
+        notes.emitted_results.append(emitted)
+        return WireResult(emitted, block.shown, block.error_json is not None)
+    if isinstance(block, ToolCall):
+        emitted = projection.id(block)
+        notes.calls.append(block.id)
+        notes.emitted_calls.append(emitted)
+        return WireCall(emitted, tool_name(block.name, dialect.tool_name_pattern), block.json)
+    assert not isinstance(block, Code)  # `tidy` has made it a text
+    return block

@@ -1,0 +1,209 @@
+"""A session as the fold of its events, lanes included.
+
+`State` is everything a session knows; `apply` is the only way it changes, live and after a restart alike, so
+a session that was rebuilt from its log is the session that wrote it. Lanes are folded by `Lanes`, which
+also needs the adapters' encoders: at each `RequestSent` a lane takes up what was new then, at each
+`EpochBegan` it starts over with the ids it has given.
+
+Call events change only the ledger, and the session's own events change only the rest, so the order in
+which the two kinds met in the log does not matter; `RequestSent` is written by the ledger itself, which is
+the one place where they meet.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from actors.core.content import Message
+from actors.core.dialect import Dialect
+from actors.core.events import (
+    Bound,
+    Cancelled,
+    Closed,
+    Compacted,
+    Denied,
+    EpochBegan,
+    Event,
+    Failed,
+    Opened,
+    Refused,
+    RequestSent,
+    Returned,
+    RoundEnded,
+    Scheduled,
+    Started,
+    Submitted,
+    SwitchApplied,
+    SwitchHeld,
+    SwitchSuperseded,
+    TurnEnded,
+    TurnStatus,
+)
+from actors.core.history import History
+from actors.core.identity import Binding, CallId
+from actors.core.lane import Lane, Rendered, advanced, begun, empty
+from actors.core.ledger import Ledger
+from actors.core.recovery import named, recover
+from actors.core.render import Reader
+from actors.core.transcript import Encoder
+
+_CALL_EVENTS = (Scheduled, Started, Returned, Failed, Denied, Refused, Cancelled)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a session knows.
+
+    Args:
+        session: Its id; empty before `Opened`.
+        target: What the next turn is sent to: a backend or a pool, as the user named it.
+        held: Target of a switch that waits for the turn's end.
+        system: System prompt.
+        history, ledger: The conversation, and the truth about its tool calls.
+        calls: How many canonical call ids have been used.
+        asks, turns: How many there have been.
+        bound: Binding of the turn in flight, None between turns.
+        closed: Whether the session has ended.
+        last: How the last turn ended.
+    """
+
+    session: str = ""
+    target: str = ""
+    held: str | None = None
+    system: str | None = None
+    history: History = field(default_factory=History)
+    ledger: Ledger = field(default_factory=Ledger)
+    calls: int = 0
+    asks: int = 0
+    turns: int = 0
+    bound: Binding | None = None
+    closed: bool = False
+    last: TurnStatus | None = None
+
+    def apply(self, event: Event) -> "State":
+        """Return the state after `event`."""
+        if isinstance(event, _CALL_EVENTS):
+            return replace(self, ledger=self.ledger.apply(event))
+        match event:
+            case RequestSent():
+                return replace(self, ledger=self.ledger.apply(event)) if event.seals else self
+            case RoundEnded(message=message, calls=calls):
+                history = self.history.append(message) if message.blocks else self.history
+                return replace(self, history=history, calls=self.calls + calls)
+            case Submitted(ask=ask, message=message):
+                return replace(self, asks=ask, history=self.history.append(message))
+            case Compacted(start=start, stop=stop, summary=summary):
+                return replace(self, history=self.history.replaced(start, stop, summary))
+            case EpochBegan():
+                return self
+            case _:
+                return self._lifecycle(event)
+
+    def _lifecycle(
+        self,
+        event: Opened | Bound | SwitchHeld | SwitchApplied | SwitchSuperseded | TurnEnded | Closed,
+    ) -> "State":
+        match event:
+            case Opened(session=session, target=target, system=system, messages=messages, calls=calls):
+                return State(session, target, None, system, History(messages), recover(messages), calls)
+            case Bound(turn=turn, binding=binding):
+                return replace(self, turns=turn, bound=binding)
+            case SwitchHeld(target=target):
+                return replace(self, held=target)
+            case SwitchApplied(target=target):
+                return replace(self, target=target, held=None)
+            case SwitchSuperseded():
+                return replace(self, held=None)
+            case TurnEnded(status=status):
+                return replace(self, bound=None, last=status)
+            case Closed():
+                return replace(self, closed=True)
+
+
+def conversation(history: History, ledger: Ledger) -> History:
+    """Return the history as a reader expects it: each group of calls followed by its recorded results.
+
+    A session's results are written once, in the ledger; this puts them where they belong. Synthetic results
+    are not part of a conversation, they are made for each transcript.
+    """
+    told: list[Message] = []
+    for message in named(history):
+        told.append(message)
+        known = [interaction for call in message.calls if (interaction := ledger.get(call.id)) is not None]
+        results = [item.completion or item.late for item in known]
+        if message.speaker == "model" and any(results):
+            told.append(Message("tool", [result for result in results if result is not None], message.turn))
+    return History(_without_repeats(told))
+
+
+def _without_repeats(messages: list[Message]) -> list[Message]:
+    """Leave out the results an imported history holds already at a later place."""
+    answered: set[CallId] = set()
+    kept: list[Message] = []
+    for message in messages:
+        if message.speaker == "tool":
+            results = [block for block in message.results if block.call_id not in answered]
+            answered.update(block.call_id for block in results)
+            if not results and message.results:
+                continue
+        kept.append(message)
+    return kept
+
+
+Rules: TypeAlias = Callable[[Binding], tuple[Dialect, Encoder, Reader]]
+"""What a binding is rendered with. Resolved from configuration, and the same whenever it is asked."""
+
+
+class Lanes:
+    """One session's lanes, by binding. Mutable: it belongs to one renderer, or to one rebuild.
+
+    Args:
+        rules: What each binding is rendered with.
+        imported: How many messages the session was opened with.
+    """
+
+    def __init__(self, rules: Rules, imported: int = 0) -> None:
+        self._rules = rules
+        self._lanes: dict[Binding, Lane] = {}
+        self._imported = imported
+
+    def of(self, binding: Binding) -> Lane:
+        """Return the lane as it was last adopted; an empty one for a binding never used."""
+        return self._lanes.get(binding) or empty(self._rules(binding)[0], self._imported)
+
+    def render(self, binding: Binding, history: History, ledger: Ledger) -> Rendered:
+        """Return what would be sent now. Adopts nothing."""
+        dialect, encoder, reader = self._rules(binding)
+        return advanced(self.of(binding), history, ledger, dialect, encoder, reader)
+
+    def adopt(self, binding: Binding, lane: Lane) -> None:
+        """Take a rendered lane as what has been sent."""
+        self._lanes[binding] = lane
+
+    def begin(self, event: EpochBegan, floor: int) -> None:
+        """Start a binding's lane over; `floor` is the history's length now."""
+        dialect = self._rules(event.binding)[0]
+        self._lanes[event.binding] = begun(self.of(event.binding), event, dialect, floor)
+
+    def bindings(self) -> tuple[Binding, ...]:
+        """Return the bindings that have a lane, oldest first."""
+        return tuple(self._lanes)
+
+    def apply(self, event: Event, before: State) -> None:
+        """Fold one event of the log, given the state before it."""
+        if isinstance(event, Opened):
+            self._imported = len(event.messages)
+        elif isinstance(event, EpochBegan):
+            self.begin(event, len(before.history))
+        elif isinstance(event, RequestSent):
+            history = before.history.upto(event.cursor)
+            self.adopt(event.binding, self.render(event.binding, history, before.ledger).lane)
+
+
+def rebuilt(events: list[Event], rules: Rules) -> tuple[State, Lanes]:
+    """Return the session that wrote `events`: its state and its lanes, byte for byte."""
+    state, lanes = State(), Lanes(rules)
+    for event in events:
+        lanes.apply(event, state)
+        state = state.apply(event)
+    return state, lanes

@@ -1,0 +1,109 @@
+"""What comes out of a provider's answer while it arrives, the same for every dialect.
+
+A decoder (`actors.decode`) is fed bytes cut anywhere and gives these events; `close()` gives the model's
+message. An event here is ephemeral: nothing is rebuilt from it.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from actors.core.content import Message
+from actors.core.identity import CallId
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of the answer's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    """A piece of the model's visible reasoning."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """The model began a tool call. `call_id` is canonical; the arguments follow."""
+
+    call_id: CallId
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentsDelta:
+    """A piece of a call's argument text, as the model writes it."""
+
+    call_id: CallId
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallDone:
+    """A call is complete: its whole argument text has arrived."""
+
+    call_id: CallId
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one round, or summed over rounds. Cached figures are parts of `input_tokens`.
+
+    Args:
+        input_tokens: Tokens of the request, whatever was cached.
+        output_tokens: Tokens of the answer, reasoning included.
+        cache_read_tokens: Of the input, what came from the provider's cache.
+        cache_write_tokens: Of the input, what was written to it.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        """Return the sum, figure by figure."""
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The provider said why it stopped, in its own word. Nothing is decided by it: calls are calls."""
+
+    reason: str
+
+
+StreamEvent: TypeAlias = TextDelta | ThinkingDelta | CallStarted | ArgumentsDelta | CallDone | Usage | Finish
+
+
+class Decoder(Protocol):
+    """A sans-io decoder of one answer. Feed it bytes, read events, close it once."""
+
+    usage: Usage
+    finish_reason: str | None
+
+    def feed(self, chunk: bytes) -> list[StreamEvent]:
+        """Take bytes cut anywhere and return what became known.
+
+        Raises:
+            StreamFault: The provider reported an error inside the answer, or the bytes are no stream
+                of this dialect.
+        """
+
+    def close(self) -> Message:
+        """Return the model's message.
+
+        Raises:
+            StreamFault: The stream ended without the dialect's end marker.
+        """
+
+    def rescued(self) -> Message:
+        """Return what may be kept of an answer that broke off: text, sealed thinking, finished calls."""

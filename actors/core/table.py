@@ -1,0 +1,104 @@
+"""A persistent mapping that costs nothing to update at its newest version.
+
+All versions share one dict, which belongs to the newest. An older version keeps what its successors
+overwrote, and reads the rest through them. So the newest is read and updated at the price of a dict, an
+older one stays true, and nothing is copied. Updating an older version copies once and forks.
+
+Values are never removed; the folds that use this only learn.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+D = TypeVar("D")
+
+
+class _Absent:
+    """Marks a key that an older version did not have."""
+
+
+_ABSENT = _Absent()
+
+
+class Table(Generic[K, V]):
+    """An immutable mapping. `set` and `update` return the next version and leave this one as it was."""
+
+    __slots__ = ("_live", "_newer", "_undo")
+
+    def __init__(self, items: Mapping[K, V] | None = None) -> None:
+        self._live: dict[K, V] | None = dict(items) if items else {}
+        self._newer: Table[K, V] | None = None
+        self._undo: dict[K, V | _Absent] = {}
+
+    def get(self, key: K, default: D | None = None) -> V | D | None:
+        """Return the value of `key`, or `default`."""
+        table = self
+        while table._live is None:
+            if key in table._undo:
+                kept = table._undo[key]
+                return default if isinstance(kept, _Absent) else kept
+            assert table._newer is not None
+            table = table._newer
+        return table._live.get(key, default)
+
+    def __contains__(self, key: K) -> bool:
+        return self.get(key, _ABSENT) is not _ABSENT
+
+    def __len__(self) -> int:
+        return len(self._dict())
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._dict())
+
+    def items(self) -> list[tuple[K, V]]:
+        """Return all pairs, in order of first appearance."""
+        return list(self._dict().items())
+
+    def set(self, key: K, value: V) -> "Table[K, V]":
+        """Return the version in which `key` has this value."""
+        return self.update({key: value})
+
+    def update(self, changes: Mapping[K, V]) -> "Table[K, V]":
+        """Return the version with all of `changes`."""
+        if not changes:
+            return self
+        if self._live is None:
+            return Table(self._dict()).update(changes)
+        live = self._live
+        newer: Table[K, V] = Table.__new__(Table)
+        newer._live, newer._newer, newer._undo = live, None, {}
+        self._undo = {key: live.get(key, _ABSENT) for key in changes}
+        self._newer, self._live = newer, None
+        live.update(changes)
+        return newer
+
+    def _dict(self) -> dict[K, V]:
+        """Return this version as a dict: the shared one for the newest, a copy for an older one."""
+        if self._live is not None:
+            return self._live
+        undone: list[Table[K, V]] = []
+        table: Table[K, V] = self
+        while table._live is None:
+            undone.append(table)
+            assert table._newer is not None
+            table = table._newer
+        copy = dict(table._live)
+        for older in reversed(undone):
+            for key, kept in older._undo.items():
+                if isinstance(kept, _Absent):
+                    copy.pop(key, None)
+                else:
+                    copy[key] = kept
+        return copy
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Table):
+            return NotImplemented
+        return self._dict() == other._dict()
+
+    __hash__ = None  # type: ignore[assignment]  # mutable inside; equality is by value
+
+    def __repr__(self) -> str:
+        return f"Table({self._dict()!r})"

@@ -1,0 +1,85 @@
+"""What one provider will be shown: entries with its roles, ids and names, ready to be encoded.
+
+Made only by `actors.core.render`. `Standing` is where a lane's rendering stands between two requests: all
+that the passes must remember of what was sent, and nothing of its bytes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, TypeAlias
+
+from actors.core.content import Media, Text, Thinking
+from actors.core.dialect import Role
+from actors.core.identity import CallId
+from actors.core.jsonio import Json
+from actors.core.table import Table
+
+
+class WireCall(NamedTuple):
+    """A tool call with the id and name the provider will see. `json` is the arguments as a JSON object."""
+
+    id: str
+    name: str
+    json: Json
+
+
+class WireResult(NamedTuple):
+    """A tool result with the id the provider will see. `json` is its text as a JSON string literal."""
+
+    id: str
+    json: Json
+    error: bool = False
+
+
+EntryBlock: TypeAlias = Text | Thinking | WireCall | WireResult | Media
+
+
+class Entry(NamedTuple):
+    """A stretch of a transcript in one role. Where the dialect merges neighbours, entries share a message."""
+
+    role: Role
+    blocks: tuple[EntryBlock, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a lane's rendering stands.
+
+    Args:
+        epoch: Number of the epoch, from 0.
+        floor: History length when the epoch began; provider state older than that is not replayed.
+        plain: Whether this epoch renders conservatively: no thinking, tool groups as labelled text.
+        cursor: How many messages of the history have been rendered.
+        calls: Every call emitted in the lane's life, by canonical id. Survives epochs, so that ids stay.
+        used: Every id emitted, to the canonical id that has it. Survives epochs.
+        shown: Calls emitted in this epoch, each with whether its real result may still come.
+        aliases: For canonical ids that occur more than once, the names that results to come belong to, in order.
+        carried: Texts that wait for the next human message.
+        told: How many of the ledger's late results have been taken up.
+        last_role: Role of the last entry sent, None before the first.
+    """
+
+    epoch: int = 0
+    floor: int = 0
+    plain: bool = False
+    cursor: int = 0
+    calls: Table[CallId, str] = field(default_factory=Table)
+    used: Table[str, CallId] = field(default_factory=Table)
+    shown: Table[CallId, bool] = field(default_factory=Table)
+    aliases: Table[CallId, tuple[CallId, ...]] = field(default_factory=Table)
+    carried: tuple[Text, ...] = ()
+    told: int = 0
+    last_role: Role | None = None
+
+
+class Encoder(Protocol):
+    """How a wire family writes entries into the `messages` array of a request body.
+
+    `closing` is what must follow the last fragment to close the message it left open. It is not part of
+    what a lane keeps, because the next fragment may go on inside that message.
+    """
+
+    closing: bytes
+
+    def fragment(self, entries: Sequence[Entry], last_role: Role | None) -> list[bytes]:
+        """Return the bytes that append `entries` after a message of `last_role`, in pieces."""

@@ -1,0 +1,264 @@
+"""A turn as a conversation: it says what it needs next and is told what came of it.
+
+The generator runs over a frozen view of the session (binding, settings, tools), so the binding of a turn
+cannot change by construction. It does nothing itself: a session's child drives it with real actors, a
+test with a list. Its legal states are this table; anything else is a programming error.
+
+    state        asks for                  is told                  goes on to
+    idle         -                         -                        rendering
+    rendering    Render(tools_off)         Ready                    generating
+                                           Unfit (judge refused)    rewriting, once; else closing
+                                           Stopped                  closing
+    rewriting    Rewrite                   Ready                    rendering
+                                           Stopped                  closing
+    generating   Generate                  Answered, with calls     executing; closing at a limit
+                                           Answered, no calls       closing
+                                           Broke (refused)          rewriting, once; else closing
+                                           Broke (failed), Stopped  closing
+    executing    RunBatch(calls)           Ran                      rendering
+                                           Stopped                  closing
+    closing      Close(status)             Ready                    idle (the generator returns)
+
+Rounds are bounded, and so is correction: after `correction_limit` rounds running in which every call was
+refused for its arguments, and at the last round, the model is asked once more with tools off, for a
+final text (U-06, U-13).
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from actors.core.content import Message, ToolCall
+from actors.core.events import TurnStatus
+from actors.core.feed import Cause
+from actors.core.stream import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How long a turn may go on.
+
+    Args:
+        rounds: Most rounds; the last is asked with tools off.
+        corrections: Most rounds running in which every call was refused, before tools are turned off.
+    """
+
+    rounds: int = 25
+    corrections: int = 3
+
+
+# ---- what a turn asks for
+
+
+@dataclass(frozen=True, slots=True)
+class Render:
+    """Render the history for the turn's binding. `tools_off`: for a final text."""
+
+    round: int
+    tools_off: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Begin an epoch with the conservative render: the transcript was refused."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """Send the rendered request and read the answer."""
+
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunBatch:
+    """Run these calls at the same time and record how each ended."""
+
+    calls: tuple[ToolCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Close what is open: these calls will not be run. Then the turn has ended."""
+
+    status: TurnStatus
+    why: str
+    unrun: tuple[ToolCall, ...] = ()
+
+
+Asking: TypeAlias = Render | Rewrite | Generate | RunBatch
+Step: TypeAlias = Asking | Close
+
+# ---- what it is told
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """It is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """The judge refused the rendered transcript."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The model's whole message of this round."""
+
+    message: Message
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Broke:
+    """The round failed for good. `refused`: for its structure; else the provider failed.
+
+    `message` is what could be kept of this answer, `shown` whether any of it reached the caller, `elsewhere`
+    whether another backend may be asked instead.
+    """
+
+    why: str
+    refused: bool = False
+    elsewhere: bool = True
+    shown: bool = False
+    message: Message | None = None
+    usage: Usage = Usage()
+    cause: Cause | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """Every call of the batch is closed. `refused` counts those whose arguments or name were invalid."""
+
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The turn was cancelled while this step was under way.
+
+    `message` is what could be kept of an answer that was arriving; its calls will not be run. `usage` is what
+    that answer took.
+    """
+
+    message: Message | None = None
+    usage: Usage = Usage()
+
+
+Outcome: TypeAlias = Ready | Unfit | Answered | Broke | Ran | Stopped
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a turn ended: its last word, and what it took."""
+
+    status: TurnStatus
+    why: str
+    message: Message | None
+    rounds: int
+    usage: Usage
+    shown: bool = False
+    elsewhere: bool = False
+    cause: Cause | None = None
+
+
+def turn(bounds: Bounds) -> Generator[Step, Outcome, Ended]:
+    """Conduct one turn. Send it `None` first, then the outcome of each step it yields."""
+    conduct = _Turn(bounds)
+    step: Step = conduct.render()
+    while not isinstance(step, Close):
+        outcome = yield step
+        step = conduct.next(step, outcome)
+    yield step
+    return conduct.ended(step)
+
+
+class _Turn:
+    """Where a turn is, and what it has spent."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._round = 1
+        self._misses = 0
+        self._tools_off = bounds.rounds <= 1
+        self._rewritten = False
+        self._usage = Usage()
+        self._message: Message | None = None
+        self._shown = False
+        self._elsewhere = False
+        self._cause: Cause | None = None
+
+    def render(self) -> Render:
+        return Render(self._round, self._tools_off)
+
+    def next(self, step: Step, outcome: Outcome) -> Step:
+        """Return what follows; the table above, row by row."""
+        match step, outcome:
+            case _, Stopped(message=message, usage=usage):
+                self._usage += usage
+                self._message = message or self._message
+                return Close("cancelled", "cancelled", message.calls if message else ())
+            case Render(), Ready():
+                return Generate(self._round)
+            case Render(), Unfit(why=why):
+                return self._rewrite(why)
+            case Rewrite(), Ready():
+                return self.render()
+            case Generate(), Answered():
+                return self._answered(outcome)
+            case Generate(), Broke():
+                return self._broke(outcome)
+            case RunBatch(calls=calls), Ran(refused=refused):
+                return self._ran(len(calls), refused)
+            case _:
+                raise AssertionError(f"{type(outcome).__name__} does not answer {type(step).__name__}")
+
+    def ended(self, close: Close) -> Ended:
+        return Ended(
+            close.status,
+            close.why,
+            self._message,
+            self._round,
+            self._usage,
+            self._shown,
+            self._elsewhere,
+            self._cause,
+        )
+
+    def _rewrite(self, why: str) -> Step:
+        if self._rewritten:
+            return Close("failed", why)
+        self._rewritten = True
+        return Rewrite(why)
+
+    def _answered(self, answered: Answered) -> Step:
+        self._usage += answered.usage
+        self._message, self._cause = answered.message, None
+        calls = answered.message.calls
+        if not calls:
+            return Close("complete", "")
+        if self._tools_off:
+            return Close("complete", "the limit of rounds was reached", calls)
+        return RunBatch(calls)
+
+    def _broke(self, broke: Broke) -> Step:
+        self._usage += broke.usage
+        self._shown = self._shown or broke.shown
+        self._cause = broke.cause
+        if broke.refused:
+            return self._rewrite(broke.why)
+        self._message = broke.message or self._message
+        self._elsewhere = broke.elsewhere
+        return Close("failed", broke.why, broke.message.calls if broke.message else ())
+
+    def _ran(self, calls: int, refused: int) -> Step:
+        self._misses = self._misses + 1 if refused == calls else 0
+        self._round += 1
+        if self._round >= self._bounds.rounds or self._misses >= self._bounds.corrections:
+            self._tools_off = True
+        return self.render()

@@ -1,0 +1,265 @@
+"""Generated conversations as session logs, and what must be true of the requests such a session sends.
+
+A log is simulated without actors: the messages of a conversation enter the history one by one, what the ledger
+knows enters as call events at random moments, and at random moments a request is sent to one of two
+bindings, as the session would: rendered, judged, its seals written with `RequestSent`, then adopted.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+
+from actors.adapters.adapter import adapter
+from actors.adapters.request import Settings
+from actors.core.check import check
+from actors.core.codec import decode_event, encode_event
+from actors.core.content import Message, ToolResult
+from actors.core.dialect import Dialect, dialect
+from actors.core.events import (
+    CallEvent,
+    Cancelled,
+    EpochBegan,
+    Event,
+    Failed,
+    Opened,
+    RequestSent,
+    Returned,
+    RoundEnded,
+    Scheduled,
+    Started,
+    Submitted,
+)
+from actors.core.history import History
+from actors.core.identity import Binding, CallId
+from actors.core.jsonio import Json, mended
+from actors.core.lane import Rendered, advanced, empty, seals
+from actors.core.ledger import Interaction, Ledger
+from actors.core.render import Reader, ThinkingPolicy
+from actors.core.state import Lanes, State
+from actors.core.transcript import Encoder
+from actors.testing import AnthropicSettings, validate
+from actors.testing.histories import READERS
+
+TRUSTING = AnthropicSettings(signatures="trust")
+BINDINGS = tuple(READERS.values())
+ELSEWHERE = Binding("elsewhere", "openai_chat", "https://elsewhere.example", "account-1", "other")
+"""A third binding, to whom the seals that a generated ledger begins with were sent."""
+
+
+def examples(count: int) -> settings:
+    """How property tests run here: as many examples as said, however busy the machine is."""
+    return settings(max_examples=count, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def rules(binding: Binding, policy: ThinkingPolicy = "native") -> tuple[Dialect, Encoder, Reader]:
+    """What a binding is rendered with."""
+    profile = dialect(binding.dialect)
+    return profile, adapter(profile).encoder, Reader(binding, policy)
+
+
+def cold(
+    messages: Iterable[Message], ledger: Ledger, binding: Binding, policy: ThinkingPolicy = "native"
+) -> Rendered:
+    """A conversation rendered at once."""
+    profile, encoder, reader = rules(binding, policy)
+    return advanced(empty(profile), History(messages), ledger, profile, encoder, reader)
+
+
+def body(rendered: Rendered) -> bytes:
+    """The request that sends a rendered lane."""
+    return adapter(rendered.dialect).request(rendered.segments, Settings(model="any")).body
+
+
+def refused(rendered: Rendered) -> str | None:
+    """What the judge or the strict server's rules say against a rendered lane, or None."""
+    sent = body(rendered)
+    for fault in (*rendered.report.faults, *check(sent, rendered.dialect)):
+        return f"judge: {fault}"
+    settings = TRUSTING if rendered.dialect.family == "anthropic" else None
+    refusal = validate(sent, rendered.dialect.name, mode="strict", settings=settings)
+    return None if refusal is None else f"server: {refusal.rule} {refusal.message}"
+
+
+def text(rendered: Rendered) -> bytes:
+    """A lane's bytes, without what closes its last message."""
+    return b"".join(rendered.lane.segments)
+
+
+# ---- a log
+
+
+@dataclass
+class Simulated:
+    """A session that writes its log and keeps what it has sent."""
+
+    log: list[Event] = field(default_factory=list)
+    state: State = field(default_factory=State)
+    lanes: Lanes = field(default_factory=lambda: Lanes(rules))
+    sent: list[tuple[Binding, int, Rendered]] = field(default_factory=list)
+
+    def write(self, *events: Event) -> None:
+        for event in events:
+            self.log.append(event)
+            self.lanes.apply(event, self.state)
+            self.state = self.state.apply(event)
+
+    def render(self, binding: Binding) -> Rendered:
+        return self.lanes.render(binding, self.state.history, self.state.ledger)
+
+    def send(self, binding: Binding) -> Rendered:
+        """Send a request: seals and all."""
+        rendered = self.render(binding)
+        epoch, cursor = rendered.lane.standing.epoch, len(self.state.history)
+        sealed = seals(rendered, self.state.ledger)
+        self.write(RequestSent(1, len(self.sent) + 1, binding, epoch, cursor, sealed))
+        self.sent.append((binding, epoch, rendered))
+        return rendered
+
+    def restart(self, binding: Binding, *, plain: bool) -> None:
+        """Begin an epoch of a binding's lane."""
+        epoch = self.lanes.of(binding).standing.epoch + 1
+        self.write(EpochBegan(binding, epoch, "refusal" if plain else "thinking", plain))
+
+
+def simulated(messages: Sequence[Message], ledger: Ledger, seed: int) -> Simulated:
+    """Play a conversation as a session, with requests, and a few new epochs, at random moments."""
+    random = Random(seed)
+    session = Simulated()
+    session.write(Opened("s", "openai"))
+    news: list[list[Event]] = [list(told(interaction)) for interaction in ledger.interactions()]
+    for number, message in enumerate(messages):
+        while news and random.random() < 0.4:
+            session.write(*_some(news, random))
+        spoken = Submitted(number, message) if message.speaker == "human" else RoundEnded(1, 1, message)
+        session.write(spoken)
+        if random.random() < 0.4:
+            session.send(random.choice(BINDINGS))
+        if random.random() < 0.05:
+            session.restart(random.choice(BINDINGS), plain=random.random() < 0.5)
+    while news:
+        session.write(*_some(news, random))
+    for binding in (*BINDINGS, BINDINGS[0]):
+        session.send(binding)
+    return session
+
+
+def _some(news: list[list[Event]], random: Random) -> list[Event]:
+    """Take the next event of one call, or all that are left of it."""
+    events = news.pop(random.randrange(len(news)))
+    if random.random() < 0.5 and len(events) > 1:
+        news.append(events[1:])
+        return events[:1]
+    return events
+
+
+def told(known: Interaction) -> Iterable[CallEvent | RequestSent]:
+    """The events after which a ledger knows this interaction; ids as they are at rest."""
+    call_id = CallId(mended(known.call_id))
+    if known.tool is not None:
+        yield Scheduled(call_id, mended(known.tool), known.arguments or Json(b"{}"))
+    if known.started:
+        yield Started(call_id)
+    if known.cancelled is not None:
+        yield Cancelled(call_id, known.cancelled)
+    if known.completion is not None:
+        yield completed(call_id, known.completion)
+    if known.sealed is not None:
+        yield RequestSent(1, 0, ELSEWHERE, 0, 0, ((call_id, known.sealed),))
+    if known.late is not None:
+        yield completed(call_id, known.late)
+    for duplicate in known.duplicates:
+        yield completed(call_id, duplicate)
+
+
+def completed(call_id: CallId, result: ToolResult) -> CallEvent:
+    """The event of a real completion."""
+    if result.error_json is not None:
+        return Failed(call_id, result.error_json)
+    return Returned(call_id, result.content_json or Json(b"null"))
+
+
+def reread(log: Iterable[Event]) -> list[Event]:
+    """The log as it comes back from storage."""
+    return [decode_event(b"".join(encode_event(event))) for event in log]
+
+
+# ---- a body, read by the plainest means
+
+
+@dataclass
+class Seen:
+    """What a request body holds, in its order: `("call", id)`, `("result", id)` or `("words", text)`."""
+
+    items: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def calls(self) -> list[str]:
+        return [value for kind, value in self.items if kind == "call"]
+
+    @property
+    def results(self) -> list[str]:
+        return [value for kind, value in self.items if kind == "result"]
+
+
+def seen(sent: bytes) -> Seen:
+    """Read a body of either family."""
+    found = Seen()
+    for message in json.loads(sent)["messages"]:
+        if message["role"] == "tool":
+            found.items.append(("result", message["tool_call_id"]))
+            continue
+        content = message["content"] or []
+        for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+            found.items.append(_item(block))
+        for call in message.get("tool_calls", ()):
+            found.items.append(("call", call["id"]))
+    return found
+
+
+def _item(block: dict[str, Any]) -> tuple[str, str]:  # Any: a block of a body under test
+    match block["type"]:
+        case "tool_use":
+            return "call", block["id"]
+        case "tool_result":
+            return "result", block["tool_use_id"]
+        case _:
+            return "words", block.get("text", block["type"])
+
+
+# ---- what became of the results, by the plainest rules
+
+
+def owed(messages: Sequence[Message], ledger: Ledger) -> list[ToolResult]:
+    """The real results a transcript owes its reader, each once: for histories without repeated call ids.
+
+    For a call: what came after its seal, else what the ledger recorded, else the first real block. For a
+    result without its call: what the ledger recorded if it knows the call, else each different one. A late
+    result is owed even where the history does not hold its call any more.
+    """
+    made = {call.id for message in messages for call in message.calls}
+    blocks: dict[CallId, list[ToolResult]] = {call_id: [] for call_id in made}
+    for message in messages:
+        for result in message.results:
+            if result.status != "pending":
+                blocks.setdefault(result.call_id, []).append(result)
+    gone = [ledger.get(call_id) for call_id in ledger.late if call_id not in blocks]
+    return [item.late for item in gone if item is not None and item.late is not None] + [
+        result
+        for call_id, given in blocks.items()
+        for result in _owed(call_id, given, call_id in made, ledger)
+    ]
+
+
+def _owed(call_id: CallId, given: list[ToolResult], is_made: bool, ledger: Ledger) -> list[ToolResult]:
+    known = ledger.get(call_id)
+    if not is_made and (known is None or known.tool is None or not given):
+        return list({(result.content_json, result.error_json): result for result in given}.values())
+    if known is not None and known.sealed is not None:
+        return [known.late] if known.late is not None else given[:1]
+    if known is not None and known.completion is not None:
+        return [known.completion]
+    return given[:1]

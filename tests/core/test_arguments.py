@@ -1,0 +1,329 @@
+"""Arguments are judged before a tool runs, and a hostile schema can do nothing but be refused."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.core.arguments import (
+    MAX_ERRORS,
+    ArgumentCheck,
+    ArgumentError,
+    compile_schema,
+    tool_error,
+    unknown_tool_error,
+)
+from actors.core.jsonio import JsonValue, dump, parse
+from actors.errors import ToolDefinitionError
+
+TRIP: dict[str, JsonValue] = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "minLength": 1},
+        "days": {"type": "integer", "minimum": 1, "maximum": 14},
+        "class": {"enum": ["first", "second"]},
+        "stops": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"name": {"type": "string"}},
+                "required": ["name"],
+            },
+        },
+        "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+    },
+    "required": ["city", "days"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def trip() -> ArgumentCheck:
+    return compile_schema(TRIP, tool="trip")
+
+
+def test_valid_arguments_have_no_errors(trip: ArgumentCheck) -> None:
+    assert trip.errors({"city": "Oslo", "days": 2, "stops": [{"name": "x"}], "note": None}) == ()
+
+
+@pytest.mark.requirement("U-05")
+def test_every_missing_field_is_named_with_its_place(trip: ArgumentCheck) -> None:
+    errors = trip.errors({"stops": [{"name": "a"}, {}]})
+    assert [(error.path, error.is_missing) for error in errors] == [
+        ("city", True),
+        ("days", True),
+        ("stops[1].name", True),
+    ]
+
+
+@pytest.mark.requirement("U-05")
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"city": 3, "days": 2}, ArgumentError("city", "string", "3")),
+        ({"city": "", "days": 2}, ArgumentError("city", "at least 1 characters", '""')),
+        ({"city": "x", "days": "2"}, ArgumentError("days", "integer", '"2"')),
+        ({"city": "x", "days": 99}, ArgumentError("days", "at most 14", "99")),
+        ({"city": "x", "days": 2, "class": 3}, ArgumentError("class", 'one of "first", "second"', "3")),
+        ({"city": "x", "days": 2, "town": 1}, ArgumentError("town", "no such field", "1")),
+        ({"city": "x", "days": 2, "note": 1}, ArgumentError("note", "string or null", "1")),
+        ({"city": "x", "days": 2, "stops": {}}, ArgumentError("stops", "array", "{}")),
+        ([], ArgumentError("", "object", "[]")),
+        (None, ArgumentError("", "object", "null")),
+    ],
+)
+def test_what_is_wrong_says_where_what_was_expected_and_what_came(
+    trip: ArgumentCheck, arguments: JsonValue, error: ArgumentError
+) -> None:
+    assert trip.errors(arguments) == (error,)
+
+
+@pytest.mark.requirement("U-05")
+def test_the_tool_error_lists_missing_and_wrong_fields(trip: ArgumentCheck) -> None:
+    assert tool_error("trip", trip.errors({"days": "2"})) == {
+        "tool_error": {
+            "kind": "invalid_arguments",
+            "tool": "trip",
+            "missing": ["city"],
+            "wrong": [{"path": "days", "expected": "integer", "got": '"2"'}],
+            "message": (
+                'trip was not run. missing: city; days: expected integer, got "2". '
+                "Call it again with corrected arguments."
+            ),
+        }
+    }
+
+
+def test_arguments_that_are_no_object_are_quoted_as_they_were_written() -> None:
+    value = tool_error("trip", (), '{"city": "Os')["tool_error"]
+    assert isinstance(value, dict)
+    assert value["kind"] == "malformed_arguments"
+    assert value["wrong"] == [{"path": "", "expected": "one JSON object", "got": '{"city": "Os'}]
+
+
+def test_an_unknown_tool_is_answered_with_the_nearest_name() -> None:
+    near = unknown_tool_error("wether", ["weather", "time"])["tool_error"]
+    far = unknown_tool_error("launch", ["weather", "time"])["tool_error"]
+    none = unknown_tool_error("launch", [])["tool_error"]
+    assert isinstance(near, dict)
+    assert isinstance(far, dict)
+    assert isinstance(none, dict)
+    assert near["kind"] == "unknown_tool"
+    assert near["message"] == "There is no tool wether. Did you mean weather?"
+    assert far["message"] == "There is no tool launch. Tools: weather, time."
+    assert none["message"] == "There is no tool launch. Tools: none."
+
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["city", "days", "stops", "name", "note", "x"]), inner, max_size=4)
+    ),
+    max_leaves=10,
+)
+
+
+@given(values)
+def test_any_arguments_are_judged_to_the_same_bounded_json_each_time(value: JsonValue) -> None:
+    check = compile_schema(TRIP, tool="trip")
+    errors = check.errors(value)
+    text = dump(tool_error("trip", errors, "raw"))
+    assert parse(text) == tool_error("trip", check.errors(value), "raw")
+    assert len(errors) <= MAX_ERRORS
+    assert len(text) <= 16_000
+
+
+def test_a_flood_of_errors_is_reported_in_part(trip: ArgumentCheck) -> None:
+    arguments: dict[str, JsonValue] = {f"{'x' * 1000}{n}": "y" * 1000 for n in range(200)}
+    arguments["stops"] = [{} for _ in range(10_000)]
+    errors = trip.errors(arguments)
+    assert len(errors) == MAX_ERRORS
+    assert len(dump(tool_error("t" * 10_000, errors))) <= 16_000
+
+
+def test_errors_are_sorted_by_path_whatever_the_order_of_the_schema() -> None:
+    fields: dict[str, JsonValue] = {name: {"type": "string"} for name in "cab"}
+    check = compile_schema({"type": "object", "properties": fields}, tool="t")
+    assert [error.path for error in check.errors({"b": 1, "c": 1, "a": 1})] == ["a", "b", "c"]
+
+
+def test_text_that_is_no_json_is_quoted_in_part() -> None:
+    assert len(dump(tool_error("t", (), "x" * 1_000_000))) < 1000
+
+
+def test_hostile_text_reaches_the_model_as_plain_json() -> None:
+    text = dump(tool_error("a\ud800", (), "\ud800" * 500))
+    assert parse(text)
+    assert len(text) < 2000
+
+
+def test_the_same_errors_come_in_the_same_order_whatever_the_hash_seed() -> None:
+    program = (
+        "from actors.core.jsonio import dump\n"
+        "from actors.core.arguments import compile_schema, tool_error\n"
+        f"check = compile_schema({TRIP!r}, tool='trip')\n"
+        "print(dump(tool_error('trip', check.errors({k: 1 for k in 'zyxwabc'} | {'class': 3}))))"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            timeout=60,
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+    assert len(outputs) == 1
+
+
+# --- schemas from strangers --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def listener() -> Iterator[tuple[int, list[bytes]]]:
+    """A loopback port that remembers whoever connects."""
+    hits: list[bytes] = []
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def accept() -> None:
+        while True:
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            with connection:
+                hits.append(b"hit")
+
+    thread = threading.Thread(target=accept, daemon=True)
+    thread.start()
+    yield server.getsockname()[1], hits
+    server.shutdown(socket.SHUT_RDWR)
+    server.close()
+    thread.join(timeout=5)
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        {"$ref": "http://127.0.0.1:{port}/schema"},
+        {"allOf": [{"$ref": "http://127.0.0.1:{port}/a#/b"}]},
+        {"properties": {"a": {"$ref": "http://localhost:{port}/a"}}},
+        {"$id": "http://127.0.0.1:{port}/base", "properties": {"a": {"$ref": "other"}}},
+        {"properties": {"a": {"$dynamicRef": "http://127.0.0.1:{port}/a"}}},
+        {"$schema": "http://127.0.0.1:{port}/meta"},
+    ],
+)
+def test_a_reference_to_the_network_is_refused_without_a_connection(
+    reference: dict[str, JsonValue], listener: tuple[int, list[bytes]]
+) -> None:
+    port, hits = listener
+    text = dump({"type": "object", **reference}).replace(b"{port}", str(port).encode())
+    schema = parse(text)
+    assert isinstance(schema, dict)
+    with pytest.raises(ToolDefinitionError, match="Tool 'spy' has an unusable schema"):
+        compile_schema(schema, tool="spy")
+    assert hits == []
+
+
+def test_a_reference_to_a_file_is_refused_unread(tmp_path: Any) -> None:  # Any: pytest's path
+    secret = tmp_path / "secret.json"
+    secret.write_text('{"type": "object", "required": ["the-secret"]}')
+    with pytest.raises(ToolDefinitionError) as refused:
+        compile_schema({"type": "object", "allOf": [{"$ref": secret.as_uri()}]}, tool="spy")
+    assert "the-secret" not in str(refused.value)
+
+
+def doubled(levels: int) -> dict[str, JsonValue]:
+    defs: dict[str, JsonValue] = {
+        f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}, {"$ref": f"#/$defs/d{n + 1}"}]}
+        for n in range(levels)
+    }
+    return {"type": "object", "$defs": {**defs, f"d{levels}": {}}, "$ref": "#/$defs/d0"}
+
+
+def nested(levels: int) -> dict[str, JsonValue]:
+    schema: dict[str, JsonValue] = {}
+    for _ in range(levels):
+        schema = {"items": schema}
+    return {"type": "object", **schema}
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ({}, "its type is None, providers take only 'object'"),
+        ({"type": "array"}, "its type is 'array'"),
+        ({"type": ["object", "null"]}, "its type is"),
+        ({"type": "object", "properties": {"a": {"type": "objekt"}}}, "objekt"),
+        ({"type": "object", "properties": []}, "not of type"),
+        ({"type": "object", "required": "a"}, "not of type"),
+        ({"type": "object", "properties": {"a": {"minimum": "1"}}}, "not of type"),
+        ({"type": "object", "properties": {"a": {"$ref": "#/$defs/none"}}}, "does not exist"),
+        ({"type": "object", "properties": {"a": {"pattern": "("}}}, "regex"),
+        ({"type": "object", "properties": {"a": {"pattern": "(?=a)b"}}}, "regex"),
+        ({"type": "object", "properties": {"a": {"pattern": "(a)\\1"}}}, "regex"),
+        ({"type": "object", "properties": {"a": {"pattern": "((a{99}){99}){99}"}}}, "regex"),
+        ({"type": "object", "patternProperties": {f"^{n}$": {} for n in range(300)}}, "256 patterns"),
+        ({"type": "object", "description": "x" * 300_000}, "bytes of JSON"),
+        (nested(60), "nested deeper"),
+        (nested(5000), "recursion"),
+        (doubled(30), "expand to more than"),
+        ({"type": "object", "default": float("nan")}, "float"),
+        ({"type": "object", "maximum": 2**70}, "64 bits"),
+        ({"type": "object", "default": object()}, "not JSON serializable"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_impossible_schema_is_refused_in_one_line(schema: dict[str, JsonValue], reason: str) -> None:
+    with pytest.raises(ToolDefinitionError) as refused:
+        compile_schema(schema, tool="odd")
+    message = str(refused.value)
+    assert message.startswith("Tool 'odd' has an unusable schema: ")
+    assert reason in message
+    assert "\n" not in message
+    assert len(message) < 500
+
+
+@pytest.mark.parametrize(
+    "pattern", ["^(a+)+$", "^(a|a)*$", "^(a|aa)+$", "(x+x+)+y", "^([a-z]+)*$", "(.*a){20}", "^(\\w+\\s?)*$"]
+)
+def test_a_pattern_cannot_be_made_to_backtrack(pattern: str) -> None:
+    check = compile_schema({"type": "object", "properties": {"a": {"pattern": pattern}}}, tool="slow")
+    check.errors({"a": "a" * 50_000 + "!"})  # the backtracking engine would need longer than the universe has
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "allOf": [{"$ref": "#"}]},
+        {"type": "object", "$ref": "#"},
+        {"type": "object", "properties": {"next": {"$ref": "#"}}},
+        {"type": "object", "$anchor": "me", "properties": {"next": {"$ref": "#me"}}},
+    ],
+)
+def test_a_schema_may_refer_to_itself(schema: dict[str, JsonValue]) -> None:
+    assert compile_schema(schema, tool="tree").errors({"next": {"next": {}}}) == ()
+
+
+def test_a_schema_changed_after_it_was_compiled_changes_nothing() -> None:
+    schema: dict[str, JsonValue] = {"type": "object", "required": ["a"]}
+    check = compile_schema(schema, tool="t")
+    schema["required"] = []
+    assert len(check.errors({})) == 1
+
+
+def test_importing_the_module_does_not_import_the_validator() -> None:
+    program = "import actors.core.arguments, sys; sys.exit('jsonschema_rs' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

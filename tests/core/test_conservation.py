@@ -1,0 +1,333 @@
+"""No result is lost, repeated or replaced, and every call has its answer, whatever the conversation was."""
+
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import given
+
+from actors import check, dialect, encode, render
+from actors.core.content import Message, Text, ToolCall, ToolResult
+from actors.core.events import RequestSent, Returned, Scheduled
+from actors.core.history import History
+from actors.core.identity import Binding, CallId
+from actors.core.jsonio import Json, quote
+from actors.core.lane import Rendered
+from actors.core.ledger import Interaction, Ledger
+from actors.testing import validate
+from actors.testing.histories import history
+from actors.testing.strategies import conversations
+from tests.core.session_log import BINDINGS, ELSEWHERE, body, cold, examples, owed, refused, seen, text
+
+MARK = re.compile(r"R\d+\.")
+"""What each generated result holds and nothing else does."""
+
+either_dialect = pytest.mark.parametrize("binding", BINDINGS, ids=lambda binding: binding.dialect)
+
+
+def marks(text: str) -> Counter[str]:
+    return Counter(MARK.findall(text))
+
+
+def told(rendered: Rendered) -> Counter[str]:
+    """The marks a reader is shown, and those that wait for the next human message."""
+    carried = "".join(waiting.text for waiting in rendered.lane.standing.carried)
+    return marks(text(rendered).decode() + carried)
+
+
+def real(result: ToolResult) -> str:
+    return ((result.content_json if result.error_json is None else result.error_json) or b"").decode()
+
+
+def repeats(messages: list[Message]) -> bool:
+    ids = [call.id for message in messages for call in message.calls]
+    return len(set(ids)) < len(ids)
+
+
+def assert_each_real_result_is_told_once(messages: list[Message], ledger: Ledger, binding: Binding) -> None:
+    rendered = cold(messages, ledger, binding)
+    if repeats(messages):
+        if not len(ledger):  # with ids that mean several calls, what a ledger says of them is ambiguous
+            held = Counter(
+                mark
+                for message in messages
+                for result in message.results
+                for mark in set(MARK.findall(real(result)))
+            )
+            assert told(rendered) <= held
+        return
+    due = owed(messages, ledger)
+    assert told(rendered) == sum((marks(real(result)) for result in due), Counter[str]())
+    unsealed = {result.call_id for result in due} - {
+        item.call_id for item in ledger.interactions() if item.sealed
+    }
+    assert unsealed.isdisjoint(call_id for call_id, _ in rendered.report.synthetic)
+
+
+@pytest.mark.requirement("PROMISE-2", "REQ-915-008", "REQ-915-009", "REQ-915-012")
+@either_dialect
+def test_each_real_result_of_a_generated_history_is_told_exactly_once(binding: Binding) -> None:
+    for seed in range(2000):
+        messages, ledger = history(seed)
+        assert_each_real_result_is_told_once(list(History(messages)), ledger, binding)
+
+
+@pytest.mark.requirement("PROMISE-2", "REQ-915-008", "REQ-915-009", "REQ-915-012")
+@either_dialect
+@examples(200)
+@given(conversation=conversations())
+def test_each_real_result_of_any_history_is_told_exactly_once(
+    conversation: tuple[list[Message], Ledger], binding: Binding
+) -> None:
+    messages, ledger = conversation
+    assert_each_real_result_is_told_once(list(History(messages)), ledger, binding)
+
+
+@pytest.mark.requirement("PROMISE-1", "REQ-915-005", "REQ-915-013")
+@either_dialect
+@examples(300)
+@given(conversation=conversations())
+def test_no_history_is_refused(conversation: tuple[list[Message], Ledger], binding: Binding) -> None:
+    assert refused(cold(*conversation, binding)) is None
+
+
+@pytest.mark.requirement(
+    "REQ-915-006", "REQ-915-007", "REQ-915-008", "REQ-915-016", "REQ-915-017", "REQ-915-032"
+)
+@either_dialect
+@examples(300)
+@given(conversation=conversations())
+def test_every_call_is_answered_once_after_it_and_in_call_order(
+    conversation: tuple[list[Message], Ledger], binding: Binding
+) -> None:
+    waiting: list[str] = []
+    made: set[str] = set()
+    for kind, value in seen(body(cold(*conversation, binding))).items:
+        if kind == "call":
+            assert value not in made
+            made.add(value)
+            waiting.append(value)
+        elif kind == "result":
+            assert waiting.pop(0) == value
+    assert waiting == []
+
+
+@pytest.mark.requirement("PROMISE-1", "REQ-915-037")
+@either_dialect
+@examples(200)
+@given(conversation=conversations())
+def test_the_pure_face_gives_valid_bodies_for_anyone(
+    conversation: tuple[list[Message], Ledger], binding: Binding
+) -> None:
+    rendered = render(*conversation, dialect(binding.dialect))
+    sent = encode(rendered, model="any", system="be brief", max_tokens=100, stream=True)
+    assert check(sent, rendered.dialect) == []
+    assert validate(sent, binding.dialect) is None
+
+
+@pytest.mark.requirement("REQ-915-024")
+@either_dialect
+@examples(200)
+@given(conversation=conversations())
+def test_what_becomes_of_thinking_does_not_touch_calls_and_results(
+    conversation: tuple[list[Message], Ledger], binding: Binding
+) -> None:
+    native, dropped, told_as_text = (
+        cold(*conversation, binding, policy) for policy in ("native", "drop", "text")
+    )
+    for rendered in (dropped, told_as_text):
+        assert refused(rendered) is None
+        assert (rendered.report.emitted_calls, rendered.report.emitted_results) == (
+            native.report.emitted_calls,
+            native.report.emitted_results,
+        )
+
+
+def batch(count: int, *results: ToolResult) -> list[Message]:
+    return [
+        Message("human", [Text("u")]),
+        Message("model", [ToolCall(f"c{number}", "read") for number in range(1, count + 1)]),
+        Message("tool", results),
+        Message("human", [Text("go")]),
+    ]
+
+
+@pytest.mark.requirement("REQ-915-044", "REQ-915-011", "REQ-915-012")
+@either_dialect
+def test_of_five_calls_with_one_result_one_is_real_and_four_are_synthetic(binding: Binding) -> None:
+    rendered = cold(batch(5, ToolResult("c3", "R3.")), Ledger(), binding)
+    assert [call_id for call_id, _ in rendered.report.synthetic] == ["c1", "c2", "c4", "c5"]
+    assert refused(rendered) is None
+    sent = text(rendered)
+    assert sent.count(b"R3.") == 1
+    assert sent.count(b"No result was recorded") == 4
+
+
+@pytest.mark.requirement("REQ-915-011")
+@either_dialect
+@pytest.mark.parametrize("known", range(6))
+def test_k_of_n_results_leave_n_minus_k_synthetic_ones(binding: Binding, known: int) -> None:
+    results = [ToolResult(f"c{number}", f"R{number}.") for number in range(5, 5 - known, -1)]
+    rendered = cold(batch(5, *results), Ledger(), binding)
+    assert len(rendered.report.synthetic) == 5 - known
+    assert marks(text(rendered).decode()) == Counter(f"R{number}." for number in range(5, 5 - known, -1))
+
+
+@pytest.mark.requirement("REQ-915-010")
+@either_dialect
+def test_the_order_in_which_results_arrived_changes_no_byte(binding: Binding) -> None:
+    results = [ToolResult(f"c{number}", f"R{number}.") for number in range(1, 5)]
+    sent = text(cold(batch(4, *results), Ledger(), binding))
+    split = [*batch(4)[:2], *(Message("tool", [result]) for result in results[::-1]), batch(4)[3]]
+    for messages in (batch(4, *results[::-1]), batch(4, *results[2:], *results[:2]), split):
+        assert text(cold(messages, Ledger(), binding)) == sent
+
+
+@pytest.mark.requirement("REQ-915-048")
+@either_dialect
+@pytest.mark.parametrize(
+    ("result", "shown"),
+    [
+        (ToolResult("c1", "fine", "bad", True), "bad"),
+        (ToolResult("c1", "fine", "bad", False), "bad"),
+        (ToolResult("c1", "part", is_complete=False), None),
+        (ToolResult("c1", None, is_complete=True), ""),
+        (ToolResult("c1", 0), "0"),
+        (ToolResult("c1", False), "false"),
+        (ToolResult("c1", None), None),
+    ],
+)
+def test_status_follows_error_then_completeness_then_content(
+    binding: Binding, result: ToolResult, shown: str | None
+) -> None:
+    rendered = cold(batch(1, result), Ledger(), binding)
+    sent = text(rendered).decode()
+    assert bool(rendered.report.synthetic) == (shown is None)
+    assert shown is None or f'{shown}"' in sent
+    assert "part" not in sent
+    assert "fine" not in sent
+
+
+@pytest.mark.requirement("REQ-915-047")
+@either_dialect
+def test_a_call_in_a_tools_mouth_is_the_models(binding: Binding) -> None:
+    astray = [
+        Message("human", [Text("u")]),
+        Message("tool", [ToolCall("c1", "read"), ToolResult("c1", "R1.")]),
+        Message("human", [Text("go")]),
+    ]
+    right = [
+        astray[0],
+        Message("model", [ToolCall("c1", "read")]),
+        Message("tool", [ToolResult("c1", "R1.")]),
+        astray[2],
+    ]
+    rendered = cold(astray, Ledger(), binding)
+    assert text(rendered) == text(cold(right, Ledger(), binding))
+    assert [finding.code for finding in rendered.report.findings] == ["misplaced_call"]
+
+
+@pytest.mark.requirement("REQ-915-039", "REQ-915-040")
+@either_dialect
+def test_the_report_says_what_was_done_with_canonical_ids(binding: Binding) -> None:
+    results = [
+        ToolResult("c1", "R1."),
+        ToolResult("c1", "R1."),
+        ToolResult("c1", "R9."),
+        ToolResult("x", "R8."),
+    ]
+    report = cold(batch(2, *results), Ledger(), binding).report
+    assert report.dialect == binding.dialect
+    assert report.calls == ("c1", "c2")
+    assert len(set(report.emitted_calls)) == 2
+    assert report.emitted_results == report.emitted_calls
+    assert report.dedupe == (("c1", "duplicate"), ("c1", "conflicting_duplicate"))
+    assert report.synthetic == (("c2", "lost"),)
+    assert [(found.code, found.fault_class, found.call_ids) for found in report.findings] == [
+        ("orphan_result", "canonical", ("x",))
+    ]
+
+
+SEALED = RequestSent(1, 1, ELSEWHERE, 0, 2, ((CallId("c1"), "cancelled"),))
+
+
+@pytest.mark.requirement("PROMISE-2")
+@either_dialect
+def test_a_result_after_its_seal_follows_as_a_note_and_the_synthetic_one_stays(binding: Binding) -> None:
+    ledger = Ledger().apply(Scheduled(CallId("c1"), "read"), SEALED, Returned(CallId("c1"), quote("R1.")))
+    rendered = cold(batch(1), ledger, binding)
+    sent = text(rendered).decode()
+    assert rendered.report.synthetic == (("c1", "cancelled"),)
+    assert (
+        sent.index("the call was cancelled") < sent.index("[Late result of read: R1.]") < sent.index('"go"')
+    )
+
+
+@pytest.mark.requirement("PROMISE-2")
+@either_dialect
+def test_a_late_result_waits_for_a_human_message(binding: Binding) -> None:
+    ledger = Ledger().apply(SEALED, Returned(CallId("c1"), quote("R1.")))
+    rendered = cold(batch(1)[:2], ledger, binding)
+    assert b"R1." not in text(rendered)
+    assert [waiting.text for waiting in rendered.lane.standing.carried] == ["[Late result of read: R1.]"]
+
+
+@either_dialect
+def test_the_ledgers_late_result_goes_before_a_blocks(binding: Binding) -> None:
+    ledger = Ledger().apply(SEALED, Returned(CallId("c1"), quote("R1. by the ledger")))
+    early = [Message("tool", [ToolResult("c1", "R2.")]), *batch(1)]
+    assert marks(text(cold(early, ledger, binding)).decode()) == Counter(["R1."])
+
+
+@either_dialect
+def test_an_orphan_is_told_once_as_a_labelled_text(binding: Binding) -> None:
+    orphan = ToolResult("gone", error="R1.")
+    rendered = cold([Message("tool", [orphan, orphan])], Ledger(), binding)
+    assert text(rendered).count(b"[A tool result without its call, which failed: R1.]") == 1
+    assert rendered.report.dedupe == (("gone", "duplicate"),)
+
+
+@either_dialect
+def test_an_orphan_that_the_ledger_knows_gets_its_call_back(binding: Binding) -> None:
+    known = Interaction(CallId("gone"), "weather", Json(b'{"city":"Oslo"}'), True, ToolResult("gone", "R1."))
+    rendered = cold([Message("tool", [ToolResult("gone", "R1.")])], Ledger([known]), binding)
+    assert refused(rendered) is None
+    assert rendered.report.calls == ("gone",)
+    assert b"Oslo" in text(rendered)
+    assert text(rendered).count(b"R1.") == 1
+
+
+@pytest.mark.requirement("REQ-915-022", "REQ-915-049")
+@either_dialect
+def test_repeated_and_empty_ids_are_told_apart(binding: Binding) -> None:
+    messages = [
+        Message("human", [Text("u")]),
+        Message("model", [ToolCall("", "read"), ToolCall("x", "read")]),
+        Message("tool", [ToolResult("", "R1."), ToolResult("x", "R2.")]),
+        Message("model", [ToolCall("", "read"), ToolCall("x", "read")]),
+        Message("tool", [ToolResult("", "R3."), ToolResult("x", "R4.")]),
+    ]
+    rendered = cold(messages, Ledger(), binding)
+    assert refused(rendered) is None
+    assert len(set(rendered.report.emitted_calls)) == 4
+    assert MARK.findall(text(rendered).decode()) == ["R1.", "R2.", "R3.", "R4."]
+
+
+@pytest.mark.requirement("REQ-915-025")
+def test_thinking_calls_results_and_words_may_share_a_message() -> None:
+    mixed = Message(
+        "model",
+        [
+            Text("first"),
+            ToolCall("c1", "read"),
+            ToolResult("c1", "R1."),
+            Text("then"),
+            ToolCall("c2", "read"),
+        ],
+    )
+    for binding in BINDINGS:
+        rendered = cold([Message("human", [Text("u")]), mixed], Ledger(), binding)
+        assert refused(rendered) is None
+        assert [kind for kind, _ in seen(body(rendered)).items if kind != "words"] == ["call", "result"] * 2
+        sent = text(rendered)
+        assert sent.index(b"first") < sent.index(b"R1.") < sent.index(b"then")

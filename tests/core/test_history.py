@@ -1,0 +1,95 @@
+"""Histories and tables: older versions stay true, newer ones cost nothing, whatever is done to either."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.core.content import Message, Text, ToolCall, ToolResult
+from actors.core.history import History, freeze, thaw
+from actors.core.table import Table
+from actors.testing.strategies import messages
+from tests.core.session_log import examples
+
+SAID = [Message("human", [Text(str(number))]) for number in range(6)]
+
+
+@examples(200)
+@given(messages())
+def test_a_message_at_rest_is_the_message(message: Message) -> None:
+    assert thaw(freeze(message)) == message
+
+
+def test_lone_surrogates_in_ids_and_names_are_replaced_when_they_enter() -> None:
+    message = Message("model", [ToolCall("\ud800", "r\udc00", raw="{\ud800"), ToolResult("\ud800", "x")])
+    call, result = thaw(freeze(message)).blocks
+    assert call == ToolCall("\ufffd", "r\ufffd", raw="{\ufffd")
+    assert result == ToolResult("\ufffd", "x")
+
+
+def test_appending_gives_the_next_history_and_leaves_the_old_one() -> None:
+    old = History(SAID[:2])
+    new = old.append(*SAID[2:4])
+    fork = old.append(SAID[5])
+    assert list(old) == SAID[:2]
+    assert list(new) == SAID[:4]
+    assert list(fork) == [*SAID[:2], SAID[5]]
+    assert old.append() is old
+
+
+def test_slices_cursors_and_equality_see_only_their_own_length() -> None:
+    whole = History(SAID)
+    assert list(whole.upto(3)) == list(whole[:3]) == SAID[:3]
+    assert whole.since(4) == SAID[4:]
+    assert whole.upto(4).since(4) == []
+    assert whole.upto(3) == History(SAID[:3])
+    assert whole.upto(3) != whole
+    assert (whole[-1], whole[0], len(whole.upto(99))) == (SAID[5], SAID[0], 6)
+    assert list(whole.upto(3).append(SAID[0])) == [*SAID[:3], SAID[0]]
+    with pytest.raises(IndexError):
+        whole.upto(3)[3]
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 6), (0, 1), (2, 4), (6, 6)])
+def test_compaction_replaces_a_stretch_by_its_summary(start: int, stop: int) -> None:
+    summary = Message("human", [Text("summary")])
+    whole = History(SAID)
+    assert list(whole.replaced(start, stop, summary)) == [*SAID[:start], summary, *SAID[stop:]]
+    assert list(whole) == SAID
+
+
+steps = st.lists(
+    st.tuples(st.integers(0, 20), st.dictionaries(st.sampled_from("abcd"), st.integers(), max_size=3)),
+    max_size=25,
+)
+
+
+@examples(300)
+@given(steps)
+def test_every_version_of_a_table_is_the_dict_it_was(log: list[tuple[int, dict[str, int]]]) -> None:
+    tables, dicts = [Table[str, int]()], [dict[str, int]()]
+    for which, changes in log:
+        origin = which % len(tables)
+        tables.append(tables[origin].update(changes))
+        dicts.append({**dicts[origin], **changes})
+    for table, expected in zip(tables, dicts, strict=True):
+        assert dict(table.items()) == expected
+        assert {key: table.get(key) for key in "abcd"} == {key: expected.get(key) for key in "abcd"}
+        assert [key in table for key in "abcd"] == [key in expected for key in "abcd"]
+        assert (len(table), set(table)) == (len(expected), set(expected))
+
+
+def test_tables_are_equal_by_what_they_hold() -> None:
+    one = Table({"a": 1})
+    two = one.set("b", 2)
+    assert one == Table({"a": 1})
+    assert two == Table({"a": 1, "b": 2}) != one
+    assert one.get("b", "absent") == "absent"
+    assert two.update({}) is two
+
+
+@pytest.mark.parametrize("kind", [Table, History])
+def test_neither_can_be_a_key(kind: Callable[[], object]) -> None:
+    with pytest.raises(TypeError):
+        hash(kind())

@@ -1,0 +1,173 @@
+"""What is known about a tool call only grows; repeats and strange orders of news change nothing."""
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.core.content import ToolResult
+from actors.core.events import (
+    CallEvent,
+    Cancelled,
+    Denied,
+    Failed,
+    Refused,
+    RequestSent,
+    Returned,
+    Scheduled,
+    Started,
+)
+from actors.core.identity import Binding, CallId
+from actors.core.jsonio import Json, quote
+from actors.core.ledger import Interaction, Ledger
+from actors.testing.strategies import call_events
+from tests.core.session_log import examples
+
+CALL = CallId("c1")
+ONE, TWO = quote("one"), quote("two")
+SEAL = RequestSent(1, 1, Binding("b", "openai_chat"), 0, 1, ((CALL, "cancelled"),))
+LIFE: tuple[CallEvent, ...] = (
+    Scheduled(CALL, "read", Json(b'{"a":1}')),
+    Started(CALL),
+    Cancelled(CALL, "interrupted"),
+    Returned(CALL, ONE),
+)
+RANK = {"pending": 0, "cancelled": 1, "complete": 2, "error": 2}
+
+logs = st.lists(call_events(), max_size=12)
+
+
+def known(*events: CallEvent | RequestSent) -> Interaction:
+    found = Ledger().apply(*events).get(CALL)
+    assert found is not None
+    return found
+
+
+@pytest.mark.requirement("REQ-915-009", "REQ-915-046")
+@examples(300)
+@given(logs, st.data())
+def test_knowing_an_event_already_changes_nothing(
+    log: list[CallEvent | RequestSent], data: st.DataObject
+) -> None:
+    ledger = Ledger().apply(*log)
+    again = data.draw(st.lists(st.sampled_from(log), max_size=6)) if log else []
+    assert ledger.apply(*again) == ledger
+    assert ledger.apply(*again).late == ledger.late
+
+
+@examples(300)
+@given(logs, st.integers(0, 12))
+def test_applying_in_pieces_is_applying_at_once(log: list[CallEvent | RequestSent], cut: int) -> None:
+    once, parted = Ledger().apply(*log), Ledger().apply(*log[:cut]).apply(*log[cut:])
+    assert (once, once.late) == (parted, parted.late)
+
+
+def test_the_order_of_different_kinds_of_news_does_not_matter() -> None:
+    ledgers = [Ledger().apply(*order) for order in permutations(LIFE)]
+    assert all(ledger == ledgers[0] for ledger in ledgers)
+    assert known(*LIFE) == Interaction(
+        CALL, "read", Json(b'{"a":1}'), True, ToolResult("c1", "one", is_complete=True), "interrupted"
+    )
+
+
+def test_a_seal_and_everything_but_a_completion_may_come_in_any_order() -> None:
+    ledgers = [Ledger().apply(*order) for order in permutations((*LIFE[:3], SEAL))]
+    assert all(ledger == ledgers[0] for ledger in ledgers)
+
+
+@examples(300)
+@given(logs)
+def test_a_status_never_goes_back_and_a_completion_never_changes(log: list[CallEvent | RequestSent]) -> None:
+    ledger, before = Ledger(), dict[CallId, Interaction]()
+    for event in log:
+        ledger = ledger.apply(event)
+        for item in ledger.interactions():
+            old = before.get(item.call_id)
+            if old is not None:
+                assert RANK[item.status] >= RANK[old.status]
+                assert old.completion is None or item.completion == old.completion
+                assert old.sealed is None or item.sealed == old.sealed
+                assert old.late is None or item.late == old.late
+                assert item.duplicates[: len(old.duplicates)] == old.duplicates
+            before[item.call_id] = item
+
+
+@pytest.mark.requirement("REQ-915-009")
+@pytest.mark.parametrize("kind", [Returned, Failed, Denied, Refused])
+def test_of_two_real_completions_the_first_is_effective(
+    kind: type[Returned] | type[Failed] | type[Denied] | type[Refused],
+) -> None:
+    item = known(Returned(CALL, ONE), kind(CALL, TWO), kind(CALL, TWO))
+    assert item.completion is not None
+    assert item.completion.content == "one"
+    assert len(item.duplicates) == 1
+    reverse = known(kind(CALL, TWO), Returned(CALL, ONE))
+    assert reverse.completion is not None
+    assert (reverse.completion.content or reverse.completion.error) == "two"
+
+
+@pytest.mark.requirement("PROMISE-2")
+def test_between_a_completion_and_a_seal_the_first_wins() -> None:
+    sealed, completed = known(SEAL, Returned(CALL, ONE)), known(Returned(CALL, ONE), SEAL)
+    assert sealed.completion is None
+    assert sealed.late == ToolResult("c1", "one", is_complete=True)
+    assert (sealed.status, sealed.reason) == ("cancelled", "cancelled")
+    assert completed.sealed is None
+    assert completed.late is None
+    assert (completed.status, completed.reason) == ("complete", None)
+
+
+@pytest.mark.requirement("REQ-915-048")
+def test_status_and_reason_say_what_is_known() -> None:
+    assert (known(LIFE[0]).status, known(LIFE[0]).reason) == ("pending", "never_started")
+    assert (known(*LIFE[:2]).status, known(*LIFE[:2]).reason) == ("pending", "outcome_unknown")
+    assert (known(*LIFE[:3]).status, known(*LIFE[:3]).reason) == ("cancelled", "interrupted")
+    assert (
+        known(Failed(CALL, ONE)).status
+        == known(Denied(CALL)).status
+        == known(Refused(CALL)).status
+        == "error"
+    )
+
+
+def test_late_results_are_listed_in_the_order_in_which_they_came() -> None:
+    ids = [CallId(name) for name in ("a", "b", "c")]
+    seals = RequestSent(1, 1, Binding("b", "openai_chat"), 0, 1, tuple((call_id, "lost") for call_id in ids))
+    ledger = Ledger().apply(seals)
+    for call_id in ("c", "a", "c", "b"):
+        ledger = ledger.apply(Returned(CallId(call_id), ONE))
+    assert ledger.late == ("c", "a", "b")
+
+
+@examples(200)
+@given(logs)
+def test_an_older_ledger_stays_what_it_was(log: list[CallEvent | RequestSent]) -> None:
+    ledger, versions = Ledger(), list[tuple[Ledger, list[Interaction]]]()
+    for event in log:
+        ledger = ledger.apply(event)
+        versions.append((ledger, ledger.interactions()))
+    for old, then in versions:
+        assert old.interactions() == then
+        assert [old.get(item.call_id) for item in then] == then
+
+
+@examples(200)
+@given(logs, logs)
+def test_a_ledger_that_forks_keeps_both_branches_apart(
+    log: list[CallEvent | RequestSent], other: list[CallEvent | RequestSent]
+) -> None:
+    trunk = Ledger().apply(*LIFE[:2])
+    left, right = trunk.apply(*log), trunk.apply(*other)
+    assert left == Ledger().apply(*LIFE[:2], *log)
+    assert right == Ledger().apply(*LIFE[:2], *other)
+    assert trunk == Ledger().apply(*LIFE[:2])
+
+
+@examples(200)
+@given(logs)
+def test_a_ledger_is_made_again_of_its_interactions(log: list[CallEvent | RequestSent]) -> None:
+    ledger = Ledger().apply(*log)
+    assert Ledger(ledger.interactions()) == ledger
+    assert len(ledger) == len(ledger.interactions())
+    assert all(item.call_id in ledger for item in ledger.interactions())

@@ -1,0 +1,83 @@
+"""A ledger made from blocks alone says what the blocks support, and nothing else."""
+
+import pytest
+from hypothesis import given
+
+from actors.core.content import Message, Text, ToolCall, ToolResult
+from actors.core.identity import CallId
+from actors.core.ledger import Ledger
+from actors.core.recovery import recover
+from actors.testing.strategies import conversations
+from tests.core.session_log import BINDINGS, cold, examples, text
+
+CALL = Message("model", [ToolCall("c1", "read", {"a": 1})])
+
+
+def completion(*results: ToolResult) -> ToolResult | None:
+    found = recover([CALL, *(Message("tool", [result]) for result in results)]).get(CallId("c1"))
+    assert found is not None
+    return found.completion
+
+
+@pytest.mark.requirement("REQ-915-046", "REQ-915-048")
+@pytest.mark.parametrize(
+    ("results", "status"),
+    [
+        ((), None),
+        ((ToolResult("c1", "x", "bad", True),), "error"),
+        ((ToolResult("c1", "x", is_complete=True),), "complete"),
+        ((ToolResult("c1", "x", is_complete=False),), None),
+        ((ToolResult("c1", None, is_complete=True),), "complete"),
+        ((ToolResult("c1", "x"),), "complete"),
+        ((ToolResult("c1", None),), None),
+        ((ToolResult("c1", "part", is_complete=False), ToolResult("c1", "x")), "complete"),
+    ],
+)
+def test_the_status_of_a_block_decides(results: tuple[ToolResult, ...], status: str | None) -> None:
+    found = completion(*results)
+    assert (None if found is None else found.status) == status
+
+
+def test_the_first_real_result_wins_and_a_different_one_is_kept_beside_it() -> None:
+    blocks = [ToolResult("c1", value) for value in ("one", "one", "two", "two")]
+    found = recover([CALL, Message("tool", blocks)]).get(CallId("c1"))
+    assert found is not None
+    assert found.completion == blocks[0]
+    assert found.duplicates == (blocks[2],)
+
+
+def test_a_call_without_a_result_is_lost() -> None:
+    found = recover([CALL]).get(CallId("c1"))
+    assert found is not None
+    assert (found.status, found.reason, found.started) == ("cancelled", "lost", False)
+
+
+def test_results_of_no_call_are_not_guessed_into_the_ledger() -> None:
+    assert len(recover([Message("tool", [ToolResult("gone", "x")])])) == 0
+
+
+@pytest.mark.requirement("REQ-915-047")
+def test_calls_and_results_are_found_under_any_speaker() -> None:
+    ledger = recover([Message("tool", [ToolCall("c1", "read")]), Message("model", [ToolResult("c1", "x")])])
+    found = ledger.get(CallId("c1"))
+    assert found is not None
+    assert found.status == "complete"
+
+
+@pytest.mark.requirement("PROMISE-2", "REQ-915-022")
+def test_a_result_of_a_repeated_id_is_given_to_one_call_only() -> None:
+    messages = [CALL, CALL, Message("tool", [ToolResult("c1", "R1.")]), Message("human", [Text("go")])]
+    ledger = recover(messages)
+    assert [item.completion is not None for item in ledger.interactions()] == [False, True]
+    for binding in BINDINGS:
+        assert text(cold(messages, ledger, binding)).count(b"R1.") == 1
+
+
+@examples(200)
+@given(conversations())
+def test_recovering_changes_no_byte_of_what_is_sent_but_why_a_result_is_missing(
+    conversation: tuple[list[Message], Ledger],
+) -> None:
+    messages, _ = conversation
+    for binding in BINDINGS:
+        assert text(cold(messages, recover(messages), binding)) == text(cold(messages, Ledger(), binding))

@@ -1,0 +1,334 @@
+"""The passes one by one: each does its own thing, does it once, and leaves the rest alone."""
+
+import pytest
+from hypothesis import given
+
+from actors.core.content import Block, Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.diagnostics import Notes
+from actors.core.dialect import ANTHROPIC, OPENAI_CHAT, PROFILES, Dialect
+from actors.core.events import Cancelled, Reason, Scheduled, Started
+from actors.core.history import History
+from actors.core.identity import Binding, CallId
+from actors.core.jsonio import quote
+from actors.core.ledger import Interaction, Ledger
+from actors.core.render import Reader
+from actors.core.render.attribute import attribute
+from actors.core.render.close import SYNTHETIC, close, why_missing
+from actors.core.render.identify import identify
+from actors.core.render.neighbours import neighbours
+from actors.core.render.place import place
+from actors.core.render.plain import plain
+from actors.core.render.thinking import ThinkingPolicy, thinking, unsealed
+from actors.core.render.tidy import tidy
+from actors.core.table import Table
+from actors.core.transcript import Entry, EntryBlock
+from actors.testing.histories import READERS
+from actors.testing.stock import REASONS
+from actors.testing.strategies import conversations
+from tests.core.session_log import BINDINGS, cold, examples, refused, text
+
+OPENAI, CLAUDE = BINDINGS
+ONE, TWO = ToolCall("c1", "read"), ToolCall("c2", "read")
+every_dialect = pytest.mark.parametrize("dialect", PROFILES.values(), ids=PROFILES)
+
+
+def human(*blocks: Block) -> Message:
+    return Message("human", blocks or (Text("u"),))
+
+
+def model(*blocks: Block) -> Message:
+    return Message("model", blocks)
+
+
+def tool(*blocks: Block) -> Message:
+    return Message("tool", blocks)
+
+
+def settled(messages: list[Message]) -> list[Message]:
+    """A conversation as the passes after `identify` get it, without results."""
+    named, _ = identify(attribute(list(History(messages)), Notes()), Table(), Table(), Notes())
+    return [message for message in named if message.speaker != "tool"]
+
+
+# ---- attribute
+
+
+@pytest.mark.requirement("REQ-915-047")
+@examples(200)
+@given(conversations())
+def test_attribute_gives_every_block_to_its_own_speaker_once_and_in_order(
+    conversation: tuple[list[Message], Ledger],
+) -> None:
+    messages, _ = conversation
+    attributed = attribute(messages, Notes())
+    assert [block for message in attributed for block in message.blocks] == [
+        block for message in messages for block in message.blocks
+    ]
+    for message in attributed:
+        for block in message.blocks:
+            assert (type(block) is ToolCall) <= (message.speaker == "model")
+            assert (type(block) is ToolResult) == (message.speaker == "tool")
+    assert attribute(attributed, Notes()) == attributed
+
+
+def test_words_among_the_tools_are_a_humans() -> None:
+    assert attribute([tool(Text("note"), ToolResult("c1", "x"))], Notes()) == [
+        human(Text("note")),
+        tool(ToolResult("c1", "x")),
+    ]
+
+
+# ---- identify
+
+
+def test_identify_counts_the_occurrences_of_an_id_across_requests() -> None:
+    again, aliases = identify([model(ONE)], Table({CallId("c1"): False}), Table(), Notes())
+    assert [call.id for call in again[0].calls] == ["c1~2"]
+    later, _ = identify([tool(ToolResult("c1", "x"))], Table({CallId("c1"): False}), aliases, Notes())
+    assert [result.call_id for result in later[0].results] == ["c1~2"]
+
+
+def test_identify_leaves_unique_ids_alone() -> None:
+    tail = [model(ONE, TWO), tool(ToolResult("c2", "x"))]
+    assert identify(tail, Table(), Table(), Notes())[0] is tail
+
+
+def test_a_name_that_identify_would_give_may_be_taken() -> None:
+    named, _ = identify(
+        [model(ToolCall("x~2", "a"), ToolCall("x", "b"), ToolCall("x", "c"))], Table(), Table(), Notes()
+    )
+    assert [call.id for call in named[0].calls] == ["x~2", "x", "x~3"]
+
+
+# ---- close
+
+
+@pytest.mark.requirement("REQ-915-007", "REQ-915-011")
+@examples(200)
+@given(conversations())
+def test_close_answers_every_call_and_closing_twice_is_closing_once(
+    conversation: tuple[list[Message], Ledger],
+) -> None:
+    messages, ledger = conversation
+    closed = close(settled(messages), ledger, Notes())
+    answered = [result.call_id for message in closed for result in message.results]
+    assert answered == [call.id for message in closed for call in message.calls]
+    assert close(closed, ledger, Notes()) == closed
+
+
+@pytest.mark.requirement("REQ-915-039")
+@pytest.mark.parametrize("reason", REASONS)
+def test_a_synthetic_result_says_why_and_blames_nobody(reason: Reason) -> None:
+    ledger = Ledger([Interaction(CallId("c1"), "read", sealed=reason)])
+    notes = Notes()
+    closed = close([model(ONE)], ledger, notes)
+    assert closed[1].results[0].shown == SYNTHETIC[reason]
+    assert closed[1].results[0].status == "pending"
+    assert notes.synthetic == [("c1", reason)]
+    assert "user" not in SYNTHETIC[reason].decode()
+    assert len(set(SYNTHETIC.values())) == len(REASONS)
+
+
+def test_the_reason_follows_what_the_ledger_knows() -> None:
+    ledger = Ledger().apply(
+        Scheduled(CallId("new"), "r"), Scheduled(CallId("begun"), "r"), Started(CallId("begun"))
+    )
+    ledger = ledger.apply(Cancelled(CallId("stopped"), "interrupted"))
+    known = {name: why_missing(CallId(name), ledger) for name in ("new", "begun", "stopped", "unheard_of")}
+    assert known == {
+        "new": "never_started",
+        "begun": "outcome_unknown",
+        "stopped": "interrupted",
+        "unheard_of": "lost",
+    }
+
+
+# ---- place
+
+
+@pytest.mark.requirement("REQ-915-008")
+def test_what_stood_between_goes_after_the_group_in_its_own_order() -> None:
+    stop, wait = human(Text("stop")), model(Text("wait"))
+    first, second = ToolResult("c1", "a"), ToolResult("c2", "b")
+    placed = place([human(), model(TWO, ONE), stop, tool(first), wait, tool(second)])
+    assert placed == [human(), model(TWO, ONE), tool(second, first), stop, wait]
+    assert place(placed) == placed
+
+
+# ---- thinking
+
+OWN = Thinking("own", Seal("signature", quote("c2ln"), CLAUDE))
+
+
+def thought(message: Message, policy: ThinkingPolicy = "native", dialect: Dialect = ANTHROPIC) -> list[Block]:
+    reader = CLAUDE if dialect is ANTHROPIC else OPENAI
+    return list(thinking([message], dialect, Reader(reader, policy), Notes())[0].blocks)
+
+
+@pytest.mark.requirement("REQ-915-023")
+def test_own_thinking_goes_back_as_it_came() -> None:
+    assert thought(model(OWN, Text("t"), ONE)) == [OWN, Text("t"), ONE]
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        OPENAI,
+        Binding("claude", "anthropic", CLAUDE.endpoint, CLAUDE.account, "another-model"),
+        Binding("claude", "anthropic", CLAUDE.endpoint, "another-account", CLAUDE.model),
+        Binding("claude", "anthropic", "https://copy.example", CLAUDE.account, CLAUDE.model),
+    ],
+)
+def test_foreign_thinking_stays_behind(origin: Binding) -> None:
+    foreign = Thinking("f", Seal("signature", quote("c2ln"), origin))
+    assert thought(model(foreign, Text("t"))) == [Text("t")]
+    assert thought(model(foreign, Text("t")), "text") == [Text("[Reasoning: f]"), Text("t")]
+
+
+@pytest.mark.requirement("REQ-915-024")
+def test_thinking_excluded_by_policy_or_by_the_dialect_is_not_sent() -> None:
+    assert thought(model(OWN, ONE), "drop") == [ONE]
+    seal = Seal("signature", quote("c2ln"), OPENAI)
+    assert thought(model(Thinking("t", seal), ONE), dialect=OPENAI_CHAT) == [ONE]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        Thinking("t"),
+        Thinking("t", Seal("signature", quote(""), CLAUDE)),
+        Thinking("", Seal("redacted", quote(""), CLAUDE)),
+    ],
+)
+def test_thinking_without_a_seal_or_with_an_empty_one_stays_behind(block: Thinking) -> None:
+    assert thought(model(block, Text("t"))) == [Text("t")]
+
+
+def test_thinking_under_another_speaker_or_after_other_words_stays_behind() -> None:
+    assert thought(human(OWN, Text("t"))) == [Text("t")]
+    assert thought(model(Text("t"), OWN, ONE)) == [Text("t"), ONE]
+
+
+def test_thinking_from_before_an_epoch_has_no_seal() -> None:
+    assert unsealed(model(OWN, ONE)).blocks == (Thinking("own"), ONE)
+    assert unsealed(human()) == human()
+
+
+# ---- tidy
+
+
+@every_dialect
+@pytest.mark.parametrize("words", ["", " ", "\n\t", "\u00a0", "\u2003", "\x1c", "\x85"])
+def test_blank_texts_are_left_out_and_so_are_messages_that_held_only_those(
+    dialect: Dialect, words: str
+) -> None:
+    notes = Notes()
+    assert tidy(
+        [human(Text(words)), model(Text(words), ONE), human(Text("u"), Text(words))], dialect, notes
+    ) == [
+        model(ONE),
+        human(),
+    ]
+    assert notes.losses == {"empty": 3}
+
+
+@every_dialect
+def test_code_is_a_fenced_text_and_media_without_a_place_a_note(dialect: Dialect) -> None:
+    (message,) = tidy([model(Code("x = 1", "py"), Media("image/png", "aGk="))], dialect, Notes())
+    code, note = message.blocks
+    assert code == Text("```py\nx = 1\n```")
+    assert isinstance(note, Text)
+    assert "image/png" in note.text
+
+
+@every_dialect
+def test_media_stays_where_the_dialect_takes_it_and_holds_something(dialect: Dialect) -> None:
+    image, document = Media("image/png", "aGk="), Media("application/pdf", "aGk=")
+    (message,) = tidy([human(image, document, Media("image/png"))], dialect, Notes())
+    kept = [block for block in message.blocks if isinstance(block, Media)]
+    assert kept == ([image, document] if "document" in dialect.user_media else [image])
+    assert len(message.blocks) == 3
+
+
+@every_dialect
+@examples(200)
+@given(conversation=conversations())
+def test_tidying_twice_is_tidying_once(conversation: tuple[list[Message], Ledger], dialect: Dialect) -> None:
+    once = tidy(settled(conversation[0]), dialect, Notes())
+    assert tidy(once, dialect, Notes()) == once
+    assert all(message.blocks for message in once)
+
+
+# ---- neighbours
+
+
+def told(dialect: Dialect, *messages: Message, last: str | None = None) -> list[Entry]:
+    pairs: list[tuple[Message, tuple[EntryBlock, ...]]] = [
+        (message, tuple(block for block in message.blocks if isinstance(block, Text | Thinking)))
+        for message in messages
+    ]
+    return neighbours(pairs, dialect, "user" if last == "user" else None)
+
+
+def test_a_transcript_that_must_begin_with_the_user_does() -> None:
+    filler = Entry("user", (Text(ANTHROPIC.filler_first),))
+    assert told(ANTHROPIC, model(Text("t")), human())[0] == filler
+    assert told(ANTHROPIC, model(Text("t")), human(), last="user")[0].role == "assistant"
+    assert told(OPENAI_CHAT, model(Text("t")), human())[0].role == "assistant"
+
+
+@every_dialect
+def test_no_transcript_ends_with_the_models_words(dialect: Dialect) -> None:
+    assert told(dialect, human(), model(Text("t")))[-1] == Entry("user", (Text(dialect.filler_last),))
+    assert told(dialect, human())[-1] == Entry("user", (Text("u"),))
+    assert told(dialect)[-1] == Entry("user", (Text(dialect.filler_last),))
+    assert told(dialect, last="user") == []
+
+
+def test_thinking_opens_its_message_even_behind_other_words_of_the_model() -> None:
+    entries = told(ANTHROPIC, human(), model(Text("t")), model(OWN, Text("so")), human())
+    assert [entry.role for entry in entries] == ["user", "assistant", "user", "assistant", "user"]
+
+
+# ---- plain
+
+
+def test_plain_leaves_words_alone_and_puts_the_rest_into_words() -> None:
+    call = ToolCall("c1", "read", {"a": 1})
+    failed = ToolResult("c2", error={"why": "no"})
+    notes = Notes()
+    said = plain([human(), model(OWN, Text("t"), call), tool(ToolResult("c1", "x"), failed)], notes)
+    assert said == [
+        human(),
+        model(Text("t"), Text('[Called the tool read with {"a":1}]')),
+        human(Text("[The tool answered: x]"), Text('[The tool failed: {"why":"no"}]')),
+    ]
+    assert notes.losses == {"thinking": 1}
+
+
+# ---- all of them
+
+
+@pytest.mark.requirement("REQ-915-014", "REQ-915-015", "REQ-915-036")
+def test_a_conversation_of_several_providers_goes_to_either_whole() -> None:
+    messages = [
+        human(Text("question")),
+        Message(
+            "model", [OWN, ToolCall("hist_tool_1", "read", native=Seal("call_id", quote("toolu_1"), CLAUDE))]
+        ),
+        tool(ToolResult("hist_tool_1", "R1.")),
+        Message("model", [ToolCall("hist_tool_2", "read", native=Seal("call_id", quote("call_2"), OPENAI))]),
+        tool(ToolResult("hist_tool_2", "R2.")),
+        human(Text("go on")),
+    ]
+    for binding, native, foreign in ((CLAUDE, b"toolu_1", b"call_2"), (OPENAI, b"call_2", b"toolu_1")):
+        rendered = cold(messages, Ledger(), binding)
+        assert refused(rendered) is None
+        sent = text(rendered)
+        assert sent.count(native) == 2
+        assert foreign not in sent
+        assert (b"c2ln" in sent) == (binding == CLAUDE)
+
+
+def test_readers_have_the_dialects_that_the_profiles_name() -> None:
+    assert set(READERS) == set(PROFILES)

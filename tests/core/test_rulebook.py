@@ -1,0 +1,40 @@
+"""The rulebook is data, and its page in the docs is the same data."""
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.core.dialect import PROFILES
+from actors.core.rulebook import FAULTS, PREFIXES, RULES
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def generator() -> dict[str, Any]:  # Any: the names of a script
+    return runpy.run_path(str(ROOT / ".ci" / "rulebook.py"))
+
+
+def test_the_page_in_the_docs_is_the_one_the_data_gives(generator: dict[str, Any]) -> None:  # Any: likewise
+    page = (ROOT / "docs" / "reference" / "rulebook.md").read_text(encoding="utf-8")
+    assert page == generator["page"](), "run python .ci/rulebook.py"
+
+
+def test_the_page_names_every_rule_and_every_profile(generator: dict[str, Any]) -> None:  # Any: likewise
+    page = generator["page"]()
+    assert all(f"| {rule} |" in page for rule in RULES)
+    assert all(name in page for name in PROFILES)
+
+
+def test_a_judged_rule_has_a_fault_class_that_can_be_raised() -> None:
+    assert all(rule.fault_class in FAULTS for rule in RULES.values() if rule.judged)
+
+
+def test_every_rule_is_known_by_its_id_and_belongs_to_a_family() -> None:
+    prefixes = {prefix for family in PREFIXES.values() for prefix in family}
+    for key, rule in RULES.items():
+        assert key == rule.id
+        assert rule.id[:4] in prefixes
+    assert {profile.family for profile in PROFILES.values()} == set(PREFIXES)

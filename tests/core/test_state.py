@@ -1,0 +1,136 @@
+"""A session is the fold of its log."""
+
+import pytest
+
+from actors.core.content import Message, Text, ToolCall, ToolResult
+from actors.core.events import (
+    Bound,
+    Closed,
+    Compacted,
+    EpochBegan,
+    Event,
+    Opened,
+    RequestSent,
+    Returned,
+    RoundEnded,
+    Scheduled,
+    Started,
+    Submitted,
+    SwitchApplied,
+    SwitchHeld,
+    SwitchSuperseded,
+    TurnEnded,
+)
+from actors.core.history import History
+from actors.core.identity import CallId
+from actors.core.jsonio import quote
+from actors.core.ledger import Ledger
+from actors.core.recovery import recover
+from actors.core.state import Lanes, State, conversation, rebuilt
+from actors.testing.histories import history
+from tests.core.session_log import BINDINGS, rules, simulated, text
+
+OPENAI, CLAUDE = BINDINGS
+CALL = ToolCall("hist_tool_1", "read")
+ASKED = Message("human", [Text("u")])
+ANSWER = Message("model", [CALL], origin=OPENAI)
+
+
+def after(*events: Event) -> State:
+    state = State()
+    for event in events:
+        state = state.apply(event)
+    return state
+
+
+def test_a_turn_leaves_its_messages_counts_and_ends() -> None:
+    state = after(
+        Opened("s", "openai", "be brief"),
+        Submitted(1, ASKED),
+        Bound(1, 1, OPENAI),
+        RequestSent(1, 1, OPENAI, 0, 1),
+        RoundEnded(1, 1, ANSWER, calls=1),
+        Scheduled(CALL.id, "read"),
+        Started(CALL.id),
+        Returned(CALL.id, quote("ok")),
+    )
+    assert (state.session, state.target, state.system) == ("s", "openai", "be brief")
+    assert (state.asks, state.turns, state.calls, state.bound) == (1, 1, 1, OPENAI)
+    assert list(state.history) == [ASKED, ANSWER]
+    ended = state.apply(TurnEnded(1, "complete"))
+    assert (ended.bound, ended.last, ended.closed) == (None, "complete", False)
+    assert ended.apply(Closed()).closed
+
+
+def test_a_round_that_kept_nothing_leaves_no_message_but_its_count() -> None:
+    state = after(Opened("s", "t"), RoundEnded(1, 1, Message("model"), fault="cut", calls=2))
+    assert (len(state.history), state.calls) == (0, 2)
+
+
+@pytest.mark.requirement("REQ-915-003", "REQ-915-050")
+def test_a_held_switch_changes_the_target_only_when_applied() -> None:
+    held = after(Opened("s", "openai"), Bound(1, 1, OPENAI), SwitchHeld(1, "claude"))
+    assert (held.target, held.held, held.bound) == ("openai", "claude", OPENAI)
+    applied = held.apply(TurnEnded(1, "complete")).apply(SwitchApplied("claude", held=True))
+    assert (applied.target, applied.held) == ("claude", None)
+    assert held.apply(SwitchSuperseded("claude", "kimi")).held is None
+
+
+@pytest.mark.requirement("REQ-915-046")
+def test_an_imported_history_brings_the_ledger_its_blocks_support() -> None:
+    messages = (ASKED, ANSWER, Message("tool", [ToolResult(CALL.id, "ok")]))
+    state = after(Opened("s", "t", messages=messages, calls=1))
+    assert state.ledger == recover(messages)
+    assert state.calls == 1
+
+
+def test_compaction_and_the_epoch_after_it_rewrite_the_lanes() -> None:
+    summary = Message("human", [Text("summary")])
+    log: list[Event] = [Opened("s", "t"), Submitted(1, ASKED), RequestSent(1, 1, OPENAI, 0, 1)]
+    log += [Compacted(0, 1, summary), EpochBegan(OPENAI, 1, "compaction"), RequestSent(2, 1, OPENAI, 1, 1)]
+    state, lanes = rebuilt(log, rules)
+    assert list(state.history) == [summary]
+    assert lanes.of(OPENAI).standing.epoch == 1
+    assert b"summary" in b"".join(lanes.of(OPENAI).segments)
+    assert b'"u"' not in b"".join(lanes.of(OPENAI).segments)
+
+
+def test_a_lane_takes_up_what_the_history_held_at_its_request() -> None:
+    log: list[Event] = [Opened("s", "t"), Submitted(1, ASKED), Submitted(2, ASKED)]
+    _, lanes = rebuilt([*log, RequestSent(1, 1, OPENAI, 0, 1)], rules)
+    assert lanes.of(OPENAI).standing.cursor == 1
+    assert lanes.bindings() == (OPENAI,)
+    assert lanes.of(CLAUDE).size == 0
+
+
+@pytest.mark.requirement("PROMISE-3")
+def test_rebuilding_may_stop_and_go_on_anywhere() -> None:
+    for seed in range(100):
+        session = simulated(*history(seed), seed)
+        state, lanes = State(), Lanes(rules)
+        for number, event in enumerate(session.log):
+            if number == len(session.log) // 2:
+                state, lanes = rebuilt(session.log[:number], rules)
+            lanes.apply(event, state)
+            state = state.apply(event)
+        assert state == session.state
+        for binding in BINDINGS:
+            assert text(lanes.render(binding, state.history, state.ledger)) == text(session.render(binding))
+
+
+def test_a_conversation_shows_each_result_once_after_its_call() -> None:
+    ledger = Ledger().apply(Returned(CALL.id, quote("ok")))
+    told = Message("tool", [ToolResult(CALL.id, "ok", is_complete=True)])
+    assert list(conversation(History([ASKED, ANSWER, ASKED]), ledger)) == [ASKED, ANSWER, told, ASKED]
+    imported = History([ASKED, ANSWER, ASKED, Message("tool", [ToolResult(CALL.id, "ok")])])
+    assert list(conversation(imported, ledger)) == [ASKED, ANSWER, told, ASKED]
+    assert list(conversation(History([ASKED, ANSWER]), Ledger())) == [ASKED, ANSWER]
+
+
+def test_call_events_and_the_sessions_own_may_meet_in_any_order() -> None:
+    calls: list[Event] = [Scheduled(CALL.id, "read"), Started(CALL.id), Returned(CALL.id, quote("ok"))]
+    others: list[Event] = [Submitted(1, ASKED), RoundEnded(1, 1, ANSWER, calls=1), TurnEnded(1, "complete")]
+    opened = Opened("s", "t")
+    mixed = [event for pair in zip(calls, others, strict=True) for event in pair]
+    assert after(opened, *calls, *others) == after(opened, *others, *calls) == after(opened, *mixed)
+    assert after(opened, *mixed).ledger.get(CallId("hist_tool_1")) is not None

@@ -1,0 +1,177 @@
+"""A turn ends, within its bounds, whatever comes of its steps; and only as its table says."""
+
+from collections.abc import Generator, Iterator
+from itertools import pairwise
+
+import pytest
+
+from actors.core.content import Message, Text, ToolCall
+from actors.core.stream import Usage
+from actors.core.turn import (
+    Answered,
+    Bounds,
+    Broke,
+    Close,
+    Ended,
+    Generate,
+    Outcome,
+    Ran,
+    Ready,
+    Render,
+    Rewrite,
+    RunBatch,
+    Step,
+    Stopped,
+    Unfit,
+    turn,
+)
+
+WORDS = Message("model", [Text("done")])
+CALLS = Message("model", [ToolCall("c1", "read"), ToolCall("c2", "read")])
+ONE = Usage(1, 1)
+
+POSSIBLE: dict[type[Step], tuple[Outcome, ...]] = {
+    Render: (Ready(), Unfit("judged"), Stopped()),
+    Rewrite: (Ready(), Stopped()),
+    Generate: (
+        Answered(CALLS, ONE),
+        Answered(WORDS, ONE),
+        Broke("400", refused=True),
+        Broke("503", usage=ONE),
+        Broke("cut", message=CALLS, shown=True),
+        Stopped(),
+        Stopped(CALLS),
+    ),
+    RunBatch: (Ran(0), Ran(1), Ran(2), Stopped()),
+}
+FOLLOWS: dict[type[Step], tuple[type[Step], ...]] = {
+    Render: (Generate, Rewrite, Close),
+    Rewrite: (Render, Close),
+    Generate: (RunBatch, Rewrite, Close),
+    RunBatch: (Render, Close),
+}
+
+
+def played(
+    conduct: Generator[Step, Outcome, Ended], outcomes: Iterator[Outcome]
+) -> tuple[list[Step], Ended | None]:
+    """Send the outcomes in order. Return the steps asked for, and how it ended if it did."""
+    steps = [next(conduct)]
+    try:
+        while not isinstance(steps[-1], Close):
+            outcome = next(outcomes, None)
+            if outcome is None:
+                return steps, None
+            steps.append(conduct.send(outcome))
+        conduct.send(Ready())
+    except StopIteration as stopped:
+        ended: Ended = stopped.value
+        return steps, ended
+    raise AssertionError("a turn goes on after it was closed")
+
+
+def walks(depth: int, bounds: Bounds) -> Iterator[tuple[tuple[Outcome, ...], list[Step], Ended | None]]:
+    """Every sequence of possible outcomes to this depth, and what a turn makes of it."""
+    pending: list[tuple[Outcome, ...]] = [()]
+    while pending:
+        taken = pending.pop()
+        steps, ended = played(turn(bounds), iter(taken))
+        if ended is None and len(taken) < depth:
+            pending.extend((*taken, outcome) for outcome in POSSIBLE[type(steps[-1])])
+        else:
+            yield taken, steps, ended
+
+
+@pytest.mark.requirement("U-01")
+@pytest.mark.parametrize("bounds", [Bounds(), Bounds(rounds=1), Bounds(rounds=2, corrections=1)])
+def test_every_sequence_of_outcomes_follows_the_table(bounds: Bounds) -> None:
+    count = 0
+    for taken, steps, ended in walks(6, bounds):
+        count += 1
+        assert sum(isinstance(step, Rewrite) for step in steps) <= 1
+        for before, after in pairwise(steps):
+            assert isinstance(after, FOLLOWS[type(before)])
+        if ended is None:
+            continue
+        assert isinstance(steps[-1], Close)
+        assert [isinstance(step, Close) for step in steps].count(True) == 1
+        assert_ended_as_it_was_told(taken, steps[-1], ended)
+    assert count > 20
+
+
+def assert_ended_as_it_was_told(taken: tuple[Outcome, ...], close: Close, ended: Ended) -> None:
+    last = taken[-1]
+    status = {Stopped: "cancelled", Answered: "complete", Broke: "failed", Unfit: "failed"}[type(last)]
+    assert close.status == ended.status == status
+    assert ended.usage.output_tokens == sum(
+        outcome.usage.output_tokens for outcome in taken if isinstance(outcome, Answered | Broke | Stopped)
+    )
+    kept = last.message if isinstance(last, Answered | Broke | Stopped) else None
+    assert close.unrun == (kept.calls if kept is not None else ())
+    assert ended.shown == any(isinstance(outcome, Broke) and outcome.shown for outcome in taken)
+
+
+def endless(refused: int) -> Iterator[Outcome]:
+    """A model that calls tools far longer than any turn may go on."""
+    for _ in range(100):
+        yield from (Ready(), Answered(CALLS, ONE), Ran(refused))
+
+
+@pytest.mark.requirement("U-13")
+@pytest.mark.parametrize("rounds", [1, 2, 5, 25])
+def test_rounds_are_bounded_and_the_last_is_asked_with_tools_off(rounds: int) -> None:
+    steps, ended = played(turn(Bounds(rounds)), endless(0))
+    renders = [step for step in steps if isinstance(step, Render)]
+    assert [step.tools_off for step in renders] == [False] * (rounds - 1) + [True]
+    assert [step.round for step in renders] == list(range(1, rounds + 1))
+    assert ended is not None
+    assert (ended.status, ended.rounds) == ("complete", rounds)
+    close = steps[-1]
+    assert isinstance(close, Close)
+    assert close.unrun == CALLS.calls
+
+
+@pytest.mark.requirement("U-06")
+@pytest.mark.parametrize("corrections", [1, 2, 3])
+def test_rounds_in_which_every_call_was_refused_are_bounded(corrections: int) -> None:
+    steps, _ = played(turn(Bounds(25, corrections)), endless(len(CALLS.calls)))
+    assert sum(isinstance(step, RunBatch) for step in steps) == corrections
+    assert [step.tools_off for step in steps if isinstance(step, Render)] == [False] * corrections + [True]
+
+
+@pytest.mark.requirement("U-06")
+def test_a_round_with_one_valid_call_starts_the_count_anew() -> None:
+    outcomes = [
+        outcome for refused in (2, 2, 1, 2, 2, 2) for outcome in (Ready(), Answered(CALLS, ONE), Ran(refused))
+    ]
+    steps, _ = played(turn(Bounds(25, 3)), iter([*outcomes, Ready(), Answered(WORDS, ONE)]))
+    assert sum(isinstance(step, RunBatch) for step in steps) == 6
+    assert [step.tools_off for step in steps if isinstance(step, Render)] == [False] * 6 + [True]
+
+
+def test_a_refused_transcript_is_rewritten_once_in_a_turn() -> None:
+    refused = Broke("400", refused=True)
+    steps, ended = played(turn(Bounds()), iter([Ready(), refused, Ready(), Ready(), refused]))
+    assert [type(step) for step in steps] == [Render, Generate, Rewrite, Render, Generate, Close]
+    assert ended is not None
+    assert (ended.status, ended.elsewhere) == ("failed", False)
+
+
+WRONG = [
+    (step, wrong)
+    for step, possible in POSSIBLE.items()
+    for wrong in (Ready(), Unfit("judged"), Answered(WORDS, ONE), Broke("503"), Ran())
+    if type(wrong) not in map(type, possible)
+]
+
+
+@pytest.mark.parametrize(("step", "wrong"), WRONG)
+def test_what_does_not_answer_a_step_is_a_programming_error(step: type[Step], wrong: Outcome) -> None:
+    way: dict[type[Step], tuple[Outcome, ...]] = {
+        Render: (),
+        Rewrite: (Unfit("judged"),),
+        Generate: (Ready(),),
+        RunBatch: (Ready(), Answered(CALLS, ONE)),
+    }
+    with pytest.raises(AssertionError):
+        played(turn(Bounds()), iter([*way[step], wrong]))
