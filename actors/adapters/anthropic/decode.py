@@ -1,0 +1,177 @@
+"""Anthropic Messages: an answer's bytes in, canonical events and a message out.
+
+A stream is a sequence of named events: `message_start`, then blocks one after the other (start, deltas,
+stop, each with the block's index), `message_delta` with the stop reason, `message_stop`. `ping` may come
+anywhere, `error` at any time after the 200. There is no `[DONE]`; relays that send one end nothing by it.
+
+Blocks keep their order and their borders, because thinking is bound to the exact bytes before it.
+Signatures and redacted data are kept verbatim.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+from actors.adapters.assembly import Assembly, Call, Part, Words
+from actors.adapters.base import BodyDecoder, StreamDecoder, document
+from actors.adapters.classify import in_answer
+from actors.adapters.failure import AnswerFault, broken
+from actors.adapters.sse import ServerEvent
+from actors.adapters.wire import Fields, fields, items, json_text, number, string
+from actors.core.dialect import ANTHROPIC
+from actors.core.identity import Binding
+from actors.core.stream import Usage
+
+
+class MessagesStream(StreamDecoder):
+    """A streamed answer. See `actors.core.stream.Decoder`.
+
+    Args:
+        binding: Who is answering.
+        first_call: Number of the first canonical id to mint.
+        turn: Number of the turn.
+    """
+
+    def __init__(self, binding: Binding, *, first_call: int = 1, turn: int = 0) -> None:
+        super().__init__(_MessagesReader(Assembly(binding, first_call=first_call, turn=turn)))
+
+
+class MessagesBody(BodyDecoder):
+    """An answer that was not streamed. Arguments as for `MessagesStream`."""
+
+    def __init__(self, binding: Binding, *, first_call: int = 1, turn: int = 0) -> None:
+        super().__init__(_MessagesReader(Assembly(binding, first_call=first_call, turn=turn)))
+
+
+class _MessagesReader:
+    """Reads events, and a whole body as blocks that start and stop at once."""
+
+    def __init__(self, assembly: Assembly) -> None:
+        self.assembly = assembly
+        self.ended = False
+        self._open: dict[int, Part | None] = {}  # None: a kind of block that is not ours to keep
+        self._given: dict[int, str] = {}  # arguments that came with the start of a call
+        self._figures: dict[str, int] = {}
+        self._events: dict[str, Callable[[Fields], None]] = {
+            "message_start": self._message_start,
+            "content_block_start": self._block_start,
+            "content_block_delta": self._block_delta,
+            "content_block_stop": self._block_stop,
+            "message_delta": self._message_delta,
+            "message_stop": self._message_stop,
+            "error": self._error,
+        }
+
+    def event(self, event: ServerEvent) -> None:
+        data = event.data.strip()
+        if not data or data == "[DONE]":
+            return
+        payload = document(data, "an event of the stream")
+        read = self._events.get(string(payload.get("type")) or event.name)
+        if read is not None:
+            read(payload)
+
+    def body(self, body: Fields) -> None:
+        if body.get("type") == "error" or body.get("error"):
+            self._error(body)
+        if not isinstance(body.get("content"), list):
+            raise broken("the body holds no message")
+        self._usage(body.get("usage"))
+        for index, block in enumerate(items(body["content"])):
+            self._start(index, fields(block))
+            self._stop(index)
+        self._stopped(body)
+        self._message_stop(body)
+
+    def _message_start(self, payload: Fields) -> None:
+        self._usage(fields(payload.get("message")).get("usage"))
+
+    def _message_delta(self, payload: Fields) -> None:
+        self._usage(payload.get("usage"))
+        self._stopped(fields(payload.get("delta")))
+
+    def _message_stop(self, payload: Fields) -> None:
+        for index in list(self._open):
+            self._stop(index)
+        self.assembly.end_all()
+        self.ended = True
+
+    def _error(self, payload: Fields) -> None:
+        raise AnswerFault(in_answer(payload, ANTHROPIC))
+
+    def _block_start(self, payload: Fields) -> None:
+        self._start(_index(payload), fields(payload.get("content_block")))
+
+    def _block_stop(self, payload: Fields) -> None:
+        self._stop(_index(payload))
+
+    def _start(self, index: int, block: Fields) -> None:
+        """Begin a block. Whatever it holds already is taken, as some servers send blocks whole."""
+        match block.get("type"):
+            case "text":
+                self._open[index] = self._words_start("text", block)
+            case "thinking":
+                words = self._open[index] = self._words_start("thinking", block)
+                self.assembly.seal(words, "signature", string(block.get("signature")))
+            case "redacted_thinking":
+                words = self._open[index] = self.assembly.words("thinking")
+                self.assembly.seal(words, "redacted", string(block.get("data")))
+            case "tool_use":
+                self._open[index] = self._call_start(index, block)
+            case _:
+                self._open[index] = None
+
+    def _words_start(self, kind: Literal["text", "thinking"], block: Fields) -> Words:
+        words = self.assembly.words(kind)
+        self.assembly.say(words, string(block.get(kind)))
+        return words
+
+    def _call_start(self, index: int, block: Fields) -> Call:
+        if given := block.get("input"):  # `{}` on the official API, where fragments follow
+            self._given[index] = json_text(given)
+        return self.assembly.call(string(block.get("id")), string(block.get("name")))
+
+    def _block_delta(self, payload: Fields) -> None:
+        index, delta = _index(payload), fields(payload.get("delta"))
+        if index not in self._open:
+            raise broken(f"a delta for content block {index}, which is not open")
+        part = self._open[index]
+        match delta.get("type"), part:
+            case "text_delta", Words(kind="text"):
+                self.assembly.say(part, string(delta.get("text")))
+            case "thinking_delta", Words(kind="thinking"):
+                self.assembly.say(part, string(delta.get("thinking")))
+            case "signature_delta", Words(kind="thinking"):
+                self.assembly.seal(part, "signature", string(delta.get("signature")))
+            case "input_json_delta", Call():
+                self.assembly.argue(part, string(delta.get("partial_json")))
+            case _:
+                pass  # citations, and whatever comes later
+
+    def _stop(self, index: int) -> None:
+        part, given = self._open.pop(index, None), self._given.pop(index, "")
+        if isinstance(part, Call) and not part.arguments.whole():
+            self.assembly.argue(part, given)
+        if part is not None:
+            self.assembly.end(part)
+
+    def _stopped(self, delta: Fields) -> None:
+        if reason := string(delta.get("stop_reason")):
+            self.assembly.finish(reason)
+
+    def _usage(self, usage: object) -> None:
+        """Take the figures that are given, keep the others: they are cumulative, and not always all there."""
+        for name, value in fields(usage).items():
+            if (count := number(value)) is not None:
+                self._figures[name] = count
+        read = self._figures.get("cache_read_input_tokens", 0)
+        written = self._figures.get("cache_creation_input_tokens", 0)
+        fresh = self._figures.get("input_tokens", 0)  # without what was cached
+        output = self._figures.get("output_tokens", 0)
+        self.assembly.report_usage(Usage(fresh + read + written, output, read, written))
+
+
+def _index(payload: Fields) -> int:
+    index = number(payload.get("index"))
+    if index is None:
+        raise broken("a content block event without its index")
+    return index

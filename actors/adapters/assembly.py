@@ -1,0 +1,229 @@
+"""One answer being put together: pieces in order of appearance in, events and a message out.
+
+Both dialects, streamed or whole, build their message here, so a call or a thinking block means the same
+whichever way it came. The dialect's reader decides which piece belongs to which part. This module decides
+what a part becomes, and what may be kept of an answer that broke off.
+
+Canonical ids are minted in order of appearance. What the provider called a call is kept sealed, and decides
+nothing: ids may be blank, repeated, or restart with every response.
+"""
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+from actors.adapters.failure import broken
+from actors.core.content import Block, Message, Seal, Text, Thinking, ToolCall
+from actors.core.identity import Binding, CallId, mint
+from actors.core.jsonio import Json, mended, parse_object, quote
+from actors.core.stream import (
+    ArgumentsDelta,
+    CallDone,
+    CallStarted,
+    Finish,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    Usage,
+)
+
+MAX_CALLS = 1024
+"""Calls one message may hold. The scheduler refuses extras far below this; past it the answer is a fault."""
+
+
+class Pieces:
+    """Text that arrives in pieces, which may be cut inside a surrogate pair."""
+
+    __slots__ = ("_half", "_kept", "size")
+
+    def __init__(self) -> None:
+        self._kept: list[str] = []
+        self._half = ""
+        self.size = 0
+        """Characters so far."""
+
+    def add(self, piece: str) -> str:
+        """Keep `piece` and return what can be shown: well-formed, a trailing half pair held back."""
+        piece, self._half = self._half + piece, ""
+        if piece and "\ud800" <= piece[-1] <= "\udbff":
+            piece, self._half = piece[:-1], piece[-1]
+        if not piece.isascii():
+            piece = mended(piece)
+        self._kept.append(piece)
+        self.size += len(piece)
+        return piece
+
+    def whole(self) -> str:
+        """Return all of it. A half pair whose other half never came is U+FFFD."""
+        if len(self._kept) > 1:
+            self._kept = ["".join(self._kept)]
+        return "".join(self._kept) + mended(self._half)
+
+
+class Words:
+    """A text or thinking block that is arriving."""
+
+    __slots__ = ("done", "kind", "pieces", "seal")
+
+    def __init__(self, kind: Literal["text", "thinking"]) -> None:
+        self.kind = kind
+        self.pieces = Pieces()
+        self.seal: Seal | None = None
+        self.done = False
+
+    def block(self) -> Block | None:
+        """Return the block, or None if it would hold nothing."""
+        text = self.pieces.whole()
+        if self.kind == "text":
+            return Text(text) if text else None
+        return Thinking(text, self.seal) if text or self.seal else None
+
+
+class Call:
+    """A tool call that is arriving."""
+
+    __slots__ = ("announced", "arguments", "done", "id", "name", "native_id")
+
+    def __init__(self, call_id: CallId) -> None:
+        self.id = call_id
+        self.native_id = ""
+        self.name = ""
+        self.arguments = Pieces()
+        self.announced = False
+        self.done = False
+
+    def block(self, binding: Binding) -> ToolCall:
+        """Return the call. Its arguments are the model's own bytes; `{}` and `raw` if they are no object."""
+        raw = self.arguments.whole()
+        text = raw.strip()
+        native = Seal("call_id", quote(self.native_id), binding) if self.native_id else None
+        if parse_object(text) is None:
+            return ToolCall(self.id, self.name, raw=raw, native=native, json=Json(b"{}"))
+        return ToolCall(self.id, self.name, native=native, json=Json(text.encode() or b"{}"))
+
+
+Part: TypeAlias = Words | Call
+
+
+class Assembly:
+    """The parts of one answer, and the events not yet handed out.
+
+    Args:
+        binding: Who is answering: the message's origin, and what its seals are stamped with.
+        first_call: Number of the first canonical id to mint.
+        turn: Number of the turn the message belongs to.
+    """
+
+    def __init__(self, binding: Binding, *, first_call: int = 1, turn: int = 0) -> None:
+        self.usage = Usage()
+        self.finish_reason: str | None = None
+        self._binding = binding
+        self._first_call = first_call
+        self._turn = turn
+        self._parts: list[Part] = []
+        self._calls = 0
+        self._events: list[StreamEvent] = []
+
+    def take(self) -> list[StreamEvent]:
+        """Return the events since the last time, in order."""
+        events, self._events = self._events, []
+        return events
+
+    def words(self, kind: Literal["text", "thinking"]) -> Words:
+        """Begin a text or thinking block."""
+        part = Words(kind)
+        self._parts.append(part)
+        return part
+
+    def latest_words(self, kind: Literal["text", "thinking"]) -> Words:
+        """Return the last part if it is of this kind, else begin one."""
+        last = self._parts[-1] if self._parts else None
+        return last if isinstance(last, Words) and last.kind == kind else self.words(kind)
+
+    def say(self, part: Words, piece: str) -> None:
+        """Add a piece to a text or thinking block. An empty piece says nothing."""
+        if shown := part.pieces.add(piece):
+            self._events.append(TextDelta(shown) if part.kind == "text" else ThinkingDelta(shown))
+
+    def seal(self, part: Words, kind: Literal["signature", "redacted"], data: str) -> None:
+        """Attach the provider's own state to a thinking block, verbatim. A later one replaces it."""
+        if data:
+            part.seal = Seal(kind, quote(data), self._binding)
+
+    def call(self, native_id: str = "", name: str = "") -> Call:
+        """Begin a tool call.
+
+        Raises:
+            StreamFault: The message holds too many calls.
+        """
+        if self._calls == MAX_CALLS:
+            raise broken(f"the answer holds more than {MAX_CALLS} tool calls")
+        part = Call(mint(self._first_call + self._calls))
+        self._calls += 1
+        self._parts.append(part)
+        self.identify(part, native_id, name)
+        return part
+
+    def identify(self, call: Call, native_id: str, name: str) -> None:
+        """Give a call the id and name it does not have yet, and announce it once it has a name."""
+        if not call.native_id and native_id.strip():
+            call.native_id = mended(native_id)
+        if not call.name and name:
+            call.name = mended(name)
+        if call.name:
+            self._announce(call)
+
+    def argue(self, call: Call, piece: str) -> None:
+        """Add a piece of argument text."""
+        call.done = False
+        shown = call.arguments.add(piece)
+        if shown and call.announced:
+            self._events.append(ArgumentsDelta(call.id, shown))
+
+    def end(self, part: Part) -> None:
+        """Mark a part as complete. For a call this is announced; doing it twice changes nothing."""
+        if isinstance(part, Call) and not part.done:
+            self._announce(part)
+            self._events.append(CallDone(part.id))
+        part.done = True
+
+    def end_all(self) -> None:
+        """Mark every part as complete: the provider said so."""
+        for part in self._parts:
+            self.end(part)
+
+    def report_usage(self, usage: Usage) -> None:
+        """Replace the token figures. They are cumulative on the wire, never summed here."""
+        if usage != self.usage:
+            self.usage = usage
+            self._events.append(usage)
+
+    def finish(self, reason: str) -> None:
+        """Note why the provider says it stopped. Calls are calls, whatever the reason."""
+        self.finish_reason = mended(reason)
+        self._events.append(Finish(self.finish_reason))
+
+    def message(self) -> Message:
+        """Return the whole message."""
+        return self._message(self._parts)
+
+    def rescued(self) -> Message:
+        """Return what may be kept: text, finished thinking with its seal, finished calls."""
+        return self._message(part for part in self._parts if _keepable(part))
+
+    def _message(self, parts: Iterable[Part]) -> Message:
+        blocks = (part.block(self._binding) if isinstance(part, Call) else part.block() for part in parts)
+        return Message("model", [block for block in blocks if block is not None], self._turn, self._binding)
+
+    def _announce(self, call: Call) -> None:
+        if call.announced:
+            return
+        call.announced = True
+        self._events.append(CallStarted(call.id, call.name))
+        if early := call.arguments.whole():
+            self._events.append(ArgumentsDelta(call.id, early))
+
+
+def _keepable(part: Part) -> bool:
+    if isinstance(part, Words) and part.kind == "text":
+        return True
+    return part.done and (isinstance(part, Call) or part.seal is not None)

@@ -1,0 +1,176 @@
+"""The two ways an answer arrives, over one reader a dialect.
+
+A reader knows its dialect: what one event of the stream means, and what one whole body means. It feeds an
+`Assembly`. The decoders here add what all dialects share: a stream without its end marker is a fault and
+never a success, what follows the end is ignored, and after a fault every further call raises it again.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from actors.adapters.assembly import Assembly
+from actors.adapters.failure import broken
+from actors.adapters.sse import MAX_STREAM, EventParser, ServerEvent
+from actors.adapters.wire import Fields, loaded
+from actors.core.content import Message
+from actors.core.stream import StreamEvent, Usage
+from actors.errors import StreamFault
+
+
+class Reader(Protocol):
+    """One dialect's understanding of an answer. Raises nothing but `StreamFault`."""
+
+    assembly: Assembly
+    ended: bool
+
+    def event(self, event: ServerEvent) -> None:
+        """Take one event of a stream. Sets `ended` at the dialect's end marker."""
+
+    def body(self, body: Fields) -> None:
+        """Take a whole answer."""
+
+
+class _Decoder:
+    """What both decoders answer."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.usage = Usage()
+        self.finish_reason: str | None = None
+        self.late: list[StreamEvent] = []
+        """Events that became known only by `close`."""
+        self._reader = reader
+        self._fault: StreamFault | None = None
+        self._closed = False
+
+    def close(self) -> Message:
+        """Return the model's message. Events of the last bytes are in `late`.
+
+        Raises:
+            StreamFault: The answer ended without the dialect's end marker, or had failed before.
+        """
+        if not self._closed:
+            self._closed = True
+            with self._reading():
+                self._end()
+            self.late = self._reader.assembly.take()
+        if self._fault is not None:
+            raise self._fault
+        return self._reader.assembly.message()
+
+    def rescued(self) -> Message:
+        """Return what may be kept of an answer that broke off: text, sealed thinking, finished calls.
+
+        A call or a thinking block counts as finished when the provider said so. Text is kept as far as
+        it came.
+        """
+        return self._reader.assembly.rescued()
+
+    def _end(self) -> None:
+        raise NotImplementedError
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Remember a fault, so that every further call raises it, and keep the figures up to date."""
+        if self._fault is not None:
+            raise self._fault
+        try:
+            yield
+        except StreamFault as fault:
+            self._fault = fault
+            raise
+        finally:
+            self.usage = self._reader.assembly.usage
+            self.finish_reason = self._reader.assembly.finish_reason
+
+
+class StreamDecoder(_Decoder):
+    """Decodes a stream of server-sent events."""
+
+    def __init__(self, reader: Reader) -> None:
+        super().__init__(reader)
+        self._parser = EventParser()
+
+    def feed(self, chunk: bytes) -> list[StreamEvent]:
+        """Take bytes cut anywhere and return what became known. What follows the end is ignored.
+
+        `Usage` events carry the figures so far: the last one counts, they are not to be summed.
+
+        Raises:
+            StreamFault: The provider reported an error inside the answer, or the bytes are no stream
+                of this dialect. Deltas of the same chunk are lost; what they said is in `rescued`.
+        """
+        if self._fault is not None:
+            raise self._fault
+        if self._reader.ended or self._closed:
+            return []
+        with self._reading():
+            self._read(self._parser.feed(chunk))
+        return self._reader.assembly.take()
+
+    def _read(self, events: list[ServerEvent]) -> None:
+        for event in events:
+            if self._reader.ended:
+                return
+            self._reader.event(event)
+
+    def _end(self) -> None:
+        if not self._reader.ended:
+            self._read([event for event in self._parser.close() if _is_whole(event.data)])
+        if not self._reader.ended:
+            raise broken("the stream ended without its end marker")
+
+
+class BodyDecoder(_Decoder):
+    """Decodes an answer that comes as one JSON document. Its events are in `late` after `close`."""
+
+    def __init__(self, reader: Reader) -> None:
+        super().__init__(reader)
+        self._chunks: list[bytes] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> list[StreamEvent]:
+        """Collect bytes. Nothing is known before the last one, so this returns no events.
+
+        Raises:
+            StreamFault: The body is larger than an answer may be.
+        """
+        if self._fault is not None:
+            raise self._fault
+        if self._closed:
+            return []
+        with self._reading():
+            self._size += len(chunk)
+            if self._size > MAX_STREAM:
+                self._chunks.clear()
+                raise broken(f"the answer is larger than {MAX_STREAM} bytes")
+            self._chunks.append(chunk)
+        return []
+
+    def _end(self) -> None:
+        text = b"".join(self._chunks).decode("utf-8-sig", "replace")
+        self._chunks.clear()
+        self._reader.body(document(text, "the body"))
+
+
+def _is_whole(data: str) -> bool:
+    """Say whether the event at the end of a stream is more than the beginning of one."""
+    try:
+        return data == "[DONE]" or loaded(data) is not None
+    except ValueError:
+        return False
+
+
+def document(text: str, what: str) -> Fields:
+    """Return the JSON object that `text` is.
+
+    Raises:
+        StreamFault: It is none. The message quotes nothing of it.
+    """
+    try:
+        value = loaded(text)
+    except ValueError:
+        raise broken(f"{what} is not JSON ({len(text)} characters)") from None
+    if not isinstance(value, dict):
+        raise broken(f"{what} is not a JSON object")
+    return value

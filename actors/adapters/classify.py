@@ -1,0 +1,217 @@
+"""An error of any provider, whatever its shape, to one `Failure`.
+
+In:  status, headers and body of a refused request, or an error found inside an answer.
+Out: what happened and what to do about it.
+
+Servers and gateways shape their errors differently: nested under `error`, flat, a bare string, a list, or
+the upstream's error as JSON text inside the gateway's. `_report` finds the innermost one. The words are then
+looked up in `actors.adapters.refusals`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from actors.adapters.failure import ACTIONS, Action, Failure, Kind
+from actors.adapters.refusals import (
+    AFTER_OVERFLOW,
+    BEFORE_OVERFLOW,
+    KIND_OF_FINISH,
+    KIND_OF_STATUS,
+    STATUS_OF_TYPE,
+    Row,
+)
+from actors.adapters.waits import retry_after
+from actors.adapters.wire import Fields, fields, items, json_text, loaded, string
+from actors.core.dialect import Dialect
+from actors.core.jsonio import mended
+
+MAX_MESSAGE = 500
+"""Characters of a provider's words that are kept."""
+_READ = 64 * 1024  # bytes of an error body that are looked at
+_GATEWAYS = 3  # gateways behind each other that are unwrapped
+
+_SECRETS = (
+    (re.compile(r"(bearer|basic)\s+[\w.~+/=*-]{6,}", re.IGNORECASE), r"\1 [removed]"),
+    (re.compile(r"\b(?:sk|pk|rk|gsk|xai|hf|ghp|gho|AIza|AKIA|eyJ)[-_]?[\w*.-]{6,}"), "[removed]"),
+    (
+        re.compile(
+            r"((?:api[-_ ]?key|token|secret|password)(?: provided)?[\"']?\s*[:=]\s*)[\"']?[^\s\"',;]{4,}",
+            re.IGNORECASE,
+        ),
+        r"\1[removed]",
+    ),
+    (re.compile(r"(\w+://)[^/\s@]+@"), r"\1"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """An error as its provider words it. `text` is all of it, for what no field is known for."""
+
+    message: str = ""
+    type: str = ""
+    code: str = ""
+    status: int | None = None
+    text: str = ""
+
+
+def classify(
+    status: int, headers: Mapping[str, str], body: bytes, dialect: Dialect, *, now: float | None = None
+) -> Failure:
+    """Classify the answer to a refused request. Never raises.
+
+    Args:
+        status: HTTP status.
+        headers: Of the answer, in any case.
+        body: Of the answer, as far as it was read; JSON, HTML or nothing.
+        dialect: What the request spoke; gives the words for a context overflow.
+        now: Seconds since the epoch, to understand a `Retry-After` date.
+    """
+    lowered = {name.lower(): value for name, value in headers.items()}
+    report = _report(_value(body))
+    failure = _failure(replace(report, status=status), dialect, bare=not body.strip())
+    failure = replace(failure, retry_after=retry_after(lowered, report.text, now))
+    return _overridden(failure, lowered.get("x-should-retry", "").strip().lower())
+
+
+def in_answer(payload: Fields, dialect: Dialect) -> Failure:
+    """Classify an error that came inside a 200. It means what it would have meant as a status."""
+    report = _report(payload)
+    status = report.status or STATUS_OF_TYPE.get(report.type) or STATUS_OF_TYPE.get(report.code)
+    failure = _failure(replace(report, status=status), dialect, bare=False)
+    return replace(failure, retry_after=retry_after({}, report.text, None))
+
+
+def unfinished(reason: str) -> Failure | None:
+    """Return the failure that a reason to stop stands for, or None if it is an ordinary one."""
+    kind = KIND_OF_FINISH.get(reason)
+    if kind is None:
+        return None
+    return Failure(kind, ACTIONS[kind], f"the provider stopped with {reason!r}", code=reason)
+
+
+def _failure(report: _Report, dialect: Dialect, *, bare: bool) -> Failure:
+    kind, rule = _kind(report, dialect, bare=bare)
+    return Failure(
+        kind,
+        ACTIONS[kind],
+        _one_line(report.message) or _without_words(report.status),
+        status=report.status,
+        code=_one_line(report.code or report.type) or None,
+        rule=rule,
+    )
+
+
+def _kind(report: _Report, dialect: Dialect, *, bare: bool) -> tuple[Kind, str | None]:
+    words = f"{report.type} {report.code} {report.message}"
+    if row := _first(BEFORE_OVERFLOW, words, report.status):
+        return row.kind, row.rule
+    if any(re.search(pattern, words, re.IGNORECASE) for pattern in dialect.overflow_patterns):
+        return "overflow", _OVERFLOW_RULES.get(dialect.family)
+    if bare and report.status == 400:  # a server with no words for it
+        return "overflow", None
+    if row := _first(AFTER_OVERFLOW, words, report.status):
+        return row.kind, row.rule
+    return _by_status(report.status), None
+
+
+_OVERFLOW_RULES = {"openai_chat": "OAC-15", "anthropic": "ANT-36"}
+
+
+def _first(rows: Iterable[Row], words: str, status: int | None) -> Row | None:
+    for row in rows:
+        if (not row.statuses or status in row.statuses) and row.pattern.search(words):
+            return row
+    return None
+
+
+def _by_status(status: int | None) -> Kind:
+    if status is None or status >= 500 or status < 300:
+        return "transient"
+    return KIND_OF_STATUS.get(status, "config")
+
+
+def _overridden(failure: Failure, should_retry: str) -> Failure:
+    """Obey `x-should-retry`, but never send again what our own bug, its size or the bill refused."""
+    action: Action | None = None
+    if should_retry == "false" and failure.action == "retry":
+        action = "next_backend"
+    elif should_retry == "true" and failure.kind == "config":
+        action = "retry"
+    return replace(failure, action=action) if action else failure
+
+
+def _value(body: bytes) -> object:
+    text = body[:_READ].decode("utf-8", "replace")
+    try:
+        return loaded(text)
+    except ValueError:
+        return text
+
+
+def _report(value: object, depth: int = _GATEWAYS) -> _Report:
+    """Return the innermost error of a body."""
+    if isinstance(value, list) and value:
+        value = value[0]
+    if isinstance(value, str):
+        return _Report(message=value, text=value)
+    body = fields(value)
+    inner = body.get("error")
+    if isinstance(inner, str):
+        error: Fields = {**body, "message": inner}
+    else:
+        error = fields(inner) or body
+    report = _plain(error)
+    upstream = _upstream(error, depth)
+    return _merged(report, upstream) if upstream else report
+
+
+def _plain(error: Fields) -> _Report:
+    code, details = error.get("code"), fields(error.get("details"))
+    message = string(error.get("message")) or string(error.get("detail"))
+    if not message and (detail := items(error.get("detail"))):
+        message = json_text(detail)  # a list of fields that were not accepted
+    return _Report(
+        message=message,
+        type=string(error.get("type")) or string(error.get("status")),
+        code=string(details.get("error_code")) or string(code),
+        status=code if isinstance(code, int) and 300 <= code < 600 else None,
+        text=json_text(error),
+    )
+
+
+def _upstream(error: Fields, depth: int) -> _Report | None:
+    """Return the error that a gateway wraps, as JSON text or as it is."""
+    raw = fields(error.get("metadata")).get("raw")
+    if not raw or depth == 0:
+        return None
+    if isinstance(raw, str):
+        with suppress(ValueError):  # some gateways put plain words there
+            raw = loaded(raw)
+    return _report(raw, depth - 1)
+
+
+def _merged(outer: _Report, inner: _Report) -> _Report:
+    return _Report(
+        message=inner.message or outer.message,
+        type=inner.type or outer.type,
+        code=inner.code or outer.code,
+        status=inner.status or outer.status,
+        text=f"{inner.text}\n{outer.text}",
+    )
+
+
+def _one_line(text: str) -> str:
+    """Return a provider's words on one line, shortened, credentials removed."""
+    text = mended(text[: 4 * MAX_MESSAGE])
+    for secret, substitute in _SECRETS:
+        text = secret.sub(substitute, text)
+    text = "".join(char if char.isprintable() else " " for char in text)
+    text = " ".join(text.split())
+    return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - 1] + "…"
+
+
+def _without_words(status: int | None) -> str:
+    return f"HTTP {status} without a message" if status else "an error without a message"

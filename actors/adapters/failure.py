@@ -1,0 +1,76 @@
+"""What went wrong with a request, as one value: the same for a status, a body and an error inside a stream.
+
+The kind is what happened. The action follows from the kind, by the table below, and tells the provider
+actor and the session what to do about it. Nothing here waits, retries or counts.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from actors.errors import StreamFault
+
+Action: TypeAlias = Literal["retry", "next_backend", "compact", "our_bug", "give_up"]
+Kind: TypeAlias = Literal[
+    "transient",
+    "rate_limit",
+    "quota",
+    "too_big_for_bucket",
+    "overflow",
+    "transcript",
+    "model_fault",
+    "config",
+    "refusal",
+]
+
+ACTIONS: dict[Kind, Action] = {
+    "transient": "retry",
+    "rate_limit": "retry",
+    "quota": "next_backend",
+    "too_big_for_bucket": "compact",  # waiting never helps, a smaller request does
+    "overflow": "compact",
+    "transcript": "our_bug",  # never sent again unchanged, and never hidden by a failover
+    "model_fault": "retry",  # the model wrote something its server could not read; it may do better
+    "config": "next_backend",
+    "refusal": "give_up",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A provider's failure, classified.
+
+    Args:
+        kind: What happened.
+        action: What to do: `retry` here, try the `next_backend`, `compact` and try once more, treat it as
+            `our_bug`, or `give_up`.
+        message: The provider's words on one line, shortened, credentials removed.
+        status: HTTP status, or the one an error inside a 200 stands for; None where neither is known.
+        code: The provider's own code, or its type where it has no code.
+        retry_after: Seconds the provider asked to wait, 0 to a day; None if it did not say.
+        rule: Rulebook id of the provider's rule, if the words are known.
+    """
+
+    kind: Kind
+    action: Action
+    message: str
+    status: int | None = None
+    code: str | None = None
+    retry_after: float | None = None
+    rule: str | None = None
+
+
+class AnswerFault(StreamFault):
+    """The one error a decoder raises: an answer that reported an error, broke off, or is no answer.
+
+    Args:
+        failure: The same classification an HTTP error gets.
+    """
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message, status=failure.status, retry_after=failure.retry_after)
+        self.failure = failure
+
+
+def broken(message: str) -> AnswerFault:
+    """Return the fault for an answer whose bytes cannot be trusted. Another try may bring a whole one."""
+    return AnswerFault(Failure("transient", ACTIONS["transient"], message))

@@ -1,0 +1,227 @@
+"""OpenAI Chat Completions: an answer's bytes in, canonical events and a message out.
+
+A stream is `data: {chunk}` lines up to `data: [DONE]`. Text and reasoning come as deltas. Tool calls come
+as fragments, and the whole difficulty is which call a fragment belongs to. The documentation says: its
+`index`. Compatible servers leave the index out, send 0 for every call, repeat id and name on every
+fragment, leave the id blank, or send whole calls. `_Slots` holds the rule for all of them.
+
+Reasoning (`reasoning_content`, `reasoning`) is a field of compatible servers. It has no signature, so it is
+kept unsealed and is nobody's to replay.
+"""
+
+from typing import Literal, TypeAlias
+
+from actors.adapters.assembly import Assembly, Call
+from actors.adapters.base import BodyDecoder, StreamDecoder, document
+from actors.adapters.classify import in_answer
+from actors.adapters.failure import AnswerFault, broken
+from actors.adapters.sse import ServerEvent
+from actors.adapters.wire import Fields, fields, items, json_text, number, string
+from actors.core.dialect import OPENAI_CHAT
+from actors.core.identity import Binding
+from actors.core.jsonio import parse_object
+from actors.core.stream import Usage
+
+Slot: TypeAlias = int | None  # None stands for the latest call, wherever it is
+_LEGACY: Slot = -1  # `function_call`, the one call of the protocol before tools
+_WHOLE_BELOW = 64 * 1024  # characters of argument text that are tried for completeness
+
+
+class ChatStream(StreamDecoder):
+    """A streamed answer. See `actors.core.stream.Decoder`.
+
+    Args:
+        binding: Who is answering.
+        first_call: Number of the first canonical id to mint.
+        turn: Number of the turn.
+    """
+
+    def __init__(self, binding: Binding, *, first_call: int = 1, turn: int = 0) -> None:
+        super().__init__(_ChatReader(Assembly(binding, first_call=first_call, turn=turn)))
+
+
+class ChatBody(BodyDecoder):
+    """An answer that was not streamed. Arguments as for `ChatStream`."""
+
+    def __init__(self, binding: Binding, *, first_call: int = 1, turn: int = 0) -> None:
+        super().__init__(_ChatReader(Assembly(binding, first_call=first_call, turn=turn)))
+
+
+class _ChatReader:
+    """Reads chunks, and a whole body as if it were one chunk."""
+
+    def __init__(self, assembly: Assembly) -> None:
+        self.assembly = assembly
+        self.ended = False
+        self._slots = _Slots(assembly)
+
+    def event(self, event: ServerEvent) -> None:
+        data = event.data.strip()
+        if data == "[DONE]":
+            self._end()
+        elif data:
+            self._chunk(document(data, "a chunk of the stream"), reported=event.name == "error")
+
+    def body(self, body: Fields) -> None:
+        _raise_reported(body, reported=False)
+        choice = _first_choice(body)
+        if not isinstance(choice.get("message"), dict):
+            raise broken("the body holds no message")
+        self._usage(body.get("usage"))
+        self._said(fields(choice["message"]))
+        self._finish(choice)
+        self._end()
+
+    def _end(self) -> None:
+        self.assembly.end_all()
+        self.ended = True
+
+    def _chunk(self, chunk: Fields, *, reported: bool) -> None:
+        _raise_reported(chunk, reported=reported)
+        choice = _first_choice(chunk)
+        self._usage(chunk.get("usage") or choice.get("usage"))
+        self._said(fields(choice.get("delta")))
+        self._finish(choice)
+
+    def _said(self, delta: Fields) -> None:
+        """Take a delta, or a whole message, which has the same fields."""
+        if reasoning := delta.get("reasoning_content") or delta.get("reasoning"):
+            self._words("thinking", string(reasoning))
+        if content := delta.get("content"):
+            for text in _texts(content):
+                self._words("text", text)
+        if refusal := delta.get("refusal"):
+            self._words("text", string(refusal))  # it is what the model said
+        if fragments := delta.get("tool_calls"):
+            self._slots.take([fields(fragment) for fragment in items(fragments)])
+        if isinstance(legacy := delta.get("function_call"), dict):
+            self._slots.take([{"index": _LEGACY, "function": legacy}])
+
+    def _words(self, kind: Literal["text", "thinking"], piece: str) -> None:
+        if piece:
+            self.assembly.say(self.assembly.latest_words(kind), piece)
+
+    def _finish(self, choice: Fields) -> None:
+        reason = string(choice.get("finish_reason"))
+        if reason == "error":  # a gateway's word for an upstream that failed after 200
+            raise broken("the provider ended the answer with finish_reason 'error'")
+        if reason:
+            self.assembly.end_all()
+            self.assembly.finish(reason)
+
+    def _usage(self, value: object) -> None:
+        if isinstance(value, dict):
+            self.assembly.report_usage(_usage(value))
+
+
+class _Slots:
+    """Which call a fragment belongs to.
+
+    A fragment opens a new call when its index is new, when its index is known but it brings another id, or
+    when it brings a name although the call at its index is whole already. A fragment without an index is
+    taken by its id, else by the call before it.
+    """
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+        self._latest: dict[Slot, Call] = {}
+        self._by_id: dict[tuple[Slot, str], Call] = {}
+
+    def take(self, fragments: list[Fields]) -> None:
+        """Take the fragments of one delta."""
+        touched: set[Call] = set()
+        for fragment in fragments:
+            self._take(fragment, touched)
+
+    def _take(self, fragment: Fields, touched: set[Call]) -> None:
+        slot = _slot(fragment.get("index"))
+        native_id = string(fragment.get("id")).strip() and string(fragment.get("id"))
+        function = fields(fragment.get("function")) or fields(fragment.get("custom"))
+        name, text = string(function.get("name")), _argument_text(function)
+        call = self._existing(slot, native_id)
+        if call is None or (name and _begins_another(call, name, text, repeated=call in touched)):
+            call = self._assembly.call(native_id, name)
+        else:
+            self._assembly.identify(call, native_id, name)
+        touched.add(call)
+        self._remember(call, slot, native_id)
+        if text:
+            self._assembly.argue(call, text)
+
+    def _existing(self, slot: Slot, native_id: str) -> Call | None:
+        if native_id and (same := self._by_id.get((slot, native_id))):
+            return same
+        call = self._latest.get(slot)
+        if call is None or (native_id and call.native_id):
+            return None  # a new index, or a known one with another id
+        return call
+
+    def _remember(self, call: Call, slot: Slot, native_id: str) -> None:
+        for key in (slot, None):
+            self._latest[key] = call
+            if native_id:
+                self._by_id[key, native_id] = call
+
+
+def _begins_another(call: Call, name: str, text: str, *, repeated: bool) -> bool:
+    """Say whether a fragment that brings a name starts a new call at the same index.
+
+    Some servers repeat the name on every fragment, so the name alone decides nothing. It does where the
+    same delta, or another name, or an argument text that is whole already speaks for a second call.
+    """
+    if not call.name:
+        return False
+    if repeated or call.name != name:
+        return True
+    return bool(text.strip()) and call.arguments.size < _WHOLE_BELOW and _is_whole(call.arguments.whole())
+
+
+def _is_whole(text: str) -> bool:
+    text = text.strip()
+    return text.startswith("{") and text.endswith("}") and parse_object(text) is not None
+
+
+def _slot(index: object) -> Slot:
+    return index if isinstance(index, int) and not isinstance(index, bool) else None
+
+
+def _argument_text(function: Fields) -> str:
+    """Return the argument text. A few servers send the object itself; a custom tool sends plain text."""
+    arguments = function.get("arguments", function.get("input"))
+    if isinstance(arguments, dict):
+        return json_text(arguments)
+    return string(arguments)
+
+
+def _texts(content: object) -> list[str]:
+    """Return the texts of a content that is a string or, from some servers, a list of parts."""
+    if isinstance(content, str):
+        return [content]
+    return [string(part.get("text")) for part in map(fields, items(content)) if part.get("type") == "text"]
+
+
+def _first_choice(chunk: Fields) -> Fields:
+    """Return the choice with index 0; we never ask for more than one."""
+    for choice in map(fields, items(chunk.get("choices"))):
+        if not choice.get("index"):
+            return choice
+    return {}
+
+
+def _usage(usage: Fields) -> Usage:
+    """Read the figures, cache figures under the names of OpenAI, DeepSeek and Kimi."""
+    details = fields(usage.get("prompt_tokens_details"))
+    read = (details.get("cached_tokens"), usage.get("prompt_cache_hit_tokens"), usage.get("cached_tokens"))
+    written = (details.get("cache_write_tokens"), usage.get("cache_write_tokens"))
+    return Usage(
+        input_tokens=number(usage.get("prompt_tokens")) or 0,
+        output_tokens=number(usage.get("completion_tokens")) or 0,
+        cache_read_tokens=next(filter(None, map(number, read)), 0),
+        cache_write_tokens=next(filter(None, map(number, written)), 0),
+    )
+
+
+def _raise_reported(chunk: Fields, *, reported: bool) -> None:
+    """Raise the error that a chunk or a body reports, if it does."""
+    if reported or chunk.get("error") or chunk.get("object") == "error":
+        raise AnswerFault(in_answer(chunk, OPENAI_CHAT))

@@ -1,0 +1,227 @@
+"""A wire transcript being read into messages, for every dialect.
+
+Transcripts that people bring are broken: ids blank or repeated, results before their calls, twice, or for
+calls nobody made. Nothing is repaired here. Every call gets its own canonical id by order of appearance, and
+a result is paired with the nearest earlier call of its native id that has no result yet
+(`actors.core.pairing`). A result with no
+such call keeps a canonical id of its own, so it stays an orphan and is told apart from other orphans. What
+was odd is noted, one line each; rendering makes it valid later.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from actors.adapters.wire import Fields, fields, items, string
+from actors.core.content import Block, Media, Message, Seal, Speaker, Text, Thinking, ToolCall, ToolResult
+from actors.core.identity import Binding, CallId, mint
+from actors.core.jsonio import Ingested, Json, ingest, mended, parse_object, quote
+from actors.core.pairing import Unanswered
+
+Key: TypeAlias = tuple[str, str]
+"""What pairs a result with its call: ("id", native id), or ("name", tool) where the protocol has no ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What a wire transcript says.
+
+    Args:
+        messages: In wire order. A wire message that mixes speakers has become several.
+        system: The system prompt, if the transcript begins with one.
+        diagnostics: One line for each thing that was odd, in wire order.
+        next_call: Number of the next canonical id that is free.
+    """
+
+    messages: list[Message]
+    system: str | None
+    diagnostics: list[str]
+    next_call: int
+
+
+class Reading:
+    """Collects messages, pairs results with calls, and notes what was odd.
+
+    Args:
+        origin: Stamped on what the model said and on its seals.
+        first_call: Number of the first canonical id to mint.
+    """
+
+    def __init__(self, origin: Binding, first_call: int = 1) -> None:
+        self._origin = origin
+        self._next_call = first_call
+        self._where = ""
+        self._speaker: Speaker = "human"
+        self._runs: list[tuple[Speaker, list[Block]]] = []
+        self._fresh = True  # the next block begins a message of its own
+        self._system: list[str] = []
+        self._unanswered: Unanswered[Key, CallId] = Unanswered()
+        self._answered: dict[Key, CallId] = {}
+        self._notes: list[str] = []
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything but the system prompt has been read."""
+        return bool(self._runs)
+
+    def begin(self, where: str, speaker: Speaker) -> None:
+        """Turn to the next wire message. `where` names it in diagnostics."""
+        self._where, self._speaker, self._fresh = where, speaker, True
+        self._unanswered.next_message()
+
+    def note(self, text: str) -> None:
+        """Note something odd about the wire message being read."""
+        self._notes.append(f"{self._where}: {mended(text)}")
+
+    def instruct(self, text: str) -> None:
+        """Take a part of the system prompt; after the conversation has begun, a note inside it."""
+        if not text:
+            return
+        if not self.begun:
+            self._system.append(mended(text))
+            return
+        self.note("system message in mid-conversation kept as a note")
+        self._speaker = "human"
+        self.say(Text(f"[System note] {text}"))
+
+    def say(self, *blocks: Block) -> None:
+        """Take blocks that belong together. The first decides who speaks: models call, tools answer."""
+        if not blocks:
+            return
+        speaker = self._speaker_of(blocks[0])
+        if self._fresh or self._runs[-1][0] != speaker:
+            self._runs.append((speaker, []))
+            self._fresh = False
+        self._runs[-1][1].extend(blocks)
+
+    def text(self, text: str) -> None:
+        """Take words. Empty ones say nothing."""
+        if text:
+            self.say(Text(text))
+
+    def fold(self, label: str, value: object) -> None:
+        """Take what has no place in a conversation as labelled text, and note it."""
+        self.note(f"{label} kept as text")
+        self.say(Text(f"[{label}] {as_text(value)}"))
+
+    def think(self, text: str, kind: str = "", state: str = "") -> None:
+        """Take reasoning, sealed if the provider left its state."""
+        seal = Seal(kind, quote(state), self._origin) if state else None
+        if text or seal:
+            self.say(Thinking(text, seal))
+
+    def call(self, key: Key, name: object, arguments: object) -> None:
+        """Take a tool call."""
+        kind, native_id = key
+        call_id = self._mint()
+        self._unanswered.add(key, call_id)
+        if not native_id and kind == "id":
+            self.note(f"call to {string(name)!r} has no id")
+        native = Seal("call_id", quote(native_id), self._origin) if native_id and kind == "id" else None
+        json, raw = self._arguments(string(name), arguments)
+        self.say(ToolCall(call_id, mended(string(name)), raw=raw, native=native, json=json))
+
+    def result(self, key: Key, content: object, *, failed: bool = False, media: Iterable[Media] = ()) -> None:
+        """Take a tool result. One that is not there is an empty one: it was sent as an answer."""
+        held = ingest("" if content is None else content)
+        self._note_marks("result", held)
+        call_id = self._answered_by(key)
+        if failed:
+            self.say(ToolResult(call_id, error_json=held.json), *media)
+        else:
+            self.say(ToolResult(call_id, content_json=held.json), *media)
+
+    def done(self) -> Imported:
+        """Return all that was read."""
+        messages = [
+            Message(speaker, blocks, origin=self._origin if speaker == "model" else None)
+            for speaker, blocks in self._runs
+        ]
+        system = "\n\n".join(self._system) or None
+        return Imported(messages, system, self._notes, self._next_call)
+
+    def _speaker_of(self, block: Block) -> Speaker:
+        if isinstance(block, ToolResult):
+            return "tool"
+        return "model" if isinstance(block, ToolCall | Thinking) else self._speaker
+
+    def _mint(self) -> CallId:
+        self._next_call += 1
+        return mint(self._next_call - 1)
+
+    def _answered_by(self, key: Key) -> CallId:
+        """Return the call a result answers, or a fresh id if there is none. Nothing is guessed."""
+        if not key[1]:
+            self.note("result without a call id kept as an orphan")
+            return self._mint()
+        if (call_id := self._unanswered.take(key)) is not None:
+            self._answered[key] = call_id
+            return call_id
+        if key in self._answered:
+            self.note(f"another result for call {key[1]!r} kept as a duplicate")
+            return self._answered[key]
+        self.note(f"result for unknown call {key[1]!r} kept as an orphan")
+        return self._mint()
+
+    def _arguments(self, name: str, arguments: object) -> tuple[Json, str | None]:
+        """Return arguments as a JSON object, and verbatim if they are none."""
+        if arguments is None:
+            return Json(b"{}"), None
+        if isinstance(arguments, str):
+            if parse_object(arguments.strip()) is not None:
+                return Json(arguments.strip().encode() or b"{}"), None
+        elif isinstance(arguments, Mapping):
+            held = ingest(arguments)
+            self._note_marks(f"arguments of {name!r}", held)
+            if held.json.startswith(b"{"):
+                return held.json, None
+        self.note(f"arguments of {name!r} are not a JSON object; kept verbatim beside {{}}")
+        return Json(b"{}"), mended(arguments) if isinstance(arguments, str) else as_text(arguments)
+
+    def _note_marks(self, what: str, held: Ingested) -> None:
+        if held.marks:
+            self.note(f"{what} changed on the way in: {', '.join(held.marks)}")
+
+
+def native_key(value: object) -> Key:
+    """Return what a native id pairs by. A blank one pairs with nothing."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return "id", str(value)[:64]
+    text = string(value)
+    return "id", mended(text) if text.strip() else ""
+
+
+def as_text(value: object) -> str:
+    """Return any value as text: a string as it is, anything else as JSON."""
+    return mended(value) if isinstance(value, str) else ingest(value).json.decode()
+
+
+def spread(content: object, media_of: Callable[[Fields], Media | None]) -> tuple[object, list[Media]]:
+    """Return the content of a result or a system prompt, and the media in it.
+
+    A list of parts becomes its texts, one a line, parts of an unknown kind as JSON. What is no list of
+    parts is returned as it is.
+    """
+    parts = [content] if isinstance(content, dict) else items(content)
+    if not any(string(fields(part).get("type")) for part in parts):
+        return content, []
+    texts: list[str] = []
+    media: list[Media] = []
+    for part in parts:
+        if found := media_of(fields(part)):
+            media.append(found)
+        elif string(fields(part).get("type")) in ("text", "input_text", "output_text"):
+            texts.append(string(fields(part).get("text")))
+        else:
+            texts.append(as_text(part))
+    return "\n".join(texts), media
+
+
+def data_url(url: str) -> Media:
+    """Return the media that a URL holds or points to. The kind of what it points to is not known."""
+    head, comma, data = url.partition(",")
+    if comma and head.startswith("data:") and head.endswith(";base64"):
+        return Media(
+            mended(head.removeprefix("data:").removesuffix(";base64")) or "image/*", data=mended(data)
+        )
+    return Media("image/*", url=mended(url))

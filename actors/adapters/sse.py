@@ -1,0 +1,112 @@
+"""Server-sent events: bytes cut anywhere in, events out, no I/O.
+
+A line ends in CR, LF or CRLF; a blank line ends an event; `data` lines of one event are joined by LF. A
+byte order mark at the head, comments and unknown fields are skipped. Lines are decoded whole, so a chunk may
+end inside a character. Memory is bounded by the size caps, and time by the bytes fed.
+
+One deviation from the standard: the standard drops an event that is not followed by a blank line. Providers
+do end their streams on a bare `data: [DONE]`, so `close` hands that event out. Whether it is complete is
+for the decoder to judge, which has to read it as JSON anyway.
+"""
+
+from dataclasses import dataclass
+
+from actors.adapters.failure import broken
+
+MAX_EVENT = 1024 * 1024
+"""Bytes of one event, or of one line outside any event."""
+MAX_STREAM = 32 * 1024 * 1024
+"""Bytes of one answer."""
+
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEvent:
+    """One event. `name` is empty where the server gave none."""
+
+    name: str
+    data: str
+
+
+class EventParser:
+    """Splits a stream into events.
+
+    Args:
+        max_event: Largest event, in bytes.
+        max_stream: Largest stream, in bytes.
+    """
+
+    def __init__(self, *, max_event: int = MAX_EVENT, max_stream: int = MAX_STREAM) -> None:
+        self._max_event = max_event
+        self._max_stream = max_stream
+        self._total = 0
+        self._line: list[bytes] = []  # pieces of the line that has not ended
+        self._size = 0  # bytes held for the current event, its unfinished line included
+        self._name = ""
+        self._data: list[str] = []
+        self._after_cr = False  # an LF that comes next belongs to the CR before it
+        self._at_start = True
+
+    def feed(self, chunk: bytes) -> list[ServerEvent]:
+        """Return the events that `chunk` completes.
+
+        Raises:
+            StreamFault: An event or the whole stream is larger than its cap.
+        """
+        self._total += len(chunk)
+        if self._total > self._max_stream:
+            raise broken(f"the answer is larger than {self._max_stream} bytes")
+        if not chunk:
+            return []
+        if self._after_cr:
+            chunk = chunk.removeprefix(b"\n")
+        self._after_cr = chunk.endswith(b"\r")
+        first, *rest = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        self._keep(first)
+        events: list[ServerEvent] = []
+        for piece in rest:
+            self._end_line(events)
+            self._keep(piece)
+        return events
+
+    def close(self) -> list[ServerEvent]:
+        """Return the event that the end of the stream left without its blank line, if there is one."""
+        events: list[ServerEvent] = []
+        self._end_line(events)
+        self._dispatch(events)
+        return events
+
+    def _keep(self, piece: bytes) -> None:
+        if not piece:
+            return
+        self._size += len(piece)
+        if self._size > self._max_event:
+            raise broken(f"an event of the stream is larger than {self._max_event} bytes")
+        self._line.append(piece)
+
+    def _end_line(self, events: list[ServerEvent]) -> None:
+        line = b"".join(self._line)
+        self._line.clear()
+        if self._at_start:
+            self._at_start = False
+            line = line.removeprefix(_BOM)
+        if not line:
+            self._dispatch(events)
+        elif line.startswith(b":"):
+            self._size -= len(line)  # keep-alives inside an event do not make it larger
+        else:
+            self._field(line)
+
+    def _field(self, line: bytes) -> None:
+        field, _, value = line.partition(b":")
+        text = value.removeprefix(b" ").decode("utf-8", "replace")
+        if field == b"data":
+            self._data.append(text)
+        elif field == b"event":
+            self._name = text
+
+    def _dispatch(self, events: list[ServerEvent]) -> None:
+        if self._data:
+            events.append(ServerEvent(self._name, "\n".join(self._data)))
+        self._name, self._data, self._size = "", [], 0

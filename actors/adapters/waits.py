@@ -1,0 +1,78 @@
+"""How long a provider asks us to wait, in all the forms it says so. Pure: the clock is an argument.
+
+In the order in which they are believed: `retry-after-ms`, `retry-after` in seconds, `retry-after` as an HTTP
+date, a `RetryInfo` delay in the body, a sentence such as "Please try again in 1m2.5s".
+"""
+
+import re
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from math import isnan
+
+MAX_WAIT = 86_400.0
+"""Seconds. What is longer, or infinite, is a day: the caller compares it with a budget far below."""
+
+_NUMBER = r"\d{1,9}(?:\.\d{1,9})?"
+_UNIT = r"milliseconds?|ms|hours?|h|minutes?|min|m|seconds?|sec|s"
+_SENTENCE = re.compile(
+    rf"(?:try again|retry) (?:in|after) ((?:{_NUMBER}\s?(?:{_UNIT})(?![a-z])\s?)+)", re.IGNORECASE
+)
+_AMOUNT = re.compile(rf"({_NUMBER})\s?({_UNIT})(?![a-z])", re.IGNORECASE)
+_RETRY_INFO = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
+_SECONDS_IN = (("ms", 0.001), ("milli", 0.001), ("h", 3600.0), ("m", 60.0), ("s", 1.0))
+
+
+def retry_after(headers: Mapping[str, str], body: str, now: float | None) -> float | None:
+    """Return the seconds to wait, 0 to `MAX_WAIT`, or None if the provider does not say.
+
+    Args:
+        headers: Names in lower case.
+        body: The error's text.
+        now: Seconds since the epoch; without it, dates are not understood.
+
+    What lies in the past is 0. What cannot be read is as if it were not there.
+    """
+    milliseconds = _seconds(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return _bounded(milliseconds / 1000)
+    value = headers.get("retry-after")
+    seconds = _seconds(value)
+    if seconds is None:
+        seconds = _until(value, now)
+    if seconds is None:
+        seconds = _said(body)
+    return None if seconds is None else _bounded(seconds)
+
+
+def _bounded(seconds: float) -> float:
+    return min(max(seconds, 0.0), MAX_WAIT)
+
+
+def _seconds(value: str | None) -> float | None:
+    try:
+        seconds = float(value or "")
+    except ValueError:
+        return None
+    return None if isnan(seconds) else seconds
+
+
+def _until(value: str | None, now: float | None) -> float | None:
+    if not value or now is None:
+        return None
+    try:
+        return parsedate_to_datetime(value).timestamp() - now
+    except (ValueError, TypeError, OverflowError, OSError):
+        return None
+
+
+def _said(body: str) -> float | None:
+    if info := _RETRY_INFO.search(body):
+        return float(info[1])
+    sentence = _SENTENCE.search(body)
+    if sentence is None:
+        return None
+    return sum(float(amount) * _seconds_in(unit.lower()) for amount, unit in _AMOUNT.findall(sentence[1]))
+
+
+def _seconds_in(unit: str) -> float:
+    return next(seconds for start, seconds in _SECONDS_IN if unit.startswith(start))

@@ -1,0 +1,68 @@
+"""Reading JSON that a provider sent, without trusting its shape.
+
+An answer that is almost right must still be read, so the parser here is more tolerant than
+`actors.core.jsonio`: it takes duplicate keys and half surrogate pairs, which some servers cut between two
+deltas. The helpers give an empty value where the wire has another type than the documentation says.
+What is kept of it goes through `jsonio` before it becomes content.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import jiter
+
+from actors.core.jsonio import ingest
+
+Fields: TypeAlias = Mapping[str, object]
+
+_NOTHING: Fields = {}
+
+
+def loaded(text: str) -> object:
+    """Return the value of a JSON text.
+
+    Raises:
+        ValueError: It is not JSON, or nested too deep to read.
+    """
+    try:
+        value: object = jiter.from_json(text.encode(), cache_mode="keys")
+    except ValueError:  # it has no half pairs and less depth, so the slower parser has the last word
+        value = _loaded(text)
+    return value
+
+
+def _loaded(text: str) -> object:
+    try:
+        value: object = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    return value
+
+
+def json_text(value: object) -> str:
+    """Return compact JSON of a value that `loaded` gave. What is nested too deep is cut, visibly."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except RecursionError:
+        return ingest(value).json.decode()
+
+
+def fields(value: object) -> Fields:
+    """Return `value` if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else _NOTHING
+
+
+def items(value: object) -> Sequence[object]:
+    """Return `value` if it is an array, else an empty one."""
+    return value if isinstance(value, list | tuple) else ()
+
+
+def string(value: object) -> str:
+    """Return `value` if it is a string, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def number(value: object) -> int | None:
+    """Return `value` if it is a whole number that is not negative, else None. True is not a number."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

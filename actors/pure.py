@@ -1,0 +1,126 @@
+"""The pure face: wire messages in, a valid request out, without a runtime, a network or a clock.
+
+history, ledger = from_wire(messages, "openai")
+rendered = render(history, ledger, dialect("anthropic"))
+body = encode(rendered, model="claude-sonnet-5")
+assert check(body, dialect("anthropic")) == []
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+from actors.adapters.adapter import adapter
+from actors.adapters.importing import from_wire as read_wire
+from actors.adapters.request import Settings, ToolChoice, ToolSpec
+from actors.core.check import check
+from actors.core.content import Message
+from actors.core.dialect import Dialect
+from actors.core.history import History
+from actors.core.identity import Binding
+from actors.core.jsonio import Json, dump
+from actors.core.lane import Lane, Rendered, advanced, empty
+from actors.core.ledger import Ledger
+from actors.core.projection import tool_name
+from actors.core.recovery import recover
+from actors.core.render import Reader, ThinkingPolicy
+from actors.tools import Tool
+
+Declared: TypeAlias = "Tool[..., Any] | ToolSpec | dict[str, Any]"  # Any: any function; a schema as JSON
+
+
+def from_wire(transcript: object, name: str) -> tuple[History, Ledger]:
+    """Read wire messages, in whatever state they are, into a history and the ledger they support.
+
+    Args:
+        transcript: A list of messages as one provider takes them, or a whole request body.
+        name: The dialect they are written in: `openai`, `anthropic`, ...
+
+    Calls get canonical ids by order of appearance; a result is paired with the nearest earlier unanswered
+    call of its native id. A leading system prompt, and what was odd, is what
+    `actors.adapters.importing.from_wire` gives besides.
+
+    Raises:
+        TranscriptError: It is no transcript at all.
+        UnknownTarget: There is no such dialect.
+    """
+    imported = read_wire(transcript, name)
+    return History(imported.messages), recover(imported.messages)
+
+
+def render(
+    history: History | Iterable[Message],
+    ledger: Ledger,
+    dialect: Dialect,
+    lane: Lane | None = None,
+    *,
+    binding: Binding | None = None,
+    thinking: ThinkingPolicy = "native",
+) -> Rendered:
+    """Render a history for a dialect. Same arguments, same bytes, in every process.
+
+    Args:
+        history: The conversation; a list of messages will do.
+        ledger: The truth about its tool calls. Where it is silent, the blocks speak (`Ledger()` knows nothing).
+        dialect: Whom to please.
+        lane: `rendered.lane` of an earlier render for the same dialect and binding, to append to.
+        binding: Whom it is for: its own sealed reasoning and native ids go back to it, nobody else's do.
+        thinking: `native`, `drop` or `text`: what becomes of reasoning.
+
+    Returns:
+        `.transcript` (the entries rendered now), `.lane` (the next version, yours to adopt) and `.report`.
+    """
+    held = history if isinstance(history, History) else History(history)
+    reader = Reader(binding, thinking)
+    return advanced(lane or empty(dialect), held, ledger, dialect, adapter(dialect).encoder, reader)
+
+
+def encode(
+    rendered: Rendered,
+    *,
+    model: str,
+    tools: Sequence[Declared] = (),
+    system: str | None = None,
+    max_tokens: int | None = None,
+    tool_choice: ToolChoice = "auto",
+    stream: bool = False,
+) -> bytes:
+    """Return the request body for a rendered transcript, as one piece of bytes, ready to send.
+
+    Args:
+        rendered: What `render` returned.
+        model: The provider's name of the model.
+        tools: Tools to declare: `@tool` functions, `ToolSpec`, or `{"name", "description", "parameters"}`.
+        system: System prompt.
+        max_tokens: Most tokens of the answer; None leaves it to the dialect.
+        tool_choice: `auto`, `none` or `required`.
+        stream: Whether the answer comes as events.
+
+    Raises:
+        Fault: The judge refused the transcript (our bug, with the evidence), or what was declared: too many
+            tools, two of one name, a schema that is none.
+    """
+    if rendered.report.faults:
+        raise rendered.report.faults[0]
+    settings = Settings(
+        model=model,
+        system=system,
+        tools=tuple(_spec(declared, rendered.dialect) for declared in tools),
+        tool_choice=tool_choice,
+        max_tokens=max_tokens,
+        stream=stream,
+    )
+    body = adapter(rendered.dialect).request(rendered.segments, settings).body
+    if faults := check(body, rendered.dialect):
+        raise faults[0]
+    return body
+
+
+def _spec(declared: Declared, dialect: Dialect) -> ToolSpec:
+    """Return a declaration under the name that calls of the tool have in the transcript."""
+    if isinstance(declared, Tool):
+        declared = ToolSpec(declared.name, declared.description, declared.parameters)
+    elif not isinstance(declared, ToolSpec):
+        schema: Json = dump(declared.get("parameters") or {"type": "object", "properties": {}})
+        declared = ToolSpec(declared["name"], declared.get("description", ""), schema)
+    name = tool_name(declared.name, dialect.tool_name_pattern)
+    return ToolSpec(name, declared.description, declared.parameters)

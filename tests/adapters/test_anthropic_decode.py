@@ -1,0 +1,277 @@
+"""Anthropic answers: blocks in order, seals byte for byte, cumulative usage, errors inside a 200."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.adapters.decode import decode
+from actors.adapters.failure import AnswerFault
+from actors.core.content import Thinking, ToolCall
+from actors.core.dialect import ANTHROPIC
+from actors.core.identity import mint
+from actors.core.jsonio import unquote
+from actors.core.stream import ArgumentsDelta, CallDone, CallStarted, Finish, Usage
+from tests.adapters.wire_streams import (
+    CLAUDE,
+    SIGNATURE,
+    answer,
+    anthropic_stream,
+    body_answer,
+    delta,
+    run,
+    said,
+    start,
+    stop,
+)
+
+
+@pytest.mark.requirement("REQ-915-014")
+@given(signature=st.text(min_size=1), native=st.text(min_size=1).filter(str.strip))
+def test_signatures_and_native_ids_survive_byte_for_byte(signature: str, native: str) -> None:
+    stream = anthropic_stream(
+        start(0, type="thinking", thinking=""),
+        delta(0, type="signature_delta", signature=signature),
+        stop(0),
+        start(1, type="redacted_thinking", data=signature),
+        stop(1),
+        start(2, type="tool_use", id=native, name="f", input={}),
+        stop(2),
+    )
+    first, second, call = answer(ANTHROPIC, stream).blocks
+    assert isinstance(first, Thinking)
+    assert isinstance(second, Thinking)
+    assert isinstance(call, ToolCall)
+    assert first.seal is not None
+    assert second.seal is not None
+    assert call.native is not None
+    assert (first.seal.kind, unquote(first.seal.data)) == ("signature", signature)
+    assert (second.seal.kind, unquote(second.seal.data)) == ("redacted", signature)
+    assert (call.native.kind, unquote(call.native.data)) == ("call_id", native)
+    assert {first.seal.origin, second.seal.origin, call.native.origin} == {CLAUDE}
+
+
+def test_blocks_keep_their_order_and_their_borders() -> None:
+    stream = anthropic_stream(
+        start(0, type="text", text="a"),
+        stop(0),
+        start(1, type="text", text=""),
+        delta(1, type="text_delta", text="b"),
+        stop(1),
+        start(2, type="text", text=""),
+        stop(2),
+        start(3, type="thinking", thinking="progress", signature=SIGNATURE),
+        stop(3),
+        start(4, type="tool_use", id="toolu_1", name="f", input={}),
+        stop(4),
+    )
+    assert [part[:2] for part in said(answer(ANTHROPIC, stream))] == [
+        ("text", "a"),
+        ("text", "b"),
+        ("thinking", "progress"),
+        ("call", "hist_tool_1"),
+    ]
+
+
+def test_thinking_without_a_signature_is_kept_when_finished_and_not_rescued() -> None:
+    events = [start(0, type="thinking", thinking=""), delta(0, type="thinking_delta", thinking="hm"), stop(0)]
+    assert said(answer(ANTHROPIC, anthropic_stream(*events))) == (("thinking", "hm", ""),)
+    decoder = decode(ANTHROPIC)
+    run(decoder, [anthropic_stream(*events, stop=False)])
+    assert decoder.rescued().blocks == ()
+
+
+def test_a_signature_whose_block_has_not_ended_is_not_rescued() -> None:
+    decoder = decode(ANTHROPIC)
+    events = [start(0, type="thinking", thinking="x"), delta(0, type="signature_delta", signature="s")]
+    run(decoder, [anthropic_stream(*events, stop=False)])
+    assert decoder.rescued().blocks == ()
+    run(decoder := decode(ANTHROPIC), [anthropic_stream(*events, stop(0), stop=False)])
+    assert said(decoder.rescued()) == (("thinking", "x", '"s"'),)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "json_text", "raw"),
+    [
+        ([], "{}", None),
+        ([""], "{}", None),
+        (["", '{"a', '": 1', "}"], '{"a": 1}', None),
+        (['{"path":"/a'], "{}", '{"path":"/a'),
+        (["[1]"], "{}", "[1]"),
+        (["{}{}"], "{}", "{}{}"),
+    ],
+)
+def test_arguments_are_the_fragments_joined(pieces: list[str], json_text: str, raw: str | None) -> None:
+    fragments = [delta(0, type="input_json_delta", partial_json=piece) for piece in pieces]
+    stream = anthropic_stream(start(0, type="tool_use", id="t", name="f", input={}), *fragments, stop(0))
+    (call,) = answer(ANTHROPIC, stream).calls
+    assert (call.json.decode(), call.raw) == (json_text, raw)
+
+
+def test_arguments_given_at_the_start_count_only_if_no_fragment_follows() -> None:
+    begun = start(0, type="tool_use", id="t", name="f", input={"a": 1})
+    (call,) = answer(ANTHROPIC, anthropic_stream(begun, stop(0))).calls
+    assert call.arguments == {"a": 1}
+    later = delta(0, type="input_json_delta", partial_json='{"b":2}')
+    (call,) = answer(ANTHROPIC, anthropic_stream(begun, later)).calls
+    assert call.arguments == {"b": 2}
+
+
+@pytest.mark.requirement("U-03")
+def test_ids_that_repeat_or_are_blank_are_two_calls() -> None:
+    events = []
+    for index, native in enumerate(("call_0", "call_0", " ", None)):
+        events += [start(index, type="tool_use", id=native, name="f", input={}), stop(index)]
+    message = answer(ANTHROPIC, anthropic_stream(*events))
+    assert [call.id for call in message.calls] == [f"hist_tool_{number}" for number in (1, 2, 3, 4)]
+    assert [call.native is not None for call in message.calls] == [True, True, False, False]
+
+
+def test_calls_count_whatever_the_stop_reason_says() -> None:
+    call = [start(0, type="tool_use", id="t", name="f", input={}), stop(0)]
+    for reason in ("end_turn", "max_tokens", "refusal"):
+        events, message = run(
+            decode(ANTHROPIC),
+            [anthropic_stream(*call, {"type": "message_delta", "delta": {"stop_reason": reason}})],
+        )
+        assert not isinstance(message, Exception)
+        assert len(message.calls) == 1
+        assert events == [CallStarted(mint(1), "f"), CallDone(mint(1)), Finish(reason)]
+
+
+def test_usage_is_cumulative_and_cached_tokens_are_part_of_the_input() -> None:
+    began = {
+        "input_tokens": 10,
+        "cache_read_input_tokens": 100,
+        "cache_creation_input_tokens": 20,
+        "output_tokens": 1,
+    }
+    stream = anthropic_stream(
+        {"type": "message_start", "message": {"usage": began}},
+        {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 5}},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": 9, "input_tokens": 11},
+        },
+    )
+    decoder = decode(ANTHROPIC)
+    assert decoder.feed(stream) == [
+        Usage(130, 1, 100, 20),
+        Usage(130, 5, 100, 20),
+        Usage(131, 9, 100, 20),
+        Finish("end_turn"),
+    ]
+    assert decoder.usage == Usage(131, 9, 100, 20)
+
+
+@pytest.mark.parametrize(
+    ("type_", "kind", "status"),
+    [
+        ("overloaded_error", "transient", 529),
+        ("api_error", "transient", 500),
+        ("timeout_error", "transient", 504),
+        ("rate_limit_error", "rate_limit", 429),
+        ("billing_error", "quota", 402),
+        ("authentication_error", "config", 401),
+        ("invalid_request_error", "transcript", 400),
+        ("something_new", "transient", None),
+    ],
+)
+def test_an_error_inside_a_200_stream_is_classified(type_: str, kind: str, status: int | None) -> None:
+    error = {"type": "error", "error": {"type": type_, "message": "Words"}}
+    decoder = decode(ANTHROPIC)
+    events, fault = run(
+        decoder, [anthropic_stream(start(0, type="text", text="half"), stop=False), anthropic_stream(error)]
+    )
+    assert isinstance(fault, AnswerFault)
+    assert (fault.failure.kind, fault.failure.status, fault.failure.message) == (kind, status, "Words")
+    assert said(decoder.rescued()) == (("text", "half"),)
+    assert len(events) == 1
+
+
+def test_unknown_events_blocks_and_deltas_are_ignored() -> None:
+    stream = anthropic_stream(
+        {"type": "brand_new", "x": 1},
+        start(0, type="server_tool_use", id="srvtoolu_1", name="web_search", input={}),
+        delta(0, type="input_json_delta", partial_json='{"q":1}'),
+        stop(0),
+        start(1, type="text", text="a", citations=[]),
+        delta(1, type="citations_delta", citation={}),
+        delta(1, type="input_json_delta", partial_json="{"),
+        delta(1, type="text_delta", text="b", extra=1),
+        stop(1),
+        stop(7),
+    )
+    assert said(answer(ANTHROPIC, b"data: [DONE]\n\n" + stream)) == (("text", "ab"),)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        delta(0, type="text_delta", text="x"),
+        {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "x"}},
+        {"type": "content_block_start", "content_block": {"type": "text"}},
+    ],
+)
+def test_a_delta_for_a_block_that_is_not_open_is_a_fault(event: dict[str, object]) -> None:
+    _, fault = run(decode(ANTHROPIC), [anthropic_stream(event)])
+    assert isinstance(fault, AnswerFault)
+
+
+def test_event_names_alone_are_enough() -> None:
+    stream = (
+        b"event: content_block_start\ndata: "
+        + json.dumps({"index": 0, "content_block": {"type": "text", "text": "x"}}).encode()
+        + b"\n\nevent: message_stop\ndata: {}"
+    )
+    assert answer(ANTHROPIC, stream).text == "x"
+
+
+@pytest.mark.requirement("U-09")
+def test_a_whole_body_gives_the_same_message_as_a_stream() -> None:
+    usage = {"input_tokens": 3, "output_tokens": 2}
+    content = [
+        {"type": "thinking", "thinking": "hm", "signature": SIGNATURE},
+        {"type": "redacted_thinking", "data": "zzz"},
+        {"type": "text", "text": "t"},
+        {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"z": 1, "a": ["é"]}},
+        {"type": "tool_use", "id": "toolu_2", "name": "g", "input": {}},
+    ]
+    body = {
+        "type": "message",
+        "role": "assistant",
+        "content": content,
+        "stop_reason": "tool_use",
+        "usage": usage,
+    }
+    events, whole = body_answer(ANTHROPIC, body)
+    stream = anthropic_stream(
+        {"type": "message_start", "message": {"usage": usage}},
+        start(0, type="thinking", thinking=""),
+        delta(0, type="thinking_delta", thinking="hm"),
+        delta(0, type="signature_delta", signature=SIGNATURE),
+        stop(0),
+        start(1, type="redacted_thinking", data="zzz"),
+        stop(1),
+        start(2, type="text", text=""),
+        delta(2, type="text_delta", text="t"),
+        stop(2),
+        start(3, type="tool_use", id="toolu_1", name="f", input={}),
+        delta(3, type="input_json_delta", partial_json='{"z":1,"a":["é"]}'),
+        stop(3),
+        start(4, type="tool_use", id="toolu_2", name="g", input={}),
+        stop(4),
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+    )
+    assert (events, whole) == run(decode(ANTHROPIC, CLAUDE), [stream])
+    assert ArgumentsDelta(mint(1), '{"z":1,"a":["é"]}') in events
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"content": "x"}, {"type": "error", "error": {"type": "api_error"}}, None]
+)
+def test_a_body_without_a_message_is_a_fault(body: object) -> None:
+    with pytest.raises(AnswerFault):
+        body_answer(ANTHROPIC, body)

@@ -1,0 +1,229 @@
+"""Both dialects' streams, cut everywhere: the complete answer or a typed fault, never half a call."""
+
+import json
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.adapters.decode import decode, decode_body
+from actors.adapters.failure import AnswerFault
+from actors.core.content import Message, Thinking
+from actors.core.dialect import ANTHROPIC, OPENAI_CHAT, Dialect
+from actors.core.stream import CallDone, CallStarted, StreamEvent, TextDelta
+from actors.errors import StreamFault
+from tests.adapters.wire_streams import RECORDINGS, Recording, cut_at_random, dumped, run, said
+
+recordings = pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording.name)
+profiles = pytest.mark.parametrize("profile", [OPENAI_CHAT, ANTHROPIC], ids=lambda profile: profile.name)
+
+
+def texts(events: list[StreamEvent]) -> str:
+    return "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
+@pytest.mark.requirement("U-02", "U-03", "U-10")
+@recordings
+def test_an_answer_is_read_whole(recording: Recording) -> None:
+    events, message = run(recording.decoder(), [recording.stream])
+    assert isinstance(message, Message)
+    assert said(message) == recording.blocks
+    assert message.speaker == "model"
+    assert message.origin == recording.binding
+    assert texts(events) == message.text
+    started = [event.call_id for event in events if isinstance(event, CallStarted)]
+    assert started == [event.call_id for event in events if isinstance(event, CallDone)]
+    assert started == [call.id for call in message.calls]
+
+
+@recordings
+def test_where_the_bytes_are_cut_changes_nothing(recording: Recording) -> None:
+    stream = recording.stream
+    whole = run(recording.decoder(), [stream])
+    for place in range(len(stream)):
+        assert run(recording.decoder(), [stream[:place], stream[place:]]) == whole
+    for seed in range(50):
+        assert run(recording.decoder(), list(cut_at_random(stream, Random(seed)))) == whole
+    assert run(recording.decoder(), [stream[place : place + 1] for place in range(len(stream))]) == whole
+
+
+@recordings
+def test_a_stream_that_ends_early_is_a_fault_and_keeps_no_half_call(recording: Recording) -> None:
+    complete = {block for block in recording.blocks if block[0] == "call" or block[-1]}
+    text = next(block[1] for block in recording.blocks if block[0] == "text")
+    end = len(recording.stream.rstrip())
+    for place in range(end):
+        decoder = recording.decoder()
+        _, fault = run(decoder, [recording.stream[:place]])
+        assert isinstance(fault, AnswerFault), place
+        assert fault.failure.action == "retry"
+        for block in said(decoder.rescued()):
+            assert block in complete or (block[0] == "text" and text.startswith(block[1])), (place, block)
+    for place in range(end, len(recording.stream) + 1):
+        _, message = run(recording.decoder(), [recording.stream[:place]])
+        assert isinstance(message, Message), place
+
+
+@recordings
+def test_what_follows_the_end_is_ignored(recording: Recording) -> None:
+    whole = run(recording.decoder(), [recording.stream])
+    for tail in (b"data: [DONE]\n\n", b'data: {"error": {"message": "late"}}\n\n', b"\xff\x00garbage" * 100):
+        assert run(recording.decoder(), [recording.stream + tail]) == whole
+        assert run(recording.decoder(), [recording.stream, tail]) == whole
+
+
+@recordings
+def test_closing_twice_gives_the_same_message_and_a_fault_stays_a_fault(recording: Recording) -> None:
+    decoder = recording.decoder()
+    decoder.feed(recording.stream)
+    assert decoder.close() == decoder.close()
+    assert decoder.feed(recording.stream) == []
+    broken = recording.decoder()
+    broken.feed(recording.stream[:200])
+    for _ in range(2):
+        with pytest.raises(StreamFault, match="end marker"):
+            broken.close()
+
+
+@recordings
+def test_canonical_ids_count_on_from_the_number_given(recording: Recording) -> None:
+    decoder = decode(recording.profile, recording.binding, first_call=41, turn=7)
+    decoder.feed(recording.stream)
+    message = decoder.close()
+    assert [call.id for call in message.calls] == ["hist_tool_41", "hist_tool_42"]
+    assert message.turn == 7
+
+
+@recordings
+def test_thinking_without_its_state_is_not_rescued(recording: Recording) -> None:
+    for place in range(0, len(recording.stream), 7):
+        decoder = recording.decoder()
+        run(decoder, [recording.stream[:place]])
+        assert all(block.seal for block in decoder.rescued().blocks if isinstance(block, Thinking))
+
+
+@profiles
+@pytest.mark.parametrize(
+    "noise", [b"", b"\n\n", b": x\n" * 50, b"HTTP/1.1 200 OK", b'{"error": "plain"}', b"\x00\xff"]
+)
+def test_bytes_that_are_no_stream_are_a_fault(profile: Dialect, noise: bytes) -> None:
+    _, fault = run(decode(profile), [noise])
+    assert isinstance(fault, AnswerFault)
+
+
+@profiles
+@pytest.mark.parametrize(
+    "data", ["{", "[]", "3", "null", '"x"', "{}}", "[" * 5000, "1" * 5000, '{"a":' * 3000]
+)
+def test_an_event_that_is_no_object_is_a_fault(profile: Dialect, data: str) -> None:
+    _, fault = run(decode(profile), [f"data: {data}\n\n".encode()])
+    assert isinstance(fault, AnswerFault)
+
+
+@profiles
+def test_an_event_of_two_mebibytes_is_a_fault(profile: Dialect) -> None:
+    _, fault = run(decode(profile), [b"data: " + b"x" * (2 * 1024 * 1024)])
+    assert isinstance(fault, StreamFault)
+
+
+@profiles
+def test_an_endless_answer_is_cut_at_its_cap(profile: Dialect) -> None:
+    ping = b": keep-alive " + b"x" * 1000 + b"\n"
+    decoder = decode(profile)
+    _, fault = run(decoder, [ping * 1000] * 40)
+    assert isinstance(fault, StreamFault)
+    body = decode_body(profile)
+    _, fault = run(body, [b"x" * 1024 * 1024] * 40)
+    assert isinstance(fault, StreamFault)
+
+
+WORDS = """
+    type index delta content_block text thinking signature partial_json input id name data error message usage
+    choices content reasoning_content tool_calls function arguments finish_reason function_call stop_reason
+    refusal code metadata raw details prompt_tokens_details custom object tool_use message_start text_delta
+    content_block_start content_block_delta content_block_stop message_delta input_json_delta
+"""
+words = st.sampled_from(WORDS.split())
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 3) | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=4),
+    max_leaves=4,
+)
+values = words | json_values
+event_objects = st.dictionaries(words, values | st.dictionaries(words, words, max_size=4), max_size=4)
+
+
+@profiles
+@given(data=st.data())
+def test_no_stream_raises_anything_but_a_stream_fault(profile: Dialect, data: st.DataObject) -> None:
+    events = data.draw(st.lists(event_objects, max_size=3))
+    stream = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+    decoder = decode(profile)
+    run(
+        decoder,
+        [stream, data.draw(st.sampled_from([b"", b"data: [DONE]", b'data: {"type":"message_stop"}']))],
+    )
+    assert decoder.rescued().speaker == "model"
+
+
+@profiles
+@given(body=event_objects | json_values)
+def test_no_body_raises_anything_but_a_stream_fault(profile: Dialect, body: object) -> None:
+    run(decode_body(profile), [json.dumps(body).encode()])
+
+
+@profiles
+@given(noise=st.binary(max_size=300))
+def test_no_bytes_raise_anything_but_a_stream_fault(profile: Dialect, noise: bytes) -> None:
+    run(decode(profile), [noise])
+    run(decode_body(profile), [noise])
+
+
+@recordings
+@given(data=st.data())
+def test_a_damaged_recording_raises_nothing_but_a_stream_fault(
+    recording: Recording, data: st.DataObject
+) -> None:
+    place = data.draw(st.integers(0, len(recording.stream)))
+    hole = data.draw(st.integers(0, 60))
+    filling = data.draw(st.binary(max_size=20))
+    run(recording.decoder(), [recording.stream[:place] + filling + recording.stream[place + hole :]])
+
+
+def test_a_body_in_bytes_cut_anywhere_is_the_same_answer() -> None:
+    body = dumped({"content": [{"type": "text", "text": "日本"}], "stop_reason": "end_turn"})
+    for place in range(len(body)):
+        decoder = decode_body(ANTHROPIC)
+        decoder.feed(body[:place])
+        decoder.feed(body[place:])
+        assert decoder.close().text == "日本"
+
+
+@recordings
+@given(data=st.data())
+def test_a_value_of_another_type_raises_nothing_but_a_stream_fault(
+    recording: Recording, data: st.DataObject
+) -> None:
+    lines = recording.stream.decode().split("\n")
+    places = [place for place, line in enumerate(lines) if line.startswith("data: {")]
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.sampled_from(places))
+        event = json.loads(lines[place].removeprefix("data: "))
+        lines[place] = f"data: {json.dumps(with_another(event, data))}"
+    decoder = recording.decoder()
+    run(decoder, ["\n".join(lines).encode()])
+    assert decoder.rescued().speaker == "model"
+
+
+def with_another(value: object, data: st.DataObject) -> object:
+    """The value with something in it replaced."""
+    keys = (
+        list(value) if isinstance(value, dict) else list(range(len(value))) if isinstance(value, list) else []
+    )
+    if not keys or data.draw(st.integers(0, 4)) == 0:
+        return data.draw(json_values)
+    key = data.draw(st.sampled_from(keys))
+    assert isinstance(value, dict | list)
+    value[key] = with_another(value[key], data)
+    return value

@@ -1,0 +1,199 @@
+"""Encoders: a transcript to bytes, shape for shape, and nothing mended on the way."""
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+
+import actors.adapters
+from actors import Message, Text, ToolCall, ToolResult, check, dialect, encode, from_wire, render
+from actors.adapters.adapter import adapter
+from actors.adapters.request import Settings, ToolSpec
+from actors.core.content import Media, Seal, Thinking
+from actors.core.identity import Binding
+from actors.core.jsonio import Json, quote
+from actors.core.ledger import Ledger
+from actors.core.transcript import Entry, WireCall, WireResult
+from actors.errors import ProjectionFault
+
+CLAUDE = Binding("claude", "anthropic", "https://x.example", "", "m")
+CALL = WireCall("call_1", "read", Json(b'{"p": 1}'))
+RESULT = WireResult("call_1", quote('ok "quoted"'))
+FAILED = WireResult("call_1", quote("boom"), error=True)
+
+
+def _messages(name: str, *entries: Entry) -> object:
+    encoder = adapter(dialect(name)).encoder
+    pieces = encoder.fragment(entries, None)
+    return json.loads(b"[" + b"".join(pieces) + encoder.closing + b"]")
+
+
+def test_openai_writes_one_tool_message_a_result_and_arguments_as_a_string() -> None:
+    entries = (Entry("user", (Text("u"),)), Entry("assistant", (Text("t"), CALL)), Entry("tool", (RESULT,)))
+    assert _messages("openai", *entries) == [
+        {"role": "user", "content": "u"},
+        {
+            "role": "assistant",
+            "content": "t",
+            "tool_calls": [
+                {"id": "call_1", "type": "function", "function": {"name": "read", "arguments": '{"p": 1}'}}
+            ],
+        },
+        {"role": "tool", "tool_call_id": "call_1", "content": 'ok "quoted"'},
+    ]
+
+
+def test_openai_writes_null_content_for_calls_alone_and_marks_an_error_in_the_text() -> None:
+    messages = _messages("openai", Entry("assistant", (CALL,)), Entry("tool", (FAILED,)))
+    assert isinstance(messages, list)
+    assert messages[0]["content"] is None
+    assert messages[1]["content"] == "ERROR: boom"
+
+
+def test_openai_writes_parts_where_there_is_more_than_one_text_or_an_image() -> None:
+    image = Media("image/png", data="aGk=")
+    messages = _messages("openai", Entry("user", (Text("see"), image)))
+    assert isinstance(messages, list)
+    assert messages[0]["content"] == [
+        {"type": "text", "text": "see"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
+    ]
+
+
+def test_anthropic_continues_the_message_it_left_open_and_flags_an_error() -> None:
+    entries = (Entry("assistant", (CALL,)), Entry("user", (FAILED,)), Entry("user", (Text("go"),)))
+    assert _messages("anthropic", Entry("user", (Text("u"),)), *entries) == [
+        {"role": "user", "content": [{"type": "text", "text": "u"}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "call_1", "name": "read", "input": {"p": 1}}],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "call_1", "content": "boom", "is_error": True},
+                {"type": "text", "text": "go"},
+            ],
+        },
+    ]
+
+
+def test_anthropic_writes_sealed_thinking_as_it_came() -> None:
+    signed = Thinking("why", Seal("signature", quote("s/+="), CLAUDE))
+    redacted = Thinking("", Seal("redacted", quote("opaque"), CLAUDE))
+    messages = _messages("anthropic", Entry("assistant", (signed, redacted)))
+    assert isinstance(messages, list)
+    assert messages[0]["content"] == [
+        {"type": "thinking", "thinking": "why", "signature": "s/+="},
+        {"type": "redacted_thinking", "data": "opaque"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "choice", "sent"),
+    [
+        ("openai", "none", "none"),
+        ("openai", "required", "required"),
+        ("openai", "auto", None),
+        ("anthropic", "none", {"type": "none"}),
+        ("anthropic", "required", {"type": "any"}),
+        ("anthropic", "auto", None),
+    ],
+)
+def test_tools_off_declares_the_tools_and_forbids_their_use(name: str, choice: str, sent: object) -> None:
+    settings = Settings(
+        model="m",
+        tools=(ToolSpec("read", "Read.", Json(b'{"type":"object"}')),),
+        tool_choice=choice,  # type: ignore[arg-type]  # the parameter is one of the literals
+        system="s",
+        max_tokens=7,
+        temperature=0.5,
+    )
+    codec = adapter(dialect(name))
+    segments = codec.encoder.fragment([Entry("user", (Text("u"),))], None)
+    request = codec.request((*segments, codec.encoder.closing), settings)
+    body = json.loads(request.body)
+    assert body.get("tool_choice") == sent
+    assert len(body["tools"]) == 1
+    assert request.length == len(request.body)
+    assert check(request.body, dialect(name)) == []
+
+
+@pytest.mark.requirement("REQ-915-037", "REQ-915-036")
+@pytest.mark.parametrize("name", ["openai", "anthropic"])
+def test_an_adapter_mends_nothing_and_the_judge_refuses_what_it_wrote(name: str) -> None:
+    """A transcript that lacks a result is written without it: validity is the renderer's alone."""
+    codec = adapter(dialect(name))
+    segments = codec.encoder.fragment([Entry("user", (Text("u"),)), Entry("assistant", (CALL,))], None)
+    body = codec.request((*segments, codec.encoder.closing), Settings(model="m")).body
+    assert len(json.loads(body)["messages"]) == 2
+    assert check(body, dialect(name)) != []
+
+
+@pytest.mark.requirement("REQ-915-037")
+def test_no_adapter_knows_the_ledger_or_the_renderer() -> None:
+    known: set[str] = set()
+    for path in Path(actors.adapters.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                known.add(node.module)
+    forbidden = ("actors.core.ledger", "actors.core.render", "actors.core.recovery", "actors.core.lane")
+    assert not [module for module in known if module.startswith(forbidden)]
+
+
+@pytest.mark.requirement("U-07")
+def test_results_without_a_valid_call_id_are_no_results_on_the_anthropic_wire_and_are_reported() -> None:
+    calls = [ToolCall(f"c{number}", "read", {"p": number}) for number in (1, 2, 3)]
+    history = [
+        Message("human", [Text("u")]),
+        Message("model", calls),
+        Message("tool", [ToolResult("c2", "two"), ToolResult("", "nameless"), ToolResult("c9", "stranger")]),
+        Message("human", [Text("go")]),
+    ]
+    rendered = render(history, Ledger(), dialect("anthropic"))
+    body = json.loads(encode(rendered, model="m"))
+    answers = [block for block in body["messages"][2]["content"] if block["type"] == "tool_result"]
+    asked = [block["id"] for block in body["messages"][1]["content"]]
+    assert [block["tool_use_id"] for block in answers] == asked
+    assert [finding.call_ids for finding in rendered.report.findings] == [("",), ("c9",)]
+    texts = " ".join(block.get("text", "") for block in body["messages"][2]["content"])
+    assert "nameless" in texts
+    assert "stranger" in texts
+
+
+@pytest.mark.requirement("U-07")
+def test_a_wire_result_without_an_id_pairs_with_nothing_by_guess() -> None:
+    wire = [
+        {"role": "user", "content": "u"},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "toolu_1", "name": "read", "input": {}}],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "content": "nameless"}]},
+    ]
+    history, ledger = from_wire(wire, "anthropic")
+    rendered = render(history, ledger, dialect("anthropic"))
+    assert [reason for _, reason in rendered.report.synthetic] == ["lost"]
+    assert [finding.code for finding in rendered.report.findings] == ["orphan_result"]
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic"])
+def test_an_image_by_address_survives_an_import(name: str) -> None:
+    wire = {
+        "openai": [{"type": "image_url", "image_url": {"url": "https://x.example/a.png"}}],
+        "anthropic": [{"type": "image", "source": {"type": "url", "url": "https://x.example/a.png"}}],
+    }[name]
+    history, ledger = from_wire([{"role": "user", "content": wire}], name)
+    body = json.loads(encode(render(history, ledger, dialect(name)), model="m"))
+    assert body["messages"][0]["content"] == wire
+
+
+def test_a_declared_tool_has_the_name_its_calls_have_and_too_many_tools_are_refused() -> None:
+    history = [Message("human", [Text("u")]), Message("model", [ToolCall("c", "a.b")])]
+    rendered = render(history, Ledger(), dialect("openai"))
+    body = json.loads(encode(rendered, model="m", tools=[{"name": "a.b"}]))
+    called = body["messages"][1]["tool_calls"][0]["function"]["name"]
+    assert body["tools"][0]["function"]["name"] == called
+    with pytest.raises(ProjectionFault, match="129"):
+        encode(rendered, model="m", tools=[{"name": f"t{number}"} for number in range(129)])

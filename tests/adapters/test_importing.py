@@ -1,0 +1,464 @@
+"""Wire transcripts read into messages, in the state in which people bring them."""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.adapters.importing import from_wire
+from actors.adapters.reading import Imported
+from actors.core.content import Block, Code, Media, Message, Text, Thinking, ToolCall, ToolResult
+from actors.core.identity import Binding
+from actors.errors import TranscriptError, UnknownTarget
+
+Wire = dict[str, object]
+
+
+def user(content: object) -> Wire:
+    return {"role": "user", "content": content}
+
+
+def asked(*ids: object, content: object = None, **more: object) -> Wire:
+    """An assistant message that calls `f` once for each id."""
+    calls = [{"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}} for id in ids]  # noqa: A001
+    return {"role": "assistant", "content": content, "tool_calls": calls, **more}
+
+
+def answered(id: object, content: object = "ok") -> Wire:  # noqa: A002
+    return {"role": "tool", "tool_call_id": id, "content": content}
+
+
+def used(*ids: object) -> list[Wire]:
+    return [{"type": "tool_use", "id": id, "name": "f", "input": {}} for id in ids]  # noqa: A001
+
+
+def gave(id: object, content: object = "ok", **more: object) -> Wire:  # noqa: A002
+    return {"type": "tool_result", "tool_use_id": id, "content": content, **more}
+
+
+def outline(imported: Imported) -> list[str]:
+    """One line a message: who speaks, and short forms of what is said. Call ids are their numbers."""
+    return [f"{message.speaker}: " + " ".join(map(_short, message.blocks)) for message in imported.messages]
+
+
+def _short(block: Block) -> str:
+    match block:
+        case Text():
+            return repr(block.text)
+        case Thinking():
+            return f"thinks({block.text})"
+        case ToolCall():
+            return f"call{block.id.removeprefix('hist_tool_')}"
+        case ToolResult():
+            shown = block.content if block.error_json is None else f"!{block.error}"
+            return f"result{block.call_id.removeprefix('hist_tool_')}({shown})"
+        case Media():
+            return f"media({block.mime})"
+        case Code():
+            raise AssertionError(block)
+
+
+def openai(*messages: object) -> Imported:
+    return from_wire(list(messages), "openai")
+
+
+def anthropic(*messages: object) -> Imported:
+    return from_wire(list(messages), "anthropic")
+
+
+def assistant(*content: object) -> Wire:
+    return {"role": "assistant", "content": list(content)}
+
+
+def text(words: str) -> Wire:
+    return {"type": "text", "text": words}
+
+
+def test_a_sound_chat_transcript_is_read_without_a_remark() -> None:
+    imported = openai(
+        {"role": "system", "content": "Be brief."},
+        {"role": "developer", "content": [text("Be kind.")]},
+        user("u"),
+        asked("call_A", "call_B", content="t", reasoning_content="hm"),
+        answered("call_B", "b"),
+        answered("call_A", "a"),
+        user([text("go"), {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]),
+    )
+    assert outline(imported) == [
+        "human: 'u'",
+        "model: thinks(hm) 't' call1 call2",
+        "tool: result2(b)",
+        "tool: result1(a)",
+        "human: 'go' media(image/png)",
+    ]
+    assert imported.system == "Be brief.\n\nBe kind."
+    assert imported.diagnostics == []
+    assert imported.next_call == 3
+
+
+def test_a_sound_anthropic_transcript_is_read_without_a_remark() -> None:
+    imported = anthropic(
+        user([text("u")]),
+        assistant(
+            {"type": "thinking", "thinking": "hm", "signature": "sig+/=="},
+            {"type": "redacted_thinking", "data": "zzz"},
+            text("t"),
+            *used("toolu_A", "toolu_B"),
+        ),
+        user([gave("toolu_A"), gave("toolu_B", "boom", is_error=True), text("go")]),
+    )
+    assert outline(imported) == [
+        "human: 'u'",
+        "model: thinks(hm) thinks() 't' call1 call2",
+        "tool: result1(ok) result2(!boom)",
+        "human: 'go'",
+    ]
+    assert imported.diagnostics == []
+
+
+@pytest.mark.requirement("REQ-915-014")
+def test_seals_and_native_ids_are_kept_verbatim_and_belong_to_nobody_who_could_open_them() -> None:
+    imported = anthropic(
+        assistant({"type": "thinking", "thinking": "hm", "signature": "sig+/é=="}, *used("toolu/é 1"))
+    )
+    (message,) = imported.messages
+    thinking, call = message.blocks
+    assert isinstance(thinking, Thinking)
+    assert isinstance(call, ToolCall)
+    assert thinking.seal is not None
+    assert call.native is not None
+    assert (thinking.seal.kind, json.loads(thinking.seal.data)) == ("signature", "sig+/é==")
+    assert (call.native.kind, json.loads(call.native.data)) == ("call_id", "toolu/é 1")
+    assert {message.origin, thinking.seal.origin, call.native.origin} == {Binding("imported", "anthropic")}
+
+
+# Ways in which transcripts break: what is brought, its outline, and a part of each remark.
+SCENARIOS: dict[str, tuple[Imported, list[str], list[str]]] = {
+    "1 five calls, one answer": (
+        openai(user("u"), asked("a", "b", "c", "d", "e"), answered("c"), user("go")),
+        ["human: 'u'", "model: call1 call2 call3 call4 call5", "tool: result3(ok)", "human: 'go'"],
+        [],
+    ),
+    "2 a steering message between call and result": (
+        openai(asked("a", "b"), answered("a"), user("stop"), answered("b")),
+        ["model: call1 call2", "tool: result1(ok)", "human: 'stop'", "tool: result2(ok)"],
+        [],
+    ),
+    "3 text before results": (
+        anthropic(assistant(*used("a")), user([text("x"), gave("a")])),
+        ["model: call1", "human: 'x'", "tool: result1(ok)"],
+        [],
+    ),
+    "4 results split over messages": (
+        anthropic(assistant(*used("a", "b")), user([gave("a")]), user([gave("b")])),
+        ["model: call1 call2", "tool: result1(ok)", "tool: result2(ok)"],
+        [],
+    ),
+    "6 a duplicate result": (
+        openai(asked("a"), answered("a", "one"), answered("a", "two")),
+        ["model: call1", "tool: result1(one)", "tool: result1(two)"],
+        ["messages[2]: another result for call 'a' kept as a duplicate"],
+    ),
+    "7 an orphan at the start": (
+        anthropic(user([gave("gone")]), assistant(text("x"))),
+        ["tool: result1(ok)", "model: 'x'"],
+        ["messages[0]: result for unknown call 'gone' kept as an orphan"],
+    ),
+    "9 results of turn 1 after calls of turn 2": (
+        openai(asked("a"), asked("b"), answered("a", "1"), answered("b", "2")),
+        ["model: call1", "model: call2", "tool: result1(1)", "tool: result2(2)"],
+        [],
+    ),
+    "11 a call in a tool message": (
+        openai({**answered("a"), "tool_calls": asked("a")["tool_calls"]}),
+        ["model: call1", "tool: result1(ok)"],
+        [],
+    ),
+    "11 a result in an assistant message": (
+        anthropic(assistant(text("x"), *used("a"), gave("a"), text("y"))),
+        ["model: 'x' call1", "tool: result1(ok)", "model: 'y'"],
+        [],
+    ),
+    "12 a fork duplicates a turn": (
+        openai(asked("a"), answered("a"), asked("a"), answered("a")),
+        ["model: call1", "tool: result1(ok)", "model: call2", "tool: result2(ok)"],
+        [],
+    ),
+    "12 a fork duplicates the calls, then the results": (
+        anthropic(assistant(*used("a")), assistant(*used("a")), user([gave("a", 1), gave("a", 2)])),
+        ["model: call1", "model: call2", "tool: result2(1) result1(2)"],
+        [],
+    ),
+    "17 ids reused per response": (
+        anthropic(
+            assistant(*used("call_0")),
+            user([gave("call_0", 1)]),
+            assistant(*used("call_0")),
+            user([gave("call_0", 2)]),
+        ),
+        ["model: call1", "tool: result1(1)", "model: call2", "tool: result2(2)"],
+        [],
+    ),
+    "18 blank and missing ids": (
+        openai(asked("", None, " "), answered(""), answered(None), answered("  ")),
+        ["model: call1 call2 call3", "tool: result4(ok)", "tool: result5(ok)", "tool: result6(ok)"],
+        ["has no id"] * 3 + ["result without a call id kept as an orphan"] * 3,
+    ),
+    "34 thinking without its signature": (
+        anthropic(assistant({"type": "thinking", "thinking": "half"})),
+        ["model: thinks(half)"],
+        [],
+    ),
+    "35 and 36 nothing but emptiness": (
+        anthropic(
+            assistant(text("")), user(""), assistant({"type": "thinking", "thinking": ""}), assistant()
+        ),
+        [],
+        [],
+    ),
+    "42 an image in a result": (
+        anthropic(
+            assistant(*used("a")),
+            user(
+                [
+                    gave(
+                        "a",
+                        [
+                            text("see"),
+                            {
+                                "type": "image",
+                                "source": {"type": "base64", "media_type": "image/gif", "data": "AA"},
+                            },
+                        ],
+                    ),
+                    text("?"),
+                ]
+            ),
+        ),
+        ["model: call1", "tool: result1(see) media(image/gif)", "human: '?'"],
+        [],
+    ),
+    "43 a lone surrogate": (
+        openai(asked("a"), answered("a", "x\ud800y"), user("z\udc00")),
+        ["model: call1", "tool: result1(x\ufffdy)", "human: 'z\ufffd'"],
+        ["messages[1]: result changed on the way in: surrogate"],
+    ),
+    "44 blocks only their provider knows": (
+        anthropic(
+            assistant({"type": "server_tool_use", "input": {"q": 1}}),
+            user([gave("a", [{"type": "tool_reference", "tool_name": "f"}])]),
+        ),
+        [
+            """model: '[block of type \\'server_tool_use\\'] {"type":"server_tool_use","input":{"q":1}}'""",
+            'tool: result1({"type":"tool_reference","tool_name":"f"})',
+        ],
+        ["messages[0]: block of type 'server_tool_use' kept as text", "unknown call 'a'"],
+    ),
+    "a result before its call": (
+        openai(answered("a", "early"), asked("a"), answered("a", "late")),
+        ["tool: result1(early)", "model: call2", "tool: result2(late)"],
+        ["messages[0]: result for unknown call 'a' kept as an orphan"],
+    ),
+    "the old function call": (
+        openai(
+            {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}},
+            {"role": "function", "name": "f", "content": "ok"},
+        ),
+        ["model: call1", "tool: result1(ok)"],
+        [],
+    ),
+    "a system message in mid-conversation": (
+        openai(user("u"), {"role": "system", "content": "now"}, user("v")),
+        ["human: 'u'", "human: '[System note] now'", "human: 'v'"],
+        ["messages[1]: system message in mid-conversation kept as a note"],
+    ),
+    "an unknown role and an item that is none": (
+        openai({"role": "narrator", "content": "once"}, 7, {"no": "role"}),
+        [
+            "human: '[message of role narrator] once'",
+            "human: '[item that is no message] 7'",
+            """human: '[message of role null] {"no":"role"}'""",
+        ],
+        ["messages[0]: message of role narrator kept as text", "messages[1]", "messages[2]"],
+    ),
+    "calls of odd shapes": (
+        openai(
+            {
+                "role": "assistant",
+                "tool_calls": [
+                    {"id": 5, "name": "flat", "arguments": {"a": 1}},
+                    {"id": "c", "type": "custom", "custom": {"name": "c", "input": "words"}},
+                    "junk",
+                ],
+            },
+            answered(5),
+            answered("c"),
+        ),
+        ["model: call1 call2 '[item that is no tool call] junk'", "tool: result1(ok)", "tool: result2(ok)"],
+        ["arguments of 'c' are not a JSON object", "item that is no tool call"],
+    ),
+    "parts of odd kinds": (
+        openai(
+            user([text("a"), "b", {"type": "file", "file": {"file_data": "data:application/pdf;base64,AA"}}]),
+            user(
+                [
+                    {"type": "input_audio", "input_audio": {"data": "AA", "format": "wav"}},
+                    {"type": "video"},
+                ]
+            ),
+            user(5),
+            user(text("c")),
+        ),
+        [
+            "human: 'a' 'b' media(application/pdf)",
+            """human: media(audio/wav) '[content part of type \\'video\\'] {"type":"video"}'""",
+            "human: '[content of an unknown kind] 5'",
+            "human: 'c'",
+        ],
+        ["'video' kept as text", "unknown kind kept as text"],
+    ),
+}
+
+
+@pytest.mark.requirement("REQ-915-047")
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_broken_transcript_is_read_as_it_stands(name: str) -> None:
+    imported, expected, remarks = SCENARIOS[name]
+    assert outline(imported) == expected
+    assert len(imported.diagnostics) == len(remarks)
+    for line, remark in zip(imported.diagnostics, remarks, strict=True):
+        assert remark in line
+
+
+@pytest.mark.parametrize("arguments", ['{"path":"/a', "null", "[1]", '"x"', "3", '{"a":1}{}', [1], 7])
+def test_malformed_arguments_are_kept_verbatim_beside_an_empty_object(arguments: object) -> None:
+    call = {"id": "a", "function": {"name": "f", "arguments": arguments}}
+    imported = openai({"role": "assistant", "tool_calls": [call]})
+    (read,) = imported.messages[0].calls
+    assert read.json == b"{}"
+    assert read.raw == (arguments if isinstance(arguments, str) else json.dumps(arguments))
+    assert len(imported.diagnostics) == 1
+
+
+@pytest.mark.parametrize("arguments", ["", None, "{}", " {} ", {}])
+def test_arguments_that_say_nothing_are_an_empty_object(arguments: object) -> None:
+    call = {"id": "a", "function": {"name": "f", "arguments": arguments}}
+    imported = openai({"role": "assistant", "tool_calls": [call]})
+    (read,) = imported.messages[0].calls
+    assert (read.json, read.raw, imported.diagnostics) == (b"{}", None, [])
+
+
+def test_argument_text_keeps_the_bytes_the_model_wrote() -> None:
+    written = '{ "z":1.10, "a":"\\u00e9" }'
+    imported = openai({"role": "assistant", "tool_calls": [{"id": "a", "function": {"arguments": written}}]})
+    assert imported.messages[0].calls[0].json == written.encode()
+
+
+@pytest.mark.requirement("REQ-915-048")
+@pytest.mark.parametrize("content", [None, "", []])
+def test_an_empty_result_is_a_result(content: object) -> None:
+    (result,) = openai(asked("a"), answered("a", content)).messages[1].results
+    assert result.status == "complete"
+    (failed,) = anthropic(assistant(*used("a")), user([gave("a", None, is_error=True)])).messages[1].results
+    assert failed.status == "error"
+
+
+def test_a_result_may_be_any_value() -> None:
+    for value in ({"a": [1, None]}, [1, 2], 7, True, [{"no": "type"}]):
+        (result,) = openai(asked("a"), answered("a", value)).messages[1].results
+        assert result.content == value
+
+
+def test_a_whole_request_body_is_read_with_its_system_prompt() -> None:
+    body = {"model": "m", "system": [text("one"), text("two")], "messages": [user("u")]}
+    imported = from_wire(body, "anthropic", first_call=9)
+    assert (imported.system, imported.next_call, outline(imported)) == ("one\ntwo", 9, ["human: 'u'"])
+
+
+class Returned:
+    """What a vendor's client hands back: not a dict, but it can say itself as one."""
+
+    def __init__(self, plain: Wire) -> None:
+        self._plain = plain
+
+    def model_dump(self) -> Wire:
+        return self._plain
+
+
+def test_objects_of_a_vendors_client_are_read_like_dicts() -> None:
+    imported = openai(
+        user("u"), Returned({**asked("a"), "function_call": None, "audio": None}), answered("a")
+    )
+    assert outline(imported) == ["human: 'u'", "model: call1", "tool: result1(ok)"]
+    blocks = {"role": "assistant", "content": [Returned(block) for block in used("a")]}
+    assert outline(anthropic(blocks)) == ["model: call1"]
+
+
+@pytest.mark.parametrize(
+    "value", [None, 3, "text", b"bytes", {}, {"message": []}, {"messages": 3}, [1, 2], ["x"], {1, 2}]
+)
+def test_what_is_no_transcript_is_one_clear_line(value: object) -> None:
+    with pytest.raises(TranscriptError, match=r"^Not a transcript: [^\n]+$"):
+        from_wire(value, "openai_chat")
+
+
+def test_an_unknown_dialect_is_named() -> None:
+    with pytest.raises(UnknownTarget, match="antropic"):
+        from_wire([], "antropic")
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=4,
+)
+ids = st.sampled_from(["a", "b", "", " ", None, 0])
+loose = st.sampled_from(
+    ["user", "assistant", "tool", "system", "text", "tool_use", "tool_result", "image", "thinking"]
+)
+blocks = st.one_of(
+    json_values,
+    ids.map(lambda id: used(id)[0]),  # noqa: A006
+    st.builds(gave, ids, json_values, is_error=json_values),
+    st.dictionaries(
+        st.sampled_from(["type", "text", "source", "input", "content", "image_url"]), json_values | loose
+    ),
+)
+messages = st.one_of(
+    json_values,
+    st.builds(asked, ids, ids, content=json_values),
+    st.builds(answered, ids, json_values),
+    st.fixed_dictionaries(
+        {"role": loose | json_values, "content": st.lists(blocks, max_size=4) | json_values}
+    ),
+    st.dictionaries(
+        st.sampled_from(["role", "content", "tool_calls", "function_call", "name"]), json_values | loose
+    ),
+)
+
+
+@pytest.mark.parametrize("dialect", ["openai_chat", "anthropic"])
+@given(transcript=st.lists(messages, max_size=6))
+def test_no_list_of_messages_raises_anything_but_a_transcript_error(
+    dialect: str, transcript: list[object]
+) -> None:
+    try:
+        imported = from_wire(transcript, dialect)
+    except TranscriptError:
+        assert not any(isinstance(message, dict) for message in transcript)
+        return
+    calls = [call.id for message in imported.messages for call in message.calls]
+    assert len(set(calls)) == len(calls)
+    assert all(message.blocks for message in imported.messages)
+    assert all(speaker_fits(message) for message in imported.messages)
+    assert imported == from_wire(transcript, dialect)
+
+
+def speaker_fits(message: Message) -> bool:
+    """Calls are the model's, results are the tool's."""
+    kinds: Sequence[type[Block]] = [type(block) for block in message.blocks]
+    return (ToolCall not in kinds or message.speaker == "model") and (
+        ToolResult not in kinds or message.speaker == "tool"
+    )

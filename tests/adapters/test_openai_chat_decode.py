@@ -1,0 +1,350 @@
+"""Chat Completions answers: which call a fragment belongs to, and what compatible servers get wrong."""
+
+import pytest
+
+from actors.adapters.decode import decode
+from actors.adapters.failure import AnswerFault
+from actors.core.content import Message
+from actors.core.dialect import OPENAI_CHAT
+from actors.core.identity import mint
+from actors.core.stream import ArgumentsDelta, CallDone, CallStarted, Finish, TextDelta, ThinkingDelta, Usage
+from tests.adapters.wire_streams import (
+    OPENAI,
+    Fields,
+    answer,
+    body_answer,
+    calls,
+    chunk,
+    fragment,
+    openai_stream,
+    run,
+    said,
+)
+
+A, B = '{"a":1}', '{"b":2}'
+FRAGMENTS: dict[str, tuple[list[list[Fields]], tuple[str, str]]] = {
+    "by index": (
+        [[fragment(0, "x", "f")], [fragment(1, "y", "g")], [fragment(0, text=A), fragment(1, text=B)]],
+        ("x", "y"),
+    ),
+    "same index, another id": ([[fragment(0, "x", "f", A)], [fragment(0, "y", "g", B)]], ("x", "y")),
+    "same index, ids interleaved": (
+        [
+            [fragment(0, "x", "f")],
+            [fragment(0, "y", "g")],
+            [fragment(0, "x", text=A)],
+            [fragment(0, "y", text=B)],
+        ],
+        ("x", "y"),
+    ),
+    "no index, ids on every fragment": (
+        [
+            [fragment(None, "x", "f", '{"a"')],
+            [fragment(None, "x", "f", ":1}")],
+            [fragment(None, "y", "g", B)],
+        ],
+        ("x", "y"),
+    ),
+    "no index, continued without an id": (
+        [
+            [fragment(None, "x", "f")],
+            [fragment(None, text=A)],
+            [fragment(None, "y", "g")],
+            [fragment(None, text=B)],
+        ],
+        ("x", "y"),
+    ),
+    "whole calls in one delta": ([[fragment(0, "x", "f", A), fragment(1, "y", "g", B)]], ("x", "y")),
+    "whole calls in one delta, all index 0": (
+        [[fragment(0, "x", "f", A), fragment(0, "y", "g", B)]],
+        ("x", "y"),
+    ),
+    "whole calls, no index, one id for both": (
+        [[fragment(None, "x", "f", A), fragment(None, "x", "g", B)]],
+        ("x", "x"),
+    ),
+    "one id for two indices": ([[fragment(0, "x", "f", A), fragment(1, "x", "g", B)]], ("x", "x")),
+    "id and name repeated on every fragment": (
+        [[fragment(0, "x", "f", '{"a"')], [fragment(0, "x", "f", ":1}")], [fragment(1, "y", "g", B)]],
+        ("x", "y"),
+    ),
+    "blank ids": ([[fragment(0, "", "f", A)], [fragment(1, " ", "g", B)]], ("", "")),
+    "blank ids, all index 0": ([[fragment(0, "", "f", A)], [fragment(0, "", "g", B)]], ("", "")),
+    "ids that restart": (
+        [[fragment(0, "call_0", "f", A)], [fragment(0, "call_0", "g", B)]],
+        ("call_0", "call_0"),
+    ),
+    "an index that is a word": (
+        [[{**fragment(0, "x", "f", A), "index": "0"}], [fragment(None, "y", "g", B)]],
+        ("x", "y"),
+    ),
+    "an id that comes late": (
+        [[fragment(0, None, "f")], [fragment(0, "x", text=A)], [fragment(1, "y", "g", B)]],
+        ("x", "y"),
+    ),
+    "a name that comes late": (
+        [[fragment(0, "x", text='{"a"')], [fragment(0, None, "f", ":1}")], [fragment(1, "y", "g", B)]],
+        ("x", "y"),
+    ),
+    "an empty last fragment": (
+        [[fragment(0, "x", "f", A)], [fragment(0, "x", "f", "")], [fragment(1, "y", "g", B)]],
+        ("x", "y"),
+    ),
+}
+
+
+@pytest.mark.requirement("U-03", "U-10")
+@pytest.mark.parametrize("reason", ["tool_calls", "stop", None])
+@pytest.mark.parametrize("name", FRAGMENTS)
+def test_every_call_of_an_answer_is_kept_apart(name: str, reason: str | None) -> None:
+    deltas, (first, second) = FRAGMENTS[name]
+    stream = openai_stream(*(calls(*delta) for delta in deltas), chunk({}, reason))
+    assert said(answer(OPENAI_CHAT, stream)) == (
+        ("call", "hist_tool_1", "f", A, f'"{first}"' if first else ""),
+        ("call", "hist_tool_2", "g", B, f'"{second}"' if second else ""),
+    )
+
+
+def test_two_calls_of_one_tool_with_blank_ids_and_one_index_are_two_calls() -> None:
+    stream = openai_stream(calls(fragment(0, "", "f", A)), calls(fragment(0, "", "f", B)))
+    assert [call.arguments for call in answer(OPENAI_CHAT, stream).calls] == [{"a": 1}, {"b": 2}]
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        [[fragment(0, "", "f", ""), fragment(0, "", "f", B)]],  # two entries of one delta
+        [[fragment(0, "", "f", "")], [fragment(0, "", "f2", B)]],  # another name, before the first is whole
+        [[fragment(0, "x", "f", "")], [fragment(0, "y", "f", B)]],  # another id, the same name
+    ],
+)
+def test_a_call_without_arguments_is_not_mixed_up_with_the_next(deltas: list[list[Fields]]) -> None:
+    stream = openai_stream(*(calls(*delta) for delta in deltas))
+    assert [call.arguments for call in answer(OPENAI_CHAT, stream).calls] == [{}, {"b": 2}]
+
+
+def test_a_fragment_that_has_lost_its_index_belongs_to_the_call_before_it() -> None:
+    stream = openai_stream(calls(fragment(3, "x", "f")), calls(fragment(None, text=A)))
+    assert said(answer(OPENAI_CHAT, stream)) == (("call", "hist_tool_1", "f", A, '"x"'),)
+
+
+def test_a_call_is_announced_when_its_name_is_known_and_done_once() -> None:
+    stream = openai_stream(
+        calls(fragment(0, "x", text='{"a"')), calls(fragment(0, None, "f", ":1}")), chunk({}, "tool_calls")
+    )
+    events, _ = run(decode(OPENAI_CHAT), [stream])
+    call = mint(1)
+    assert events == [
+        CallStarted(call, "f"),
+        ArgumentsDelta(call, '{"a"'),
+        ArgumentsDelta(call, ":1}"),
+        CallDone(call),
+        Finish("tool_calls"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        '{"a":1}{"b":2}',
+        "null",
+        "3",
+        "[1]",
+        '"x"',
+        '{"a":1,"a":2}',
+        '{"a":NaN}',
+        '{"a":1} trailing',
+        '{"a":"\\ud800"}',
+    ],
+)
+def test_malformed_arguments_are_kept_verbatim_beside_an_empty_object(text: str) -> None:
+    (call,) = answer(
+        OPENAI_CHAT, openai_stream(calls(fragment(0, "x", "f", text)), chunk({}, "length"))
+    ).calls
+    assert (call.json, call.raw) == (b"{}", text)
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n"])
+def test_empty_arguments_are_an_empty_object(text: str) -> None:
+    (call,) = answer(OPENAI_CHAT, openai_stream(calls(fragment(0, "x", "f", text)))).calls
+    assert (call.json, call.raw) == (b"{}", None)
+
+
+def test_good_arguments_keep_the_bytes_the_model_wrote() -> None:
+    text = '{ "z" : 1.10,\t"a":"\\u00e9é/\\/" , "big":1e5}'
+    (call,) = answer(OPENAI_CHAT, openai_stream(calls(fragment(0, "x", "f", f"{text}\n")))).calls
+    assert call.json == text.encode()
+
+
+def test_half_a_character_in_one_delta_is_joined_with_the_other_half() -> None:
+    stream = openai_stream(
+        b'data: {"choices":[{"delta":{"content":"a\\ud83d"}}]}\n\n',
+        b'data: {"choices":[{"delta":{"content":"\\ude00b\\udc00"}}]}\n\n',
+        b'data: {"choices":[{"delta":{"content":"c\\ud800"}}]}\n\n',
+    )
+    events, message = run(decode(OPENAI_CHAT), [stream])
+    assert isinstance(message, Message)
+    assert message.text == "a😀b\ufffdc\ufffd"
+    assert events == [TextDelta("a"), TextDelta("😀b\ufffd"), TextDelta("c")]
+
+
+def test_parts_stand_in_order_of_appearance() -> None:
+    stream = openai_stream(
+        chunk({"reasoning": "hm"}),
+        chunk({"content": "one"}),
+        calls(fragment(0, "x", "f", "{}")),
+        chunk({"content": "two"}),
+        chunk({"content": " three"}),
+        calls(fragment(1, "y", "g", "{}")),
+    )
+    assert [part[:2] for part in said(answer(OPENAI_CHAT, stream))] == [
+        ("thinking", "hm"),
+        ("text", "one"),
+        ("call", "hist_tool_1"),
+        ("text", "two three"),
+        ("call", "hist_tool_2"),
+    ]
+
+
+def test_an_unnamed_call_is_kept_so_that_it_can_be_answered() -> None:
+    assert said(answer(OPENAI_CHAT, openai_stream(calls(fragment(0, "x", text="{}"))))) == (
+        ("call", "hist_tool_1", "", "{}", '"x"'),
+    )
+
+
+def test_two_hundred_calls_are_kept_and_ten_thousand_are_a_fault() -> None:
+    deltas = [calls(fragment(number, f"c{number}", "f", "{}")) for number in range(10_000)]
+    assert len(answer(OPENAI_CHAT, openai_stream(*deltas[:200])).calls) == 200
+    _, fault = run(decode(OPENAI_CHAT), [openai_stream(*deltas)])
+    assert isinstance(fault, AnswerFault)
+
+
+def test_the_old_function_call_and_a_refusal_are_read() -> None:
+    stream = openai_stream(
+        chunk({"function_call": {"name": "f", "arguments": '{"a"'}}),
+        chunk({"function_call": {"arguments": ":1}"}}),
+        chunk({"refusal": "No."}, "function_call"),
+    )
+    assert said(answer(OPENAI_CHAT, stream)) == (("call", "hist_tool_1", "f", A, ""), ("text", "No."))
+
+
+def test_usage_is_the_last_word_with_cache_figures() -> None:
+    first = chunk({"content": "x"}, usage={"prompt_tokens": 1, "completion_tokens": 1})
+    last = {
+        "choices": [],
+        "usage": {
+            "prompt_tokens": 100,
+            "completion_tokens": 20,
+            "prompt_tokens_details": {"cached_tokens": 64, "cache_write_tokens": 32},
+        },
+    }
+    decoder = decode(OPENAI_CHAT)
+    decoder.feed(openai_stream(first, chunk({}, "stop"), last))
+    assert decoder.usage == Usage(100, 20, 64, 32)
+    assert decoder.finish_reason == "stop"
+
+
+@pytest.mark.parametrize("usage", [{"prompt_cache_hit_tokens": 5}, {"cached_tokens": 5}])
+def test_cache_figures_of_compatible_servers_are_read(usage: dict[str, object]) -> None:
+    decoder = decode(OPENAI_CHAT)
+    decoder.feed(openai_stream({"choices": [{"delta": {}, "usage": {"prompt_tokens": 9, **usage}}]}))
+    assert decoder.usage == Usage(9, 0, 5, 0)
+
+
+def test_a_finish_reason_without_the_end_marker_is_no_success_and_keeps_what_is_finished() -> None:
+    stream = openai_stream(
+        chunk({"content": "t"}), calls(fragment(0, "x", "f", A)), chunk({}, "stop"), done=False
+    )
+    decoder = decode(OPENAI_CHAT, OPENAI)
+    _, fault = run(decoder, [stream])
+    assert isinstance(fault, AnswerFault)
+    assert said(decoder.rescued()) == (("text", "t"), ("call", "hist_tool_1", "f", A, '"x"'))
+
+
+def test_without_a_finish_reason_a_call_is_not_rescued_even_if_it_looks_whole() -> None:
+    decoder = decode(OPENAI_CHAT, OPENAI)
+    run(decoder, [openai_stream(chunk({"content": "t"}), calls(fragment(0, "x", "f", A)), done=False)])
+    assert said(decoder.rescued()) == (("text", "t"),)
+
+
+@pytest.mark.parametrize(
+    ("event", "kind", "status"),
+    [
+        (
+            {"error": {"message": "The server had an error", "type": "server_error", "code": None}},
+            "transient",
+            500,
+        ),
+        ({"error": {"code": 429, "message": "Rate limited"}}, "rate_limit", 429),
+        (
+            {"error": {"message": "quota", "code": "insufficient_quota", "type": "insufficient_quota"}},
+            "quota",
+            429,
+        ),
+        ({"error": {"message": "too long", "code": "context_length_exceeded"}}, "overflow", None),
+        (
+            {"error": {"code": 502, "message": "Provider returned error", "metadata": {"raw": "upstream"}}},
+            "transient",
+            502,
+        ),
+        ({"object": "error", "message": "boom", "code": 500}, "transient", 500),
+        ({"error": "plain words"}, "transient", None),
+        (chunk({}, "error"), "transient", None),
+    ],
+)
+def test_an_error_inside_a_200_stream_is_classified(
+    event: dict[str, object], kind: str, status: int | None
+) -> None:
+    decoder = decode(OPENAI_CHAT, OPENAI)
+    _, fault = run(decoder, [openai_stream(chunk({"content": "half"})), openai_stream(event)][1:])
+    assert isinstance(fault, AnswerFault)
+    assert (fault.failure.kind, fault.failure.status) == (kind, status)
+    assert fault.status == status
+
+
+def test_an_event_named_error_is_an_error() -> None:
+    _, fault = run(decode(OPENAI_CHAT), [b'event: error\ndata: {"message":"overloaded_error"}\n\n'])
+    assert isinstance(fault, AnswerFault)
+
+
+def test_a_null_error_is_none() -> None:
+    assert answer(OPENAI_CHAT, openai_stream(chunk({"content": "x"}, error=None))).text == "x"
+
+
+def test_only_the_first_choice_is_read() -> None:
+    other = {
+        "choices": [{"index": 1, "delta": {"content": "other"}}, {"index": 0, "delta": {"content": "mine"}}]
+    }
+    assert answer(OPENAI_CHAT, openai_stream(other)).text == "mine"
+
+
+@pytest.mark.requirement("U-09")
+def test_a_whole_body_gives_the_same_message_as_a_stream() -> None:
+    usage = {"prompt_tokens": 3, "completion_tokens": 2}
+    tool_calls = [
+        {"id": "call_0", "type": "function", "function": {"name": "f", "arguments": A}},
+        {"id": "call_0", "type": "function", "function": {"name": "g", "arguments": ""}},
+    ]
+    message = {"role": "assistant", "reasoning_content": "hm", "content": "t", "tool_calls": tool_calls}
+    events, whole = body_answer(
+        OPENAI_CHAT, {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
+    )
+    streamed = openai_stream(
+        {"choices": [], "usage": usage},
+        chunk({"reasoning_content": "hm"}),
+        chunk({"content": "t"}),
+        calls({**tool_calls[0], "index": 0}),
+        calls({**tool_calls[1], "index": 1}),
+        chunk({}, "stop"),
+    )
+    assert (events, whole) == run(decode(OPENAI_CHAT, OPENAI), [streamed])
+    assert events[:3] == [Usage(3, 2), ThinkingDelta("hm"), TextDelta("t")]
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"choices": []}, {"choices": [{"message": None}]}, {"error": {"message": "x"}}, []]
+)
+def test_a_body_without_a_message_is_a_fault(body: object) -> None:
+    with pytest.raises(AnswerFault):
+        body_answer(OPENAI_CHAT, body)

@@ -1,0 +1,91 @@
+"""The event parser: any cut, any line ending, bounded."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.adapters.sse import EventParser, ServerEvent
+from actors.errors import StreamFault
+
+
+def parsed(chunks: Sequence[bytes], parser: EventParser | None = None) -> list[ServerEvent]:
+    parser = parser or EventParser()
+    return [event for chunk in chunks for event in parser.feed(chunk)] + parser.close()
+
+
+def one_by_one(data: bytes) -> list[bytes]:
+    return [data[place : place + 1] for place in range(len(data))]
+
+
+STREAMS = {
+    "plain": (b"data: a\n\ndata: b\n\n", [("", "a"), ("", "b")]),
+    "named": (b"event: ping\ndata: {}\n\n", [("ping", "{}")]),
+    "CR only": (b"event: x\rdata: a\r\rdata: b\r\r", [("x", "a"), ("", "b")]),
+    "CRLF": (b"event: x\r\ndata: a\r\n\r\ndata: b\r\n\r\n", [("x", "a"), ("", "b")]),
+    "mixed line ends": (b"data: a\r\ndata: b\rdata: c\n\r\n", [("", "a\nb\nc")]),
+    "byte order mark": (b"\xef\xbb\xbfdata: a\n\n", [("", "a")]),
+    "comments": (b": hello\ndata: a\n: inside\ndata: b\n\n:\n\n", [("", "a\nb")]),
+    "split character": ("data: 日本😀\n\n".encode(), [("", "日本😀")]),
+    "broken character": (b"data: a\xffb\n\n", [("", "a\ufffdb")]),
+    "no blank line at the end": (b"data: a\n\ndata: [DONE]", [("", "a"), ("", "[DONE]")]),
+    "one space is taken": (b"data:  a\ndata:b\n\n", [("", " a\nb")]),
+    "unknown fields": (b"id: 7\nretry: 100\nnonsense\nfoo: bar\ndata: a\n\n", [("", "a")]),
+    "an event without data": (b"event: ping\n\ndata: a\n\n", [("", "a")]),
+    "empty data": (b"data\n\ndata:\n\n", [("", ""), ("", "")]),
+    "nothing": (b"", []),
+    "U+2028 ends no line": ("data: a\u2028b\x0bc\x85\n\n".encode(), [("", "a\u2028b\x0bc\x85")]),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_events_are_the_same_however_the_bytes_are_cut(name: str) -> None:
+    data, expected = STREAMS[name]
+    events = [ServerEvent(*event) for event in expected]
+    assert parsed([data]) == events
+    assert parsed(one_by_one(data)) == events
+    for place in range(len(data)):
+        assert parsed([data[:place], b"", data[place:]]) == events
+
+
+@given(
+    st.lists(
+        st.sampled_from([b"data: x", b"event: y", b"\r", b"\n", b"\r\n", b":", b"\xff", b"\xef\xbb\xbf"])
+    )
+)
+def test_any_bytes_parse_the_same_in_one_piece_and_in_many(pieces: list[bytes]) -> None:
+    data = b"".join(pieces)
+    assert parsed([data]) == parsed(one_by_one(data)) == parsed(pieces)
+
+
+def test_an_event_over_its_cap_is_a_fault_wherever_it_is_cut() -> None:
+    big = b"data: " + b"x" * 100
+    for chunks in ([big + b"\n\n"], one_by_one(big), [b"data: " + b"x" * 40 + b"\n"] * 3, [b"y" * 101]):
+        with pytest.raises(StreamFault, match="larger than 100 bytes"):
+            parsed(chunks, EventParser(max_event=100))
+
+
+def test_a_flood_of_empty_data_lines_is_bounded() -> None:
+    parser = EventParser(max_event=100)
+    with pytest.raises(StreamFault, match="larger than 100 bytes"):
+        parser.feed(b"data\n" * 200)
+
+
+def test_a_flood_of_comments_inside_one_event_is_skipped() -> None:
+    parser = EventParser(max_event=100)
+    assert parser.feed(b"data: a\n" + b": keep-alive\n" * 1000 + b"data: b\n\n") == [ServerEvent("", "a\nb")]
+
+
+def test_an_event_of_the_largest_size_passes_and_a_stream_over_its_cap_does_not() -> None:
+    data = b"data: " + b"x" * 93
+    parser = EventParser(max_event=100, max_stream=300)
+    assert len(parser.feed(data + b"\n\n")) == 1
+    parser.feed(data + b"\n\n")
+    with pytest.raises(StreamFault, match="larger than 300 bytes"):
+        parser.feed(data + b"\n\n")
+
+
+def test_a_default_event_of_one_mebibyte_in_single_bytes_ends_in_a_fault_and_not_in_a_hang() -> None:
+    with pytest.raises(StreamFault, match="larger than 1048576 bytes"):
+        parsed([b"data: "] + [b"x"] * (1024 * 1024))

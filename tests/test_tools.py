@@ -1,0 +1,344 @@
+"""A function and its schema say the same, and what cannot be a tool is refused where it is defined."""
+
+import datetime
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from decimal import Decimal
+from enum import Enum
+from functools import partial
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field, WithJsonSchema
+
+from actors.core.arguments import ArgumentError
+from actors.core.jsonio import JsonValue, parse
+from actors.errors import ConfigError, ToolDefinitionError
+from actors.tools import Bound, Tool, Toolset, tool
+
+
+class Stop(BaseModel):
+    title: str
+    nights: int = 1
+
+
+class Class(Enum):
+    FIRST = "first"
+    SECOND = "second"
+
+
+@tool
+async def weather(city: str, days: Annotated[int, Field(ge=1, le=14)] = 1) -> str:
+    """Current weather of a city.
+
+    Works for cities only.
+
+    Args:
+        city: Name of the city,
+            in English.
+        days (int): How many days.
+
+    Returns:
+        One line.
+    """
+    return f"{city}: 21 C for {days}"
+
+
+@tool(name="book-trip", effects="write", timeout=2.5, parallel=False, idempotent=True)
+def book(stops: list[Stop], seat: Class = Class.SECOND, price: Decimal | None = None) -> int:
+    """Book a trip.
+
+    :param stops: Where to stay.
+    :param Class seat: How to
+        travel.
+    """
+    return len(stops)
+
+
+@pytest.mark.anyio
+async def test_a_decorated_function_is_still_called_as_before() -> None:
+    assert await weather("Oslo", days=2) == "Oslo: 21 C for 2"
+    assert book([Stop(title="a")]) == 1
+
+
+def test_the_schema_comes_from_the_signature_and_the_docstring() -> None:
+    assert weather.name == "weather"
+    assert weather.description == "Current weather of a city.\n\nWorks for cities only."
+    assert weather.schema == {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "description": "Name of the city, in English."},
+            "days": {
+                "type": "integer",
+                "description": "How many days.",
+                "default": 1,
+                "minimum": 1,
+                "maximum": 14,
+            },
+        },
+        "required": ["city"],
+        "additionalProperties": False,
+    }
+    assert parse(weather.parameters) == weather.schema
+
+
+def test_rest_docstrings_and_models_are_read_and_titles_left_out() -> None:
+    properties = book.schema["properties"]
+    assert isinstance(properties, dict)
+    assert properties["stops"] == {
+        "type": "array",
+        "items": {"$ref": "#/$defs/Stop"},
+        "description": "Where to stay.",
+    }
+    assert isinstance(properties["seat"], dict)
+    assert properties["seat"]["description"] == "How to travel."
+    text = book.parameters.decode()
+    assert '"title":{"type":"string"}' in text
+    assert '"title":"' not in text
+
+
+def test_options_are_kept_and_defaults_are_cautious() -> None:
+    assert (book.name, book.effects, book.timeout) == ("book-trip", "write", 2.5)
+    assert (book.parallel, book.idempotent, book.approval) == (False, True, "ask")
+    assert (weather.effects, weather.timeout, weather.parallel) == ("read", None, True)
+    assert (weather.idempotent, weather.approval) == (False, "allow")
+    assert tool(effects="write", approval="allow")(plain).approval == "allow"
+    assert tool(description="")(plain).description == ""
+
+
+def test_it_is_known_which_functions_need_a_thread() -> None:
+    class Caller:
+        async def __call__(self, a: int) -> int:
+            return a
+
+    assert weather.is_async
+    assert not book.is_async
+    assert tool(name="caller")(Caller()).is_async
+    assert tool(name="later")(partial(weather.function, days=2)).is_async
+
+
+def test_arguments_become_the_types_of_the_function() -> None:
+    bound = book.bind({"stops": [{"title": "Rome"}], "seat": "first", "price": "1.50"})
+    assert bound == Bound(
+        {"stops": [Stop(title="Rome", nights=1)], "seat": Class.FIRST, "price": Decimal("1.50")}
+    )
+    assert isinstance(bound, Bound)
+    assert book(**bound.kwargs) == 1
+
+
+def test_what_the_model_left_out_is_left_to_the_function() -> None:
+    assert weather.bind({"city": "Oslo"}) == Bound({"city": "Oslo"})
+
+
+@pytest.mark.requirement("U-05")
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({}, ArgumentError("city", "a value", is_missing=True)),
+        ({"city": 1}, ArgumentError("city", "string", "1")),
+        ({"city": "x", "days": "2"}, ArgumentError("days", "integer", '"2"')),
+        ({"city": "x", "days": 15}, ArgumentError("days", "at most 14", "15")),
+        ({"city": "x", "town": 1}, ArgumentError("town", "no such field", "1")),
+    ],
+)
+def test_invalid_arguments_are_named_and_nothing_is_bound(
+    arguments: dict[str, JsonValue], error: ArgumentError
+) -> None:
+    assert weather.bind(arguments) == (error,)
+
+
+def test_what_only_the_type_knows_is_an_argument_error_too() -> None:
+    @tool
+    def on(day: datetime.date) -> None: ...
+
+    assert on.bind({"day": "2026-01-02"}) == Bound({"day": datetime.date(2026, 1, 2)})
+    errors = on.bind({"day": "someday"})
+    assert isinstance(errors, tuple)
+    assert [(error.path, error.got) for error in errors] == [("day", '"someday"')]
+
+
+def test_binding_leaves_the_arguments_as_they_were() -> None:
+    @tool
+    def spoil(items: list[int]) -> None:
+        items.clear()
+
+    arguments: dict[str, JsonValue] = {"items": [1, 2]}
+    bound = spoil.bind(arguments)
+    assert isinstance(bound, Bound)
+    spoil(**bound.kwargs)
+    assert arguments == {"items": [1, 2]}
+
+
+def test_any_parameter_name_will_do() -> None:
+    @tool
+    def odd(schema: int, model_config: int, _private: int, json: int, p0: int, copy: int = 3) -> None: ...
+
+    arguments: dict[str, JsonValue] = {"schema": 1, "model_config": 2, "_private": 3, "json": 4, "p0": 5}
+    assert odd.bind(arguments) == Bound(arguments)
+
+
+def test_a_parameter_without_a_type_takes_anything() -> None:
+    def loose(a, b=None):  # type: ignore[no-untyped-def]  # that is the case tested
+        return a
+
+    assert tool(loose).bind({"a": [1, {"x": None}]}) == Bound({"a": [1, {"x": None}]})
+
+
+def test_a_schema_of_ones_own_is_used_as_it_is() -> None:
+    schema: dict[str, JsonValue] = {
+        "type": "object",
+        "properties": {"a-b": {"type": "integer"}},
+        "required": ["a-b"],
+    }
+
+    def takes(**arguments: object) -> object:
+        return arguments
+
+    raw = Tool.from_schema("raw", "Takes a-b.", schema, takes, effects="write")
+    schema["required"] = []
+    assert raw.bind({"a-b": 1, "other": 2}) == Bound({"a-b": 1, "other": 2})
+    assert raw.bind({}) == (ArgumentError("a-b", "a value", is_missing=True),)
+    assert raw.approval == "ask"
+    assert raw.check is raw.check
+
+
+def plain(a: int) -> int:
+    return a
+
+
+def positional(a: int, /) -> int:
+    return a
+
+
+def starred(*a: int) -> None: ...
+
+
+def keyworded(**a: int) -> None: ...
+
+
+def yields(a: int) -> Iterator[int]:
+    yield a
+
+
+async def ayields(a: int) -> AsyncIterator[int]:
+    yield a
+
+
+def connected(lock: "Lock") -> None: ...
+
+
+class Lock:
+    pass
+
+
+def unknown(a: "Nowhere") -> None:  # type: ignore[name-defined]  # noqa: F821  # that is the case tested
+    ...
+
+
+def callback(a: int, then: Callable[[], int]) -> None: ...
+
+
+def field_default(a: int = Field(3)) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (positional, "parameter 'a: int' is positional-only"),
+        (starred, "parameter '*a: int' is variadic positional"),
+        (keyworded, "parameter '**a: int' is variadic keyword"),
+        (yields, "Tool 'yields' is a generator"),
+        (ayields, "Tool 'ayields' is a generator"),
+        (connected, "parameter 'lock' of type"),
+        (callback, "parameter 'then' of type"),
+        (unknown, "name 'Nowhere' is not defined"),
+        (field_default, "parameter 'a' has Field() as its default; use Annotated"),
+        (lambda a: a, "Tool name '<lambda>' is not usable"),
+        (Tool.bind, "is an unbound method"),
+        (partial(plain), "Tool name '' is not usable"),
+        (dict.fromkeys, "fromkeys"),
+        (min, "no signature"),
+    ],
+)
+def test_what_cannot_be_a_tool_is_refused_in_one_line(
+    function: Callable[..., Any], message: str
+) -> None:  # Any: any
+    with pytest.raises(ToolDefinitionError) as refused:
+        tool(function)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 500
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a.b", "-a", "_a", "1a", "é", "a" * 65, "a\n", "a\ud800"])
+def test_a_name_that_some_provider_refuses_is_refused(name: str) -> None:
+    with pytest.raises(ToolDefinitionError, match="is not usable"):
+        Tool.from_schema(name, "", {"type": "object"}, plain)
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("inf"), float("nan")])
+def test_a_timeout_that_is_no_time_is_refused(timeout: float) -> None:
+    with pytest.raises(ToolDefinitionError, match="seconds above 0"):
+        tool(timeout=timeout)(plain)
+
+
+def test_a_set_keeps_order_and_makes_tools_of_functions() -> None:
+    tools = Toolset([weather, plain, book])
+    assert tools.names == ("weather", "plain", "book-trip")
+    assert [item.name for item in tools] == list(tools.names)
+    assert len(tools) == 3
+    assert "plain" in tools
+    assert tools["book-trip"] is book
+    assert tools.find("book-trip") is book
+    assert tools.find("book") is None
+    assert repr(tools) == "Toolset(weather, plain, book-trip)"
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    with pytest.raises(ToolDefinitionError, match="Two tools are named 'weather'"):
+        Toolset([weather, tool(name="weather")(plain)])
+
+
+def test_an_unknown_name_is_told_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"No tool 'wether' in this set; did you mean 'weather'\?"):
+        Toolset([weather])["wether"]
+    with pytest.raises(ConfigError, match="there are: none"):
+        Toolset()["wether"]
+    answer = Toolset([weather]).unknown("wether")["tool_error"]
+    assert isinstance(answer, dict)
+    assert answer["message"] == "There is no tool wether. Did you mean weather?"
+
+
+def test_an_impossible_schema_is_found_when_the_set_is_made() -> None:
+    impossible = Tool("odd", "", weather.parameters.replace(b"string", b"strung"), plain)  # type: ignore[arg-type]  # bytes
+    with pytest.raises(ToolDefinitionError, match="strung"):
+        Toolset([impossible])
+
+
+def test_a_pattern_of_a_type_that_the_validator_cannot_run_is_left_to_the_type() -> None:
+    fussy = Annotated[str, WithJsonSchema({"type": "string", "pattern": "^(?!x)"})]
+
+    def call(a: str) -> None: ...
+
+    call.__annotations__["a"] = fussy
+    assert tool(call).bind({"a": "y"}) == Bound({"a": "y"})
+
+
+def test_a_tool_is_frozen() -> None:
+    with pytest.raises(AttributeError):
+        weather.name = "x"  # type: ignore[misc]  # that is the case tested
+
+
+def test_a_literal_with_choices_is_an_enum_in_the_schema() -> None:
+    @tool
+    def pick(size: Literal["s", "m"]) -> None: ...
+
+    assert pick.bind({"size": "xl"}) == (ArgumentError("size", 'one of "s", "m"', '"xl"'),)
+
+
+def test_importing_the_module_imports_neither_pydantic_nor_the_validator() -> None:
+    program = (
+        "import actors.tools, sys; sys.exit('pydantic' in sys.modules or 'jsonschema_rs' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
