@@ -1,0 +1,117 @@
+"""What goes wrong between a strict server and its client: faults as data, and which request meets which.
+
+    faults={0: Status(429, retry_after="3"), 2: Disconnect(after_bytes=120)}
+    faults=lambda number, request: OVERLOADED if request["model"] == "busy" else None
+
+Requests are numbered from 0 as the server receives them, refused ones included. Counts of bytes are of the
+response body, whatever the transfer encoding adds.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from actors.testing.rules.base import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Answer with this status instead of the model's turn, before the request is judged.
+
+    Args:
+        retry_after: Value of the `retry-after` header as it is: seconds, an HTTP date, or nonsense.
+        retry_after_ms: Value of the `retry-after-ms` header.
+        should_retry: Value of the `x-should-retry` header.
+        type: Error type; None is the dialect's own for this status.
+        code: Error code, where the dialect has one.
+        message: None is the dialect's own for this status.
+        body: Sent instead of an error body; may be anything.
+    """
+
+    status: int
+    retry_after: str | None = None
+    retry_after_ms: str | None = None
+    should_retry: str | None = None
+    type: str | None = None
+    code: str | None = None
+    message: str | None = None
+    body: bytes | None = None
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """The retry headers that are set."""
+        values = {
+            "retry-after": self.retry_after,
+            "retry-after-ms": self.retry_after_ms,
+            "x-should-retry": self.should_retry,
+        }
+        return [(name, value) for name, value in values.items() if value is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnect:
+    """Close the connection after this many bytes of the body; None closes before any of the response.
+
+    `reset` closes with a TCP reset instead of an orderly end.
+    """
+
+    after_bytes: int | None = None
+    reset: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """Fall silent after this many bytes of the body, None before any, until the client or server goes."""
+
+    after_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorInStream:
+    """Send the dialect's error event after this many events of a stream, and nothing more.
+
+    A request that is not streamed gets the status the error stands for.
+    """
+
+    after_events: int
+    status: int = 529
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Garbage:
+    """Answer 200 with these bytes as the whole body."""
+
+    body: bytes = b"\x00\xff<html>not what you asked for</html>"
+
+
+@dataclass(frozen=True, slots=True)
+class MalformedEvent:
+    """Put these bytes into a stream after this many events; the stream goes on behind them.
+
+    A request that is not streamed gets them in front of its body.
+    """
+
+    after_events: int
+    data: bytes = b'data: {"id": "cut", "choi\n\n'
+
+
+Fault: TypeAlias = Status | Disconnect | Stall | ErrorInStream | Garbage | MalformedEvent
+Faults: TypeAlias = Mapping[int, Fault] | Callable[[int, Json], Fault | None]
+
+RATE_LIMITED = Status(429, retry_after="1")
+QUOTA = Status(
+    429,
+    type="insufficient_quota",
+    code="insufficient_quota",
+    message="You exceeded your current quota, please check your plan and billing details.",
+)
+SERVER_ERROR = Status(500)
+OVERLOADED = Status(529)
+
+
+def fault_for(faults: Faults, number: int, request: Json) -> Fault | None:
+    """Return the fault request `number` meets, or None. `request` is None if the body was not JSON."""
+    if callable(faults):
+        return faults(number, request)
+    return faults.get(number)

@@ -1,0 +1,445 @@
+"""Conversations as they go wrong: histories and ledgers with every corruption the rulebook lists.
+
+messages, ledger = history(7)
+
+A conversation is written by an author who asks a *draw* for every choice: `draw(n)` gives a number from 0 to
+n - 1. From a seed the draw is a plain generator of numbers, fast enough for millions of conversations;
+`actors.testing.strategies` gives the author the choices of Hypothesis instead, which shrink. A choice of 0 is the
+plainest thing at hand everywhere, so a shrunken conversation is a plain one.
+
+What goes wrong here, by the scenarios of wire-rules section 9:
+
+    pairing     calls without results, part of a batch, results split, doubled, contradicting, late, before
+                their calls, under another speaker, without a call, a whole turn twice, words in between
+    identity    canonical ids repeated, empty, over-long, hostile; native ids own, foreign, colliding
+    thinking    sealed by the reader, by another model or account, by a stranger; unsealed, alone, last
+    content     empty and blank texts, media and code anywhere, malformed arguments, values of any kind
+    ledger      that knows nothing, less, more, otherwise; seals, and results that came after them
+
+A result's content holds a mark of its own, `R<n>.` in ASCII, unless it is too odd to hold one: so it can be
+counted in the bytes it ends up in.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+from typing import TypeAlias, TypeVar
+
+from actors.core.content import (
+    Block,
+    Message,
+    Seal,
+    Speaker,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from actors.core.events import (
+    CallEvent,
+    Cancelled,
+    Denied,
+    Failed,
+    Refused,
+    RequestSent,
+    Returned,
+    Scheduled,
+    Started,
+)
+from actors.core.identity import Binding, CallId, mint
+from actors.core.jsonio import Json, quote
+from actors.core.ledger import Ledger
+from actors.core.projection import mint as projected
+from actors.core.recovery import recover
+from actors.testing.stock import (
+    ARGUMENTS,
+    HOSTILE_IDS,
+    MEDIA,
+    NAMES,
+    NATIVE,
+    ODD_VALUES,
+    REASONS,
+    SIGNATURES,
+    SPEAKERS,
+    TEXTS,
+    WRAPPED,
+)
+
+__all__ = ["READERS", "Draw", "conversation", "history"]
+
+Draw: TypeAlias = Callable[[int], int]
+"""Asked for a choice among n; answers with 0 to n - 1."""
+
+T = TypeVar("T")
+
+READERS: dict[str, Binding] = {
+    "openai_chat": Binding("openai", "openai_chat", "https://openai.example/v1", "account-1", "gpt-test"),
+    "anthropic": Binding("claude", "anthropic", "https://anthropic.example", "account-1", "claude-test"),
+}
+"""Whom generated conversations know as their own: what these sealed, they get back."""
+
+_OPENAI, _CLAUDE = READERS.values()
+_ORIGINS: tuple[Binding, ...] = (
+    _CLAUDE,
+    _OPENAI,
+    Binding("claude", "anthropic", "https://anthropic.example", "account-1", "claude-other"),
+    Binding("claude", "anthropic", "https://anthropic.example", "account-2", "claude-test"),
+    Binding("claude", "anthropic", "https://copy.example", "account-1", "claude-test"),
+    Binding("kimi", "kimi", "https://kimi.example/v1", "account-1", "k3"),
+)
+
+
+def history(seed: int) -> tuple[list[Message], Ledger]:
+    """Return the conversation of this number. The same number gives the same one, in every process."""
+    random = Random(seed).random  # noqa: S311  made to be repeated, not to be secret
+    return conversation(lambda n: int(random() * n))
+
+
+def conversation(draw: Draw) -> tuple[list[Message], Ledger]:
+    """Return a conversation made of the choices that `draw` gives: up to about 50 blocks, often fewer."""
+    author = _Author(draw)
+    moves = _STYLES[draw(len(_STYLES))]
+    for _ in range(12):
+        if not draw(9):
+            break
+        moves[draw(len(moves))](author)
+    return author.said, _Bookkeeper(draw, author).ledger()
+
+
+class _Author:
+    """Writes one conversation, move by move."""
+
+    def __init__(self, draw: Draw) -> None:
+        self.draw = draw
+        self.said: list[Message] = []
+        self.ids: list[str] = []
+        self.calls: dict[str, ToolCall] = {}
+        self.open: list[str] = []
+        self.orphans: list[str] = []
+        self.given: dict[str, ToolResult] = {}
+        self._minted = 0
+        self._marks = 0
+
+    # ---- small things
+
+    def pick(self, options: Sequence[T]) -> T:
+        return options[self.draw(len(options))]
+
+    def rarely(self, n: int = 6) -> bool:
+        return self.draw(n) == n - 1
+
+    def say(self, speaker: Speaker, blocks: Iterable[Block]) -> None:
+        origin = self.pick(_ORIGINS) if speaker == "model" else None
+        self.said.append(Message(speaker, blocks, len(self.said) // 3, origin))
+
+    def text(self) -> Text:
+        return self.pick(TEXTS) if self.rarely(3) else TEXTS[0]
+
+    def thinking(self) -> Thinking:
+        words = self.pick(("let me see", "", "\u2026\ud800"))
+        if self.rarely(4):
+            return Thinking(words)
+        kind, data = self.pick(SIGNATURES) if self.rarely(4) else SIGNATURES[self.draw(2)]
+        return Thinking("" if kind == "redacted" else words, Seal(kind, data, self.pick(_ORIGINS)))
+
+    def call(self, call_id: str) -> ToolCall:
+        name = self.pick(NAMES) if self.rarely(4) else NAMES[self.draw(3)]
+        json, raw = self.pick(ARGUMENTS) if self.rarely(3) else ARGUMENTS[self.draw(2)]
+        call = ToolCall(call_id, name, raw=raw, native=self._native(), json=json)
+        self.ids.append(call_id)
+        self.calls.setdefault(call_id, call)
+        return call
+
+    def _native(self) -> Seal | None:
+        if not self.rarely(2):
+            return None
+        near = projected("anthropic" if self.draw(2) else "openai", mint(1 + self.draw(9)))
+        data = near if self.rarely(8) else self.pick(NATIVE)
+        return Seal("call_id", quote(data), self.pick(_ORIGINS))
+
+    def new_id(self) -> str:
+        if self.rarely(10):
+            return self.pick(HOSTILE_IDS)
+        if self.ids and self.rarely(24):
+            return self.pick(self.ids)
+        self._minted += 1
+        return mint(self._minted)
+
+    def mark(self) -> str:
+        self._marks += 1
+        return f"R{self._marks}."
+
+    def real(self, call_id: str) -> ToolResult:
+        """Return a result that is one."""
+        odd = self.rarely(12)
+        result = ToolResult(call_id, content_json=self.pick(ODD_VALUES)) if odd else self._marked(call_id)
+        self.given.setdefault(call_id, result)
+        return result
+
+    def _marked(self, call_id: str) -> ToolResult:
+        mark = self.mark()
+        value = self.pick(WRAPPED)(mark) if self.rarely(3) else mark
+        match self.draw(6):
+            case 3:
+                return ToolResult(call_id, value, is_complete=True)
+            case 4:
+                return ToolResult(call_id, error=value)
+            case 5:
+                return ToolResult(call_id, "partly", error=value, is_complete=self.pick((False, True, None)))
+            case _:
+                return ToolResult(call_id, value)
+
+    def pending(self, call_id: str) -> ToolResult:
+        """Return a result block that holds no completion."""
+        match self.draw(3):
+            case 0:
+                return ToolResult(call_id)
+            case 1:
+                return ToolResult(call_id, content_json=Json(b"null"))
+            case _:
+                return ToolResult(call_id, self.mark(), is_complete=False)
+
+    # ---- moves
+
+    def human(self) -> None:
+        self.say("human", [self.text() for _ in range(1 + self.draw(2))])
+
+    def attachment(self) -> None:
+        blocks: list[Block] = [self.text(), self.pick(MEDIA)]
+        self.say(SPEAKERS[self.draw(3)] if self.rarely() else "human", blocks[:: 1 if self.draw(2) else -1])
+
+    def words(self) -> None:
+        blocks: list[Block] = [self.thinking()] if self.rarely(3) else []
+        self.say("model", [*blocks, self.text()])
+
+    def thought(self) -> None:
+        self.say("model", [self.thinking() for _ in range(1 + self.draw(2))])
+
+    def mixture(self) -> None:
+        """A message of anything under anyone, an empty one included."""
+        makers: tuple[Callable[[], Block], ...] = (
+            self.text,
+            self.thinking,
+            self._medium,
+            self._stray_call,
+            self._any_result,
+        )
+        self.say(self.pick(SPEAKERS), [self.pick(makers)() for _ in range(self.draw(5))])
+
+    def _medium(self) -> Block:
+        return self.pick(MEDIA)
+
+    def _stray_call(self) -> ToolCall:
+        call = self.call(self.new_id())
+        self.open.append(call.id)
+        return call
+
+    def _any_result(self) -> ToolResult:
+        call_id = self.pick(self.ids) if self.ids else self.pick(HOSTILE_IDS)
+        return self.pending(call_id) if self.rarely(4) else self.real(call_id)
+
+    def batch(self) -> None:
+        """A model message with calls, and what became of them."""
+        blocks: list[Block] = [self.thinking()] if self.rarely(3) else []
+        if self.draw(2):
+            blocks.append(self.text())
+        made = [self.call(self.new_id()) for _ in range(1 + self.pick((0, 0, 1, 2, 4)))]
+        blocks += made
+        if self.rarely(5):
+            blocks.insert(self.draw(len(blocks) + 1), self.thinking() if self.draw(2) else self.text())
+        self.say("model", blocks)
+        _FATES[self.draw(len(_FATES))](self, [call.id for call in made])
+
+    def tame_batch(self) -> None:
+        """A batch as a session has it: own ids, and its results in the ledger alone."""
+        made = []
+        for _ in range(1 + self.draw(3)):
+            self._minted += 1
+            made.append(self.call(mint(self._minted)))
+        self.say("model", [*([self.thinking()] if self.rarely(3) else []), *made])
+        for call in made:
+            if self.draw(3):
+                self.real(call.id)
+
+    def late(self) -> None:
+        """A result of an old call, at last."""
+        if not self.open:
+            return self.human()
+        call_id = self.open.pop(self.draw(len(self.open)))
+        return self.say("tool", [self.real(call_id)])
+
+    def orphan(self) -> None:
+        call_id = self.pick(HOSTILE_IDS) if self.rarely(3) else f"gone_{self.draw(4)}"
+        self.orphans.append(call_id)
+        result = self.real(call_id)
+        self.say("tool", [result, result] if self.rarely(5) else [result])
+
+    def early(self) -> None:
+        """A result before its call."""
+        call_id = self.new_id()
+        self.say("tool", [self.real(call_id)])
+        if self.draw(2):
+            self.human()
+        self.say("model", [self.call(call_id)])
+
+    def misattributed(self) -> None:
+        """A call in the tools' mouth, with its result behind it."""
+        call = self.call(self.new_id())
+        self.say("tool", [call, self.real(call.id)] if self.draw(2) else [self.text(), call])
+
+    def again(self) -> None:
+        """The last few messages once more, as a fork or a resume leaves them."""
+        self.said.extend(self.said[-1 - self.draw(3) :])
+
+    def compacted(self) -> None:
+        """The oldest messages become a summary, whatever they held."""
+        kept = self.said[1 + self.draw(3) :]
+        self.said[:] = [Message("human", [Text("Summary of the conversation so far.")]), *kept]
+
+    def nothing(self) -> None:
+        self.say(self.pick(SPEAKERS), [])
+
+    # ---- fates of a batch
+
+    def answered(self, ids: list[str]) -> None:
+        self.say("tool", [self.real(call_id) for call_id in ids])
+
+    def unanswered(self, ids: list[str]) -> None:
+        self.open.extend(ids)
+
+    def partly(self, ids: list[str]) -> None:
+        told = [call_id for call_id in ids if self.draw(2)]
+        self.open.extend(call_id for call_id in ids if call_id not in told)
+        self.say("tool", [self.real(call_id) for call_id in told])
+
+    def shuffled(self, ids: list[str]) -> None:
+        start = self.draw(len(ids))
+        turned = [*ids[start:], *ids[:start]]
+        self.say("tool", [self.real(call_id) for call_id in (turned[::-1] if self.draw(2) else turned)])
+
+    def one_by_one(self, ids: list[str]) -> None:
+        for call_id in ids:
+            self.say("tool", [self.real(call_id)])
+            if self.rarely(3):
+                self.say(self.pick(SPEAKERS), [self.text()])
+
+    def steered(self, ids: list[str]) -> None:
+        self.say("human", [self.text()])
+        self.answered(ids)
+
+    def doubled(self, ids: list[str]) -> None:
+        results = [self.real(call_id) for call_id in ids]
+        self.say("tool", results)
+        self.say("tool", [self.pick(results)])
+
+    def contradicted(self, ids: list[str]) -> None:
+        self.answered(ids)
+        self.say("tool", [self.real(self.pick(ids))])
+
+    def under_another(self, ids: list[str]) -> None:
+        self.say(self.pick(("human", "model")), [*map(self.real, ids), self.text()])
+
+    def in_one_message(self, ids: list[str]) -> None:
+        asked = self.said.pop()
+        self.say(asked.speaker, [*asked.blocks, *map(self.real, ids), self.text()])
+
+    def begun(self, ids: list[str]) -> None:
+        self.open.extend(ids)
+        self.say("tool", [self.pending(call_id) for call_id in ids])
+
+
+_Move: TypeAlias = Callable[[_Author], None]
+_FATES: tuple[Callable[[_Author, list[str]], None], ...] = (
+    _Author.answered,
+    _Author.unanswered,
+    _Author.partly,
+    _Author.shuffled,
+    _Author.one_by_one,
+    _Author.steered,
+    _Author.doubled,
+    _Author.contradicted,
+    _Author.under_another,
+    _Author.in_one_message,
+    _Author.begun,
+)
+_COMMON: tuple[_Move, ...] = (_Author.human, _Author.words, _Author.batch, _Author.batch, _Author.batch)
+_ODD: tuple[_Move, ...] = (
+    _Author.late,
+    _Author.orphan,
+    _Author.early,
+    _Author.misattributed,
+    _Author.again,
+    _Author.compacted,
+    _Author.attachment,
+    _Author.thought,
+    _Author.mixture,
+    _Author.nothing,
+)
+_STYLES: tuple[tuple[_Move, ...], ...] = (
+    (_Author.human, _Author.words, _Author.tame_batch, _Author.tame_batch),
+    _COMMON,
+    (*_COMMON, *_COMMON, *_ODD),
+    (*_COMMON, *_ODD),
+)
+
+
+class _Bookkeeper:
+    """Writes the ledger that goes with a conversation, more or less."""
+
+    def __init__(self, draw: Draw, author: _Author) -> None:
+        self._draw = draw
+        self._author = author
+        self._ledger = Ledger()
+
+    def ledger(self) -> Ledger:
+        match self._draw(5):
+            case 0:
+                return self._ledger
+            case 1:
+                return recover(self._author.said)
+            case _:
+                known = dict.fromkeys([*self._author.calls, *self._author.orphans, f"gone_{self._draw(4)}"])
+                for call_id in known:
+                    self._account(CallId(call_id))
+                return self._ledger
+
+    def _account(self, call_id: CallId) -> None:
+        """Enter what the ledger knows of one call: nothing, the truth, or something else."""
+        match self._draw(9):
+            case 0 | 1 | 2:
+                self._know(call_id, self._truth(call_id))
+            case 3:
+                self._know(call_id, (Started(call_id),) if self._draw(2) else ())
+            case 4:
+                self._know(call_id, (Cancelled(call_id, self._author.pick(REASONS)),))
+            case 5:
+                self._know(call_id, (self._seal(call_id),))
+            case 6:
+                self._know(call_id, (self._seal(call_id), *self._truth(call_id)))
+            case 7:
+                self._know(call_id, (*self._truth(call_id), self._other(call_id), self._seal(call_id)))
+            case _:
+                return
+
+    def _know(self, call_id: CallId, events: tuple[CallEvent | RequestSent, ...]) -> None:
+        call = self._author.calls.get(call_id)
+        if self._draw(8) < 7:
+            tool, json = ("read", Json(b"{}")) if call is None else (call.name, call.json)
+            events = (Scheduled(call_id, tool, json), *events)
+        self._ledger = self._ledger.apply(*events)
+
+    def _truth(self, call_id: CallId) -> tuple[CallEvent, ...]:
+        """Return the completion that the conversation shows; seldom another one, or one it does not show."""
+        given = self._author.given.get(call_id)
+        if given is None or self._author.rarely():
+            return (self._other(call_id),)
+        if given.error_json is not None:
+            return (Failed(call_id, given.error_json),)
+        return (Returned(call_id, given.content_json or Json(b"null")),)
+
+    def _other(self, call_id: CallId) -> CallEvent:
+        value = quote(f"{self._author.mark()} by the ledger")
+        kinds: tuple[Callable[[CallId, Json], CallEvent], ...] = (Returned, Failed, Denied, Refused)
+        return self._author.pick(kinds)(call_id, value)
+
+    def _seal(self, call_id: CallId) -> RequestSent:
+        return RequestSent(1, 1, _OPENAI, 0, 1, ((call_id, self._author.pick(REASONS)),))

@@ -1,0 +1,173 @@
+"""HTTP/1.1 for the strict servers: h11 over an anyio byte stream, and answers that may break off on purpose.
+
+One connection is one loop: read a request, ask for the answer, send it, go round while both sides agree to
+keep the connection. An answer says itself how it ends, so faults need no second path.
+"""
+
+import socket
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import anyio
+import anyio.abc
+import h11
+
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER on, zero seconds: closing sends a reset
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """A request read to its end. Header names in lower case; `body` is empty if it was `too_large`."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    too_large: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A response, and how it ends.
+
+    Args:
+        parts: The body. Streamed, each is sent on its own; else they are one body of known length.
+        cut: Bytes of the body after which `then` happens; None happens before any byte of the response.
+        then: `end` sends everything.
+    """
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    parts: tuple[bytes, ...]
+    streamed: bool = False
+    cut: int | None = None
+    then: Literal["end", "close", "reset", "stall"] = "end"
+
+    @property
+    def sent(self) -> bool:
+        """Whether the client gets to see a status."""
+        return self.then == "end" or self.cut is not None
+
+
+async def serve_connection(
+    stream: anyio.abc.SocketStream,
+    answer: Callable[[HttpRequest], Answer],
+    *,
+    max_body: int,
+    write_bytes: int | None,
+) -> None:
+    """Serve one connection until either side ends it. A client that leaves midway is not an error."""
+    raw = stream.extra_attributes[anyio.abc.SocketAttribute.raw_socket]()
+    raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    async with stream:
+        connection = _Connection(stream, write_bytes)
+        try:
+            while (request := await connection.request(max_body)) is not None:
+                if not await connection.send(answer(request)):
+                    return
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, h11.LocalProtocolError):
+            return
+
+
+class _Connection:
+    def __init__(self, stream: anyio.abc.SocketStream, write_bytes: int | None) -> None:
+        self._stream = stream
+        self._write_bytes = write_bytes
+        self._http = h11.Connection(h11.SERVER)
+
+    async def request(self, max_body: int) -> HttpRequest | None:
+        """Read the next request; None if the client is done or does not speak HTTP."""
+        head: h11.Request | None = None
+        body, too_large = bytearray(), False
+        while True:
+            event = await self._event()
+            match event:
+                case h11.Request():
+                    head = event
+                case h11.Data(data=data):
+                    too_large = too_large or len(body) + len(data) > max_body
+                    body = bytearray() if too_large else body + data
+                case h11.EndOfMessage() if head is not None:
+                    headers = {name.decode(): value.decode("latin-1") for name, value in head.headers}
+                    path = head.target.decode("latin-1").partition("?")[0]
+                    return HttpRequest(head.method.decode(), path, headers, bytes(body), too_large)
+                case _:
+                    return None
+
+    async def _event(self) -> object:
+        while True:
+            try:
+                event = self._http.next_event()
+            except h11.RemoteProtocolError as error:
+                await self._refuse(error.error_status_hint)
+                return None
+            if event is not h11.NEED_DATA:
+                return event
+            if self._http.they_are_waiting_for_100_continue:
+                go_on = h11.InformationalResponse(status_code=100, headers=[])
+                await self._write(self._http.send(go_on))
+            try:
+                self._http.receive_data(await self._stream.receive())
+            except anyio.EndOfStream:
+                self._http.receive_data(b"")
+
+    async def _refuse(self, status: int) -> None:
+        if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            await self.send(Answer(status, (("connection", "close"),), ()))
+
+    async def send(self, answer: Answer) -> bool:
+        """Send an answer; return whether the connection can be used again."""
+        if answer.sent:
+            await self._send_head(answer)
+            for part in _cut(answer):
+                await self._write(self._http.send(h11.Data(data=part)))
+        match answer.then:
+            case "stall":
+                await self._wait_for_the_client_to_leave()
+                return False
+            case "reset":
+                raw = self._stream.extra_attributes[anyio.abc.SocketAttribute.raw_socket]()
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+                return False
+            case "close":
+                return False
+            case "end":
+                await self._write(self._http.send(h11.EndOfMessage()))
+        if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
+            return False
+        self._http.start_next_cycle()
+        return True
+
+    async def _send_head(self, answer: Answer) -> None:
+        length = str(sum(len(part) for part in answer.parts))
+        size = ("transfer-encoding", "chunked") if answer.streamed else ("content-length", length)
+        head = h11.Response(status_code=answer.status, headers=[*answer.headers, size])
+        await self._write(self._http.send(head))
+
+    async def _write(self, data: bytes | None) -> None:
+        if not data:
+            return
+        size = self._write_bytes or len(data)
+        for at in range(0, len(data), size):
+            await self._stream.send(data[at : at + size])
+
+    async def _wait_for_the_client_to_leave(self) -> None:
+        try:
+            while True:
+                await self._stream.receive()
+        except anyio.EndOfStream:
+            return
+
+
+def _cut(answer: Answer) -> Iterator[bytes]:
+    if answer.then == "end":
+        yield from answer.parts
+        return
+    left = answer.cut or 0
+    for part in answer.parts:
+        if left <= 0:
+            return
+        yield part[:left]
+        left -= len(part)

@@ -1,0 +1,262 @@
+"""Anthropic Messages: what `POST /v1/messages` refuses outside the messages, and the order of the walk.
+
+Body, model, required parameters, unknown keys, values, tools, system; then the messages (their shape, ids,
+content and sequence, in `anthropic_messages`), cache breakpoints, and thinking (`anthropic_thinking`).
+"""
+
+from collections.abc import Iterable, Mapping
+
+from actors.testing.rules import anthropic_messages, anthropic_thinking
+from actors.testing.rules.anthropic_messages import cache_mark, check_name, check_text, field, only
+from actors.testing.rules.anthropic_rules import RULES
+from actors.testing.rules.base import AnthropicProfile, AnthropicSettings, Json, Mode, parse, unknown_key
+
+_COUNTED_NAMES = (
+    "cache_control messages model output_config speed system thinking tool_choice tools user_profile_id "
+    "workspace_id mcp_servers context_management"
+)
+_COUNTED_KEYS = frozenset(_COUNTED_NAMES.split())
+_OUTPUT_NAMES = (
+    "max_tokens stream stop_sequences temperature top_p top_k metadata service_tier container diagnostics "
+    "inference_geo"
+)
+_KEYS = _COUNTED_KEYS | frozenset(_OUTPUT_NAMES.split())
+_TOOL_NAMES = (
+    "type name description input_schema cache_control strict defer_loading allowed_callers input_examples "
+    "eager_input_streaming"
+)
+_TOOL_KEYS = frozenset(_TOOL_NAMES.split())
+_BINDING_BETA = "thinking-binding-controls-2026-08-01"
+_THINKING_KEYS: Mapping[str, frozenset[str]] = {
+    "enabled": frozenset({"type", "budget_tokens", "display", "block_binding"}),
+    "adaptive": frozenset({"type", "display", "block_binding"}),
+    "disabled": frozenset({"type", "block_binding"}),
+}
+_UNSUPPORTED: Mapping[str, str] = {"enabled": "ANT-45", "adaptive": "ANT-46", "disabled": "ANT-47"}
+_CHOICE_KEYS: Mapping[str, frozenset[str]] = {
+    "auto": frozenset({"type", "disable_parallel_tool_use"}),
+    "any": frozenset({"type", "disable_parallel_tool_use"}),
+    "tool": frozenset({"type", "name", "disable_parallel_tool_use"}),
+    "none": frozenset({"type"}),
+}
+_MIN_BUDGET = 1024
+
+
+def validate(body: bytes, mode: Mode, settings: AnthropicSettings, *, count: bool = False) -> None:
+    """Walk one request body; `count` is a token count, which has no output parameters.
+
+    Raises:
+        Refused: At the first rule that is broken.
+    """
+    request = parsed(body)
+    profile = profile_of(request, settings)
+    for key in ("messages",) if count else ("messages", "max_tokens"):
+        if request.get(key) is None:
+            raise RULES["ANT-S01"].refused(path=key)
+    if (unknown := unknown_key(request, _COUNTED_KEYS if count else _KEYS)) is not None:
+        raise RULES["ANT-28"].refused(path=unknown)
+    _check_values(request, profile)
+    _check_thinking(request, profile, settings)
+    _check_tools(request.get("tools"))
+    _check_choice(request, profile)
+    _check_system(request.get("system"))
+    anthropic_messages.check(request["messages"], mode, profile)
+    _check_breakpoints(request)
+    anthropic_thinking.check(request, mode, profile, settings)
+    _check_window(len(body) // 4, request.get("max_tokens") or 0, profile)
+
+
+def _check_window(tokens: int, max_tokens: int, profile: AnthropicProfile) -> None:
+    limit = profile.context_tokens
+    if limit is None:
+        return
+    if tokens > limit:
+        raise RULES["ANT-36"].refused(tokens=tokens, limit=limit)
+    if profile.window_counts_output and tokens + max_tokens > limit:
+        raise RULES["ANT-37"].refused(tokens=tokens, asked=max_tokens, limit=limit)
+
+
+def parsed(body: bytes) -> dict[str, Json]:
+    """Return the request object of a body.
+
+    Raises:
+        Refused: It is not strict JSON, or not an object.
+    """
+    try:
+        request = parse(body)
+    except ValueError as why:
+        text, _, place = str(why).rpartition(" at ")
+        surrogate = "surrogate" in text or "hex escape" in text
+        told = f"no low surrogate in string: {place}" if surrogate else f"{text}: {place}"
+        raise RULES["ANT-31"].refused(why=told) from why
+    if not isinstance(request, dict):
+        raise RULES["ANT-S02"].refused(path="body", kind="dictionary")
+    return request
+
+
+def profile_of(request: dict[str, Json], settings: AnthropicSettings) -> AnthropicProfile:
+    """Return what the model of a request takes.
+
+    Raises:
+        Refused: No model is named, or it does not exist.
+    """
+    model = request.get("model")
+    if model is None:
+        raise RULES["ANT-S01"].refused(path="model")
+    if not isinstance(model, str):
+        raise RULES["ANT-S02"].refused(path="model", kind="string")
+    if settings.models is None:
+        return settings.profile
+    if model not in settings.models:
+        raise RULES["ANT-38"].refused(model=model)
+    return settings.models[model]
+
+
+def _check_values(request: dict[str, Json], profile: AnthropicProfile) -> None:
+    asked = field(request, "max_tokens", int, "", required=False)
+    if asked is not None and asked < 1:
+        raise RULES["ANT-S08"].refused(path="max_tokens", limit=1)
+    if asked is not None and asked > profile.max_output_tokens:
+        raise RULES["ANT-35"].refused(asked=asked, limit=profile.max_output_tokens, model=request["model"])
+    field(request, "stream", bool, "", required=False)
+    field(request, "stop_sequences", list, "", required=False)
+    config = field(request, "output_config", dict, "", required=False) or {}
+    only(config, frozenset({"effort", "format"}), "output_config")
+    effort = field(config, "effort", str, "output_config.", required=False)
+    if effort is not None and effort not in profile.efforts:
+        levels = ", ".join(sorted(profile.efforts))
+        raise RULES["ANT-49"].refused(effort=effort, levels=levels)
+
+
+def _check_thinking(request: dict[str, Json], profile: AnthropicProfile, settings: AnthropicSettings) -> None:
+    config = field(request, "thinking", dict, "", required=False)
+    if config is None:
+        return
+    which = field(config, "type", str, "thinking.")
+    if which not in _THINKING_KEYS:
+        raise RULES["ANT-S04"].refused(path="thinking", tag=which, tags="'adaptive', 'disabled', 'enabled'")
+    if which not in profile.thinking:
+        raise RULES[_UNSUPPORTED[which]].refused()
+    path = f"thinking.{which}"
+    if "block_binding" in config and _BINDING_BETA not in settings.betas:
+        raise RULES["ANT-50"].refused(path=path)
+    only(config, _THINKING_KEYS[which], path)
+    field(config, "block_binding", dict, f"{path}.", required=False)
+    if which == "enabled":
+        _check_budget(request, config)
+
+
+def _check_budget(request: dict[str, Json], config: dict[str, Json]) -> None:
+    budget = field(config, "budget_tokens", int, "thinking.enabled.")
+    if budget < _MIN_BUDGET:
+        raise RULES["ANT-S08"].refused(path="thinking.enabled.budget_tokens", limit=_MIN_BUDGET)
+    if "max_tokens" in request and request["max_tokens"] <= budget:
+        raise RULES["ANT-S09"].refused()
+    if request.get("temperature") not in (None, 1):
+        raise RULES["ANT-S10"].refused()
+
+
+def _check_tools(tools: Json) -> None:
+    if tools is None:
+        return
+    if not isinstance(tools, list):
+        raise RULES["ANT-S02"].refused(path="tools", kind="list")
+    for at, tool in enumerate(tools):
+        if not isinstance(tool, dict):
+            raise RULES["ANT-S02"].refused(path=f"tools.{at}", kind="dictionary")
+        _check_tool(tool, f"tools.{at}")
+    names = [tool.get("name") for tool in tools]
+    if len(set(names)) != len(names):
+        raise RULES["ANT-09"].refused()
+
+
+def _check_tool(tool: dict[str, Json], path: str) -> None:
+    which = field(tool, "type", str, f"{path}.", required=False) or "custom"
+    if which != "custom":
+        # The provider's own tools have shapes of their own, which no transcript of ours holds.
+        field(tool, "name", str, f"{path}.{which}.")
+        return
+    path = f"{path}.custom"
+    check_name(field(tool, "name", str, f"{path}."), f"{path}.name")
+    only(tool, _TOOL_KEYS, path)
+    field(tool, "description", str, f"{path}.", required=False)
+    schema = field(tool, "input_schema", dict, f"{path}.")
+    if field(schema, "type", str, f"{path}.input_schema.") != "object":
+        raise RULES["ANT-S03"].refused(path=f"{path}.input_schema.type", values="'object'")
+    cache_mark(tool, path)
+
+
+def _check_choice(request: dict[str, Json], profile: AnthropicProfile) -> None:
+    choice = field(request, "tool_choice", dict, "", required=False)
+    if choice is None:
+        return
+    which = field(choice, "type", str, "tool_choice.")
+    if which not in _CHOICE_KEYS:
+        raise RULES["ANT-S04"].refused(path="tool_choice", tag=which, tags="'any', 'auto', 'none', 'tool'")
+    only(choice, _CHOICE_KEYS[which], f"tool_choice.{which}")
+    if not request.get("tools"):
+        raise RULES["ANT-S11"].refused()
+    if which in ("auto", "none"):
+        return
+    if not profile.forced_tool_choice:
+        raise RULES["ANT-48"].refused()
+    if (request.get("thinking") or {}).get("type") == "enabled":
+        raise RULES["ANT-48-thinking"].refused()
+    if which == "tool":
+        name = field(choice, "name", str, "tool_choice.tool.")
+        if all(tool.get("name") != name for tool in request["tools"]):
+            raise RULES["ANT-S12"].refused(name=name)
+
+
+def _check_system(system: Json) -> None:
+    if system is None or isinstance(system, str):
+        return
+    if not isinstance(system, list):
+        raise RULES["ANT-S02"].refused(path="system", kind="list")
+    for at, block in enumerate(system):
+        path = f"system.{at}"
+        if not isinstance(block, dict):
+            raise RULES["ANT-S02"].refused(path=path, kind="dictionary")
+        if field(block, "type", str, f"{path}.") != "text":
+            raise RULES["ANT-S03"].refused(path=f"{path}.type", values="'text'")
+        field(block, "text", str, f"{path}.")
+        only(block, frozenset({"type", "text", "cache_control", "citations"}), path)
+        cache_mark(block, path)
+        check_text(block, "system", path)
+
+
+def _check_breakpoints(request: dict[str, Json]) -> None:
+    short_at, count = False, 0
+    if request.get("cache_control") is not None:
+        cache_mark(request, "")
+        count = 1
+    for path, block in _cacheable(request):
+        mark = block.get("cache_control")
+        if mark is None:
+            continue
+        count += 1
+        if mark.get("ttl", "5m") == "5m":
+            short_at = True
+        elif short_at:
+            raise RULES["ANT-34-ttl"].refused(path=path)
+    if count > 4:
+        raise RULES["ANT-32"].refused(count=count)
+
+
+def _cacheable(request: dict[str, Json]) -> Iterable[tuple[str, dict[str, Json]]]:
+    """Yield (path, block) for all that may carry a cache breakpoint, in the order the provider reads it."""
+    for at, tool in enumerate(request.get("tools") or ()):
+        yield f"tools.{at}", tool
+    system = request.get("system")
+    for at, block in enumerate(system if isinstance(system, list) else ()):
+        yield f"system.{at}", block
+    for at, message in enumerate(request["messages"]):
+        if not isinstance(message["content"], list):
+            continue
+        for number, block in enumerate(message["content"]):
+            path = f"messages.{at}.content.{number}"
+            yield path, block
+            inner = block.get("content")
+            for deep, part in enumerate(inner if isinstance(inner, list) else ()):
+                if isinstance(part, dict):
+                    yield f"{path}.content.{deep}", part

@@ -1,0 +1,214 @@
+"""What every rulebook of the strict servers is made of: rules as data, one refusal, one strict parser.
+
+A rule names the fault, the provider's answer to it and where that answer was seen. A validator walks a
+request body in the provider's order of checks and raises `Refused` at the first rule that is broken. The
+refusal knows how to write itself in the provider's own error body.
+
+Nothing here comes from the renderer, the judge or the adapters: a rule that was misread there must not
+pass here for the same reason.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import jiter
+
+Mode: TypeAlias = Literal["strict", "hosted"]
+Json: TypeAlias = Any  # a parsed request body may be anything, and the validators are what finds out
+
+# bool comes before int, which it is a kind of.
+_KINDS = (
+    (type(None), "null"),
+    (bool, "boolean"),
+    (int, "integer"),
+    (float, "decimal"),
+    (str, "string"),
+    (dict, "object"),
+)
+
+DOC = "docs"
+SEEN = "seen from the provider"
+COPIES = "strict copies of the API"
+RECALLED = "recalled, unconfirmed"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One demand of a provider, and its answer when the demand is broken.
+
+    Args:
+        id: Rulebook id, such as `ANT-05`. Ids with an `S` after the dash are shape rules of the same API
+            for which the rulebook has no number.
+        text: The provider's sentence as a `str.format` template.
+        source: Where the sentence was seen.
+        strict_only: The official host accepts this today; only the strict mode refuses it.
+    """
+
+    id: str
+    text: str
+    source: str = SEEN
+    status: int = 400
+    type: str = "invalid_request_error"
+    code: str | None = None
+    strict_only: bool = False
+
+    def refused(self, param: str | None = None, **values: object) -> "Refused":
+        """Return the exception that carries this rule's refusal, its template filled with `values`."""
+        message = self.text.format(**values)
+        return Refused(Refusal(self.id, self.status, self.type, self.code, param, message))
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A provider's answer to a request it will not take. `param` is None where the dialect has none."""
+
+    rule: str
+    status: int
+    type: str
+    code: str | None
+    param: str | None
+    message: str
+
+
+class Refused(Exception):
+    """Leaves a validator at the first fault. Never leaves this package."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAIProfile:
+    """What one OpenAI model takes.
+
+    Args:
+        id_length: Longest tool call id, in characters.
+        system_role: False for models that take neither system nor developer messages.
+        sampling: False for reasoning models, which refuse `temperature` and its kin.
+        context_tokens: Window in tokens, estimated at four bytes of body each. None is unlimited.
+    """
+
+    id_length: int = 40
+    system_role: bool = True
+    sampling: bool = True
+    context_tokens: int | None = None
+
+
+Thinking: TypeAlias = Literal["adaptive", "enabled", "disabled"]
+
+
+@dataclass(frozen=True, slots=True)
+class AnthropicProfile:
+    """What one Anthropic model takes.
+
+    Args:
+        prefill: The last message may be the assistant's.
+        thinking: Values of `thinking.type` this model knows; `enabled` is manual thinking.
+        interleaved: Thinking may stand anywhere in an assistant message, not only first.
+        prefix_bound: A thinking block is valid only behind the exact prefix it was made for.
+        mid_system: `system` messages may stand inside `messages`.
+        forced_tool_choice: `tool_choice` may be `any` or `tool`.
+        efforts: Values of `output_config.effort`.
+        max_output_tokens: Largest `max_tokens`.
+        context_tokens: Window in tokens, estimated at four bytes of body each. None is unlimited.
+        window_counts_output: `max_tokens` must fit into the window too, as on older models.
+    """
+
+    prefill: bool = False
+    thinking: frozenset[Thinking] = frozenset({"adaptive", "enabled", "disabled"})
+    interleaved: bool = False
+    prefix_bound: bool = False
+    mid_system: bool = False
+    forced_tool_choice: bool = True
+    efforts: frozenset[str] = frozenset({"low", "medium", "high", "max"})
+    max_output_tokens: int = 64_000
+    context_tokens: int | None = None
+    window_counts_output: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAISettings:
+    """One OpenAI-shaped host: its models by name, or None for any name under `profile`."""
+
+    profile: OpenAIProfile = OpenAIProfile()
+    models: Mapping[str, OpenAIProfile] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnthropicSettings:
+    """One Anthropic-shaped host.
+
+    Args:
+        profile: Used for every model when `models` is None.
+        models: The models that exist, by name.
+        account: Label of the account; signatures are bound to it.
+        secret: Key of the stand-in signatures. Hosts with different secrets are foreign to each other.
+        signatures: `trust` takes any non-empty signature: for judging bodies that no host has answered.
+        betas: Values of the `anthropic-beta` header of the request.
+    """
+
+    profile: AnthropicProfile = AnthropicProfile()
+    models: Mapping[str, AnthropicProfile] | None = None
+    account: str = "account-1"
+    secret: bytes = field(default=b"stand-in signing secret", repr=False)
+    signatures: Literal["verify", "trust"] = "verify"
+    betas: frozenset[str] = frozenset()
+
+
+def table(*rules: Rule) -> dict[str, Rule]:
+    """Return the rules by id.
+
+    Raises:
+        ValueError: Two rules share an id.
+    """
+    by_id = {rule.id: rule for rule in rules}
+    if len(by_id) != len(rules):
+        raise ValueError("Two rules of one table share an id; give each its own.")
+    return by_id
+
+
+def parse(body: bytes) -> Json:
+    """Return the JSON value of `body`, read more strictly than `json.loads` does.
+
+    Raises:
+        ValueError: Not UTF-8, a repeated key, NaN or Infinity, a lone surrogate, a number out of range,
+            nesting deeper than 200, or anything else that is not JSON.
+    """
+    return jiter.from_json(body, allow_inf_nan=False, catch_duplicate_keys=True, cache_mode="keys")
+
+
+def unknown_key(value: Mapping[str, Json], allowed: frozenset[str]) -> str | None:
+    """Return the first key of `value` that is not allowed, in the order they were sent."""
+    if value.keys() <= allowed:
+        return None
+    return next(key for key in value if key not in allowed)
+
+
+def kind(value: Json) -> str:
+    """Return the name OpenAI's messages use for the type of a JSON value."""
+    for named, name in _KINDS:
+        if isinstance(value, named):
+            return name
+    holds_objects = bool(value) and isinstance(value[0], dict)
+    return "array of objects" if holds_objects else "array"
+
+
+def strings(value: Json) -> Iterable[tuple[str, str]]:
+    """Yield (path, string) for every string inside `value`, paths in the form `[0].content`."""
+    stack: list[tuple[str, Json]] = [("", value)]
+    while stack:
+        path, item = stack.pop()
+        if isinstance(item, str):
+            yield path, item
+        elif isinstance(item, dict):
+            stack.extend((f"{path}.{key}", inner) for key, inner in item.items())
+        elif isinstance(item, list):
+            stack.extend((f"{path}[{at}]", inner) for at, inner in enumerate(item))
+
+
+def dumped(value: Json) -> bytes:
+    """Return compact UTF-8 JSON, keys in their own order."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

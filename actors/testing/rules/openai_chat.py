@@ -1,0 +1,208 @@
+"""OpenAI Chat Completions: what `POST /v1/chat/completions` refuses outside the messages.
+
+The walk: body, model, required parameters, unknown keys, values, tools, then the messages. The rule table and
+the messages are in `openai_messages`.
+"""
+
+from collections.abc import Mapping
+
+from actors.testing.rules import openai_messages
+from actors.testing.rules.base import Json, Mode, OpenAIProfile, OpenAISettings, parse, unknown_key
+from actors.testing.rules.openai_messages import RULES, check_name, check_type, integer, only, require
+
+_NAMES = (
+    "audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens "
+    "messages metadata modalities model moderation n parallel_tool_calls prediction presence_penalty "
+    "prompt_cache_key prompt_cache_options prompt_cache_retention reasoning_effort response_format "
+    "safety_identifier seed service_tier stop store stream stream_options temperature tool_choice tools "
+    "top_logprobs top_p user verbosity web_search_options"
+)
+_KEYS = frozenset(_NAMES.split())
+_FUNCTION_KEYS = frozenset({"name", "description", "parameters", "strict"})
+_SAMPLING = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs")
+_RANGES: Mapping[str, tuple[float, float]] = {
+    "temperature": (0, 2),
+    "top_p": (0, 1),
+    "presence_penalty": (-2, 2),
+    "frequency_penalty": (-2, 2),
+}
+_FLAGS = ("stream", "store", "logprobs", "parallel_tool_calls")
+_MAX_TOOLS = 128
+_MAX_CACHE_KEY = 64
+_MAX_STOPS = 4
+
+
+def validate(body: bytes, mode: Mode, settings: OpenAISettings) -> None:
+    """Walk one request body.
+
+    Raises:
+        Refused: At the first rule that is broken.
+    """
+    request = _parsed(body)
+    profile = _profile(request, settings)
+    if request.get("messages") is None:
+        raise RULES["OAC-07"].refused("messages", path="messages")
+    if (key := unknown_key(request, _KEYS)) is not None:
+        raise RULES["OAC-12"].refused(key, path=key)
+    _check_values(request, profile)
+    _check_tools(request)
+    openai_messages.check(request["messages"], mode, profile, long_strings=len(body) > 1_048_576)
+    tokens = len(body) // 4
+    if profile.context_tokens is not None and tokens > profile.context_tokens:
+        raise RULES["OAC-15"].refused("messages", limit=profile.context_tokens, tokens=tokens)
+
+
+def _parsed(body: bytes) -> dict[str, Json]:
+    try:
+        request = parse(body)
+    except ValueError as why:
+        raise RULES["OAC-S01"].refused(why=why) from why
+    if not isinstance(request, dict):
+        raise RULES["OAC-S01"].refused(why="the body is not an object")
+    return request
+
+
+def _profile(request: dict[str, Json], settings: OpenAISettings) -> OpenAIProfile:
+    model = request.get("model")
+    if not isinstance(model, str) or not model:
+        raise RULES["OAC-19"].refused()
+    if settings.models is None:
+        return settings.profile
+    if model not in settings.models:
+        raise RULES["OAC-16"].refused(model=model)
+    return settings.models[model]
+
+
+def _check_values(request: dict[str, Json], profile: OpenAIProfile) -> None:
+    if (n := request.get("n")) is not None and (not integer(n) or n < 1):
+        raise RULES["OAC-S02"].refused("n", path="n")
+    _check_stop(request.get("stop"))
+    for key in _SAMPLING:
+        if not profile.sampling and request.get(key) is not None:
+            raise RULES["OAC-18"].refused(key, path=key)
+    for key, (low, high) in _RANGES.items():
+        _check_range(key, request.get(key), low, high)
+    for key in _FLAGS:
+        if request.get(key) is not None:
+            check_type(request[key], bool, key, "a boolean")
+    for key in ("max_tokens", "max_completion_tokens"):
+        if (limit := request.get(key)) is not None and (not integer(limit) or limit < 1):
+            raise RULES["OAC-S02"].refused(key, path=key)
+    _check_options(request)
+
+
+def _check_stop(stop: Json) -> None:
+    if isinstance(stop, list) and len(stop) > _MAX_STOPS:
+        raise RULES["OAC-09"].refused("stop", path="stop", limit=_MAX_STOPS, length=len(stop))
+    if stop is not None and not isinstance(stop, str | list):
+        check_type(stop, str, "stop", "one of a string or array of strings")
+
+
+def _check_range(key: str, value: Json, low: float, high: float) -> None:
+    if value is None:
+        return
+    if not integer(value):
+        check_type(value, float, key, "a decimal")
+    if not low <= value <= high:
+        raise RULES["OAC-S02"].refused(key, path=key)
+
+
+def _check_options(request: dict[str, Json]) -> None:
+    if isinstance(key := request.get("prompt_cache_key"), str) and len(key) > _MAX_CACHE_KEY:
+        path = "prompt_cache_key"
+        raise RULES["OAC-17"].refused(path, path=path, limit=_MAX_CACHE_KEY, length=len(key))
+    options = request.get("stream_options")
+    if options is None:
+        return
+    check_type(options, dict, "stream_options", "an object")
+    if not request.get("stream"):
+        raise RULES["OAC-S03"].refused("stream_options")
+    only(options, frozenset({"include_usage", "include_obfuscation"}), "stream_options")
+
+
+def _check_tools(request: dict[str, Json]) -> None:
+    tools = request.get("tools")
+    if tools is None:
+        for key in ("tool_choice", "parallel_tool_calls"):
+            if request.get(key) is not None:
+                raise RULES["OAC-S04"].refused(key, path=key)
+        return
+    check_type(tools, list, "tools", "an array of objects")
+    if not tools:
+        raise RULES["OAC-04"].refused("tools", path="tools")
+    if len(tools) > _MAX_TOOLS:
+        raise RULES["OAC-09"].refused("tools", path="tools", limit=_MAX_TOOLS, length=len(tools))
+    for at, tool in enumerate(tools):
+        _check_tool(tool, f"tools[{at}]")
+    _check_choice(request.get("tool_choice"), tools)
+
+
+def _check_tool(tool: Json, path: str) -> None:
+    check_type(tool, dict, path, "an object")
+    which = require(tool, "type", path)
+    if which not in ("function", "custom"):
+        raise RULES["OAC-06"].refused(
+            f"{path}.type", path=f"{path}.type", value=which, values="'function' and 'custom'"
+        )
+    only(tool, frozenset({"type", which}), path)
+    inner, at = require(tool, which, path), f"{path}.{which}"
+    check_type(inner, dict, at, "an object")
+    check_name(require(inner, "name", at), f"{at}.name")
+    if which == "function":
+        only(inner, _FUNCTION_KEYS, at)
+        _check_schema(inner)
+
+
+def _check_schema(function: dict[str, Json]) -> None:
+    schema, name = function.get("parameters"), function["name"]
+    if schema is None:
+        return
+    wrong = None
+    if not isinstance(schema, dict):
+        wrong = f"{schema!r} is not of type 'object', 'boolean'."
+    elif schema.get("type") != "object":
+        got = schema.get("type")
+        wrong = f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{got}\"'."
+    elif function.get("strict") and schema.get("additionalProperties") is not False:
+        wrong = "In context=(), 'additionalProperties' is required to be supplied and to be false."
+    else:
+        wrong = _itemless_array(schema, ())
+    if wrong:
+        raise RULES["OAC-11"].refused(None, name=name, why=wrong)
+
+
+def _itemless_array(schema: dict[str, Json], context: tuple[str, ...]) -> str | None:
+    properties = schema.get("properties")
+    for key, inner in properties.items() if isinstance(properties, dict) else ():
+        if not isinstance(inner, dict):
+            continue
+        where = (*context, "properties", key)
+        if inner.get("type") == "array" and "items" not in inner:
+            return f"In context={where}, array schema missing items."
+        if wrong := _itemless_array(inner, where):
+            return wrong
+    return None
+
+
+def _check_choice(choice: Json, tools: list[Json]) -> None:
+    if choice is None or choice in ("none", "auto", "required"):
+        return
+    if isinstance(choice, str):
+        raise RULES["OAC-06"].refused(
+            "tool_choice", path="tool_choice", value=choice, values="'none', 'auto', and 'required'"
+        )
+    check_type(choice, dict, "tool_choice", "one of a string or object")
+    which = require(choice, "type", "tool_choice")
+    if which == "allowed_tools":
+        return
+    if which not in ("function", "custom"):
+        raise RULES["OAC-06"].refused(
+            "tool_choice.type", path="tool_choice.type", value=which, values="'function' and 'custom'"
+        )
+    named = require(choice, which, "tool_choice")
+    if not any(isinstance(tool.get(which), dict) and _named(tool[which], named) for tool in tools):
+        raise RULES["OAC-S05"].refused("tool_choice")
+
+
+def _named(tool: dict[str, Json], wanted: Json) -> bool:
+    return isinstance(wanted, dict) and tool.get("name") == wanted.get("name")

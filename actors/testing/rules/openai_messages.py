@@ -1,0 +1,357 @@
+"""OpenAI Chat Completions: the rule table, and the walk over `messages`.
+
+Theory of operation. The messages are walked three times, so that the first fault reported is the first
+in the provider's order of checks and not in the order of the array: shapes (role, keys, types), then ids
+and names, then the sequence. The sequence is one state: the ids of the last assistant message that no
+`tool` message has answered yet. A `tool` message takes its id out; anything else, the end included, must
+find the state empty. Hence a second answer, an orphan and a shifted answer all meet an empty state.
+
+The strict mode also refuses what self-hosted copies of this API refuse: arguments that are not a JSON
+object in a string, one id on two calls of a message, an assistant message with nothing in it.
+"""
+
+import re
+
+from actors.testing.rules.base import (
+    COPIES,
+    DOC,
+    RECALLED,
+    Json,
+    Mode,
+    OpenAIProfile,
+    Rule,
+    kind,
+    parse,
+    strings,
+    table,
+    unknown_key,
+)
+
+_TOO_LONG = (
+    "Invalid '{path}': string too long. Expected a string with maximum length {limit}, "
+    "but got a string with length {length} instead."
+)
+NAME = r"^[a-zA-Z0-9_-]+$"
+
+RULES = table(
+    Rule(
+        "OAC-01",
+        "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+        "'tool_call_id'. The following tool_call_ids did not have response messages: {ids}",
+    ),
+    Rule(
+        "OAC-02",
+        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
+        "'tool_calls'.",
+    ),
+    Rule("OAC-03", _TOO_LONG, code="string_above_max_length"),
+    Rule(
+        "OAC-04",
+        "Invalid '{path}': empty array. Expected an array with minimum length 1, but got an empty array "
+        "instead.",
+        code="empty_array",
+    ),
+    Rule(
+        "OAC-05",
+        "Invalid type for '{path}': expected {expected}, but got {got} instead.",
+        code="invalid_type",
+    ),
+    Rule("OAC-06", "Invalid value: '{value}'. Supported values are: {values}.", code="invalid_value"),
+    Rule("OAC-07", "Missing required parameter: '{path}'.", code="missing_required_parameter"),
+    Rule(
+        "OAC-08",
+        "Invalid '{path}'. Content blocks are expected to be either text or image_url type.",
+        code="invalid_value",
+    ),
+    Rule(
+        "OAC-09",
+        "Invalid '{path}': array too long. Expected an array with maximum length {limit}, but got an array "
+        "with length {length} instead.",
+        code="array_above_max_length",
+    ),
+    Rule("OAC-10", _TOO_LONG, code="string_above_max_length"),
+    Rule("OAC-11", "Invalid schema for function '{name}': {why}", code="invalid_function_parameters"),
+    Rule("OAC-12", "Unknown parameter: '{path}'."),
+    Rule(
+        "OAC-13",
+        "Unsupported value: '{path}' does not support '{role}' with this model.",
+        code="unsupported_value",
+    ),
+    Rule("OAC-14", _TOO_LONG, code="string_above_max_length"),
+    Rule(
+        "OAC-15",
+        "This model's maximum context length is {limit} tokens. However, your messages resulted in {tokens} "
+        "tokens. Please reduce the length of the messages.",
+        code="context_length_exceeded",
+    ),
+    Rule(
+        "OAC-16",
+        "The model `{model}` does not exist or you do not have access to it.",
+        status=404,
+        code="model_not_found",
+    ),
+    Rule("OAC-17", _TOO_LONG, code="string_above_max_length"),
+    Rule(
+        "OAC-18",
+        "Unsupported value: '{path}' does not support this value with this model.",
+        source=RECALLED,
+        code="unsupported_value",
+    ),
+    Rule("OAC-19", "you must provide a model parameter"),
+    Rule("OAC-S01", "We could not parse the JSON body of your request. ({why})", source=RECALLED),
+    Rule("OAC-S02", "Invalid value for '{path}'.", source=RECALLED, code="invalid_value"),
+    Rule(
+        "OAC-S03",
+        "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
+        source=RECALLED,
+    ),
+    Rule("OAC-S04", "'{path}' is only allowed when 'tools' are specified.", source=RECALLED),
+    Rule("OAC-S05", "Tool choice 'function' not found in 'tools' parameter.", source=RECALLED),
+    Rule(
+        "OAC-S06",
+        "Invalid '{path}': string does not match pattern. Expected a string that matches the pattern "
+        "'" + NAME + "'.",
+        source=DOC,
+        code="invalid_value",
+    ),
+    Rule(
+        "OAC-S07",
+        "Invalid '{path}': empty string. Expected a string with minimum length 1, but got an empty string "
+        "instead.",
+        source=RECALLED,
+        code="empty_string",
+    ),
+    Rule(
+        "OAC-S08",
+        "Invalid parameter: 'tool_call_id' of '{id}' not found in 'tool_calls' of previous message.",
+        source=RECALLED,
+    ),
+    Rule("OAC-S09", "invalid tool call arguments", source=COPIES, strict_only=True),
+    Rule("OAC-S10", "Duplicate tool call id {id} in assistant message", source=COPIES, strict_only=True),
+    Rule(
+        "OAC-S11",
+        "Assistant message must contain either 'content' or 'tool_calls'!",
+        source=COPIES,
+        strict_only=True,
+    ),
+    Rule("OAC-S12", "Invalid value for 'content': expected a string, got null.", source=RECALLED),
+)
+
+_ROLES = "'system', 'assistant', 'user', 'function', 'tool', and 'developer'"
+_KEYS = {
+    "system": frozenset({"role", "content", "name"}),
+    "developer": frozenset({"role", "content", "name"}),
+    "user": frozenset({"role", "content", "name"}),
+    "assistant": frozenset({"role", "content", "name", "refusal", "audio", "tool_calls", "function_call"}),
+    "tool": frozenset({"role", "content", "tool_call_id"}),
+    "function": frozenset({"role", "content", "name"}),
+}
+_TEXT_ONLY = frozenset({"text"})
+_PARTS = {
+    "user": frozenset({"text", "image_url", "input_audio", "file"}),
+    "assistant": frozenset({"text", "refusal"}),
+}
+_MAX_NAME = 64
+_MAX_STRING = 1_048_576
+_CALL_KEYS = {
+    "function": (frozenset({"id", "type", "function"}), frozenset({"name", "arguments"}), "arguments"),
+    "custom": (frozenset({"id", "type", "custom"}), frozenset({"name", "input"}), "input"),
+}
+_NAME = re.compile(NAME)
+
+
+def check(messages: Json, mode: Mode, profile: OpenAIProfile, *, long_strings: bool) -> None:
+    """Walk the messages of one request. `long_strings`: the body is long enough to hold one too long.
+
+    Raises:
+        Refused: At the first rule that is broken.
+    """
+    check_type(messages, list, "messages", "an array of objects")
+    if not messages:
+        raise RULES["OAC-04"].refused("messages", path="messages")
+    for at, message in enumerate(messages):
+        _check_shape(message, f"messages[{at}]", profile)
+    if long_strings:
+        _check_lengths(messages)
+    for at, message in enumerate(messages):
+        _check_ids(message, f"messages[{at}]", profile)
+    if mode == "strict":
+        for at, message in enumerate(messages):
+            _check_calls_as_copies_do(message, at)
+    _check_sequence(messages)
+
+
+def _check_shape(message: Json, path: str, profile: OpenAIProfile) -> None:
+    check_type(message, dict, path, "an object")
+    role = require(message, "role", path)
+    if not isinstance(role, str) or role not in _KEYS:
+        raise RULES["OAC-06"].refused(f"{path}.role", path=path, value=role, values=_ROLES)
+    if role in ("system", "developer") and not profile.system_role:
+        raise RULES["OAC-13"].refused(f"{path}.role", path=f"{path}.role", role=role)
+    only(message, _KEYS[role], path)
+    if "name" in message:
+        check_type(message["name"], str, f"{path}.name", "a string")
+    if message.get("tool_calls") is not None:
+        _check_calls(message["tool_calls"], f"{path}.tool_calls")
+    if role == "tool":
+        check_type(require(message, "tool_call_id", path), str, f"{path}.tool_call_id", "a string")
+    _check_content(message, role, path)
+
+
+def _check_content(message: dict[str, Json], role: str, path: str) -> None:
+    if role == "assistant" and message.get("content") is None:
+        return
+    if "content" not in message:
+        raise RULES["OAC-07"].refused(f"{path}.content", path=f"{path}.content")
+    content = message["content"]
+    if content is None and role == "function":
+        return
+    if content is None:
+        raise RULES["OAC-S12"].refused(f"{path}.content")
+    if isinstance(content, str):
+        return
+    check_type(content, list, f"{path}.content", "one of a string or array of objects")
+    if not content:
+        raise RULES["OAC-04"].refused(f"{path}.content", path=f"{path}.content")
+    for at, part in enumerate(content):
+        _check_part(part, _PARTS.get(role, _TEXT_ONLY), path, f"{path}.content[{at}]")
+
+
+def _check_part(part: Json, allowed: frozenset[str], message: str, path: str) -> None:
+    check_type(part, dict, path, "an object")
+    which = require(part, "type", path)
+    if not isinstance(which, str) or which not in allowed:
+        raise RULES["OAC-08"].refused(message, path=message)
+    only(part, frozenset({"type", which, "prompt_cache_breakpoint"}), path)
+    value = require(part, which, path)
+    if which in ("text", "refusal"):
+        check_type(value, str, f"{path}.{which}", "a string")
+    else:
+        check_type(value, dict, f"{path}.{which}", "an object")
+
+
+def _check_calls(calls: Json, path: str) -> None:
+    check_type(calls, list, path, "an array of objects")
+    if not calls:
+        raise RULES["OAC-04"].refused(path, path=path)
+    for at, call in enumerate(calls):
+        _check_call(call, f"{path}[{at}]")
+
+
+def _check_call(call: Json, path: str) -> None:
+    check_type(call, dict, path, "an object")
+    check_type(require(call, "id", path), str, f"{path}.id", "a string")
+    which = require(call, "type", path)
+    if not isinstance(which, str) or which not in _CALL_KEYS:
+        raise RULES["OAC-06"].refused(
+            f"{path}.type", path=path, value=which, values="'function' and 'custom'"
+        )
+    outer, inner, text = _CALL_KEYS[which]
+    only(call, outer, path)
+    made, at = require(call, which, path), f"{path}.{which}"
+    check_type(made, dict, at, "an object")
+    only(made, inner, at)
+    check_type(require(made, "name", at), str, f"{at}.name", "a string")
+    check_type(require(made, text, at), str, f"{at}.{text}", "a string")
+
+
+def _check_ids(message: dict[str, Json], path: str, profile: OpenAIProfile) -> None:
+    if message["role"] == "tool":
+        _check_id(message["tool_call_id"], f"{path}.tool_call_id", profile.id_length)
+    for at, call in enumerate(message.get("tool_calls") or ()):
+        _check_id(call["id"], f"{path}.tool_calls[{at}].id", profile.id_length)
+        which = call["type"]
+        check_name(call[which]["name"], f"{path}.tool_calls[{at}].{which}.name")
+
+
+def _check_id(call_id: str, path: str, limit: int) -> None:
+    if not call_id:
+        raise RULES["OAC-S07"].refused(path, path=path)
+    if len(call_id) > limit:
+        raise RULES["OAC-03"].refused(path, path=path, limit=limit, length=len(call_id))
+
+
+def check_name(name: Json, path: str) -> None:
+    """Refuse a tool name that is empty, too long or has characters beyond letters, digits, `_` and `-`."""
+    check_type(name, str, path, "a string")
+    if not name:
+        raise RULES["OAC-S07"].refused(path, path=path)
+    if len(name) > _MAX_NAME:
+        raise RULES["OAC-10"].refused(path, path=path, limit=_MAX_NAME, length=len(name))
+    if not _NAME.fullmatch(name):
+        raise RULES["OAC-S06"].refused(path, path=path)
+
+
+def _check_lengths(messages: list[Json]) -> None:
+    for path, text in strings(messages):
+        if len(text) > _MAX_STRING:
+            where = f"messages{path}"
+            raise RULES["OAC-14"].refused(where, path=where, limit=_MAX_STRING, length=len(text))
+
+
+def _check_calls_as_copies_do(message: dict[str, Json], at: int) -> None:
+    seen: set[str] = set()
+    for number, call in enumerate(message.get("tool_calls") or ()):
+        path = f"messages[{at}].tool_calls[{number}]"
+        if call["id"] in seen:
+            raise RULES["OAC-S10"].refused(f"{path}.id", id=call["id"])
+        seen.add(call["id"])
+        if call["type"] == "function" and not _is_object(call["function"]["arguments"]):
+            raise RULES["OAC-S09"].refused(f"{path}.function.arguments")
+    nothing = message.get("content") is None and message.get("refusal") is None
+    if message["role"] == "assistant" and not seen and nothing and not message.get("function_call"):
+        raise RULES["OAC-S11"].refused(f"messages[{at}]")
+
+
+def _is_object(arguments: str) -> bool:
+    try:
+        return isinstance(parse(arguments.encode()), dict)
+    except ValueError:
+        return False
+
+
+def _check_sequence(messages: list[Json]) -> None:
+    waiting: list[str] = []
+    for at, message in enumerate(messages):
+        if message["role"] != "tool":
+            _check_answered(waiting, at)
+            waiting = [call["id"] for call in message.get("tool_calls") or ()]
+        elif not waiting:
+            raise RULES["OAC-02"].refused(f"messages.[{at}].role")
+        elif message["tool_call_id"] not in waiting:
+            call_id = message["tool_call_id"]
+            raise RULES["OAC-S08"].refused(f"messages.[{at}].tool_call_id", id=call_id)
+        else:
+            waiting.remove(message["tool_call_id"])
+    _check_answered(waiting, len(messages) - 1)
+
+
+def _check_answered(waiting: list[str], at: int) -> None:
+    if waiting:
+        raise RULES["OAC-01"].refused(f"messages.[{at}].role", ids=", ".join(waiting))
+
+
+def check_type(value: Json, wanted: type, path: str, expected: str) -> None:
+    """Refuse `value` if it is not of the wanted type, naming both types as the provider does."""
+    if not isinstance(value, wanted):
+        name = kind(value)
+        article = "" if name == "null" else "an " if name[0] in "aeio" else "a "
+        raise RULES["OAC-05"].refused(path, path=path, expected=expected, got=article + name)
+
+
+def require(value: dict[str, Json], key: str, path: str) -> Json:
+    """Return a value that must be there."""
+    if key not in value:
+        raise RULES["OAC-07"].refused(f"{path}.{key}", path=f"{path}.{key}")
+    return value[key]
+
+
+def only(value: dict[str, Json], allowed: frozenset[str], path: str) -> None:
+    """Refuse keys beyond the allowed ones."""
+    if (key := unknown_key(value, allowed)) is not None:
+        raise RULES["OAC-12"].refused(f"{path}.{key}", path=f"{path}.{key}")
+
+
+def integer(value: Json) -> bool:
+    """Whether a JSON value is a whole number; Python calls True one, JSON does not."""
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,415 @@
+"""Strict loopback servers: a provider's HTTP face, its refusals, and a model that follows a script.
+
+    async with serve(OpenAIServer(Script([...])), AnthropicServer()) as (openai, anthropic):
+        ...  # a client against openai.base_url
+        assert openai.refusals == []
+
+Each server listens on a free port of 127.0.0.1. A request is taken in the provider's order: credentials,
+path, a scripted `Status`, the rules, then the script's turn, streamed if the request says so. Every exchange
+is recorded with its verdict. Connections, bodies and recordings are bounded.
+"""
+
+import hmac
+from collections import deque
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
+
+import anyio
+import anyio.abc
+
+from actors.testing.faults import (
+    Disconnect,
+    ErrorInStream,
+    Fault,
+    Faults,
+    Garbage,
+    MalformedEvent,
+    Stall,
+    Status,
+    fault_for,
+)
+from actors.testing.loopback import Answer, HttpRequest, serve_connection
+from actors.testing.rules import validate, validate_count
+from actors.testing.rules.base import (
+    AnthropicProfile,
+    AnthropicSettings,
+    Json,
+    Mode,
+    OpenAIProfile,
+    OpenAISettings,
+    Refusal,
+    dumped,
+    parse,
+)
+from actors.testing.script import Behaviour, Script, Turn
+from actors.testing.wire import AnthropicWire, OpenAIWire, Wire
+
+_SECRET_HEADERS = frozenset({"authorization", "x-api-key", "api-key", "proxy-authorization", "cookie"})
+_JSON = ("content-type", "application/json")
+_SSE = ("content-type", "text/event-stream; charset=utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request and what became of it.
+
+    Args:
+        order: Number of the request at this server, from 0.
+        headers: As received, names in lower case, without credentials.
+        verdict: The rule's refusal; None if the rules accept the body or were not asked.
+        status: Of the answer; 0 if a fault left none.
+        fault: The scripted fault it met.
+    """
+
+    order: int
+    method: str
+    path: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    verdict: Refusal | None
+    status: int
+    fault: Fault | None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one server holds at most.
+
+    Args:
+        connections: Open at a time; more wait until one closes.
+        body: Bytes of a request body; a longer one is answered with 413.
+        recordings: Exchanges kept, the latest.
+    """
+
+    connections: int = 1024
+    body: int = 32_000_000
+    recordings: int = 10_000
+
+
+class LoopbackServer:
+    """What the servers of all dialects have in common. Use a subclass.
+
+    Args:
+        script: The model's turns.
+        wire: How the dialect writes.
+        faults: By request number, or a function of request number and parsed body.
+        api_key: The only key that is let in; None lets everyone in.
+        write_bytes: Most bytes of one TCP write; None writes each event whole. 1 sends byte by byte.
+        limits: Bounds of connections, bodies and recordings.
+    """
+
+    base_path: ClassVar[str]
+    paths: ClassVar[frozenset[str]]
+    request_id_header: ClassVar[str]
+
+    def __init__(
+        self,
+        script: Script,
+        wire: Wire,
+        *,
+        faults: Faults | None,
+        api_key: str | None,
+        write_bytes: int | None,
+        limits: Limits | None,
+    ) -> None:
+        self.script = script
+        self.wire = wire
+        self.faults: Faults = faults if faults is not None else {}
+        self.api_key = api_key
+        self.port: int | None = None
+        self._write_bytes = write_bytes
+        self._limits = limits or Limits()
+        self._received = 0
+        self._recorded: deque[Exchange] = deque(maxlen=self._limits.recordings)
+
+    @property
+    def base_url(self) -> str:
+        """The base URL as the vendor's client wants it.
+
+        Raises:
+            RuntimeError: The server does not run.
+        """
+        if self.port is None:
+            raise RuntimeError(f"{type(self).__name__} has no address yet; enter `serve(...)` first.")
+        return f"http://127.0.0.1:{self.port}{self.base_path}"
+
+    @property
+    def received(self) -> int:
+        """How many requests were received, those no longer recorded included."""
+        return self._received
+
+    @property
+    def requests(self) -> list[Exchange]:
+        """The recorded exchanges, in order."""
+        return list(self._recorded)
+
+    @property
+    def refusals(self) -> list[Refusal]:
+        """The verdicts of the recorded exchanges that a rule refused."""
+        return [exchange.verdict for exchange in self._recorded if exchange.verdict is not None]
+
+    async def listen(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        """Serve on a free loopback port until cancelled. `serve` does this for several servers."""
+        listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+        self.port = listener.extra_attributes[anyio.abc.SocketAttribute.local_port]()
+        slots = anyio.Semaphore(self._limits.connections)
+
+        async def connected(stream: anyio.abc.SocketStream) -> None:
+            async with slots:
+                await serve_connection(
+                    stream, self.answer, max_body=self._limits.body, write_bytes=self._write_bytes
+                )
+
+        try:
+            async with listener:
+                task_status.started()
+                await listener.serve(connected)
+        finally:
+            self.port = None
+
+    def answer(self, request: HttpRequest) -> Answer:
+        """Judge one request, record it and return the answer."""
+        order, self._received = self._received, self._received + 1
+        parsed = _parsed(request.body)
+        fault = fault_for(self.faults, order, parsed)
+        verdict: Refusal | None = None
+        answer = self._before_judging(request, fault, order)
+        if answer is None:
+            verdict = self.judge(request)
+            answer = self._refusal(verdict, order) if verdict else self._served(request, parsed, fault, order)
+        headers = tuple(item for item in request.headers.items() if item[0] not in _SECRET_HEADERS)
+        status = answer.status if answer.sent else 0
+        self._recorded.append(
+            Exchange(order, request.method, request.path, headers, request.body, verdict, status, fault)
+        )
+        return answer
+
+    def judge(self, request: HttpRequest) -> Refusal | None:
+        """Return the refusal of the dialect's rules, or None."""
+        raise NotImplementedError
+
+    def denied(self, request: HttpRequest) -> Refusal | None:
+        """Return the refusal of the request's credentials and version headers, or None."""
+        raise NotImplementedError
+
+    def counted(self, request: HttpRequest) -> bytes | None:
+        """Return the body of a token count if the request asks for one."""
+        return None
+
+    def _before_judging(self, request: HttpRequest, fault: Fault | None, order: int) -> Answer | None:
+        if request.too_large:
+            return self._refusal(self.wire.failure(413), order)
+        if (denied := self.denied(request)) is not None:
+            return self._refusal(denied, order)
+        if request.path not in self.paths:
+            return self._refusal(self.wire.failure(404), order)
+        if request.method != "POST":
+            return self._refusal(self.wire.failure(405), order)
+        return self._status(fault, order) if isinstance(fault, Status) else None
+
+    def _served(self, request: HttpRequest, parsed: Json, fault: Fault | None, order: int) -> Answer:
+        streamed = bool(parsed.get("stream"))
+        if isinstance(fault, ErrorInStream) and not streamed:
+            return self._refusal(self._told(fault), order)
+        if isinstance(fault, Garbage):
+            return Answer(200, (_JSON, self._mark(order)), (fault.body,))
+        if (counted := self.counted(request)) is not None:
+            return _broken(Answer(200, (_JSON, self._mark(order)), (counted,)), fault)
+        turn = self.script.turn(parsed)
+        if fault is None:
+            self.script.advance()
+        parts = self._spoiled(self._parts(turn, parsed, order), fault, order)
+        headers = (_SSE if streamed else _JSON, self._mark(order))
+        return _broken(Answer(200, headers, tuple(parts), streamed), fault)
+
+    def _parts(self, turn: Turn, request: Json, order: int) -> list[bytes]:
+        if request.get("stream"):
+            return self.wire.events(turn, request, order)
+        return [self.wire.response(turn, request, order)]
+
+    def _spoiled(self, parts: list[bytes], fault: Fault | None, order: int) -> list[bytes]:
+        match fault:
+            case ErrorInStream(after_events=count):
+                return [*parts[:count], self.wire.error_event(self._told(fault), order)]
+            case MalformedEvent(after_events=count, data=data):
+                return [*parts[:count], data, *parts[count:]]
+            case _:
+                return parts
+
+    def _told(self, fault: ErrorInStream) -> Refusal:
+        failure = self.wire.failure(fault.status)
+        return replace(failure, message=fault.message or failure.message)
+
+    def _status(self, fault: Status, order: int) -> Answer:
+        usual = self.wire.failure(fault.status)
+        told = replace(
+            usual,
+            type=fault.type or usual.type,
+            code=fault.code or (None if fault.type else usual.code),
+            message=fault.message or usual.message,
+        )
+        body = self.wire.error(told, order) if fault.body is None else fault.body
+        return Answer(fault.status, (_JSON, self._mark(order), *fault.headers), (body,))
+
+    def _refusal(self, refusal: Refusal, order: int) -> Answer:
+        body = self.wire.error(refusal, order)
+        return Answer(refusal.status, (_JSON, self._mark(order)), (body,))
+
+    def _mark(self, order: int) -> tuple[str, str]:
+        return (self.request_id_header, f"req_{order}")
+
+
+class OpenAIServer(LoopbackServer):
+    """OpenAI Chat Completions at `base_url` + `/chat/completions`.
+
+    `models` names the models that exist and what each takes; None lets any name in, under the profile of
+    `settings`.
+    """
+
+    base_path = "/v1"
+    paths = frozenset({"/v1/chat/completions"})
+    request_id_header = "x-request-id"
+
+    def __init__(
+        self,
+        script: Script | Sequence[Turn] | Behaviour | None = None,
+        *,
+        models: Mapping[str, OpenAIProfile] | None = None,
+        settings: OpenAISettings | None = None,
+        mode: Mode = "strict",
+        faults: Faults | None = None,
+        api_key: str | None = None,
+        write_bytes: int | None = None,
+        host: str = "",
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(
+            Script.of(script),
+            OpenAIWire(host),
+            faults=faults,
+            api_key=api_key,
+            write_bytes=write_bytes,
+            limits=limits,
+        )
+        settings = settings or OpenAISettings()
+        if models is not None:
+            settings = replace(settings, models=models)
+        self._judge = partial(validate, dialect="openai_chat", mode=mode, settings=settings)
+
+    def judge(self, request: HttpRequest) -> Refusal | None:
+        return self._judge(request.body)
+
+    def denied(self, request: HttpRequest) -> Refusal | None:
+        if self.api_key is None or _same(_bearer(request), self.api_key):
+            return None
+        return self.wire.failure(401)
+
+
+class AnthropicServer(LoopbackServer):
+    """Anthropic Messages at `base_url` + `/v1/messages`, and its token count.
+
+    `models` names the models that exist and what each takes; None lets any name in, under the profile of
+    `settings`, which also says with which secret and for which account thinking is signed. The betas of a
+    request come from its `anthropic-beta` header.
+    """
+
+    base_path = ""
+    paths = frozenset({"/v1/messages", "/v1/messages/count_tokens"})
+    request_id_header = "request-id"
+
+    def __init__(
+        self,
+        script: Script | Sequence[Turn] | Behaviour | None = None,
+        *,
+        models: Mapping[str, AnthropicProfile] | None = None,
+        settings: AnthropicSettings | None = None,
+        mode: Mode = "strict",
+        faults: Faults | None = None,
+        api_key: str | None = None,
+        write_bytes: int | None = None,
+        host: str = "",
+        limits: Limits | None = None,
+    ) -> None:
+        self._settings = settings or AnthropicSettings()
+        if models is not None:
+            self._settings = replace(self._settings, models=models)
+        self._mode: Mode = mode
+        super().__init__(
+            Script.of(script),
+            AnthropicWire(self._settings, mode, host),
+            faults=faults,
+            api_key=api_key,
+            write_bytes=write_bytes,
+            limits=limits,
+        )
+
+    def judge(self, request: HttpRequest) -> Refusal | None:
+        betas = frozenset(beta.strip() for beta in request.headers.get("anthropic-beta", "").split(","))
+        settings = replace(self._settings, betas=betas)
+        if request.path.endswith("/count_tokens"):
+            return validate_count(request.body, mode=self._mode, settings=settings)
+        return validate(request.body, "anthropic", mode=self._mode, settings=settings)
+
+    def denied(self, request: HttpRequest) -> Refusal | None:
+        if self.api_key is None:
+            return None
+        key = request.headers.get("x-api-key") or _bearer(request)
+        if not _same(key, self.api_key):
+            return self.wire.failure(401)
+        if "anthropic-version" not in request.headers:
+            return replace(self.wire.failure(400), message="anthropic-version: header is required")
+        return None
+
+    def counted(self, request: HttpRequest) -> bytes | None:
+        if not request.path.endswith("/count_tokens"):
+            return None
+        return dumped({"input_tokens": len(request.body) // 4})
+
+
+@asynccontextmanager
+async def serve(*servers: LoopbackServer) -> AsyncGenerator[tuple[LoopbackServer, ...]]:
+    """Run servers on free loopback ports for the time of the block.
+
+    At the end all connections are closed, stalled ones too. An error raised in the block leaves it as it is,
+    not wrapped into a group.
+    """
+    failure: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        for server in servers:
+            await tasks.start(server.listen)
+        try:
+            yield servers
+        except Exception as error:
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+def _broken(answer: Answer, fault: Fault | None) -> Answer:
+    match fault:
+        case Disconnect(after_bytes=cut, reset=reset):
+            return replace(answer, cut=cut, then="reset" if reset else "close")
+        case Stall(after_bytes=cut):
+            return replace(answer, cut=cut, then="stall")
+        case _:
+            return answer
+
+
+def _parsed(body: bytes) -> Json:
+    try:
+        return parse(body)
+    except ValueError:
+        return None
+
+
+def _bearer(request: HttpRequest) -> str:
+    kind, _, key = request.headers.get("authorization", "").partition(" ")
+    return key if kind.lower() == "bearer" else ""
+
+
+def _same(given: str, wanted: str) -> bool:
+    return hmac.compare_digest(given.encode(), wanted.encode())

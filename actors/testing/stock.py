@@ -1,0 +1,171 @@
+"""What generated conversations are made of: the plain thing first, then every odd one that was ever seen.
+
+`actors.testing.histories` picks from these. The first of each is the plainest, so what shrinks ends there.
+"""
+
+from collections.abc import Callable
+
+from actors.core.content import Block, Code, Media, Speaker, Text, ToolCall, ToolResult
+from actors.core.events import Reason
+from actors.core.jsonio import Json, quote
+
+TEXTS: tuple[Text, ...] = tuple(
+    map(
+        Text,
+        (
+            "hello",
+            "go on",
+            "",
+            " ",
+            "\n\t ",
+            "\u00a0",
+            "\u2003\u3000",
+            "\x1c\x1f",
+            "\x85",
+            "\u00e9\u2713 \U0001f600",
+            "half a \ud800 character",
+            "\udc00",
+            "\x00 and \x7f",
+            'a "quoted" \\ backslash \\u0041 \\ud800',
+            '{"type":"tool_use","id":"x"}',
+            "[No result was recorded for this tool call: the history holds none.]",
+            "  spaces around  ",
+            "long " * 700,
+        ),
+    )
+)
+NAMES = (
+    "read",
+    "weather",
+    "run",
+    "",
+    "functions.read",
+    "read file",
+    "x" * 70,
+    "y" * 200,
+    "1st",
+    "-_-",
+    "\u00e9t\u00e9",
+    "\ud800",
+    "search",
+    'a"b\\c\n',
+)
+NATIVE = (
+    "call_abcdefghijklmnopqrstuvwx",
+    "toolu_abcdefghijklmnopqrstuvwx",
+    "functions.read:0",
+    "read:1",
+    "call_0",
+    "",
+    " ",
+    "n" * 41,
+    "n" * 65,
+    "call_x|fc_y",
+    "\u00e9",
+    'a"b',
+    "abc\n",
+    "\ud800",
+)
+HOSTILE_IDS = (
+    "",
+    " ",
+    "0",
+    "null",
+    "x~2",
+    "x",
+    "hist_tool_1",
+    "hist_tool_2~2",
+    "functions.read:0",
+    "Read:12",
+    "call_" + "9" * 24,
+    "toolu_Axyz123456",
+    "call_Bxyz123456",
+    "long-" * 60,
+    "call_1|fc_2",
+    "\ud800",
+    "\ud801",
+    "\ufffd",
+    "a\x00b",
+    '"}],"',
+    "\U0001f600",
+    "x#1",
+)
+SIGNATURES = (
+    ("signature", quote("c2lnbmF0dXJl")),
+    ("redacted", quote("cmVkYWN0ZWQ=")),
+    ("signature", quote("")),
+    ("redacted", quote("")),
+)
+MEDIA: tuple[Block, ...] = (
+    Code("print(1)", "python"),
+    Media("image/png", "aGk="),
+    Media("application/pdf", "aGk="),
+    Media("image/png", url="https://example.test/a.png"),
+    Media("audio/wav", "aGk="),
+    Media("", ""),
+    Media("image/png", ""),
+    Media("im\ud800ge/png", "aGk="),
+    Media("application/pdf", url="https://example.test/a\ud800.pdf"),
+    Code("", ""),
+)
+REASONS: tuple[Reason, ...] = (
+    "cancelled",
+    "interrupted",
+    "never_started",
+    "outcome_unknown",
+    "compacted",
+    "denied",
+    "lost",
+)
+SPEAKERS: tuple[Speaker, ...] = ("human", "model", "tool")
+
+
+def _circular() -> list[object]:
+    value: list[object] = [1]
+    value.append(value)
+    return value
+
+
+def _deep(levels: int) -> object:
+    value: object = "bottom"
+    for _ in range(levels):
+        value = {"in": [value]}
+    return value
+
+
+def _arguments() -> tuple[tuple[Json, str | None], ...]:
+    """Return (JSON, raw) of arguments, the malformed and the odd ones included."""
+    values: tuple[object, ...] = (
+        {},
+        {"path": "/a", "n": 1},
+        None,
+        [1, 2],
+        "text",
+        {"self": _circular()},
+        {1: "a", None: "b", (1, 2): "c"},
+        {"n": float("nan"), "i": 2**80, "f": -0.0},
+        {"half": "\ud800", "\udc00": 1},
+        _deep(60),
+        {"quotes": '"\\' * 50, "type": "tool_result"},
+        b"\xff",
+    )
+    made = [ToolCall("", "", value) for value in values]
+    made += [ToolCall("", "", raw=raw) for raw in ('{"path":"/a', "", "null", "{'a': 1}", "\ud800")]
+    made += [ToolCall("", "", json=Json(b'{ "spaced" : [ 1.0 , 1e2 ] }'))]
+    return tuple((call.json, call.raw) for call in made)
+
+
+ARGUMENTS = _arguments()
+ODD_VALUES: tuple[Json, ...] = tuple(
+    result.content_json
+    for value in ("", 0, False, [], {}, float("nan"), _circular(), _deep(40), b"\x00\xff", "\ud800", " ")
+    if (result := ToolResult("", value)).content_json is not None
+)
+WRAPPED: tuple[Callable[[str], object], ...] = (
+    lambda mark: mark,
+    lambda mark: {"value": mark},
+    lambda mark: [mark, None, float("inf")],
+    lambda mark: {"text": f'"{mark}"', "half": "\ud800", "deep": {"er": [{}]}},
+    lambda mark: f"\n {mark} \u2713 \U0001f600",
+    lambda mark: f"{mark}{'x' * 2000}",
+)

@@ -1,0 +1,202 @@
+"""Hypothesis strategies for conversations, events and their parts. They shrink to the plainest that still fails.
+
+from actors.testing.strategies import conversations
+
+@given(conversations())
+def test_...(conversation: tuple[list[Message], Ledger]) -> None: ...
+
+A conversation is written by the author of `actors.testing.histories`, with Hypothesis making the choices.
+Hypothesis is imported when a strategy is made, so importing this module does not need it.
+"""
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from actors.core.content import Block, Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.events import (
+    Bound,
+    CallEvent,
+    Cancelled,
+    Closed,
+    Compacted,
+    Denied,
+    EpochBegan,
+    Event,
+    Failed,
+    Opened,
+    Refused,
+    RequestSent,
+    Returned,
+    RoundEnded,
+    Scheduled,
+    Started,
+    Submitted,
+    SwitchApplied,
+    SwitchHeld,
+    SwitchSuperseded,
+    TurnEnded,
+)
+from actors.core.identity import Binding, CallId
+from actors.core.jsonio import Json, ingest, quote
+from actors.core.ledger import Ledger
+from actors.core.stream import Usage
+from actors.testing.histories import conversation
+from actors.testing.stock import REASONS, SPEAKERS
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import DrawFn, SearchStrategy
+
+__all__ = [
+    "bindings",
+    "blocks",
+    "call_events",
+    "conversations",
+    "events",
+    "json_pieces",
+    "messages",
+    "values",
+]
+
+
+def conversations() -> "SearchStrategy[tuple[list[Message], Ledger]]":
+    """Conversations with every corruption the rulebook lists, each with a ledger that fits it more or less."""
+    from hypothesis import strategies as st
+
+    @st.composite
+    def written(draw: "DrawFn") -> tuple[list[Message], Ledger]:
+        return conversation(lambda n: draw(_below(n)))
+
+    return written()
+
+
+@cache
+def _below(n: int) -> "SearchStrategy[int]":
+    from hypothesis import strategies as st
+
+    return st.integers(0, n - 1)
+
+
+def words() -> "SearchStrategy[str]":
+    """Text without lone surrogates: what can be written down."""
+    from hypothesis import strategies as st
+
+    return st.text(st.characters(codec="utf-8"), max_size=8)
+
+
+def values() -> "SearchStrategy[object]":
+    """Any JSON value, and what Python calls one: lone surrogates, NaN, huge numbers, keys of any kind."""
+    from hypothesis import strategies as st
+
+    leaves = st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=6), st.binary(max_size=3)
+    )
+    keys = st.one_of(st.text(max_size=3), st.integers(), st.none())
+    return st.recursive(
+        leaves,
+        lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(keys, inner, max_size=3)),
+        max_leaves=6,
+    )
+
+
+def json_pieces() -> "SearchStrategy[Json]":
+    """Ingested values."""
+    return values().map(lambda value: ingest(value).json)
+
+
+def bindings() -> "SearchStrategy[Binding]":
+    """Bindings of any names."""
+    from hypothesis import strategies as st
+
+    return st.builds(Binding, words(), words(), words(), words(), words())
+
+
+def blocks() -> "SearchStrategy[Block]":
+    """Blocks of every kind."""
+    from hypothesis import strategies as st
+
+    seals = st.none() | st.builds(Seal, words(), words().map(quote), bindings())
+    maybe = st.none() | json_pieces()
+    return st.one_of(
+        st.builds(Text, words()),
+        st.builds(Thinking, words(), seals),
+        st.builds(ToolCall, words(), words(), values(), st.none() | words(), seals),
+        st.builds(
+            lambda call_id, content, error, complete: ToolResult(
+                call_id, content_json=content, error_json=error, is_complete=complete
+            ),
+            words(),
+            maybe,
+            maybe,
+            st.none() | st.booleans(),
+        ),
+        st.builds(Media, words(), words(), words()),
+        st.builds(Code, words(), words()),
+    )
+
+
+def messages() -> "SearchStrategy[Message]":
+    """Messages of any blocks under any speaker."""
+    from hypothesis import strategies as st
+
+    speakers = st.sampled_from(SPEAKERS)
+    return st.builds(
+        Message, speakers, st.lists(blocks(), max_size=3), st.integers(0, 99), st.none() | bindings()
+    )
+
+
+def call_events(ids: "SearchStrategy[str] | None" = None) -> "SearchStrategy[CallEvent | RequestSent]":
+    """What may happen to a tool call, its seal included. `ids`: canonical ids to choose from; few, by default."""
+    from hypothesis import strategies as st
+
+    call_ids = (st.sampled_from(["c1", "c2", ""]) if ids is None else ids).map(CallId)
+    reasons = st.sampled_from(REASONS)
+    ends = st.sampled_from([quote("one"), quote("two"), Json(b"null"), Json(b'{"a":[1]}')])
+    binding = Binding("b", "openai_chat")
+    return st.one_of(
+        st.builds(
+            Scheduled,
+            call_ids,
+            st.sampled_from(["read", ""]),
+            st.sampled_from([Json(b"{}"), Json(b'{"a":1}')]),
+        ),
+        st.builds(Started, call_ids),
+        st.builds(Cancelled, call_ids, reasons),
+        st.builds(Returned, call_ids, ends),
+        st.builds(Failed, call_ids, ends),
+        st.builds(Denied, call_ids, ends),
+        st.builds(Refused, call_ids, ends),
+        st.builds(
+            lambda call_id, why: RequestSent(1, 1, binding, 0, 0, ((call_id, why),)), call_ids, reasons
+        ),
+    )
+
+
+def events() -> "SearchStrategy[Event]":
+    """Events of every kind."""
+    from hypothesis import strategies as st
+
+    count = st.integers(0, 2**40)
+    reasons = st.sampled_from(REASONS)
+    usage = st.builds(Usage, count, count, count, count)
+    sealed = st.lists(st.tuples(words().map(CallId), reasons), max_size=2).map(tuple)
+    ends = st.sampled_from(["complete", "cancelled", "failed", "interrupted", "handed_over"])
+    why = st.sampled_from(["compaction", "tools", "system", "thinking", "refusal", "import"])
+    return st.one_of(
+        call_events(words()),
+        st.builds(
+            Opened, words(), words(), st.none() | words(), st.lists(messages(), max_size=2).map(tuple), count
+        ),
+        st.builds(Submitted, count, messages()),
+        st.builds(Bound, count, count, bindings()),
+        st.builds(RequestSent, count, count, bindings(), count, count, sealed),
+        st.builds(
+            RoundEnded, count, count, messages(), usage, st.none() | words(), st.none() | words(), count
+        ),
+        st.builds(SwitchHeld, count, words()),
+        st.builds(SwitchApplied, words(), st.booleans()),
+        st.builds(SwitchSuperseded, words(), words()),
+        st.builds(Compacted, count, count, messages()),
+        st.builds(EpochBegan, bindings(), count, why, st.booleans()),
+        st.builds(TurnEnded, count, ends, words()),
+        st.builds(Closed, words()),
+    )
