@@ -1,0 +1,492 @@
+"""Conducting an ask: the child of a session that drives `actors.core.turn` with the real actors.
+
+An ask is one turn, or several after failover. A turn is asked what it needs (render, generate, run this
+batch, close) and told what came of it; here each of those becomes a question to the actor that can do it.
+The view of a turn (binding, settings, tools) is frozen when it begins.
+
+Whatever happens is written before it is shown: the user's message before the request, the request and its
+seals before its first byte, the model's message before its calls run.
+"""
+
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol, assert_never
+
+import anyio
+
+from actors.adapters.adapter import Adapter
+from actors.adapters.request import Settings
+from actors.core import turn as turns
+from actors.core.content import Message, Text
+from actors.core.events import (
+    Bound,
+    EpochBegan,
+    Event,
+    RequestSent,
+    RoundEnded,
+    Submitted,
+    SwitchApplied,
+    TurnEnded,
+    TurnStatus,
+)
+from actors.core.feed import Attempt, Cause, Outlet, Sent, StatusEvent, ToolCallEvent, TurnResult
+from actors.core.identity import Binding
+from actors.core.lane import Rendered, seals
+from actors.core.routing import Pool, after_failure, first
+from actors.core.state import State
+from actors.core.stream import Usage
+from actors.core.turn import Bounds, Ended, Outcome, Step
+from actors.errors import ConfigError, JournalError, KernelError
+from actors.journal import Append, JournalCommand
+from actors.kernel import Ref
+from actors.ledger import LedgerCommand, Seal, Snapshot
+from actors.provider import Abort, Aborted, Answer, Broken, Generate, ProviderCommand
+from actors.renderer import Adopt, Invalidate, Render, RendererCommand
+from actors.scheduler import CloseCalls, RunBatch, SchedulerCommand, StopBatch
+
+RERENDERS = 8
+"""How often a request is rendered anew because results came in while it was being made."""
+
+INTERRUPTED = "[This answer was interrupted.]"
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One backend as a session uses it, resolved when a turn begins and frozen for it."""
+
+    binding: Binding
+    adapter: Adapter
+    settings: Settings
+    provider: Ref[ProviderCommand]
+
+
+class Services(Protocol):
+    """What the runtime knows of targets, for one session."""
+
+    def pool(self, target: str) -> Pool:
+        """Return the pool of a target; a single backend is a pool of itself.
+
+        Raises:
+            ConfigError: There is no such target, or it cannot be used.
+        """
+
+    def service(self, member: str) -> Service:
+        """Return a pool's member, ready to serve a turn. Raises what `pool` raises."""
+
+    def refused(self, refusal: "Refusal") -> None:
+        """Count and keep a transcript that was refused for its structure: our bug, with its evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A transcript that was refused for its structure.
+
+    Args:
+        session: Whose it was.
+        binding: Whom it was for.
+        by: `judge`, before it was sent, or `provider`.
+        why: In the words of who refused it.
+        body: The request body.
+    """
+
+    session: str
+    binding: Binding
+    by: Literal["judge", "provider"]
+    why: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """The actors a session commands."""
+
+    scheduler: Ref[SchedulerCommand]
+    renderer: Ref[RendererCommand]
+    ledger: Ref[LedgerCommand]
+    journal: Ref[JournalCommand]
+
+
+class Head:
+    """The head of a session's log: the state is folded and the event is on its way in one step.
+
+    Args:
+        state: What the log says so far.
+        journal: Who writes it.
+        failed: Called when an event of `send` was not written. The state is ahead of the log then: its owner crashes.
+    """
+
+    def __init__(
+        self, state: State, journal: Ref[JournalCommand], failed: Callable[[JournalError], None]
+    ) -> None:
+        self.state = state
+        self._journal = journal
+        self._failed = failed
+
+    async def write(self, *events: Event, then: Callable[[int], None] | None = None) -> int:
+        """Write events; return the number of the last one when they are durable.
+
+        `then` hears of it too, even if whoever waits here is cancelled meanwhile.
+
+        Raises:
+            JournalError: They are not written. The caller crashes with it, as `failed` does.
+        """
+        return await self._journal.ask(self._append(events, then, None))
+
+    async def send(self, *events: Event, then: Callable[[int], None]) -> None:
+        """Write events from a handler; `then` hears of it when they are durable."""
+        await self._journal.tell(self._append(events, then, self._failed))
+
+    def _append(
+        self,
+        events: tuple[Event, ...],
+        then: Callable[[int], None] | None,
+        failed: Callable[[JournalError], None] | None,
+    ) -> Append:
+        for event in events:
+            self.state = self.state.apply(event)
+        return Append(self.state.session, events, then, failed)
+
+
+@dataclass(slots=True)
+class Conductor:
+    """Conducts one ask.
+
+    Args:
+        head: The session's log.
+        crew: The session's actors.
+        services: What targets mean.
+        bounds: How long a turn may go on.
+        resting: Until when backends rest, by name; shared by the session's asks.
+        outlet: Where events go.
+        ended: Called with how the ask came out, and the number of its last event, when that is durable.
+    """
+
+    head: Head
+    crew: Crew
+    services: Services
+    bounds: Bounds
+    resting: dict[str, float]
+    outlet: Outlet
+    ended: Callable[[TurnResult, int], None]
+    cancelled: bool = False
+    _stop: Callable[[], Awaitable[None]] | None = None
+    _attempts: list[Attempt] = field(default_factory=list)
+    _usage: Usage = field(default_factory=Usage)
+    _rounds: int = 0
+    _text: str = ""
+
+    async def cancel(self) -> None:
+        """Stop what is under way. The ask ends by itself, soon, with every call closed."""
+        self.cancelled = True
+        if self._stop is not None:
+            await self._stop()
+
+    def tell(self, status: str, seq: int, detail: str = "") -> None:
+        """Show that something happened beside the turn: a switch held, applied or superseded."""
+        self.outlet.put(StatusEvent(status, seq, self.head.state.turns, detail=detail))
+
+    async def run(self, message: Message) -> None:
+        """Conduct the ask to its end. How it came out is told by `ended`."""
+        number = self.head.state.asks + 1
+        seq = await self.head.write(Submitted(number, message))
+        self.tell("submitted", seq)
+        pool = self._pool(self.head.state.target)
+        member = first(pool, number, self.resting, anyio.current_time())
+        tried: list[str] = []
+        while True:
+            binding, ended = await self._served(member, number)
+            tried.append(member)
+            pool, following = await self._next(pool, tried, ended)
+            seq = await self._end(binding, ended, last=following is None)
+            if following is None:
+                return
+            self.tell("failover", seq, following)
+            member = following
+
+    async def _end(self, binding: Binding, ended: Ended, *, last: bool) -> int:
+        """Write that a turn ended, the ask's last or one before it."""
+        status: TurnStatus = ended.status if last else "handed_over"
+        self._attempts.append(Attempt(binding, status, ended.why, ended.cause))
+        turn = self.head.state.turns
+
+        def told(seq: int) -> None:
+            self.outlet.put(StatusEvent("turn_ended", seq, turn, detail=status))
+            if last:
+                self.ended(self._result(binding, ended), seq)
+
+        return await self.head.write(TurnEnded(turn, status, ended.why), then=told)
+
+    def _result(self, served_by: Binding, ended: Ended) -> TurnResult:
+        status = ended.status
+        assert status in ("complete", "cancelled", "failed")
+        return TurnResult(
+            self._text,
+            status,
+            served_by,
+            tuple(self._attempts),
+            self._rounds,
+            self._usage,
+            ended.why,
+        )
+
+    async def _next(self, pool: Pool, tried: list[str], ended: Ended) -> tuple[Pool, str | None]:
+        """Return who continues the ask after a failed turn: a held switch first, else the pool's next."""
+        if ended.status != "failed" or not ended.elsewhere or self.cancelled:
+            return pool, None
+        self.resting[tried[-1]] = anyio.current_time() + pool.cooldown
+        if ended.shown and not pool.failover_after_output:
+            return pool, None
+        if (held := self.head.state.held) is not None:
+            seq = await self.head.write(SwitchApplied(held, held=True))
+            self.tell("switch_applied", seq, held)
+            pool = self._pool(held)
+            return pool, next((name for name in pool.members if name not in tried), None)
+        return pool, after_failure(pool, tried, ended.shown)
+
+    def _pool(self, target: str) -> Pool:
+        """Return a target's pool; of a target that cannot be used any more, one that fails when it is served."""
+        try:
+            return self.services.pool(target)
+        except ConfigError:
+            return Pool(target, (target,))
+
+    async def _served(self, member: str, ask: int) -> tuple[Binding, Ended]:
+        """Conduct one turn on a pool's member. Its end is not yet written."""
+        service = self._service(member)
+        binding = Binding(member, "") if isinstance(service, ConfigError) else service.binding
+        number = self.head.state.turns + 1
+        seq = await self.head.write(Bound(number, ask, binding))
+        self.tell("turn_started", seq, str(binding))
+        if isinstance(service, ConfigError):
+            return binding, Ended("failed", str(service), None, 0, Usage(), elsewhere=True)
+        return binding, await self._turn(service, number)
+
+    def _service(self, member: str) -> Service | ConfigError:
+        try:
+            return self.services.service(member)
+        except ConfigError as error:  # it could be used when the session was opened: a key is gone since
+            return error
+
+    async def _turn(self, service: Service, number: int) -> Ended:
+        served = _Turn(self, service, number)
+        conduct = turns.turn(self.bounds)
+        step = next(conduct)
+        while not isinstance(step, turns.Close):
+            outcome = turns.Stopped() if self.cancelled else await served.do(step)
+            if self.cancelled and not isinstance(outcome, turns.Stopped):
+                outcome = _stopped(outcome)
+            step = conduct.send(outcome)
+        await served.close(step)
+        ended = _ended(conduct)
+        self._usage += ended.usage
+        self._rounds += ended.rounds
+        self._text = ended.message.text if ended.message is not None else self._text
+        return ended
+
+    def stoppable(self, stop: Callable[[], Awaitable[None]]) -> None:
+        """Let a cancel call `stop` from now on."""
+        self._stop = stop
+
+    def finished(self) -> None:
+        """Let a cancel wait for the step's end again."""
+        self._stop = None
+
+
+def _ended(conduct: Generator[Step, Outcome, Ended]) -> Ended:
+    """Return what a turn returns once it is told that it is closed."""
+    try:
+        conduct.send(turns.Ready())
+    except StopIteration as stop:
+        ended: Ended = stop.value
+        return ended
+    raise AssertionError("a closed turn asks for nothing")
+
+
+def _stopped(outcome: Outcome) -> turns.Stopped:
+    """Return what a step came to in a turn that was cancelled meanwhile: what it brought is kept, not run."""
+    if isinstance(outcome, turns.Answered | turns.Broke):
+        return turns.Stopped(outcome.message, outcome.usage)
+    return turns.Stopped()
+
+
+class _Turn:
+    """The steps of one turn, done by the actors that can."""
+
+    def __init__(self, conductor: Conductor, service: Service, number: int) -> None:
+        self._conductor = conductor
+        self._crew = conductor.crew
+        self._head = conductor.head
+        self._outlet = conductor.outlet
+        self._service = service
+        self._number = number
+        self._rendered: Rendered | None = None
+        self._tools_off = False
+
+    async def do(self, step: turns.Asking) -> Outcome:
+        """Do one step and say what came of it."""
+        match step:
+            case turns.Render():
+                return await self._render(step)
+            case turns.Rewrite(why=why):
+                return await self._rewrite(why)
+            case turns.Generate(round=number):
+                return await self._generate(number)
+            case turns.RunBatch():
+                return await self._run(step)
+            case _:
+                assert_never(step)
+
+    async def close(self, step: turns.Close) -> None:
+        """Close the calls that will not be run."""
+        if step.unrun:
+            unrun = tuple(call.id for call in step.unrun)
+            await self._crew.scheduler.ask(CloseCalls(unrun, "never_started"))
+
+    async def _render(self, step: turns.Render) -> Outcome:
+        """Render, judge, and write that the request is sent; again if results came in meanwhile."""
+        binding = self._service.binding
+        self._tools_off = step.tools_off
+        for _ in range(RERENDERS):
+            ledger = await self._crew.ledger.ask(Snapshot())
+            rendered = await self._crew.renderer.ask(Render(binding, self._head.state.history, ledger))
+            if rendered.report.faults:
+                self._rendered = rendered
+                return turns.Unfit(self._refused("judge", str(rendered.report.faults[0])))
+            standing = rendered.lane.standing
+            sent = RequestSent(
+                self._number,
+                step.round,
+                binding,
+                standing.epoch,
+                standing.cursor,
+                seals(rendered, ledger),
+            )
+            if (seq := await self._crew.ledger.ask(Seal(sent, ledger))) is not None:
+                await self._crew.renderer.tell(Adopt(binding, rendered.lane))
+                self._rendered = rendered
+                shown = Sent(binding, standing.epoch, rendered.before, rendered.lane.size, rendered.report)
+                self._outlet.put(StatusEvent("request", seq, self._number, step.round, sent=shown))
+                return turns.Ready()
+        return turns.Unfit(f"results came in during each of {RERENDERS} renders of one request")
+
+    async def _rewrite(self, why: str) -> Outcome:
+        """Begin an epoch with the conservative render."""
+        binding = self._service.binding
+        epoch = 1 + await self._epoch()
+        event = EpochBegan(binding, epoch, "refusal", plain=True)
+        floor = len(self._head.state.history)
+        seq = await self._head.write(event)
+        await self._crew.renderer.tell(Invalidate(event, floor))
+        self._conductor.tell("rewritten", seq, why)
+        return turns.Ready()
+
+    async def _epoch(self) -> int:
+        if self._rendered is not None:
+            return self._rendered.lane.standing.epoch
+        ledger = await self._crew.ledger.ask(Snapshot())
+        rendered = await self._crew.renderer.ask(
+            Render(self._service.binding, self._head.state.history, ledger)
+        )
+        return rendered.lane.standing.epoch
+
+    @property
+    def _settings(self) -> Settings:
+        settings = self._service.settings
+        return replace(settings, tool_choice="none") if self._tools_off else settings
+
+    async def _generate(self, number: int) -> Outcome:
+        """Send the request, and write what came of it."""
+        assert self._rendered is not None
+        service, provider = self._service, self._service.provider
+        key = f"{self._head.state.session}/{self._number}/{number}"
+        generate = Generate(
+            key,
+            service.adapter.request(self._rendered.segments, self._settings),
+            service.binding,
+            self._head.state.calls + 1,
+            self._number,
+            number,
+            self._outlet if self._outlet.deltas else None,
+        )
+        self._conductor.stoppable(lambda: provider.tell(Abort(key)))
+        try:
+            generated = await provider.ask(generate)
+        except KernelError as error:
+            return turns.Broke(f"The provider's actor did not answer: {error}")
+        except BaseException:  # this ask is being ended: nobody will read the round
+            with suppress(KernelError):
+                provider.tell_nowait(Abort(key))
+            raise
+        finally:
+            self._conductor.finished()
+        match generated:
+            case Answer(message=message):
+                await self._ended(number, message, generated)
+                return turns.Answered(message, generated.usage)
+            case Aborted():
+                kept = await self._interrupted(number, generated, "cancelled")
+                return turns.Stopped(kept, generated.usage)
+            case Broken():
+                return await self._broke(number, generated)
+            case _:
+                assert_never(generated)
+
+    async def _broke(self, number: int, broken: Broken) -> Outcome:
+        failure = broken.failure
+        cause = Cause(failure.kind, failure.status)
+        if failure.action == "our_bug":
+            why = self._refused("provider", failure.message)
+            return turns.Broke(why, refused=True, elsewhere=False, cause=cause)
+        message = await self._interrupted(number, broken, failure.message)
+        return turns.Broke(
+            failure.message,
+            shown=broken.shown,
+            message=message,
+            usage=broken.usage,
+            elsewhere=failure.action != "give_up",
+            cause=cause,
+        )
+
+    def _refused(self, by: Literal["judge", "provider"], why: str) -> str:
+        """Keep the evidence of a refusal; return its words."""
+        assert self._rendered is not None
+        request = self._service.adapter.request(self._rendered.segments, self._settings)
+        session = self._head.state.session
+        self._conductor.services.refused(Refusal(session, self._service.binding, by, why, request.body))
+        return why
+
+    async def _interrupted(self, number: int, broken: Broken | Aborted, why: str) -> Message | None:
+        """Write what could be kept of an answer, marked; return it, or None if there is nothing."""
+        kept = broken.message
+        if kept is None and not broken.calls:
+            return None
+        if kept is None:
+            message = Message("model", (), self._number, self._service.binding)
+        else:
+            message = Message("model", (*kept.blocks, Text(INTERRUPTED)), kept.turn, kept.origin)
+        await self._ended(number, message, broken, why)
+        return message if kept is not None else None
+
+    async def _ended(
+        self, number: int, message: Message, generated: Answer | Broken | Aborted, fault: str | None = None
+    ) -> None:
+        """Write the round's message, then show it and its calls."""
+        finish = generated.finish if isinstance(generated, Answer) else None
+        event = RoundEnded(self._number, number, message, generated.usage, finish, fault, generated.calls)
+        seq = await self._head.write(event)
+        put = self._outlet.put
+        put(StatusEvent("message", seq, self._number, number, fault or "", message))
+        for call in message.calls:
+            put(ToolCallEvent(call.id, call.name, call.arguments, self._number, number, seq))
+
+    async def _run(self, step: turns.RunBatch) -> Outcome:
+        """Run a batch, and show how its calls ended."""
+        scheduler = self._crew.scheduler
+        self._conductor.stoppable(lambda: scheduler.tell(StopBatch()))
+        try:
+            ended = await scheduler.ask(RunBatch(step.calls))
+        finally:
+            self._conductor.finished()
+        self._outlet.put(StatusEvent("tool_results", ended.seq, self._number, detail="", results=ended.ends))
+        return turns.Ran(ended.refused)

@@ -1,0 +1,243 @@
+"""What a user holds of a session, and of an ask's stream."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+import anyio
+
+from actors.conductor import Crew, Services
+from actors.core.content import Message, Text
+from actors.core.diagnostics import Report
+from actors.core.feed import (
+    CompleteEvent,
+    ErrorEvent,
+    SessionEvent,
+    StatusEvent,
+    SwitchOutcome,
+    TurnResult,
+    droppable,
+)
+from actors.core.history import History
+from actors.core.identity import Binding
+from actors.core.ledger import Ledger
+from actors.core.state import conversation
+from actors.errors import ActorFailed, ActorStopped, Draining, SessionClosed, SessionError
+from actors.kernel import Lost, Query, Receiver, Ref, Sender, subscription
+from actors.ledger import Snapshot
+from actors.renderer import Render
+from actors.session import Cancel, End, Look, SessionCommand, Submit, Switch
+
+R = TypeVar("R")
+
+Words: TypeAlias = str | Message
+
+BUFFER = 1024
+"""Events a stream holds for a slow reader before it drops deltas."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What would be sent to a target now.
+
+    Args:
+        binding: Whom it would go to.
+        body: The whole request body.
+        report: What the render did, and why.
+        losses: What the target would not be shown, by kind.
+        kept: Bytes of the lane that are there already and stay as they are.
+    """
+
+    binding: Binding
+    body: bytes
+    report: Report
+    losses: dict[str, int]
+    kept: int
+
+
+class Session:
+    """One conversation. Made by `Runtime.open`.
+
+    Its methods may be called from any task of the runtime's loop. Abandoning one (a cancelled `ask`, a stream that is
+    left early) does not stop the turn: `cancel` does.
+    """
+
+    def __init__(
+        self,
+        id: str,  # noqa: A002  the field's standard name
+        head: Ref[SessionCommand],
+        crew: Crew,
+        services: Services,
+        closed: Callable[[Crew, Ref[Any]], Awaitable[None]],  # Any: only to be stopped
+    ) -> None:
+        self.id = id
+        self._head = head
+        self._crew = crew
+        self._services = services
+        self._closed = closed
+
+    async def ask(self, words: Words) -> TurnResult:
+        """Say something and return how it came out: text, status, who served it, at what cost.
+
+        A failed ask is a result too, with `status` and `why`; the session stays usable.
+
+        Raises:
+            Busy: Too many asks wait.
+            SessionClosed: The session has ended, or ends before the ask does.
+            SessionError: It crashed just now, and did not take the ask; or this is no message of a human.
+        """
+        outlet = _Outlet(self._gone, deltas=False, quiet=True)
+        await self._submit(words, outlet)
+        async for event in outlet:
+            if isinstance(event, CompleteEvent | ErrorEvent):
+                return event.result
+        raise self._gone()
+
+    @asynccontextmanager
+    async def stream(self, words: Words) -> AsyncIterator[AsyncIterator[SessionEvent]]:
+        """Say something and give its events: `async with session.stream("...") as events`.
+
+        The events end after exactly one `complete` or `error`. A reader that is too slow misses deltas, and is told
+        by a `status` event `resync` if it missed more. Raises as `ask` does, the events included.
+        """
+        outlet = _Outlet(self._gone, deltas=True, quiet=False)
+        await self._submit(words, outlet)
+        try:
+            yield outlet
+        finally:
+            outlet.leave()
+
+    async def switch(self, target: str) -> SwitchOutcome:
+        """Send the next ask to `target`; return `Applied`, or `Deferred` while one is in flight.
+
+        Raises:
+            ConfigError: The target does not exist or cannot be used. Nothing has changed.
+        """
+        return await self._asked(Switch(target))
+
+    async def cancel(self) -> bool:
+        """Cancel the ask in flight; return when every call of it is closed. False if there was none."""
+        return await self._asked(Cancel())
+
+    async def history(self) -> History:
+        """Return the conversation so far, tool results in their places."""
+        state = await self._asked(Look())
+        return conversation(state.history, await self.ledger())
+
+    async def ledger(self) -> Ledger:
+        """Return the truth about every tool call."""
+        return await self._of(self._crew.ledger, Snapshot())
+
+    async def preview(self, target: str) -> Preview:
+        """Return what would be sent to `target` now. Nothing is sent and nothing is kept.
+
+        Raises:
+            ConfigError: The target does not exist or cannot be used.
+        """
+        pool = self._services.pool(target)
+        service = self._services.service(pool.members[0])
+        state = await self._asked(Look())
+        ledger = await self.ledger()
+        rendered = await self._of(self._crew.renderer, Render(service.binding, state.history, ledger))
+        body = service.adapter.request(rendered.segments, service.settings).body
+        return Preview(service.binding, body, rendered.report, dict(rendered.report.losses), rendered.before)
+
+    async def close(self) -> None:
+        """Cancel the ask in flight, drop those that wait, write that the session has ended, and end its actors.
+
+        Closing twice is closing once. The session cannot be used after it, not even to be read.
+        """
+        try:
+            with suppress(ActorStopped, Draining):  # it has ended
+                await self._end()
+        finally:
+            await self.abandon()
+
+    async def _end(self) -> None:
+        """Have the end written; asked again if a crash came between, which is bounded by a session's restarts."""
+        while True:
+            with suppress(ActorFailed):
+                return await self._head.ask(End())
+
+    async def abandon(self) -> None:
+        """End the session's actors and write nothing: what is in flight ends when its log is read again."""
+        await self._closed(self._crew, self._head)
+
+    async def _submit(self, words: Words, outlet: "_Outlet") -> None:
+        message = words if isinstance(words, Message) else Message("human", (Text(words),))
+        if message.speaker != "human":
+            raise SessionError(
+                f"An ask takes what a human says, not a message of speaker {message.speaker!r}"
+            )
+        await self._asked(Submit(message, outlet))
+
+    async def _asked(self, query: Query[R]) -> R:
+        return await self._of(self._head, query)
+
+    async def _of(self, actor: Ref[Any], query: Query[R]) -> R:  # Any: each of them has its own commands
+        try:
+            return await actor.ask(query)
+        except (ActorStopped, Draining):
+            raise self._gone() from None
+        except ActorFailed:
+            raise SessionError(f"Session {self.id!r} was just restarted; ask again") from None
+
+    def _gone(self) -> SessionClosed:
+        return SessionClosed(f"Session {self.id!r} has ended; open another")
+
+
+class _Outlet:
+    """An ask's stream. The terminal event has a place of its own, so that no overflow can lose it."""
+
+    def __init__(self, gone: Callable[[], SessionClosed], *, deltas: bool, quiet: bool) -> None:
+        self._gone = gone
+        self.deltas = deltas
+        self._quiet = quiet
+        self._terminal: CompleteEvent | ErrorEvent | None = None
+        self._ended = False
+        self._seq = 0
+        ends: tuple[Sender[SessionEvent], Receiver[SessionEvent | Lost]] = subscription(
+            BUFFER, droppable=droppable
+        )
+        self._sender, self._receiver = ends
+
+    def put(self, event: SessionEvent) -> None:
+        if isinstance(event, CompleteEvent | ErrorEvent):
+            self._terminal = event
+            self._sender.close()
+        elif not self._quiet:
+            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+                self._sender.send_nowait(event)
+
+    def close(self) -> None:
+        self._sender.close()
+
+    def leave(self) -> None:
+        self._receiver.close()
+
+    def __aiter__(self) -> "_Outlet":
+        return self
+
+    async def __anext__(self) -> SessionEvent:  # no generator: one that is left early would have to be closed
+        while True:
+            try:
+                item = await self._receiver.receive()
+            except anyio.EndOfStream:
+                return self._last()
+            except anyio.ClosedResourceError:  # its block was left
+                raise StopAsyncIteration from None
+            if not isinstance(item, Lost):
+                self._seq = getattr(item, "seq", None) or self._seq
+                return item
+            if item.resync:
+                return StatusEvent("resync", self._seq, detail=f"{item.count} events were missed")
+
+    def _last(self) -> SessionEvent:
+        """Return the terminal event once, then end."""
+        if self._ended:
+            raise StopAsyncIteration
+        self._ended = True
+        if self._terminal is None:
+            raise self._gone()
+        return self._terminal

@@ -1,0 +1,103 @@
+"""The ledger actor: the only task that changes what is known about a tool call.
+
+What may change, and how, is `actors.core.ledger`. This module adds the one thing that file cannot have: an
+order. Whoever asks sees every command that was received before the question, and every event is in the log
+in the order in which it was taken.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias, assert_never
+
+from actors.core.events import CallEvent, Event, RequestSent
+from actors.core.ledger import Ledger
+from actors.errors import JournalError
+from actors.journal import Append, Incarnation, JournalCommand, crash
+from actors.kernel import Actor, Context, Query, Ref
+
+
+@dataclass(frozen=True)
+class Record(Query[int]):
+    """Apply the events of a batch; answered with the number of the last one when they are durable.
+
+    Recording twice changes nothing in the ledger.
+    """
+
+    events: tuple[CallEvent, ...]
+
+
+@dataclass(frozen=True)
+class Snapshot(Query[Ledger]):
+    """Ask for the ledger as it stands. The answer is immutable, so keeping it is safe."""
+
+
+@dataclass(frozen=True)
+class Seal(Query[int | None]):
+    """Write that a request is sent, with the synthetic results it carries.
+
+    Args:
+        event: What is written.
+        seen: The snapshot the request was rendered from.
+
+    Answered with its number when it is durable, and None, with nothing written, if the ledger has moved on since
+    `seen`: a result came in the meantime, and the request must be rendered with it.
+    """
+
+    event: RequestSent
+    seen: Ledger
+
+
+LedgerCommand: TypeAlias = Record | Snapshot | Seal
+
+
+class LedgerActor(Actor[LedgerCommand]):
+    """Owns one session's ledger. A crash loses nothing: the log rebuilds it.
+
+    What could not be written is a crash, for the ledger is ahead of its log then.
+    """
+
+    level: ClassVar[int] = 4
+
+    def __init__(
+        self, session: str, ledger: Ledger, journal: Ref[JournalCommand], incarnation: Incarnation
+    ) -> None:
+        self._session = session
+        self._ledger = ledger
+        self._journal = journal
+        self._incarnation = incarnation
+        self._context: Context[LedgerCommand] | None = None
+
+    async def started(self, context: Context[LedgerCommand]) -> None:
+        """Keep the context: a failed write is a child's failure. After a crash, go on from the log."""
+        self._context = context
+        if (past := await self._incarnation.past()) is not None:
+            self._ledger = past.state.ledger
+
+    async def receive(self, command: LedgerCommand) -> None:
+        match command:
+            case Record(events=events):
+                reply = command.reply
+                self._ledger = self._ledger.apply(*events)
+                await self._write(events, reply.send, reply.fail)
+            case Snapshot(reply=snapshot):
+                snapshot.send(self._ledger)
+            case Seal(event=event, seen=seen):
+                sealed = command.reply
+                if seen is not self._ledger:
+                    sealed.send(None)
+                    return
+                self._ledger = self._ledger.apply(event)
+                await self._write((event,), sealed.send, sealed.fail)
+            case _:
+                assert_never(command)
+
+    async def _write(
+        self, events: tuple[Event, ...], then: Callable[[int], None], fail: Callable[[JournalError], None]
+    ) -> None:
+        def failed(error: JournalError) -> None:
+            fail(error)
+            assert self._context is not None
+            if not self._incarnation.over:
+                crash(self._context, error)
+
+        await self._journal.tell(Append(self._session, events, then, failed))

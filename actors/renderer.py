@@ -1,0 +1,79 @@
+"""The renderer actor: owns a session's lanes.
+
+Rendering is pure (`actors.core.render`, `actors.core.lane`); what needs an owner is which version of a lane has
+been sent. A render adopts nothing. A lane moves on only when the session says that the request is in the log.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias, assert_never
+
+from actors.core.events import EpochBegan
+from actors.core.history import History
+from actors.core.identity import Binding
+from actors.core.lane import Lane, Rendered
+from actors.core.ledger import Ledger
+from actors.core.state import Lanes
+from actors.journal import Incarnation
+from actors.kernel import Actor, Command, Context, Query
+
+
+@dataclass(frozen=True)
+class Render(Query[Rendered]):
+    """Render what a binding has not seen yet of a history, with a snapshot of the ledger."""
+
+    binding: Binding
+    history: History
+    ledger: Ledger
+
+
+@dataclass(frozen=True)
+class Adopt(Command):
+    """Take a rendered lane as what has been sent: its `RequestSent` is durable."""
+
+    binding: Binding
+    lane: Lane
+
+
+@dataclass(frozen=True)
+class Invalidate(Command):
+    """Start a binding's lane over: its `EpochBegan` is durable. `floor` is the history's length then."""
+
+    event: EpochBegan
+    floor: int
+
+
+@dataclass(frozen=True)
+class Shown(Query[Mapping[Binding, Lane]]):
+    """Ask for the lanes as they were last adopted, by binding: what each has been sent."""
+
+
+RendererCommand: TypeAlias = Render | Adopt | Invalidate | Shown
+
+
+class RendererActor(Actor[RendererCommand]):
+    """Owns one session's lanes. A crash loses nothing: the log rebuilds them to the same bytes."""
+
+    level: ClassVar[int] = 3
+
+    def __init__(self, lanes: Lanes, incarnation: Incarnation) -> None:
+        self._lanes = lanes
+        self._incarnation = incarnation
+
+    async def started(self, context: Context[RendererCommand]) -> None:
+        """After a crash, go on from the log."""
+        if (past := await self._incarnation.past()) is not None:
+            self._lanes = past.lanes
+
+    async def receive(self, command: RendererCommand) -> None:
+        match command:
+            case Render(binding=binding, history=history, ledger=ledger):
+                command.reply.send(self._lanes.render(binding, history, ledger))
+            case Adopt(binding=binding, lane=lane):
+                self._lanes.adopt(binding, lane)
+            case Invalidate(event=event, floor=floor):
+                self._lanes.begin(event, floor)
+            case Shown():
+                command.reply.send({binding: self._lanes.of(binding) for binding in self._lanes.bindings()})
+            case _:
+                assert_never(command)

@@ -1,0 +1,42 @@
+"""Where logs are kept: the interface that journal backends implement.
+
+A log is a sequence of records a session, numbered from 1 without gaps. A record is the JSON of one event, as
+segments that a durable backend joins. One writer, the journal actor, appends; anyone may read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+Record: TypeAlias = tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Records of one session, to be appended in this order."""
+
+    session: str
+    records: tuple[Record, ...]
+
+
+class Storage(Protocol):
+    """A journal backend. Methods may block; the journal actor decides where they run."""
+
+    blocking: bool
+    """Whether `append` may block, and so belongs in a thread."""
+
+    def append(self, entries: Sequence[Entry]) -> list[int]:
+        """Append all entries or none, durably.
+
+        Returns:
+            For each entry, the number of its last record.
+
+        Raises:
+            JournalError: Nothing was appended.
+        """
+
+    def read(self, session: str, after: int = 0) -> list[bytes]:
+        """Return a session's records past number `after`, joined, oldest first; empty for an unknown one."""
+
+    def sessions(self) -> list[str]:
+        """Return the ids of all sessions that have records, oldest first."""

@@ -1,0 +1,275 @@
+"""A runtime over strict loopback servers, and the judge of what it leaves: every session rebuilt from its log.
+
+Whatever a test does, when its runtime ends each open session is folded anew from the records in the
+storage and compared with the live one: state, ledger, and each lane byte for byte.
+"""
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+
+from actors.config import BackendLimits, BackendSettings, Config, FileSettings, PoolSettings, RuntimeLimits
+from actors.core.codec import decode_event
+from actors.core.events import Event
+from actors.core.feed import SessionEvent
+from actors.core.identity import CallId
+from actors.core.ledger import Interaction
+from actors.core.state import Lanes, State, rebuilt
+from actors.handle import Session
+from actors.renderer import Shown
+from actors.runtime import Runtime
+from actors.session import Look
+from actors.storage import Storage
+from actors.testing import AnthropicProfile, AnthropicServer, AnthropicSettings, OpenAIServer
+from actors.testing.server import LoopbackServer, serve
+from actors.tools import Tool, tool
+from actors.transport import HttpTransport, Response, Timeouts, Transport
+
+Json = dict[str, Any]  # Any: a request body under test
+
+PREFIX_BOUND = AnthropicSettings(profile=AnthropicProfile(prefix_bound=True))
+"""The strictest signatures: a thinking block is valid only behind the exact prefix it was made for."""
+
+NO_RETRIES = BackendLimits(attempts=1)
+
+
+@asynccontextmanager
+async def hosting(
+    *,
+    pools: Mapping[str, PoolSettings] | None = None,
+    limits: RuntimeLimits | None = None,
+    backend: BackendLimits = NO_RETRIES,
+    storage: Storage | None = None,
+    transport: Transport | None = None,
+    environ: Mapping[str, str] | None = None,
+    auth: Mapping[str, str] | None = None,
+    seconds: float = 8,
+    **servers: LoopbackServer,
+) -> AsyncIterator[Runtime]:
+    """Run the servers and a runtime whose backends are named as the keywords are; judge it at the end.
+
+    `auth` names, for a backend, the variable of `environ` that holds its key.
+    """
+    with anyio.fail_after(seconds):
+        async with serve(*servers.values()):
+            backends = {
+                name: _backend(server, backend, (auth or {}).get(name)) for name, server in servers.items()
+            }
+            settings = FileSettings(
+                backends=backends, pools=dict(pools or {}), limits=limits or RuntimeLimits()
+            )
+            config = Config(settings, {} if environ is None else environ)
+            async with Runtime(config, storage=storage, transport=transport, seed=1) as runtime:
+                yield runtime
+                for name in runtime.sessions:
+                    await assert_rebuilds(runtime, runtime.session(name))
+
+
+def _backend(server: LoopbackServer, limits: BackendLimits, auth: str | None) -> BackendSettings:
+    kind, model = ("anthropic", "claude") if isinstance(server, AnthropicServer) else ("openai", "gpt")
+    return BackendSettings.model_validate(
+        {"kind": kind, "model": model, "base_url": server.base_url, "limits": limits, "auth": auth}
+    )
+
+
+def log(runtime: Runtime, session: Session) -> list[Event]:
+    """Return a session's events as they are stored."""
+    return [decode_event(record) for record in runtime.storage.read(session.id)]
+
+
+async def assert_rebuilds(runtime: Runtime, session: Session) -> None:
+    """Compare a live session with the fold of its log: state, ledger, and lanes byte for byte."""
+    state, lanes = rebuilt(log(runtime, session), runtime.rules)
+    live = await session._head.ask(Look())  # the test judges what no user can see
+    ledger = await session.ledger()
+    assert ledger == state.ledger
+    assert live.history == state.history
+    assert replace(live, ledger=ledger, history=state.history) == replace(state, ledger=ledger)
+    shown = await session._crew.renderer.ask(Shown())  # as above
+    assert set(shown) == set(lanes.bindings())
+    for binding, lane in shown.items():
+        assert b"".join(lane.segments) == b"".join(lanes.of(binding).segments), binding
+        assert lane.standing == lanes.of(binding).standing, binding
+
+
+def folded(runtime: Runtime, session: Session) -> tuple[State, Lanes]:
+    """Return what a session's log folds to."""
+    return rebuilt(log(runtime, session), runtime.rules)
+
+
+def bodies(server: LoopbackServer) -> list[Json]:
+    """Return the bodies a server was sent, parsed."""
+    return [json.loads(exchange.body) for exchange in server.requests]
+
+
+def assert_prefixes(server: LoopbackServer) -> None:
+    """Every request of the server's one session repeats the one before, block for block, and adds to it."""
+    sent = [blocks(body) for body in bodies(server)]
+    for before, after in pairwise(sent):
+        assert after[: len(before)] == before
+
+
+def blocks(body: Json) -> list[tuple[str, str]]:
+    """Return a body's messages as (role, block) pairs, each block as JSON."""
+    pairs: list[tuple[str, str]] = []
+    for message in body["messages"]:
+        content = message.get("content")
+        listed = content if isinstance(content, list) else [{k: v for k, v in message.items() if k != "role"}]
+        pairs.extend((message["role"], json.dumps(block)) for block in listed)
+    return pairs
+
+
+def results(body: Json) -> dict[str, str]:
+    """Return the tool results of a body of either dialect: id to content, as text."""
+    found: dict[str, str] = {}
+    for message in body["messages"]:
+        if message["role"] == "tool":
+            assert message["tool_call_id"] not in found
+            found[message["tool_call_id"]] = _text(message["content"])
+        for block in message["content"] if isinstance(message.get("content"), list) else ():
+            if block["type"] == "tool_result":
+                assert block["tool_use_id"] not in found
+                found[block["tool_use_id"]] = _text(block["content"])
+    return found
+
+
+def _text(content: Any) -> str:  # Any: a string or a list of blocks
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+def calls(body: Json) -> list[str]:
+    """Return the ids of the tool calls in a body of either dialect, in order."""
+    found: list[str] = []
+    for message in body["messages"]:
+        found.extend(call["id"] for call in message.get("tool_calls") or ())
+        if isinstance(message.get("content"), list):
+            found.extend(block["id"] for block in message["content"] if block["type"] == "tool_use")
+    return found
+
+
+def assert_paired(body: Json) -> None:
+    """Every call of a body has one result and every result one call."""
+    made = calls(body)
+    assert len(set(made)) == len(made)
+    assert set(results(body)) == set(made)
+
+
+def real(interactions: list[Interaction]) -> list[str]:
+    """Return the content of the real completions, in the order of their calls."""
+    return [item.completion.shown.decode() for item in interactions if item.completion is not None]
+
+
+async def recorded(session: Session, call_id: str) -> Interaction:
+    """Wait until a call has a real completion, and return what is known of it."""
+    while True:
+        known = (await session.ledger()).get(CallId(call_id))
+        if known is not None and (known.completion or known.late) is not None:
+            return known
+        await anyio.lowlevel.checkpoint()
+
+
+SYNTHETIC = "[No result was recorded for this tool call"
+
+
+def synthetic(body: Json) -> list[str]:
+    """Return the ids of the calls of a body that have a synthetic result."""
+    return [call for call, content in results(body).items() if content.startswith(SYNTHETIC)]
+
+
+@dataclass
+class Gate:
+    """A tool `work(name)`: each call is announced, then waits until its name is let through."""
+
+    begun: dict[str, anyio.Event] = field(default_factory=dict)
+    opened: dict[str, anyio.Event] = field(default_factory=dict)
+    runs: list[str] = field(default_factory=list)
+
+    def _event(self, events: dict[str, anyio.Event], name: str) -> anyio.Event:
+        return events.setdefault(name, anyio.Event())
+
+    def open(self, *names: str) -> None:
+        """Let the calls of these names return."""
+        for name in names:
+            self._event(self.opened, name).set()
+
+    async def started(self, *names: str) -> None:
+        """Wait until the calls of these names run."""
+        for name in names:
+            await self._event(self.begun, name).wait()
+
+    @property
+    def tool(self) -> Tool[..., Any]:  # Any: any function
+        """The tool."""
+
+        async def work(name: str) -> str:
+            """Do a piece of work."""
+            self.runs.append(name)
+            self._event(self.begun, name).set()
+            await self._event(self.opened, name).wait()
+            return f"{name} is done"
+
+        return tool(work)
+
+
+@dataclass
+class Tap(HttpTransport):
+    """The real transport, with a tap on what arrives: `received` is set once an answer has `count` bytes.
+
+    With `held`, a request waits for its connection until that is set; `begun` says that it does.
+    """
+
+    count: int = 0
+    held: anyio.Event | None = None
+    begun: anyio.Event = field(default_factory=anyio.Event)
+    received: anyio.Event = field(default_factory=anyio.Event)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    @asynccontextmanager
+    async def send(
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+    ) -> AsyncIterator[Response]:
+        """Do as the real one does."""
+        self.begun.set()
+        if self.held is not None:
+            await self.held.wait()
+        async with super().send(url, headers, segments, timeouts) as response:
+            yield _Tapped(response, self)
+
+
+class _Tapped:
+    def __init__(self, response: Response, tap: Tap) -> None:
+        self.status, self.headers = response.status, response.headers
+        self._response, self._tap = response, tap
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        size = 0
+        async with aclosing(self._response.chunks()) as chunks:
+            async for chunk in chunks:
+                yield chunk
+                size += len(chunk)
+                if size >= self._tap.count:
+                    self._tap.received.set()
+
+
+async def gathered(session: Session, words: str) -> list[SessionEvent]:
+    """Return all events of an ask."""
+    async with session.stream(words) as events:
+        return [event async for event in events]
+
+
+def openai(*turns: Any, **options: Any) -> OpenAIServer:  # Any: turns, or a function in their place; options
+    """Return a strict OpenAI-style server of these turns."""
+    return OpenAIServer(list(turns), **options)
+
+
+def anthropic(*turns: Any, **options: Any) -> AnthropicServer:  # Any: as above
+    """Return a strict Anthropic-style server of these turns, its signatures bound to their prefix."""
+    return AnthropicServer(list(turns), settings=PREFIX_BOUND, **options)

@@ -1,0 +1,94 @@
+"""The benchmarks run and say what they measured. How fast anything is, is not tested here."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.__main__ import GOALS, MEASURES, main
+from benchmarks.table import Options, Row, table
+from benchmarks.turn import hosted
+from benchmarks.workload import DIALECTS, Author, Live, binding, blocks, payload, told
+
+QUICK = Options(quick=True, backends=("asyncio",), skip_install=True)
+
+
+def test_the_table_has_a_row_for_every_goal_whether_or_not_it_was_measured(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    written = tmp_path / "rows.json"
+    assert main(["--quick", "--backend", "asyncio", "--only", "A1", "--json", str(written)]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in shown] == ["goal", "A1", "A1", *GOALS[1:]]
+    rows = json.loads(written.read_text())
+    assert {row["case"] for row in rows if row["goal"] == "A1"} == set(DIALECTS)
+    assert all(row["value"] > 0 and row["floor"] > 0 for row in rows if row["goal"] == "A1")
+    assert all(row["value"] is None for row in rows if row["goal"] != "A1")
+
+
+def test_a_goal_that_does_not_exist_is_named_and_nothing_is_measured(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["--only", "A1,Z9"]) == 2
+    assert "Z9" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("goal", ["A3", "D2"])
+def test_a_measurement_gives_figures_beside_their_goal(goal: str) -> None:
+    measure = next(measure for measure in MEASURES if measure.goal == goal)
+    measured = [row for row in measure.run(QUICK) if row.value is not None]
+    assert measured
+    assert all(row.goal == goal and row.limit > 0 and row.met is not None for row in measured)
+
+
+def test_a_figure_is_held_against_its_goal_as_a_multiple_of_the_floor() -> None:
+    over = Row("A1", "asked", "case", "ms", limit=2.0, value=3.0, floor=1.0)
+    assert (over.figure, over.met) == (3.0, False)
+    assert Row("A1", "asked", "case", "ms", limit=2.0, value=3.0, floor=1.5).met is True
+    assert Row("E1", "asked", "case", "objects", limit=10, value=11).met is False
+    assert Row("E1", "asked", "case", "objects", limit=10).met is None
+    assert "NO" in table([over])
+
+
+@pytest.mark.parametrize("target", DIALECTS)
+def test_the_measured_request_is_the_one_that_a_cold_render_gives(target: str) -> None:
+    live = Live("anthropic", target, 40)
+    live.next()
+    live.append(live.author.turn())
+    assert b"".join(live.next()) == b"".join(live.cold())
+
+
+def test_a_block_has_the_messages_it_promises() -> None:
+    steps = Author(binding("anthropic")).block()
+    messages = told(steps)
+    assert [sum(m.speaker == who for m in messages) for who in ("human", "model")] == [5, 8]
+    results = [result for message in messages for result in message.results]
+    assert len(results) == 7
+    assert all(1000 <= len(str(result.content)) <= 2000 for result in results)
+    assert payload(messages) > 10_000
+
+
+def test_no_two_conversations_share_a_text() -> None:
+    said = [
+        {
+            block.json
+            for step in blocks(Author(binding("anthropic"), seed), 20)
+            for block in step.message.blocks
+            if hasattr(block, "json")
+        }
+        for seed in (1, 2)
+    ]
+    assert not said[0] & said[1]
+
+
+@pytest.mark.anyio
+async def test_the_model_in_this_process_serves_whole_turns() -> None:
+    from benchmarks.turn import SEARCH, TARGET
+
+    async with hosted() as runtime:
+        session = await runtime.open(TARGET, tools=[SEARCH])
+        for _ in range(2):
+            result = await session.ask("Settle it.")
+            assert (result.status, result.rounds) == ("complete", 2)
+        ends = [item.status for item in (await session.ledger()).interactions()]
+    assert ends == ["complete"] * 10

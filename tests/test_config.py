@@ -1,0 +1,296 @@
+"""What the operator wrote becomes typed settings or one clear line, and a key is shown nowhere."""
+
+import pickle
+import traceback
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr, ValidationError
+
+from actors.config import Backend, BackendLimits, Config, Pool, load
+from actors.core.identity import Binding
+from actors.errors import ConfigError, MissingKey, UnknownTarget
+
+CANARY = "sk-ant-CANARY0123456789"
+ENVIRON = {"ANTHROPIC_API_KEY": CANARY, "OPENAI_API_KEY": "sk-oai", "TEAM_KEY": "sk-team"}
+
+FILE = """
+[backends.claude]
+kind = "anthropic"
+model = "claude-sonnet-5"
+auth = "TEAM_KEY"
+account = "team"
+max_tokens = 2000
+thinking = "drop"
+limits = { idle = 30, concurrency = 16 }
+
+[backends.local]
+kind = "openai"
+model = "tiny"
+base_url = "http://127.0.0.1:8080/v1/"
+
+[backends.gpt]
+kind = "openai"
+model = "gpt-5.2"
+
+[pools.main]
+members = ["claude", "local", "anthropic:claude-haiku-5"]
+policy = "round_robin"
+cooldown = 5
+
+[limits]
+rounds = 7
+"""
+
+
+def written(tmp_path: Path, text: str | bytes) -> Path:
+    path = tmp_path / "actors.toml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    return load(written(tmp_path, FILE), ENVIRON)
+
+
+def backend(config: Config, target: str) -> Backend:
+    found = config.resolve(target)
+    assert isinstance(found, Backend)
+    return found
+
+
+# --- targets -----------------------------------------------------------------------------------------
+
+
+def test_a_configured_backend_has_what_the_file_says(config: Config) -> None:
+    claude = backend(config, "claude")
+    assert claude == Backend(
+        name="claude",
+        kind="anthropic",
+        dialect="anthropic",
+        model="claude-sonnet-5",
+        endpoint="https://api.anthropic.com",
+        account="team",
+        key=SecretStr("sk-team"),
+        max_tokens=2000,
+        thinking="drop",
+        limits=BackendLimits(idle=30.0, concurrency=16),
+    )
+    assert claude.binding == Binding(
+        "claude", "anthropic", "https://api.anthropic.com", "team", "claude-sonnet-5"
+    )
+    assert config.limits.rounds == 7
+    assert config.limits.waiting_asks == 8
+
+
+def test_a_backend_without_auth_uses_the_usual_variable_only_at_the_usual_endpoint(config: Config) -> None:
+    gpt, local = backend(config, "gpt"), backend(config, "local")
+    assert gpt.key == SecretStr("sk-oai")
+    assert gpt.endpoint == "https://api.openai.com/v1"
+    assert local.key is None
+    assert local.endpoint == "http://127.0.0.1:8080/v1"
+
+
+def test_a_pool_has_its_members_in_order(config: Config) -> None:
+    pool = config.resolve("main")
+    assert isinstance(pool, Pool)
+    assert [member.name for member in pool.members] == ["claude", "local", "anthropic"]
+    assert (pool.policy, pool.cooldown) == ("round_robin", 5.0)
+    assert config.targets == ("claude", "local", "gpt", "main")
+
+
+def test_a_provider_and_model_need_no_file() -> None:
+    config = load(None, ENVIRON)
+    gpt, claude = backend(config, "openai:gpt-5.2"), backend(config, "anthropic:claude-sonnet-5")
+    assert gpt.binding == Binding("openai", "openai_chat", "https://api.openai.com/v1", "", "gpt-5.2")
+    assert claude.key == SecretStr(CANARY)
+    assert backend(config, "openai:ft:gpt:x").model == "ft:gpt:x"
+
+
+def test_the_usual_url_variable_moves_the_endpoint_and_makes_the_key_optional() -> None:
+    moved = {"OPENAI_BASE_URL": "http://localhost:1234/v1/"}
+    there = backend(load(None, moved), "openai:m")
+    assert (there.endpoint, there.key) == ("http://localhost:1234/v1", None)
+    assert backend(load(None, moved | {"OPENAI_API_KEY": "k"}), "openai:m").key == SecretStr("k")
+
+
+def test_a_key_is_looked_up_at_each_resolve() -> None:
+    environ = {"OPENAI_API_KEY": "old"}
+    config = load(None, environ)
+    assert backend(config, "openai:m").key == SecretStr("old")
+    environ["OPENAI_API_KEY"] = " new\n"
+    assert backend(config, "openai:m").key == SecretStr("new")
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("claud", "No backend 'claud' in actors.toml; did you mean 'claude'?"),
+        ("xyz", "No backend 'xyz' in actors.toml; it has: claude, local, gpt, main"),
+        ("opnai:gpt-5", "No provider 'opnai'; did you mean 'openai'?"),
+        ("mystery:m", "No provider 'mystery'; providers: openai, anthropic"),
+        ("openai", "Target 'openai' names a provider but no model; use openai:MODEL"),
+        ("openai:", "Target 'openai:' names no model; use openai:MODEL"),
+        ("openai:a\nb", "Target 'openai:a\\nb' names no model; use openai:MODEL"),
+        ("", "No backend '' in actors.toml; it has: claude, local, gpt, main"),
+    ],
+)
+def test_an_unknown_target_is_told_the_nearest(config: Config, target: str, message: str) -> None:
+    with pytest.raises(UnknownTarget) as refused:
+        config.resolve(target)
+    assert str(refused.value) == message
+
+
+def test_without_a_file_an_unknown_target_is_told_the_way_out() -> None:
+    with pytest.raises(UnknownTarget, match=r"there is no actors\.toml; use PROVIDER:MODEL"):
+        load(None, {}).resolve("claude")
+
+
+@pytest.mark.parametrize("value", [None, "", "  \n"])
+def test_a_missing_key_names_the_variable(tmp_path: Path, value: str | None) -> None:
+    environ = {} if value is None else {"TEAM_KEY": value, "OPENAI_API_KEY": value}
+    config = load(written(tmp_path, FILE), environ)
+    with pytest.raises(MissingKey, match="Backend 'claude' needs a key in the environment variable TEAM_KEY"):
+        config.resolve("claude")
+    with pytest.raises(MissingKey, match="TEAM_KEY"):
+        config.resolve("main")
+    with pytest.raises(MissingKey, match=r"Provider 'openai' needs a key in .* OPENAI_API_KEY"):
+        config.resolve("openai:m")
+
+
+@pytest.mark.parametrize("key", [f"{CANARY}\r\nX-Evil: 1", f"{CANARY} x", f"{CANARY}é", f"{CANARY}\0"])
+def test_a_key_that_cannot_stand_in_a_header_is_refused_without_being_shown(key: str) -> None:
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY holds characters") as refused:
+        load(None, {"OPENAI_API_KEY": key}).resolve("openai:m")
+    assert "CANARY" not in str(refused.value)
+
+
+# --- files -------------------------------------------------------------------------------------------
+
+B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "[backends.b\n",
+            "actors.toml is not valid TOML: Expected ']' at the end of a table declaration (at line 1",
+        ),
+        ("a = 1\na = 2\n", "actors.toml is not valid TOML: Cannot overwrite a value (at line 2"),
+        (
+            B + 'modle = "x"\n',
+            "actors.toml, line 4, column 1: [backends.b] has no key 'modle'; did you mean 'model'?",
+        ),
+        (
+            "[backend.b]\n",
+            "actors.toml, line 1, column 1: the file has no key 'backend'; did you mean 'backends'?",
+        ),
+        (
+            '[backends.b]\nkind = "openai"\n',
+            "actors.toml, line 1, column 1: [backends.b] lacks the key 'model'",
+        ),
+        (
+            B + "  max_tokens = 0\n",
+            "actors.toml, line 4, column 3: [backends.b] max_tokens: must be greater than",
+        ),
+        (B + 'max_tokens = "9"\n', "line 4, column 1: [backends.b] max_tokens: must be a valid integer"),
+        (
+            B + "[backends.b.limits]\nidle = inf\n",
+            "line 5, column 1: [backends.b.limits] idle: must be a finite",
+        ),
+        (
+            B + "limits.idel = 3\n",
+            "line 4, column 1: [backends.b.limits] has no key 'idel'; did you mean 'idle'?",
+        ),
+        (B + "limits = { idel = 3 }\n", "line 4, column 1: [backends.b.limits] has no key 'idel'"),
+        (B + 'thinking = "maybe"\n', "[backends.b] thinking: must be 'native', 'drop' or 'text'"),
+        (B + 'dialect = "openay"\n', "[backends.b] dialect: No dialect 'openay'; did you mean 'openai'?"),
+        (
+            B + f'auth = "{CANARY}"\n',
+            "line 4, column 1: [backends.b] auth: takes the name of an environment variable",
+        ),
+        (B + f'api_key = "{CANARY}"\n', "line 4, column 1: [backends.b] has no key 'api_key'; keys: kind"),
+        (f'[backends.b]\napi_key = "{CANARY}"\n', "[backends.b] lacks the key 'kind'"),
+        (f'backends = "{CANARY}"\n', "the file backends: must be a valid dictionary"),
+        (B + 'base_url = "ftp://x"\n', "base_url: takes an http or https URL"),
+        (B + f'base_url = "https://u:{CANARY}@x"\n', "base_url: takes a URL without user, password"),
+        (B + f'base_url = "https://x/?key={CANARY}"\n', "base_url: takes a URL without user, password"),
+        (B + 'base_url = "https://x:99999"\n', "base_url: takes an http or https URL"),
+        (B + 'base_url = "https://x\\r\\ny"\n', "base_url: takes an http or https URL"),
+        (B + 'account = "a\\nb"\n', "account: takes 1 to 200 printable characters"),
+        ('[backends."a:b"]\nkind = "openai"\nmodel = "m"\n', "line 1, column 1: 'a:b' is no name"),
+        (B + '[pools.p]\nmembers = ["c"]\n', "actors.toml, line 5, column 1: no backend 'c'; there are: b"),
+        (B + "[pools.p]\nmembers = []\n", "[pools.p] members: Tuple should have at least 1 item"),
+        (B + '[pools.p]\nmembers = ["b", "b"]\n', "line 5, column 1: a member is named twice"),
+        (B + '[pools.b]\nmembers = ["b"]\n', "line 4, column 1: 'b' is the name of a backend too"),
+        (b"\xff", "actors.toml, line 1: not UTF-8"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_in_one_line_with_the_place(
+    tmp_path: Path, text: str | bytes, message: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(written(tmp_path, text), ENVIRON)
+    shown = str(refused.value)
+    assert message in shown
+    assert shown.startswith("actors.toml")
+    assert "\n" not in shown
+    assert len(shown) < 400
+    everything = "".join(traceback.format_exception(refused.value))
+    assert "CANARY" not in everything
+    assert "input_value" not in everything
+
+
+def test_a_file_that_cannot_be_read_is_refused_with_its_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"Cannot read .*none\.toml: no such file or directory"):
+        load(tmp_path / "none.toml", {})
+    with pytest.raises(ConfigError, match="is a directory"):
+        load(tmp_path, {})
+    with pytest.raises(ConfigError, match="larger than"):
+        load(written(tmp_path, "#" * 2_000_000), {})
+
+
+def test_an_empty_file_is_a_configuration(tmp_path: Path) -> None:
+    assert load(written(tmp_path, ""), {}).targets == ()
+
+
+# --- keys --------------------------------------------------------------------------------------------
+
+
+def test_no_key_is_in_any_repr_dump_or_binding(config: Config) -> None:
+    claude = backend(config, "anthropic:claude-sonnet-5")
+    pool = config.resolve("main")
+    assert claude.key is not None
+    assert claude.key.get_secret_value() == CANARY
+    for shown in (
+        repr(config),
+        repr(claude),
+        str(claude),
+        repr(pool),
+        f"{pool}",
+        claude.model_dump_json(),
+        repr(claude.model_dump()),
+        repr(claude.binding),
+    ):
+        assert "CANARY" not in shown
+        assert "sk-" not in shown
+
+
+def test_a_wrong_backend_made_by_hand_does_not_show_its_key() -> None:
+    wrong = {"name": "x", "kind": "openai", "dialect": "openai_chat", "model": "m", "key": CANARY}
+    with pytest.raises(ValidationError) as refused:
+        Backend.model_validate(wrong)
+    assert "CANARY" not in str(refused.value)
+
+
+def test_settings_are_frozen(config: Config) -> None:
+    with pytest.raises(ValidationError):
+        backend(config, "claude").model = "other"
+    with pytest.raises(AttributeError):
+        config.source = None  # type: ignore[misc]  # that is the case tested
+
+
+def test_the_settings_of_a_file_hold_no_secret_to_pickle(config: Config) -> None:
+    assert b"sk-" not in pickle.dumps(config.settings)

@@ -1,0 +1,108 @@
+"""What was seen is in the log, whatever happens next; and what ran is not run again."""
+
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import pytest
+
+from actors import Runtime, tool
+from actors.core.codec import decode_event
+from actors.core.events import Returned, Scheduled
+from actors.core.state import State
+from actors.kernel import Command
+from actors.testing import Call, OpenAIServer, Say, Turn, serve
+from tests.durability_child import SESSION
+from tests.line_storage import LineStorage
+
+
+@dataclass(frozen=True)
+class Nonsense(Command):
+    """A command that no actor has a case for."""
+
+
+def _run(path: Path, backend: str, crossing: int) -> tuple[int, list[int]]:
+    """Run the child until it ends or dies; return its exit status and the durable events it had seen."""
+    command = [sys.executable, "-m", "tests.durability_child", str(path), backend, str(crossing)]
+    done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+    if done.returncode not in (0, -signal.SIGKILL):
+        raise AssertionError(done.stderr.decode())
+    return done.returncode, [int(line) for line in done.stdout.split()]
+
+
+@pytest.mark.requirement("PROMISE-6")
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_durable_event_that_was_seen_survives_kill_9_at_any_step_of_a_write(
+    tmp_path: Path, backend: str
+) -> None:
+    died = 0
+    for crossing in (2, 5, 9, 14, 18, 23, 27, 31, 36, 40):
+        path = tmp_path / f"{crossing}.log"
+        status, seen = _run(path, backend, crossing)
+        died += status == -signal.SIGKILL
+        records = LineStorage(path).read(SESSION)
+        assert max(seen, default=0) <= len(records)
+        state = State()
+        for record in records:
+            state = state.apply(decode_event(record))  # the log is whole: every record can be folded
+    assert died >= 8
+
+
+@pytest.mark.requirement("PROMISE-6")
+def test_a_conversation_that_nobody_kills_is_in_the_log_to_its_end(tmp_path: Path) -> None:
+    status, seen = _run(tmp_path / "whole.log", "asyncio", 0)
+    records = LineStorage(tmp_path / "whole.log").read(SESSION)
+    assert status == 0
+    assert seen[-1] == len(records)
+    events = [decode_event(record) for record in records]
+    assert len([event for event in events if isinstance(event, Returned)]) == 2
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-7")
+async def test_after_a_crash_what_may_have_run_is_outcome_unknown_and_nothing_is_run_again() -> None:
+    runs: list[str] = []
+    running = anyio.Event()
+
+    @tool
+    async def quick(name: str) -> str:
+        """Return at once."""
+        runs.append(name)
+        return name
+
+    @tool
+    async def slow(name: str) -> str:
+        """Never return."""
+        runs.append(name)
+        running.set()
+        await anyio.sleep_forever()
+        return name
+
+    server = OpenAIServer(
+        [
+            Turn(Call("quick", {"name": "one"})),
+            Turn(Call("slow", {"name": "two"})),
+            Turn(Say("I do not know whether the second took effect.")),
+        ]
+    )
+    with anyio.fail_after(30):
+        async with serve(server), Runtime(environ={"OPENAI_BASE_URL": server.base_url}) as runtime:
+            session = await runtime.open("openai:gpt-5.2", tools=[quick, slow], id="crashing")
+            async with session.stream("Do both.") as events:
+                await running.wait()
+                await session._head.tell(Nonsense())  # type: ignore[arg-type]  # no handler knows it: a crash
+                async for _ in events:
+                    pass
+            answer = await session.ask("What happened?")
+            ledger = await session.ledger()
+    assert answer.status == "complete"
+    assert runs == ["one", "two"]
+    first, second = ledger.interactions()
+    assert (first.status, first.reason) == ("complete", None)
+    assert (second.status, second.reason) == ("cancelled", "outcome_unknown")
+    log = map(decode_event, runtime.storage.read("crashing"))
+    assert len([event for event in log if isinstance(event, Scheduled)]) == 2
+    assert server.refusals == []

@@ -1,0 +1,392 @@
+"""The provider actor: tries again where that can help and nowhere else, keeps its bounds, and survives anything."""
+
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from random import Random
+
+import anyio
+import anyio.lowlevel
+import pytest
+import trio
+import trio.testing
+
+from actors.adapters.adapter import adapter
+from actors.adapters.request import Request, Settings, ToolSpec
+from actors.config import BackendLimits
+from actors.core.content import Message, Text, ToolCall
+from actors.core.dialect import dialect
+from actors.core.feed import CompleteEvent, ErrorEvent, TextEvent
+from actors.core.history import History
+from actors.core.identity import Binding
+from actors.core.jsonio import dump
+from actors.core.ledger import Ledger
+from actors.errors import ProviderFailed
+from actors.kernel.system import System
+from actors.provider import (
+    Abort,
+    Answer,
+    Broken,
+    Counters,
+    Endpoint,
+    Generate,
+    Generated,
+    ProviderActor,
+    Retries,
+)
+from actors.pure import render
+from actors.testing import (
+    OVERLOADED,
+    SERVER_ERROR,
+    Call,
+    Disconnect,
+    ErrorInStream,
+    Fault,
+    Garbage,
+    MalformedEvent,
+    Say,
+    Stall,
+    Status,
+    Think,
+    Turn,
+)
+from actors.testing.server import LoopbackServer
+from actors.transport import HttpTransport, Response, Timeouts, Transport
+from tests.runtime_support import Gate, anthropic, bodies, gathered, hosting, openai
+
+EVERYWHERE = pytest.mark.anyio
+Made = Callable[..., LoopbackServer]
+MADE = pytest.mark.parametrize("made", [openai, anthropic])
+ANSWER = Turn(Say("Here it is. " * 10))
+
+
+# ---- retries, in virtual time
+
+
+@dataclass
+class Scripted:
+    """A transport that answers each request with the next of these, and notes when it was asked."""
+
+    answers: list[tuple[int, dict[str, str], bytes]]
+    asked: list[float] = field(default_factory=list)
+
+    @asynccontextmanager
+    async def send(
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+    ) -> AsyncIterator[Response]:
+        self.asked.append(anyio.current_time())
+        await anyio.lowlevel.checkpoint()
+        status, extra, body = self.answers[min(len(self.asked), len(self.answers)) - 1]
+        yield Plain(status, extra, body)
+
+    async def close(self) -> None:
+        return None
+
+
+@dataclass
+class Plain:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        yield self.body
+
+
+BINDING = Binding("a", "openai_chat", "http://127.0.0.1:9/v1", "", "gpt")
+WHOLE = b'data: {"choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+GOOD = (200, {"content-type": "text/event-stream"}, WHOLE)
+
+
+def failing(status: int, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return status, named, b'{"error":{"message":"no","type":"server_error"}}'
+
+
+def retried(
+    answers: list[tuple[int, dict[str, str], bytes]], retries: Retries | None = None
+) -> tuple[Generated, list[float]]:
+    """Ask one question in virtual time; return what came of it and the seconds between the tries."""
+    transport = Scripted(answers)
+    endpoint = Endpoint(BINDING.endpoint, retries=retries or Retries(attempts=4))
+
+    async def main() -> Generated:
+        async with System() as system:
+            codec = adapter(dialect("openai_chat"))
+            actor = system.spawn(lambda: ProviderActor(codec, endpoint, transport, Random(1)), "p")
+            request = Request("/chat/completions", (), (b"{}",))
+            return await actor.ask(Generate("k", request, BINDING, 1, 1, 1))
+
+    generated = trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    return generated, [later - earlier for earlier, later in pairwise(transport.asked)]
+
+
+def test_a_wait_the_provider_asks_for_is_waited() -> None:
+    generated, waits = retried([failing(429, retry_after="7"), failing(503, retry_after_ms="1500"), GOOD])
+    assert isinstance(generated, Answer)
+    first, second = waits
+    assert 7 <= first <= 7.5
+    assert 1.5 <= second <= 2
+
+
+def test_waits_double_between_the_tries_and_are_never_longer_than_the_ceiling() -> None:
+    generated, waits = retried([failing(500)], Retries(attempts=8, base=0.5, ceiling=8))
+    assert isinstance(generated, Broken)
+    assert len(waits) == 7
+    for wait, most in zip(waits, (0.5, 1, 2, 4, 8, 8, 8), strict=True):
+        assert most / 2 <= wait <= most
+
+
+def test_a_wait_beyond_the_budget_is_not_waited() -> None:
+    generated, waits = retried([failing(429, retry_after="3600"), GOOD])
+    assert isinstance(generated, Broken)
+    assert generated.failure.retry_after == 3600
+    assert waits == []
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+def test_what_another_try_cannot_help_is_tried_once(status: int) -> None:
+    generated, waits = retried([failing(status), GOOD])
+    assert isinstance(generated, Broken)
+    assert waits == []
+
+
+def test_a_rate_limit_that_names_no_wait_is_tried_once_more_and_not_twice() -> None:
+    recovered, _ = retried([failing(429), GOOD])
+    assert isinstance(recovered, Answer)
+    capped, waits = retried([failing(429), failing(429), GOOD])
+    assert isinstance(capped, Broken)
+    assert len(waits) == 1
+
+
+async def _aborted() -> Mapping[str, int]:
+    transport, endpoint = Scripted([failing(500)]), Endpoint(BINDING.endpoint, retries=Retries(attempts=20))
+    codec, request = adapter(dialect("openai_chat")), Request("/chat/completions", (), (b"{}",))
+    async with System() as system:
+        actor = system.spawn(lambda: ProviderActor(codec, endpoint, transport), "p")
+        actor.tell_nowait(Generate("k", request, BINDING, 1, 1, 1))
+        actor.tell_nowait(Abort("k"))
+        await anyio.sleep(3600)  # of virtual time: by then it has ended, one way or the other
+        return await actor.ask(Counters())
+
+
+def test_an_abort_never_overtakes_the_round_it_stops() -> None:
+    counters = trio.run(_aborted, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert counters["aborted"] == 1
+
+
+# ---- over the loopback
+
+
+@EVERYWHERE
+@MADE
+@pytest.mark.parametrize(
+    "fault", [SERVER_ERROR, OVERLOADED, Disconnect(), Garbage(), Status(429, retry_after="0")]
+)
+async def test_a_failure_before_any_output_is_tried_again_and_nobody_notices(
+    made: Made, fault: Fault
+) -> None:
+    server = made(ANSWER, faults={0: fault})
+    async with hosting(a=server, backend=BackendLimits(attempts=2)) as runtime:
+        session = await runtime.open("a")
+        events = await gathered(session, "Tell me.")
+        assert isinstance(events[-1], CompleteEvent)
+        shown = "".join(event.text for event in events if isinstance(event, TextEvent))
+        assert shown == events[-1].result.text == "Here it is. " * 10
+        assert len(events[-1].result.attempts) == 1
+    assert server.received == 2
+    first, second = bodies(server)
+    assert first == second
+
+
+@EVERYWHERE
+@MADE
+@pytest.mark.parametrize("fault", [Disconnect(after_bytes=1200), ErrorInStream(after_events=6)])
+async def test_once_a_delta_was_shown_nothing_is_tried_again(made: Made, fault: Fault) -> None:
+    server = made(ANSWER, faults={0: fault})
+    async with hosting(a=server, backend=BackendLimits(attempts=4)) as runtime:
+        session = await runtime.open("a")
+        events = await gathered(session, "Tell me.")
+        assert isinstance(events[-1], ErrorEvent)
+        shown = "".join(event.text for event in events if isinstance(event, TextEvent))
+        assert shown
+        assert (await session.history())[-1].text.startswith(shown)
+    assert server.received == 1
+
+
+@EVERYWHERE
+@MADE
+@pytest.mark.requirement("PROMISE-7")
+async def test_a_stream_that_breaks_inside_a_call_is_tried_again_and_the_call_runs_once(made: Made) -> None:
+    gate, name = Gate(), "a" * 3000
+    gate.open(name)
+    server = made(Turn(Call("work", {"name": name})), faults={0: Disconnect(after_bytes=3000)})
+    async with hosting(a=server, backend=BackendLimits(attempts=2)) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        assert (await session.ask("Do it.")).status == "complete"
+        assert gate.runs == [name]
+        (only,) = (await session.ledger()).interactions()
+        assert (only.call_id, only.status) == ("hist_tool_1", "complete")
+    assert server.refusals == []
+
+
+@EVERYWHERE
+@MADE
+async def test_a_malformed_event_is_a_failure_and_not_an_answer(made: Made) -> None:
+    server = made(ANSWER, faults={0: MalformedEvent(after_events=1)})
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a")
+        answer = await session.ask("Tell me.")
+        assert answer.status == "failed"
+        assert (await session.ask("Again.")).status == "complete"
+
+
+@EVERYWHERE
+@pytest.mark.parametrize(
+    ("limits", "after_bytes"),
+    [
+        (BackendLimits(attempts=1, first_byte=0.05), None),
+        (BackendLimits(attempts=1, idle=0.05), 700),
+        (BackendLimits(attempts=1, total=0.05), 700),
+        (BackendLimits(attempts=1, total=0.05), None),
+    ],
+)
+@pytest.mark.requirement("PROMISE-9")
+async def test_a_silent_server_is_given_up_after_the_time_it_is_given(
+    limits: BackendLimits, after_bytes: int | None
+) -> None:
+    server = openai(ANSWER, faults={0: Stall(after_bytes=after_bytes)})
+    async with hosting(a=server, backend=limits) as runtime:
+        session = await runtime.open("a")
+        answer = await session.ask("Tell me.")
+        assert answer.status == "failed"
+        assert answer.why
+
+
+class Crowd(HttpTransport):
+    """The real transport, counting how many requests are under way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = self.most = 0
+
+    @asynccontextmanager
+    async def send(
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+    ) -> AsyncIterator[Response]:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            async with super().send(url, headers, segments, timeouts) as response:
+                yield response
+        finally:
+            self.now -= 1
+
+
+@EVERYWHERE
+@pytest.mark.requirement("PROMISE-9")
+async def test_no_more_requests_run_at_once_than_a_backend_may_take() -> None:
+    crowd = Crowd()
+    async with hosting(a=openai(), transport=crowd, backend=BackendLimits(concurrency=3)) as runtime:
+        sessions = [await runtime.open("a") for _ in range(20)]
+        async with anyio.create_task_group() as tasks:
+            for session in sessions:
+                tasks.start_soon(session.ask, "Hello.")
+    assert (crowd.most, crowd.now) == (3, 0)
+
+
+class Bursting(HttpTransport):
+    """The real transport; its first `count` answers raise what nobody thought of."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+
+    @asynccontextmanager
+    async def send(
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+    ) -> AsyncIterator[Response]:
+        if self.count:
+            self.count -= 1
+            raise ZeroDivisionError("a bug")
+        async with super().send(url, headers, segments, timeouts) as response:
+            yield response
+
+
+@EVERYWHERE
+@pytest.mark.requirement("PROMISE-8")
+async def test_a_bug_in_one_round_is_that_rounds_failure_and_disturbs_no_other() -> None:
+    gate = Gate()
+    server = openai(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))
+    async with hosting(a=server, transport=(bursting := Bursting(0))) as runtime:
+        calm, unlucky = await runtime.open("a", tools=[gate.tool]), await runtime.open("a")
+        async with calm.stream("Do it.") as events:
+            await gate.started("a")
+            bursting.count = 1
+            answer = await unlucky.ask("Hello.")
+            assert (answer.status, "ZeroDivisionError" in answer.why) == ("failed", True)
+            gate.open("a")
+            assert [event async for event in events][-1].type == "complete"
+        assert (await unlucky.ask("Hello.")).status == "complete"
+        assert [info.name for info in runtime.system.tree() if info.restarts] == []
+
+
+SHAPE = ToolSpec("work", "Work.", dump({"type": "object", "properties": {"name": {"type": "string"}}}))
+
+
+async def _generated(
+    server: LoopbackServer, transport: Transport, *, stream: bool
+) -> tuple[Answer, Counter[str]]:
+    """Ask a server once, streaming or not, by the same actor; return the answer and the counters."""
+    name = "anthropic" if "messages" in str(server.paths) else "openai_chat"
+    codec = adapter(dialect(name))
+    binding = Binding("a", name, server.base_url, "", "m")
+    rendered = render(History([Message("human", (Text("Do it."),))]), Ledger(), dialect(name))
+    settings = Settings(model="m", tools=(SHAPE,), stream=stream)
+    request = codec.request(rendered.segments, settings)
+    async with System() as system:
+        endpoint = Endpoint(server.base_url, stream=stream)
+        actor = system.spawn(lambda: ProviderActor(codec, endpoint, transport), "p")
+        generated = await actor.ask(Generate("k", request, binding, 1, 1, 1))
+        counters = Counter(dict(await actor.ask(Counters())))
+    assert isinstance(generated, Answer)
+    return generated, counters
+
+
+@EVERYWHERE
+@MADE
+@pytest.mark.requirement("U-09", "U-10", "U-04")
+async def test_an_answer_that_is_not_streamed_takes_the_same_path_to_the_same_message(made: Made) -> None:
+    from actors.testing import serve
+
+    said = Turn(Think("hm"), Say("Wait."), Call("work", {"name": "a"}), Call("work", {"name": "b"}))
+    transport = HttpTransport()
+    with anyio.fail_after(10):
+        async with serve(one := made(said), two := made(said)):
+            streamed, first = await _generated(one, transport, stream=True)
+            whole, second = await _generated(two, transport, stream=False)
+            await transport.close()
+    assert [type(block) for block in streamed.message.blocks] == [type(b) for b in whole.message.blocks]
+    assert streamed.message.text == whole.message.text == "Wait."
+    pairs = zip(streamed.message.calls, whole.message.calls, strict=True)
+    assert all((a.id, a.name, a.json) == (b.id, b.name, b.json) for a, b in pairs)
+    assert all(isinstance(call, ToolCall) for call in whole.message.calls)
+    assert (streamed.usage, streamed.finish) == (whole.usage, whole.finish)
+    assert first == second == Counter(requests=1, answer=1)
+    assert one.refusals == two.refusals == []
+
+
+@EVERYWHERE
+async def test_a_transport_says_in_one_line_why_there_is_no_answer() -> None:
+    transport: Transport = HttpTransport()
+    sending: AbstractAsyncContextManager[Response] = transport.send(
+        "http://127.0.0.1:1/v1", (("authorization", "Bearer sk-secret"),), (b"{}",), Timeouts()
+    )
+    with anyio.fail_after(10), pytest.raises(ProviderFailed) as failed:
+        await sending.__aenter__()
+    await transport.close()
+    assert "127.0.0.1:1" in str(failed.value)
+    assert "\n" not in str(failed.value)
+    assert "secret" not in repr(failed.value)

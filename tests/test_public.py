@@ -1,0 +1,54 @@
+"""The public face: what other people's programs may import, and that importing it costs little."""
+
+import subprocess
+import sys
+
+import pytest
+
+import actors
+from actors import errors
+
+PUBLIC = """
+    ActorsError Applied Binding Code Deferred Dialect History Interaction Ledger Media Message Preview Runtime Seal
+    Session SessionEvent Text Thinking Tool ToolCall ToolResult TurnResult check decode dialect encode from_wire
+    render tool
+"""
+
+
+def test_the_public_names_are_these_and_every_one_can_be_imported() -> None:
+    assert actors.__all__ == PUBLIC.split()
+    assert all(getattr(actors, name) is not None for name in actors.__all__)
+
+
+def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = actors.nonsense  # type: ignore[attr-defined]  # that it has none is the point
+
+
+def test_importing_the_package_imports_no_heavy_library_and_no_vendor() -> None:
+    heavy = ("pydantic", "httpx2", "jsonschema_rs", "structlog", "anyio", "trio", "openai", "anthropic")
+    program = f"import sys, actors; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_nothing_in_the_runtime_imports_a_vendor_or_a_test_library() -> None:
+    program = (
+        "import sys, actors.runtime, actors.pure, actors.adapters.decode, actors.testing.server\n"
+        "print([n for n in ('openai', 'anthropic', 'trio', 'pytest', 'hypothesis') if n in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_tree_of_errors_is_drawn_as_it_is() -> None:
+    drawing = errors.__doc__ or ""
+    named = [value for value in vars(errors).values() if isinstance(value, type)]
+    classes = [kind for kind in named if kind.__module__ == errors.__name__]
+    assert [kind.__name__ for kind in classes if kind.__name__ not in drawing] == []
+    assert all(issubclass(kind, errors.ActorsError) for kind in classes)
+
+
+def test_every_error_and_every_public_name_is_documented() -> None:
+    public = [getattr(actors, name) for name in actors.__all__ if name != "SessionEvent"]
+    assert [item for item in public if not item.__doc__] == []

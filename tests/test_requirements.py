@@ -1,0 +1,65 @@
+"""The list of what is owed and the tests that prove it agree, in both directions."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+from tests.requirements import REQUIREMENTS
+
+TESTS = Path(__file__).parent
+
+
+def _named() -> dict[str, list[str]]:
+    """Return, for each requirement a test names, the tests that name it."""
+    named: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(TESTS.rglob("test_*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                for identifier in _marks(node.decorator_list):
+                    named[identifier].append(f"{path.relative_to(TESTS)}::{node.name}")
+            elif isinstance(node, ast.Assign) and any(_is_pytestmark(target) for target in node.targets):
+                values = node.value.elts if isinstance(node.value, ast.List) else [node.value]
+                for identifier in _marks(values):
+                    named[identifier].append(str(path.relative_to(TESTS)))
+    return named
+
+
+def _is_pytestmark(target: ast.expr) -> bool:
+    return isinstance(target, ast.Name) and target.id == "pytestmark"
+
+
+def _marks(decorators: list[ast.expr]) -> list[str]:
+    return [
+        argument.value
+        for decorator in decorators
+        if isinstance(decorator, ast.Call)
+        and isinstance(decorator.func, ast.Attribute)
+        and decorator.func.attr == "requirement"
+        for argument in decorator.args
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+    ]
+
+
+def test_every_requirement_has_a_test_or_planned_work() -> None:
+    named = _named()
+    assert [item.id for item in REQUIREMENTS if not item.planned and item.id not in named] == []
+
+
+def test_no_test_names_what_is_not_owed() -> None:
+    owed = {item.id for item in REQUIREMENTS}
+    assert {name: where for name, where in _named().items() if name not in owed} == {}
+
+
+def test_what_is_planned_is_the_later_parts_work_and_nothing_else() -> None:
+    planned = {item.id for item in REQUIREMENTS if item.planned}
+    later = {f"REQ-915-{number}" for number in ("020", "021", "026", "027", "028", "029", "035", "045")}
+    assert planned == later | {"U-08", "U-11", "U-12", "U-14"}
+
+
+def test_names_are_unique_and_complete() -> None:
+    ids = [item.id for item in REQUIREMENTS]
+    assert len(ids) == len(set(ids))
+    assert {f"REQ-915-{number:03}" for number in range(1, 51)} <= set(ids)
+    assert {f"U-{number:02}" for number in range(1, 15)} <= set(ids)
+    assert {f"PROMISE-{number}" for number in range(1, 12)} <= set(ids)

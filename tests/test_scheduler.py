@@ -1,0 +1,276 @@
+"""Tool calls: all of a message at once, judged before they run, answered in their order, and bounded."""
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from actors.config import RuntimeLimits
+from actors.core.content import ToolCall
+from actors.core.events import Scheduled, Started
+from actors.testing import Call, OpenAIServer, Say, Turn
+from actors.testing.server import LoopbackServer
+from actors.tools import Tool, tool
+from tests.runtime_support import (
+    Gate,
+    anthropic,
+    assert_paired,
+    bodies,
+    hosting,
+    log,
+    openai,
+    recorded,
+    results,
+)
+
+pytestmark = pytest.mark.anyio
+
+Made = Callable[..., LoopbackServer]
+MADE = pytest.mark.parametrize("made", [openai, anthropic])
+FIVE = Turn(*[Call("work", {"name": name}) for name in "abcde"])
+
+
+@MADE
+@pytest.mark.requirement("REQ-915-031", "REQ-915-033", "U-10", "PROMISE-11")
+async def test_the_calls_of_a_message_run_at_the_same_time_and_are_answered_in_call_order(made: Made) -> None:
+    gate = Gate()
+    server = made(FIVE)
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Do it.")
+            await gate.started(*"abcde")
+            for number, name in reversed(list(enumerate("abcde", 1))):
+                gate.open(name)
+                await recorded(session, f"hist_tool_{number}")
+        history = await session.history()
+        assert [message.speaker for message in history] == ["human", "model", "tool", "model"]
+        kinds = [type(event) for event in log(runtime, session)]
+        assert kinds.index(Started) > max(at for at, kind in enumerate(kinds) if kind is Scheduled)
+    assert server.refusals == []
+    assert list(results(bodies(server)[-1]).values()) == [f"{name} is done" for name in "abcde"]
+
+
+@pytest.mark.requirement("REQ-915-030")
+async def test_the_batch_of_one_session_does_not_hold_up_that_of_another() -> None:
+    one, two = Gate(), Gate()
+    two.open(*"abcde")
+    async with hosting(a=openai(FIVE), b=openai(FIVE)) as runtime:
+        first = await runtime.open("a", tools=[one.tool])
+        second = await runtime.open("b", tools=[two.tool])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(first.ask, "Do it.")
+            await one.started(*"abcde")
+            assert (await second.ask("Do it.")).status == "complete"
+            one.open(*"abcde")
+
+
+@MADE
+@pytest.mark.requirement("U-05", "REQ-915-031")
+async def test_invalid_arguments_are_refused_with_what_is_missing_before_anything_of_them_runs(
+    made: Made,
+) -> None:
+    gate = Gate()
+    gate.open("a")
+    turn = Turn(
+        Call("work", {"name": "a"}),
+        Call("work", {}),
+        Call("work", {"name": 7}),
+        Call("work", {"name": "a", "else": 1}),
+        Call("work", raw='{"name": "a'),
+        Call("nothing_like_it", {}),
+    )
+    server = made(turn, Turn(Say("I see.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        assert (await session.ask("Do it.")).status == "complete"
+        assert gate.runs == ["a"]
+    assert server.refusals == []
+    body = bodies(server)[-1]
+    assert_paired(body)
+    first, *refused = results(body).values()
+    assert first == "a is done"
+    errors = [json.loads(content[content.index("{") :])["tool_error"] for content in refused]
+    assert [error["tool"] for error in errors] == ["work"] * 4 + ["nothing_like_it"]
+    assert "name" in json.dumps(errors[0])
+    assert "missing" in json.dumps(errors[0])
+    assert len(errors) == 5
+
+
+@MADE
+@pytest.mark.requirement("U-06")
+async def test_a_model_that_never_learns_is_asked_for_a_final_text_after_a_few_corrections(
+    made: Made,
+) -> None:
+    gate = Gate()
+
+    def stubborn(request: dict[str, Any]) -> Turn:  # Any: a request body
+        off = request.get("tool_choice") in ("none", {"type": "none"})
+        return Turn(Say("I give up.")) if off else Turn(Call("work", {}))
+
+    server = OpenAIServer(stubborn) if made is openai else anthropic()
+    server.script = OpenAIServer(stubborn).script
+    async with hosting(a=server, limits=RuntimeLimits(corrections=3)) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        answer = await session.ask("Do it.")
+        assert (answer.status, answer.text, answer.rounds) == ("complete", "I give up.", 4)
+        assert gate.runs == []
+    assert server.refusals == []
+    assert all(body.get("tools") for body in bodies(server))
+
+
+@MADE
+@pytest.mark.requirement("U-13")
+async def test_at_the_limit_of_rounds_the_model_is_asked_once_more_with_its_tools_off(made: Made) -> None:
+    gate = Gate()
+    gate.open("a")
+    turns = [Turn(Call("work", {"name": "a"}))] * 2
+    server = made(*turns, Turn(Say("That is all.")))
+    async with hosting(a=server, limits=RuntimeLimits(rounds=3)) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        answer = await session.ask("Do it.")
+        assert (answer.status, answer.text, answer.rounds) == ("complete", "That is all.", 3)
+    assert server.refusals == []
+    choices = [body.get("tool_choice") for body in bodies(server)]
+    assert choices[:2] == [None, None]
+    assert choices[2] in ("none", {"type": "none"})
+
+
+@MADE
+@pytest.mark.requirement("U-13", "REQ-915-013")
+async def test_calls_a_model_makes_with_its_tools_off_are_closed_and_not_run(made: Made) -> None:
+    gate = Gate()
+    gate.open("a")
+    turns = [Turn(Call("work", {"name": "a"}))] * 2
+    server = made(*turns)
+    async with hosting(a=server, limits=RuntimeLimits(rounds=2)) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        assert (await session.ask("Do it.")).status == "complete"
+        assert gate.runs == ["a"]
+        assert (await session.ledger()).interactions()[-1].reason == "never_started"
+        assert (await session.ask("And?")).status == "complete"
+    assert server.refusals == []
+    assert_paired(bodies(server)[-1])
+
+
+@pytest.mark.requirement("REQ-915-008")
+async def test_a_call_that_is_not_approved_is_denied_and_the_model_is_told() -> None:
+    runs: list[str] = []
+
+    @tool(effects="write")
+    async def remove(name: str) -> str:
+        """Remove something."""
+        runs.append(name)
+        return "gone"
+
+    def approve(call: ToolCall) -> bool:
+        if call.arguments["name"] == "x":
+            raise RuntimeError("nobody is there to ask")
+        return call.arguments["name"] == "b"
+
+    names = Turn(*[Call("remove", {"name": name}) for name in "abx"])
+    server, unasked = openai(names), openai(names)
+    async with hosting(a=server, b=unasked) as runtime:
+        asked = await runtime.open("a", tools=[remove], approve=approve)
+        assert (await asked.ask("Do it.")).status == "complete"
+        assert runs == ["b"]
+        nobody = await runtime.open("b", tools=[remove])
+        assert (await nobody.ask("Do it.")).status == "complete"
+        assert runs == ["b"]
+    denied, ran, failed = results(bodies(server)[-1]).values()
+    assert ran == "gone"
+    assert "not approved" in denied
+    assert "not approved" in failed
+    assert server.refusals == unasked.refusals == []
+
+
+@pytest.mark.requirement("PROMISE-9", "U-10")
+async def test_more_calls_than_may_run_are_all_answered() -> None:
+    gate = Gate()
+    gate.open("a")
+    server = openai(Turn(*[Call("work", {"name": "a"})] * 70))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        assert (await session.ask("Do it.")).status == "complete"
+        assert len(gate.runs) == 64
+    assert server.refusals == []
+    body = bodies(server)[-1]
+    assert_paired(body)
+    assert len(results(body)) == 70
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+@pytest.mark.requirement("PROMISE-8")
+async def test_a_tool_that_takes_longer_than_it_may_has_failed(is_async: bool) -> None:
+    released = threading.Event()
+
+    @tool(timeout=0.05, name="work")
+    async def waits(name: str) -> str:
+        """Wait."""
+        await anyio.sleep_forever()
+        return name
+
+    @tool(timeout=0.05, name="work")
+    def blocks(name: str) -> str:
+        """Block."""
+        released.wait(20)
+        return name
+
+    server = openai(Turn(Call("work", {"name": "a"})))
+    slow: Tool[..., Any] = waits if is_async else blocks  # Any: any function
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[slow])
+        try:
+            assert (await session.ask("Do it.")).status == "complete"
+        finally:
+            released.set()
+    (told,) = results(bodies(server)[-1]).values()
+    assert "did not return within 0.05 s" in told
+
+
+async def test_a_tool_that_waits_for_a_thread_does_not_begin_once_it_is_stopped() -> None:
+    released, begun = threading.Event(), threading.Event()
+    runs: list[str] = []
+
+    def work(name: str) -> str:
+        """Block."""
+        runs.append(name)
+        begun.set()
+        released.wait(20)
+        return name
+
+    server = openai(FIVE)
+    async with hosting(a=server, limits=RuntimeLimits(tool_threads=1)) as runtime:
+        session = await runtime.open("a", tools=[work])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Do it.")
+            while not begun.is_set():
+                await anyio.lowlevel.checkpoint()
+            try:
+                assert await session.cancel()
+            finally:
+                released.set()
+        await recorded(session, f"hist_tool_{1 + 'abcde'.index(runs[0])}")
+        assert (await session.ask("And?")).status == "complete"
+        assert len(runs) == 1
+    assert server.refusals == []
+    assert_paired(bodies(server)[-1])
+
+
+@pytest.mark.requirement("REQ-915-046")
+async def test_tool_state_lives_as_long_as_the_session_and_ids_are_never_used_again() -> None:
+    gate = Gate()
+    gate.open(*"abcde")
+    restart = Turn(Call("work", {"name": "a"}), Call("work", {"name": "b"}), ids="restart")
+    server = openai(restart, Turn(Say("one")), restart, Turn(Say("two")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        await session.ask("Do it.")
+        await session.ask("Again.")
+        ledger = await session.ledger()
+        assert [item.call_id for item in ledger.interactions()] == [f"hist_tool_{n}" for n in (1, 2, 3, 4)]
+    assert server.refusals == []
+    assert_paired(bodies(server)[-1])

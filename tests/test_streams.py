@@ -1,0 +1,282 @@
+"""An ask's stream: what it says, in which order, what may be missing, and that it ends exactly once."""
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from actors import handle
+from actors.core.events import Event, RequestSent, Returned, RoundEnded, Submitted, TurnEnded
+from actors.core.feed import (
+    CompleteEvent,
+    ErrorEvent,
+    SessionEvent,
+    StatusEvent,
+    TextEvent,
+    ThinkingEvent,
+    ToolCallEvent,
+)
+from actors.errors import Busy
+from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Think, Turn
+from tests.runtime_support import Gate, anthropic, bodies, gathered, hosting, log, openai
+
+pytestmark = pytest.mark.anyio
+
+TURNS = (
+    Turn(
+        Think("Let me see. " * 4),
+        Say("One moment. " * 4),
+        Call("work", {"name": "a"}),
+        Call("work", {"name": "b"}),
+    ),
+    Turn(Say("Both are done. " * 4)),
+)
+
+
+def durable(events: list[SessionEvent]) -> list[int]:
+    return [seq for event in events if (seq := getattr(event, "seq", None)) is not None]
+
+
+def assert_sound(events: list[SessionEvent]) -> None:
+    """Durable events are numbered upwards, and the last event and no other is terminal."""
+    seqs = durable(events)
+    assert seqs == sorted(seqs)
+    together = [e.seq for e in events if isinstance(e, StatusEvent | CompleteEvent | ErrorEvent)][:-1]
+    assert len(set(together)) == len(together)
+    assert [isinstance(event, CompleteEvent | ErrorEvent) for event in events].count(True) == 1
+    assert isinstance(events[-1], CompleteEvent | ErrorEvent)
+
+
+@pytest.mark.parametrize("made", [openai, anthropic])
+@pytest.mark.requirement("U-01", "U-02", "U-03")
+async def test_a_stream_tells_text_thinking_calls_and_results_in_order_and_ends_once(made: type) -> None:
+    gate = Gate()
+    gate.open("a", "b")
+    async with hosting(a=made(*TURNS)) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        events = await gathered(session, "Do it.")
+        assert_sound(events)
+        text = [event for event in events if isinstance(event, TextEvent) and event.round == 1]
+        assert "".join(event.text for event in text) == "One moment. " * 4
+        assert len(text) > 1
+        thinking = [event for event in events if isinstance(event, ThinkingEvent)]
+        assert "".join(event.text for event in thinking) == "Let me see. " * 4
+        deltas = [e for e in events if isinstance(e, TextEvent | ThinkingEvent) and e.round == 1]
+        assert [e.offset for e in deltas] == [
+            sum(len(d.text) for d in deltas[:at]) for at in range(len(deltas))
+        ]
+        called = [event for event in events if isinstance(event, ToolCallEvent)]
+        assert [(call.name, call.arguments) for call in called] == [
+            ("work", {"name": "a"}),
+            ("work", {"name": "b"}),
+        ]
+        (ran,) = [e for e in events if isinstance(e, StatusEvent) and e.status == "tool_results"]
+        assert ran.results == tuple((call.call_id, "returned") for call in called)
+        assert [item.call_id for item in (await session.ledger()).interactions()] == [
+            c.call_id for c in called
+        ]
+        order = [event.status if isinstance(event, StatusEvent) else event.type for event in events]
+        kept = [name for at, name in enumerate(order) if at == 0 or order[at - 1] != name]
+        assert kept == [
+            *("submitted", "turn_started", "request", "thinking", "text", "message", "tool_call"),
+            *("tool_results", "request", "text", "message", "turn_ended", "complete"),
+        ]
+
+
+@pytest.mark.requirement("PROMISE-6", "U-02")
+async def test_a_durable_event_is_in_the_log_at_its_number_before_it_is_shown() -> None:
+    gate = Gate()
+    gate.open("a", "b")
+    kinds: dict[str, type[Event]] = {
+        "submitted": Submitted,
+        "request": RequestSent,
+        "message": RoundEnded,
+        "tool_results": Returned,
+        "turn_ended": TurnEnded,
+    }
+    async with hosting(a=openai(*TURNS)) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        seen = 0
+        async with session.stream("Do it.") as events:
+            async for event in events:
+                if (seq := getattr(event, "seq", None)) is None:
+                    continue
+                stored = log(runtime, session)
+                assert seq <= len(stored)
+                if isinstance(event, StatusEvent) and event.status in kinds:
+                    assert isinstance(stored[seq - 1], kinds[event.status])
+                    seen += 1
+        assert seen == 7
+
+
+@pytest.mark.parametrize(
+    "faults", [{0: SERVER_ERROR}, {0: Disconnect()}, {0: Disconnect(after_bytes=500)}, {1: SERVER_ERROR}]
+)
+@pytest.mark.requirement("U-02")
+async def test_a_stream_that_fails_ends_with_one_error(faults: dict[int, object]) -> None:
+    gate = Gate()
+    gate.open("a", "b")
+    async with hosting(a=openai(*TURNS, faults=faults)) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        events = await gathered(session, "Do it.")
+        assert_sound(events)
+        assert isinstance(events[-1], ErrorEvent)
+        assert events[-1].why
+        assert events[-1].result.status == "failed"
+
+
+@pytest.mark.requirement("U-02")
+async def test_a_cancelled_stream_ends_with_one_complete_that_says_so() -> None:
+    async with hosting(a=openai(*TURNS, faults={0: Stall(after_bytes=900)})) as runtime:
+        session = await runtime.open("a")
+        events: list[SessionEvent] = []
+        async with session.stream("Do it.") as stream:
+            async for event in stream:
+                events.append(event)
+                if event.type == "thinking":
+                    await session.cancel()
+        assert_sound(events)
+        assert isinstance(events[-1], CompleteEvent)
+        assert events[-1].result.status == "cancelled"
+
+
+@pytest.mark.requirement("U-01")
+async def test_text_arrives_while_the_answer_is_still_being_written() -> None:
+    async with hosting(a=openai(Turn(Say("x" * 4000)), faults={0: Stall(after_bytes=6000)})) as runtime:
+        session = await runtime.open("a")
+        async with session.stream("Do it.") as events:
+            async for event in events:
+                if event.type == "text":
+                    break  # the server has not said more, and never will
+        await session.cancel()
+
+
+@pytest.mark.requirement("PROMISE-8", "PROMISE-9")
+async def test_a_reader_that_does_not_read_is_told_to_resync_and_slows_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(handle, "BUFFER", 4)
+    gate = Gate()
+    gate.open("a", "b")
+    async with hosting(a=openai(*TURNS, *TURNS)) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with session.stream("Do it.") as slow:
+            assert (await session.ask("And again.")).status == "complete"
+            events = [event async for event in slow]
+        assert [isinstance(event, CompleteEvent) for event in events].count(True) == 1
+        assert isinstance(events[-1], CompleteEvent)
+        (resync,) = [e for e in events if isinstance(e, StatusEvent) and e.status == "resync"]
+        assert resync.seq is not None
+        missed = runtime.storage.read(session.id, after=resync.seq)
+        assert len(missed) >= 12
+        assert len(events) < 8
+
+
+@pytest.mark.requirement("PROMISE-8")
+async def test_deltas_may_be_dropped_for_a_slow_reader_and_the_message_is_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(handle, "BUFFER", 16)
+    async with hosting(a=openai(Turn(Say("word " * 400)))) as runtime:
+        session = await runtime.open("a")
+        async with session.stream("Do it.") as slow:
+            assert (await session.ask("And?")).status == "complete"
+            events = [event async for event in slow]
+        (message,) = [e for e in events if isinstance(e, StatusEvent) and e.status == "message"]
+        assert message.message is not None
+        assert message.message.text == "word " * 400
+        assert not [e for e in events if isinstance(e, StatusEvent) and e.status == "resync"]
+
+
+@pytest.mark.requirement("PROMISE-8")
+async def test_leaving_a_stream_early_does_not_stop_the_turn() -> None:
+    gate = Gate()
+    server = openai(*TURNS)
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with session.stream("Do it.") as events:
+            async for _ in events:
+                break
+        await gate.started("a", "b")
+        gate.open("a", "b")
+        assert (await session.ask("And?")).status == "complete"
+        assert (await session.history())[3].text == "Both are done. " * 4
+    assert server.received == 3
+
+
+@pytest.mark.requirement("PROMISE-8")
+async def test_an_ask_whose_caller_is_cancelled_goes_on() -> None:
+    gate = Gate()
+    server = openai(*TURNS)
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Do it.")
+            await gate.started("a", "b")
+            tasks.cancel_scope.cancel()
+        gate.open("a", "b")
+        assert (await session.ask("And?")).status == "complete"
+        assert [message.text for message in await session.history()][3] == "Both are done. " * 4
+
+
+@pytest.mark.requirement("PROMISE-9")
+async def test_an_ask_beyond_those_that_may_wait_is_refused_as_busy_and_none_is_lost() -> None:
+    gate = Gate()
+    server = openai(TURNS[0])
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        ends: list[str] = []
+
+        async def ask(words: str) -> None:
+            ends.append((await session.ask(words)).status)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask, "first")
+            await gate.started("a", "b")
+            for number in range(8):
+                async with session.stream(f"waits {number}"):
+                    pass  # it is accepted, and nobody reads it
+            with pytest.raises(Busy, match="8 asks waiting"):
+                await session.ask("one too many")
+            gate.open("a", "b")
+        assert (await session.ask("last")).status == "complete"
+        assert ends == ["complete"]
+        said = [message.text for message in await session.history() if message.speaker == "human"]
+        assert said == ["first", *(f"waits {number}" for number in range(8)), "last"]
+    assert server.refusals == []
+
+
+async def test_the_streams_of_two_sessions_do_not_mix() -> None:
+    def echo(request: dict[str, object]) -> Turn:
+        messages = request["messages"]
+        assert isinstance(messages, list)
+        return Turn(Say(str(messages[-1]["content"])))
+
+    from actors.testing import OpenAIServer
+
+    async with hosting(a=OpenAIServer(echo)) as runtime:
+        texts: dict[str, str] = {}
+
+        async def talk(name: str) -> None:
+            session = await runtime.open("a", id=name)
+            for _ in range(5):
+                events = await gathered(session, name)
+                shown = "".join(event.text for event in events if isinstance(event, TextEvent))
+                texts[name] = texts.get(name, "") + shown
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(10):
+                tasks.start_soon(talk, f"session-number-{number}")
+        for name, text in texts.items():
+            assert text.count(name) == 5
+            assert not [other for other in texts if other != name and other in text.replace(name, "")]
+
+
+async def test_an_empty_message_is_accepted_by_every_family() -> None:
+    one, two = openai(), anthropic()
+    async with hosting(a=one, b=two) as runtime:
+        session = await runtime.open("a")
+        assert (await session.ask("")).status == "complete"
+        await session.switch("b")
+        assert (await session.ask(" \n")).status == "complete"
+    assert one.refusals == two.refusals == []
+    assert len(bodies(one)) == len(bodies(two)) == 1

@@ -1,0 +1,204 @@
+"""A switch moves the next turn and never the one in flight, and the caller is told which it was."""
+
+from collections.abc import Callable
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from actors.core.events import SwitchApplied, SwitchHeld, SwitchSuperseded
+from actors.core.feed import Applied, Deferred, SessionEvent, StatusEvent
+from actors.errors import ConfigError, UnknownTarget
+from actors.handle import Session
+from actors.testing import Call, Say, Think, Turn
+from actors.testing.server import LoopbackServer
+from tests.runtime_support import (
+    Gate,
+    anthropic,
+    assert_paired,
+    assert_prefixes,
+    blocks,
+    bodies,
+    gathered,
+    hosting,
+    log,
+    openai,
+    results,
+)
+
+pytestmark = pytest.mark.anyio
+
+Made = Callable[..., LoopbackServer]
+FAMILIES = pytest.mark.parametrize(("old", "new"), [(openai, anthropic), (anthropic, openai)])
+WORK = (Turn(Think("hm"), Call("work", {"name": "a"}), Call("work", {"name": "b"})), Turn(Say("Done.")))
+
+
+def statuses(events: list[SessionEvent]) -> list[str]:
+    return [event.status for event in events if isinstance(event, StatusEvent)]
+
+
+async def ask_and(session: Session, gate: Gate, *targets: str) -> tuple[list[SessionEvent], list[object]]:
+    """Ask, ask for these switches while the tools run, let the tools return; give events and outcomes."""
+    async with session.stream("Do it.") as events:
+        await gate.started("a", "b")
+        outcomes: list[object] = [await session.switch(target) for target in targets]
+        gate.open("a", "b")
+        return [event async for event in events], outcomes
+
+
+@FAMILIES
+@pytest.mark.requirement("REQ-915-001", "REQ-915-003", "REQ-915-041")
+async def test_a_switch_between_turns_is_applied_to_the_next_request(old: Made, new: Made) -> None:
+    gate = Gate()
+    gate.open("a", "b")
+    one, two = old(*WORK), new(Turn(Say("Here.")))
+    async with hosting(old=one, new=two) as runtime:
+        session = await runtime.open("old", tools=[gate.tool])
+        assert (await session.ask("Do it.")).served_by.backend == "old"
+        assert await session.switch("new") == Applied("new")
+        assert two.received == 0
+        assert (await session.ask("And?")).served_by.backend == "new"
+        assert one.received == 2
+    assert one.refusals == two.refusals == []
+    (body,) = bodies(two)
+    assert_paired(body)
+    assert list(results(body).values()) == ["a is done", "b is done"]
+
+
+@FAMILIES
+@pytest.mark.requirement("REQ-915-002", "REQ-915-050", "PROMISE-5", "PROMISE-11")
+async def test_a_switch_during_a_turn_waits_for_its_end_and_says_so(old: Made, new: Made) -> None:
+    gate = Gate()
+    one, two = old(*WORK), new(Turn(Say("Here.")))
+    async with hosting(old=one, new=two) as runtime:
+        session = await runtime.open("old", tools=[gate.tool])
+        events, outcomes = await ask_and(session, gate, "new")
+        assert outcomes == [Deferred("new", 1)]
+        assert (one.received, two.received) == (2, 0)
+        told = statuses(events)
+        assert told.index("switch_held") < told.index("turn_ended") < told.index("switch_applied")
+        assert [event.type for event in events][-1] == "complete"
+        seqs = {e.status: e.seq for e in events if isinstance(e, StatusEvent)}
+        stored = log(runtime, session)
+        assert stored[(seqs["switch_held"] or 0) - 1] == SwitchHeld(1, "new")
+        assert stored[(seqs["switch_applied"] or 0) - 1] == SwitchApplied("new", held=True)
+        assert (await session.ask("And?")).served_by.backend == "new"
+        assert one.received == 2
+    assert one.refusals == two.refusals == []
+
+
+@pytest.mark.requirement("REQ-915-050", "PROMISE-5")
+async def test_of_several_switches_during_a_turn_the_latest_wins_and_the_others_are_told() -> None:
+    gate = Gate()
+    one, two, three = openai(*WORK), anthropic(), openai()
+    async with hosting(a=one, b=two, c=three) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        events, outcomes = await ask_and(session, gate, "b", "c")
+        assert outcomes == [Deferred("b", 1), Deferred("c", 1)]
+        told = [(e.status, e.detail) for e in events if isinstance(e, StatusEvent) and "switch" in e.status]
+        assert told == [
+            ("switch_held", "b"),
+            ("switch_superseded", "b"),
+            ("switch_held", "c"),
+            ("switch_applied", "c"),
+        ]
+        assert SwitchSuperseded("b", "c") in log(runtime, session)
+        assert (await session.ask("And?")).served_by.backend == "c"
+        assert two.received == 0
+
+
+@pytest.mark.requirement("REQ-915-050")
+async def test_an_unknown_target_fails_at_once_and_changes_nothing() -> None:
+    gate = Gate()
+    one, two = openai(*WORK), anthropic()
+    async with hosting(a=one, b=two) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        before = len(log(runtime, session))
+        with pytest.raises(UnknownTarget, match="nowhere"):
+            await session.switch("nowhere")
+        with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY"):
+            await session.switch("anthropic:claude")
+        assert len(log(runtime, session)) == before
+        async with session.stream("Do it.") as events:
+            await gate.started("a", "b")
+            assert await session.switch("b") == Deferred("b", 1)
+            with pytest.raises(UnknownTarget):
+                await session.switch("nowhere")
+            gate.open("a", "b")
+            assert "switch_superseded" not in statuses([event async for event in events])
+        assert (await session.ask("And?")).served_by.backend == "b"
+
+
+@pytest.mark.requirement("REQ-915-002", "REQ-915-003", "PROMISE-5", "PROMISE-1")
+async def test_a_switch_at_any_moment_never_splits_a_turn_between_two_backends() -> None:
+    for steps in range(0, 90, 3):
+        gate = Gate()
+        gate.open("a", "b")
+        one, two = openai(*WORK), anthropic(*WORK)
+        async with hosting(a=one, b=two) as runtime:
+            session = await runtime.open("a", tools=[gate.tool])
+            async with session.stream("Do it.") as events:
+                for _ in range(steps):
+                    await anyio.lowlevel.checkpoint()
+                outcome = await session.switch("b")
+                seen = [event async for event in events]
+            assert statuses(seen).count("switch_applied") == isinstance(outcome, Deferred)
+            assert (one.received, two.received) == (2, 0)
+            assert (await session.ask("And?")).served_by.backend == "b"
+            assert (one.received, two.received) == (2, 2)
+        assert one.refusals == two.refusals == []
+
+
+@pytest.mark.requirement("REQ-915-003")
+async def test_a_switch_is_in_force_for_an_ask_that_was_already_waiting() -> None:
+    gate = Gate()
+    one, two = openai(*WORK), anthropic(Turn(Say("Here.")))
+    async with hosting(a=one, b=two) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with session.stream("First.") as first, session.stream("Second.") as second:
+            await gate.started("a", "b")
+            await session.switch("b")
+            gate.open("a", "b")
+            assert [event async for event in first][-1].result.served_by.backend == "a"  # type: ignore[union-attr]  # terminal
+            assert [event async for event in second][-1].result.served_by.backend == "b"  # type: ignore[union-attr]  # terminal
+
+
+@pytest.mark.requirement("REQ-915-010", "PROMISE-4")
+async def test_going_back_to_a_backend_continues_what_it_was_sent_before() -> None:
+    gate = Gate()
+    gate.open("a", "b")
+    one, two = openai(*WORK, Turn(Say("again"))), anthropic(*WORK, Turn(Think("yes"), Say("again")))
+    async with hosting(a=one, b=two) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        for target in ("a", "b", "a", "b"):
+            await session.switch(target)
+            assert (await session.ask("Go on.")).status == "complete"
+    assert one.refusals == two.refusals == []
+    assert_prefixes(one)
+    assert_prefixes(two)
+
+
+async def test_a_preview_sends_nothing_and_keeps_nothing() -> None:
+    gate = Gate()
+    gate.open("a", "b")
+    one, two = openai(*WORK), anthropic(Turn(Say("Here.")))
+    async with hosting(a=one, b=two) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        await session.ask("Do it.")
+        before = len(log(runtime, session))
+        preview = await session.preview("b")
+        assert (await session.preview("b")).body == preview.body
+        assert (two.received, len(log(runtime, session))) == (0, before)
+        await session.switch("b")
+        await session.ask("And?")
+        sent = blocks(bodies(two)[0])
+        assert any("a is done" in block for _, block in sent)
+    assert two.refusals == []
+
+
+async def test_a_switch_is_told_only_in_the_stream_of_the_ask_it_waited_for() -> None:
+    gate = Gate()
+    async with hosting(a=openai(*WORK), b=anthropic()) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        await ask_and(session, gate, "b")
+        assert not [status for status in statuses(await gathered(session, "And?")) if "switch" in status]
