@@ -1,0 +1,203 @@
+"""`actors demo`: one conversation carried through two strict providers over HTTP, with everything that breaks others.
+
+Both servers run in this process on the loopback interface. The scenes are fixed, and so is what the models say, so
+two runs print the same. At the end the counts are compared with what they must be: the exit code is 0
+only if no request was refused and every count is right.
+"""
+
+import argparse
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from actors.cli import stage
+from actors.cli.exits import Exit
+from actors.cli.screen import screen
+from actors.cli.shape import number
+from actors.cli.show import LEGEND, Lines, Printed, Watch
+from actors.core.feed import Deferred, SessionEvent, ToolCallEvent
+from actors.core.identity import CallId, mint
+from actors.core.ledger import Interaction, Ledger
+from actors.handle import Session
+from actors.pure import from_wire
+from actors.runtime import Runtime
+from actors.testing import serve
+
+SECONDS = 60
+"""The demo takes about two; this ends one that hangs."""
+
+EXPECTED = {
+    "requests": 17,
+    "400s": 0,
+    "tool calls": 13,
+    "real results": 8,
+    "synthetic results": 5,
+    "late results": 1,
+    "switches asked": 4,
+    "switches deferred": 1,
+    "switches applied": 4,
+    "failovers": 1,
+}
+
+
+def main(options: argparse.Namespace) -> Exit:
+    """Run the demo and return 0 if everything went as it must."""
+    out = screen()
+    show = Lines(out) if options.json else Printed(out)
+    counts = anyio.run(_perform, show, backend=options.backend)
+    if isinstance(show, Lines):
+        show.put(type="counts", **counts)
+    else:
+        _table(show, counts)
+    return Exit.OK if counts == EXPECTED else Exit.FAILED
+
+
+async def _perform(show: Printed | Lines) -> dict[str, int]:
+    gates = stage.Gates()
+    servers = stage.servers(gates)
+    if isinstance(show, Printed):
+        _opening(show)
+    with anyio.fail_after(SECONDS):
+        async with serve(*servers.values()):
+            watch = Watch(servers, show)
+            async with Runtime(stage.config(servers), seed=1) as runtime:
+                history, _ = from_wire(stage.BROKEN, "openai")
+                session = await runtime.open(
+                    "gpt", tools=stage.tools(gates), system="You plan trips.", messages=history
+                )
+                try:
+                    await _Play(session, gates, watch).perform()
+                finally:  # or what went wrong would wait for the tool that cannot be stopped
+                    gates.excelsior.set()
+                return _counts(watch, await session.ledger())
+
+
+Act = Callable[[SessionEvent], Awaitable[None]]
+
+
+class _Play:
+    """The scenes, in order."""
+
+    def __init__(self, session: Session, gates: stage.Gates, watch: Watch) -> None:
+        self._session = session
+        self._gates = gates
+        self._watch = watch
+        self._show = watch.show
+
+    async def perform(self) -> None:
+        scene = self._show.scene
+        scene("A broken transcript comes along, and two tools run at the same time (gpt)")
+        await self._ask("Weather in Oslo and in Rome?")
+        scene("Malformed arguments are corrected; gpt counts its call ids from 0 again each time")
+        await self._ask("And in Bergen?")
+        scene("A switch between turns; five calls, one answers, and the turn is cancelled (claude)")
+        await self._switch("claude")
+        await self._ask("Rome then. Price five hotels there.", self._cancel_once_priced)
+        scene("The conversation goes on: one real result, four that say what is known")
+        await self._ask("Go on with what you have.")
+        await self._release_the_late_one()
+        scene("A late result is told; a switch asked for in mid-turn waits for the turn's end")
+        await self._ask("Book that one.", self._switch_while_booking)
+        scene("The other provider takes over what it has never seen (gpt)")
+        await self._ask("What did you book?")
+        scene("By turns: claude, gpt, claude; each goes on where it left off")
+        await self._switch("by-turns")
+        for words in ("What shall I wear?", "Do you agree?", "Is anything missing?"):
+            await self._ask(words)
+        scene("gpt fails, and fails again: claude takes up the same ask")
+        await self._switch("either")
+        with self._gates.failing():
+            await self._ask("Goodbye!")
+
+    async def _ask(self, words: str, act: Act | None = None) -> None:
+        self._show.said(words)
+        async with self._session.stream(words) as events:
+            async for event in events:
+                self._watch.event(event)
+                if act is not None:
+                    await act(event)
+
+    async def _switch(self, target: str) -> None:
+        self._watch.count("switches asked")
+        outcome = await self._session.switch(target)
+        if isinstance(outcome, Deferred):
+            self._watch.count("switches deferred")
+            self._show.note("switch", f"asked for in mid-turn: {target}; deferred to the end of the turn")
+        else:
+            self._watch.count("switches applied")
+            self._show.note("switch", f"applied at once: {target} is next")
+
+    async def _cancel_once_priced(self, event: SessionEvent) -> None:
+        """Cancel when the last of the five calls is under way and the first has answered."""
+        if _calls(event, "price", stage.UNSTOPPABLE):
+            first = mint(_number(event) - len(stage.HOTELS) + 1)
+            await self._until(first, lambda known: known.completion is not None)
+            self._show.note("you", "(cancel, with one of five answered)")
+            await self._session.cancel()
+
+    async def _switch_while_booking(self, event: SessionEvent) -> None:
+        if _calls(event, "book", "Astoria"):
+            await self._switch("gpt")
+            self._gates.booking.set()
+
+    async def _release_the_late_one(self) -> None:
+        """Let the tool that could not be stopped return, long after its call was closed."""
+        self._gates.excelsior.set()
+        calls = [item.call_id for item in (await self._session.ledger()).interactions()]
+        await self._until(calls[-1], lambda known: known.late is not None)
+        self._show.note("tools", f"c{number(calls[-1])} returned after all, too late for its place")
+
+    async def _until(self, call_id: CallId, holds: Callable[[Interaction], bool]) -> None:
+        known = None
+        while known is None or not holds(known):  # a ledger announces nothing; ask again
+            await anyio.sleep(0.005)
+            known = (await self._session.ledger()).get(call_id)
+
+
+def _calls(event: SessionEvent, tool: str, hotel: str) -> bool:
+    return isinstance(event, ToolCallEvent) and event.name == tool and event.arguments == {"hotel": hotel}
+
+
+def _number(event: SessionEvent) -> int:
+    assert isinstance(event, ToolCallEvent)
+    return int(number(event.call_id))
+
+
+def _counts(watch: Watch, ledger: Ledger) -> dict[str, int]:
+    """Count from what the servers received and what the ledger holds."""
+    exchanges = [exchange for server in watch.servers.values() for exchange in server.requests]
+    known = ledger.interactions()
+    found = {
+        "requests": len(exchanges),
+        "400s": sum(exchange.status == 400 for exchange in exchanges),
+        "tool calls": len(known),
+        "real results": sum(item.completion is not None for item in known),
+        "synthetic results": sum(item.sealed is not None for item in known),
+        "late results": sum(item.late is not None for item in known),
+        **watch.counts,
+    }
+    return {name: found.get(name, 0) for name in EXPECTED}
+
+
+def _opening(show: Printed) -> None:
+    line = show.screen.line
+    line(show.screen.styled("One conversation, two providers, no refusal", "bold"))
+    line("Two strict servers run on this machine: gpt speaks OpenAI Chat Completions, claude Anthropic")
+    line("Messages. They refuse what the real ones refuse, and claude's thinking is valid only behind")
+    line("the exact prefix it was made for. For each request: what was sent, and what was done for it.")
+    line()
+    line(LEGEND)
+
+
+def _table(show: Printed, counts: dict[str, int]) -> None:
+    line, styled = show.screen.line, show.screen.styled
+    line()
+    for name, count in counts.items():
+        right = count == EXPECTED[name]
+        verdict = "" if right else styled(f"   must be {EXPECTED[name]}", "red")
+        line(f"  {name:<20}{styled(f'{count:>5}', 'bold')}{verdict}")
+    line()
+    if counts == EXPECTED:
+        line(styled("No request was refused, and every call has one result.", "green"))
+    else:
+        line(styled("This is not as it must be.", "red"))

@@ -1,0 +1,71 @@
+"""Exit codes: what a script can tell from how `actors` ended. One table, also in docs/reference/cli.md."""
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from actors.errors import ActorsError, ConfigError, MissingKey, ProviderFailed, TranscriptError
+
+if TYPE_CHECKING:
+    from actors.core.feed import Cause, TurnResult
+
+
+class Exit(IntEnum):
+    """How a command ended."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    CONFIG = 3
+    AUTH = 4
+    OVERLOADED = 5
+    UNREACHABLE = 6
+    TIMEOUT = 124
+    INTERRUPTED = 130
+
+
+MEANING: dict[Exit, str] = {
+    Exit.OK: "done; for `lint`, nothing is wrong",
+    Exit.FAILED: "the turn failed; for `lint`, the file breaks a rule; for `demo`, a count is wrong",
+    Exit.USAGE: "the command line is wrong, or the input cannot be read",
+    Exit.CONFIG: "the configuration cannot be used: a file, a target, a tool, a model the provider lacks",
+    Exit.AUTH: "a key is missing, or the provider does not accept it",
+    Exit.OVERLOADED: "the provider is overloaded, out of quota or failing, after retries",
+    Exit.UNREACHABLE: "the provider cannot be reached, or the connection broke",
+    Exit.TIMEOUT: "the time given by --timeout is over; the turn was cancelled",
+    Exit.INTERRUPTED: "interrupted from the keyboard (SIGINT); the turn was cancelled",
+}
+
+_OF_ERROR: tuple[tuple[type[BaseException], Exit], ...] = (
+    (MissingKey, Exit.AUTH),
+    (ConfigError, Exit.CONFIG),
+    (TranscriptError, Exit.USAGE),
+    (ProviderFailed, Exit.UNREACHABLE),
+    (ActorsError, Exit.FAILED),
+    (OSError, Exit.USAGE),
+)
+
+
+def of_error(error: BaseException) -> Exit:
+    """Return the exit code for an error that ended a command."""
+    return next((code for kind, code in _OF_ERROR if isinstance(error, kind)), Exit.FAILED)
+
+
+def of_result(result: "TurnResult") -> Exit:
+    """Return the exit code for how an ask came out."""
+    if result.status != "failed":
+        return Exit.OK if result.status == "complete" else Exit.INTERRUPTED
+    return _of_cause(result.attempts[-1].cause)
+
+
+def _of_cause(cause: "Cause | None") -> Exit:
+    if cause is None:
+        return Exit.FAILED
+    if cause.status in (401, 403):
+        return Exit.AUTH
+    match cause.kind:
+        case "transient" | "rate_limit" | "quota":
+            return Exit.UNREACHABLE if cause.status is None else Exit.OVERLOADED
+        case "config":
+            return Exit.CONFIG
+        case _:
+            return Exit.FAILED

@@ -1,0 +1,187 @@
+"""`actors run`: one ask. The answer on standard output as it arrives, everything else on standard error.
+
+The first SIGINT cancels the turn, so every call of it is closed before the process ends; a second one does not
+wait for that.
+"""
+
+import argparse
+import json
+import signal
+import sys
+from typing import Protocol
+
+import anyio
+
+from actors.cli.events import as_json
+from actors.cli.exits import Exit, of_result
+from actors.cli.screen import complain, safe
+from actors.cli.targets import target, tools
+from actors.core.content import ToolCall
+from actors.core.feed import (
+    CompleteEvent,
+    ErrorEvent,
+    SessionEvent,
+    StatusEvent,
+    TextEvent,
+    ThinkingEvent,
+    TurnResult,
+)
+from actors.handle import Session
+from actors.runtime import Runtime
+
+
+def main(options: argparse.Namespace) -> Exit:
+    """Ask once and return the exit code."""
+    prompt = _prompt(options.prompt)
+    if not prompt.strip():
+        complain("there is nothing to ask; give a prompt, or standard input")
+        return Exit.USAGE
+    printer: Printer = Lines() if options.json else Answer()
+    return anyio.run(_run, options, prompt, printer, backend=options.backend)
+
+
+def _prompt(words: list[str]) -> str:
+    """Return the prompt; `-` stands for standard input, and so does saying nothing."""
+    if words and "-" not in words:
+        return " ".join(words)
+    if not words and sys.stdin.isatty():
+        return ""
+    told = sys.stdin.read()
+    before = " ".join(word for word in words if word != "-")
+    return f"{before}\n\n{told}" if before else told
+
+
+async def _run(options: argparse.Namespace, prompt: str, printer: "Printer") -> Exit:
+    config, name = target(options)
+    offered = tools(options.tools)
+    async with Runtime(config) as runtime:
+        session = await runtime.open(
+            name, tools=offered, system=options.system, approve=lambda call: _approved(call, options)
+        )
+        return await _Ask(session, printer, options.timeout).answer(prompt)
+
+
+def _approved(call: ToolCall, options: argparse.Namespace) -> bool:
+    if not options.approve_all:
+        complain(f"{call.name} changes something and was not run; --approve-all lets it")
+    return bool(options.approve_all)
+
+
+class _Ask:
+    """One ask, and what may stop it."""
+
+    def __init__(self, session: Session, printer: "Printer", timeout: float | None) -> None:
+        self._session = session
+        self._printer = printer
+        self._timeout = timeout
+        self._late = False
+
+    async def answer(self, prompt: str) -> Exit:
+        """Ask, show the events, and return the exit code."""
+        async with anyio.create_task_group() as watchers:
+            watchers.start_soon(self._interrupts, watchers.cancel_scope)
+            watchers.start_soon(self._time)
+            code = await self._shown(prompt)
+            watchers.cancel_scope.cancel()
+            return code
+        return Exit.INTERRUPTED
+
+    async def _shown(self, prompt: str) -> Exit:
+        code = Exit.FAILED
+        async with self._session.stream(prompt) as events:
+            async for event in events:
+                if isinstance(event, CompleteEvent | ErrorEvent):
+                    code = self._code(event.result)
+                self._printer.event(event, code)
+        return code
+
+    def _code(self, result: TurnResult) -> Exit:
+        code = of_result(result)
+        if code is Exit.INTERRUPTED and self._late:
+            complain(f"no answer within {self._timeout:g} s; the turn was cancelled")
+            return Exit.TIMEOUT
+        if code is Exit.INTERRUPTED:
+            complain("interrupted; the turn was cancelled")
+        elif code is not Exit.OK:
+            complain(f"{result.served_by} gave no answer: {result.why}")
+        return code
+
+    async def _interrupts(self, scope: anyio.CancelScope) -> None:
+        with anyio.open_signal_receiver(signal.SIGINT) as interrupts:
+            cancelling = False
+            async for _ in interrupts:
+                if cancelling or not await self._session.cancel():
+                    complain("interrupted")
+                    scope.cancel()
+                cancelling = True
+
+    async def _time(self) -> None:
+        if self._timeout is not None:
+            await anyio.sleep(self._timeout)
+            self._late = True
+            await self._session.cancel()
+
+
+class Printer(Protocol):
+    """Shows the events of an ask."""
+
+    def event(self, event: SessionEvent, code: Exit) -> None:
+        """Show one event. `code` is the exit code, once the event is the last."""
+
+
+class Lines:
+    """Each event as one line of JSON, flushed, the last with the exit code."""
+
+    def event(self, event: SessionEvent, code: Exit) -> None:
+        fields = as_json(event)
+        if isinstance(event, CompleteEvent | ErrorEvent):
+            fields["exit_code"] = int(code)
+        print(json.dumps(fields), flush=True)
+
+
+class Answer:
+    """The answer's text as it arrives, exact even where deltas were missed; notes on standard error.
+
+    Deltas are numbered. After a gap no more of them are printed, and the rest of the text follows from the
+    whole message at the round's end.
+    """
+
+    def __init__(self) -> None:
+        self._printed = ""
+        self._next = 0
+        self._gap = False
+        self._any = False
+
+    def event(self, event: SessionEvent, code: Exit) -> None:
+        match event:
+            case TextEvent() | ThinkingEvent():
+                self._delta(event)
+            case StatusEvent(status="message", message=message) if message is not None:
+                self._rest(message.text, broken=bool(event.detail))
+            case StatusEvent(status="failover", detail=name):
+                complain(f"going on with {name}")
+            case CompleteEvent() | ErrorEvent() if self._any:
+                self._write("\n")
+            case _:
+                pass
+
+    def _delta(self, event: TextEvent | ThinkingEvent) -> None:
+        self._gap = self._gap or event.offset != self._next
+        self._next = event.offset + len(event.text)
+        if isinstance(event, TextEvent) and not self._gap:
+            if not self._printed and self._any:
+                self._write("\n")  # a further round
+            self._write(event.text)
+            self._printed += event.text
+
+    def _rest(self, text: str, *, broken: bool) -> None:
+        """Print what of a round's text has not been; of a broken answer only what was said."""
+        if text.startswith(self._printed) and (self._gap or not broken):
+            self._write(text[len(self._printed) :])
+        self._printed, self._next, self._gap = "", 0, False
+
+    def _write(self, text: str) -> None:
+        if text:
+            self._any = self._any or text != "\n"
+            sys.stdout.write(safe(text))
+            sys.stdout.flush()

@@ -1,0 +1,68 @@
+"""What may reach a terminal: no control characters from other people's text, colour only where it is wanted.
+
+A model or a tool may say anything, escape sequences that rename a window or write to the clipboard included. So
+every text that was not written here goes through `safe`. Colour is for terminals; NO_COLOR turns it off.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TextIO
+
+Style = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
+
+_CODES: dict[Style, str] = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "cyan": "36",
+}
+# C0 but for tab and newline, delete, C1, the controls of writing direction, line separators, lone surrogates.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def safe(text: str) -> str:
+    r"""Return `text` with control characters written out, as `\x1b`. Works on any piece of a stream."""
+    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
+
+
+def one_line(text: str, width: int) -> str:
+    """Return `text` safe, on one line, cut to `width` characters."""
+    line = " ".join(safe(text).split())
+    return line if len(line) <= width else line[: max(width - 3, 0)] + "..."
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """Where lines go, and whether in colour."""
+
+    stream: TextIO
+    color: bool = False
+
+    def line(self, text: str = "") -> None:
+        """Write one line."""
+        self.stream.write(text.rstrip() + "\n")
+
+    def styled(self, text: str, *styles: Style) -> str:
+        """Return `text` in a style, or as it is where there is no colour."""
+        if not self.color or not text:
+            return text
+        return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m"
+
+
+def screen(stream: TextIO | None = None, environ: Mapping[str, str] | None = None) -> Screen:
+    """Return the screen of a stream, standard output by default."""
+    stream = sys.stdout if stream is None else stream
+    environ = os.environ if environ is None else environ
+    plain = bool(environ.get("NO_COLOR")) or environ.get("TERM") == "dumb"
+    return Screen(stream, color=stream.isatty() and not plain)
+
+
+def complain(text: str) -> None:
+    """Write one line on standard error."""
+    lines = safe(text).splitlines() or [""]
+    sys.stderr.write(f"actors: {' '.join(line.strip() for line in lines)}\n")

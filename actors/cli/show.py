@@ -1,0 +1,267 @@
+"""Shows the demo: each request with its shape and what was done to make it so, each answer, each switch."""
+
+import json
+import textwrap
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from actors.cli.screen import Screen, Style, one_line
+from actors.cli.shape import Numbers, grown, number, shape
+from actors.core.content import Message, Text, Thinking, ToolCall
+from actors.core.diagnostics import Report
+from actors.core.feed import CompleteEvent, ErrorEvent, Sent, SessionEvent, StatusEvent
+from actors.testing import Exchange
+from actors.testing.server import LoopbackServer
+
+WIDTH = 92
+INDENT = " " * 11
+LABEL = 14
+
+LEGEND = "S system  U user  A assistant  T thinking  t text  c1 call  R1 its result  R1* synthetic result"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request as it was sent, and what became of it.
+
+    Args:
+        order: Number of the request, over all providers, from 1.
+        status: HTTP status of the answer.
+        same: Messages that are as they were in the request before it to this provider.
+        new: The words of the others.
+        sent: The lane and the report.
+        again: Whether it is the request before, tried again.
+    """
+
+    order: int
+    backend: str
+    status: int
+    same: int
+    new: list[str]
+    sent: Sent
+    again: bool
+
+
+class Show(Protocol):
+    """Where the demo's doings are shown."""
+
+    def scene(self, title: str) -> None:
+        """A new scene begins."""
+
+    def said(self, words: str) -> None:
+        """The user says something."""
+
+    def request(self, request: Request) -> None:
+        """A request was sent and answered."""
+
+    def message(self, backend: str, message: Message, fault: str) -> None:
+        """The model's message, whole."""
+
+    def note(self, what: str, text: str) -> None:
+        """Something happened beside the requests."""
+
+
+@dataclass(slots=True)
+class Watch:
+    """Joins a session's events with what the servers received, and shows both in the order of the log."""
+
+    servers: Mapping[str, LoopbackServer]
+    show: Show
+    counts: dict[str, int] = field(default_factory=dict)
+    _open: Sent | None = None
+    _shapes: dict[str, list[str]] = field(default_factory=dict)
+    _numbers: dict[str, Numbers] = field(default_factory=dict)
+    _seen: dict[str, int] = field(default_factory=dict)
+    _requests: int = 0
+
+    def count(self, what: str, by: int = 1) -> None:
+        """Count something for the table at the end."""
+        self.counts[what] = self.counts.get(what, 0) + by
+
+    def event(self, event: SessionEvent) -> None:
+        """Show an event of the session."""
+        match event:
+            case StatusEvent(status="request"):
+                self._open = event.sent
+            case StatusEvent(status="message", message=message) if message is not None:
+                self._answered(message, event.detail)
+            case StatusEvent(status="tool_results", results=results):
+                ends = (f"c{number(call_id)} {how}" for call_id, how in results)
+                self.show.note("tools", ", ".join(ends))
+            case StatusEvent(status="failover", detail=target):
+                self._flush()
+                self.count("failovers")
+                self.show.note("failover", f"the turn is over; {target} takes it up in the same ask")
+            case StatusEvent(status="switch_applied", detail=target):
+                self.count("switches applied")
+                self.show.note("switch", f"applied at the turn's end: {target} is next")
+            case CompleteEvent(result=result) | ErrorEvent(result=result):
+                self._flush()
+                if result.status != "complete":
+                    self.show.note("ended", f"{result.status}; every call is closed")
+            case _:
+                pass
+
+    def _answered(self, message: Message, fault: str) -> None:
+        sent = self._open
+        self._flush()
+        if sent is not None and message.blocks:
+            self.show.message(sent.binding.backend, message, fault)
+
+    def _flush(self) -> None:
+        """Show the open request, and each try of it, now that the server has answered."""
+        sent, self._open = self._open, None
+        if sent is None:
+            return
+        name = sent.binding.backend
+        numbers = self._numbers.setdefault(name, Numbers())
+        numbers.learn(sent.report)
+        fresh = self.servers[name].requests[self._seen.get(name, 0) :]
+        self._seen[name] = self._seen.get(name, 0) + len(fresh)
+        for at, exchange in enumerate(fresh):
+            self._exchanged(name, exchange, sent, numbers, again=at > 0)
+
+    def _exchanged(self, name: str, exchange: Exchange, sent: Sent, numbers: Numbers, *, again: bool) -> None:
+        words = shape(exchange.body, numbers)
+        same, new = grown(self._shapes.get(name, []), words)
+        self._shapes[name] = words
+        self._requests += 1
+        self.show.request(Request(self._requests, name, exchange.status, same, new, sent, again))
+
+
+@dataclass(slots=True)
+class Printed:
+    """Shows it to a person, in columns."""
+
+    screen: Screen
+    _scenes: int = 0
+
+    def scene(self, title: str) -> None:
+        self._scenes += 1
+        self.screen.line()
+        self.screen.line(self.screen.styled(f"{self._scenes}. {title}", "bold"))
+
+    def said(self, words: str) -> None:
+        self.note("you", words)
+
+    def request(self, request: Request) -> None:
+        sent, styled = request.sent, self.screen.styled
+        status = styled(str(request.status), "green" if request.status == 200 else "red")
+        head = f"  #{request.order:<3} {_colored(self.screen, request.backend, 6)} {status}  "
+        if request.again:
+            self.screen.line(f"{head}the same once more")
+            return
+        lane = f"{sent.size - sent.kept:,} bytes new, {sent.kept:,} as sent before, epoch {sent.epoch}"
+        self.screen.line(head + styled(lane, "dim"))
+        kept = [f"({request.same} as before)"] if request.same else []
+        self._wrapped(" ".join([*kept, *request.new]), "sent")
+        for what, text in decisions(sent.report):
+            self._wrapped(text, what, "yellow")
+
+    def message(self, backend: str, message: Message, fault: str) -> None:
+        lines = list(_words(message, WIDTH - 24))
+        if fault:
+            lines.append(f"(kept of an answer that broke: {fault})")
+        for line in lines:
+            self.note(backend, line)
+
+    def note(self, what: str, text: str) -> None:
+        label = _colored(self.screen, what, 8)
+        self.screen.line(f"  {label} {one_line(text, WIDTH - 11)}")
+
+    def _wrapped(self, text: str, label: str, style: Style | None = None) -> None:
+        for line in textwrap.wrap(text, WIDTH - len(INDENT) - LABEL):
+            body = f"{label:<{LABEL}}{line}"
+            self.screen.line(INDENT + (self.screen.styled(body, style) if style else body))
+            label = ""
+
+
+_COLORS: dict[str, tuple[Style, ...]] = {"gpt": ("cyan",), "claude": ("green",), "you": ("bold",)}
+
+
+def _colored(screen: Screen, name: str, width: int) -> str:
+    return screen.styled(f"{name:<{width}}", *_COLORS.get(name, ("yellow",)))
+
+
+def decisions(report: Report) -> Iterable[tuple[str, str]]:
+    """Give what a render decided, as (what, which and why), with the calls' numbers."""
+    if report.synthetic:
+        yield "synthesized", _reasons(report.synthetic)
+    if report.dedupe:
+        yield "deduplicated", _reasons(report.dedupe)
+    if report.losses:
+        yield "dropped", ", ".join(f"{count} {kind}" for kind, count in report.losses)
+    for finding in report.findings:
+        calls = " ".join(f"c{number(call_id)}" for call_id in finding.call_ids)
+        yield "worked around", f"{finding.code} ({finding.fault_class}) {calls}".strip()
+
+
+def _reasons(pairs: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"R{number(call_id)} {reason}" for call_id, reason in pairs)
+
+
+def _words(message: Message, width: int) -> Iterable[str]:
+    """Give what a model said, a line for each block, calls of one tool on one line."""
+    calls: list[str] = []
+    for block in message.blocks:
+        match block:
+            case Thinking(text=text):
+                yield f"thinks: {one_line(text, width)}"
+            case Text(text=text):
+                yield one_line(text, width)
+            case ToolCall():
+                calls.append(f"c{number(block.id)} {block.name}{_arguments(block)}")
+            case _:
+                pass
+    yield from textwrap.wrap(", ".join(calls), WIDTH - 11)
+
+
+def _arguments(call: ToolCall) -> str:
+    if call.raw is not None:
+        return f"({call.raw} ..."
+    return "(" + ", ".join(str(value) for value in call.arguments.values()) + ")"
+
+
+@dataclass(slots=True)
+class Lines:
+    """Shows it to a program, one JSON object a line."""
+
+    screen: Screen
+
+    def scene(self, title: str) -> None:
+        self.put(type="scene", title=title)
+
+    def said(self, words: str) -> None:
+        self.put(type="user", text=words)
+
+    def request(self, request: Request) -> None:
+        report = request.sent.report
+        self.put(
+            type="request",
+            order=request.order,
+            backend=request.backend,
+            status=request.status,
+            again=request.again,
+            messages_as_before=request.same,
+            shape=request.new,
+            bytes_as_before=request.sent.kept,
+            bytes=request.sent.size,
+            epoch=request.sent.epoch,
+            synthetic=[list(pair) for pair in report.synthetic],
+            dedupe=[list(pair) for pair in report.dedupe],
+            losses=dict(report.losses),
+            findings=[finding.code for finding in report.findings],
+        )
+
+    def message(self, backend: str, message: Message, fault: str) -> None:
+        self.put(
+            type="message", backend=backend, text=message.text, calls=[call.id for call in message.calls]
+        )
+
+    def note(self, what: str, text: str) -> None:
+        self.put(type=what, text=text)
+
+    def put(self, **fields: Any) -> None:  # Any: JSON values
+        """Write one object."""
+        self.screen.line(json.dumps(fields))

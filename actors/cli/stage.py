@@ -1,0 +1,145 @@
+"""The stage of the demo: two strict servers, what their models will say, the tools, and what wires them up.
+
+`gpt` speaks OpenAI Chat Completions and counts its call ids anew in every response. `claude` speaks Anthropic
+Messages and signs its thinking for the exact prefix it was made behind. Both refuse what the real ones refuse.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+from actors.config import BackendLimits, BackendSettings, Config, FileSettings, PoolSettings
+from actors.testing import (
+    SERVER_ERROR,
+    AnthropicProfile,
+    AnthropicServer,
+    AnthropicSettings,
+    Call,
+    Fault,
+    OpenAIServer,
+    Say,
+    Think,
+    Turn,
+)
+from actors.testing.server import LoopbackServer
+from actors.tools import Tool, tool
+
+CITIES = {"Oslo": "4 C, clear", "Rome": "21 C, sunny", "Bergen": "6 C, rain"}
+HOTELS = ("Astoria", "Bellevue", "Continental", "Dante", "Excelsior")
+PROMPT, UNSTOPPABLE = HOTELS[0], HOTELS[4]
+
+# What another program left behind when it crashed: a result twice, a call without one, a result of no call.
+BROKEN = [
+    {"role": "user", "content": "Find me a warm city and a train."},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "call_0", "type": "function", "function": {"name": "weather", "arguments": "{}"}},
+            {"id": "call_1", "type": "function", "function": {"name": "trains", "arguments": "{}"}},
+        ],
+    },
+    {"role": "tool", "tool_call_id": "call_0", "content": "Rome is warm."},
+    {"role": "tool", "tool_call_id": "call_0", "content": "Rome is warm."},
+    {"role": "tool", "tool_call_id": "call_77", "content": "Night train at 21:04."},
+]
+
+GPT_SAYS = (
+    Turn(Call("weather", {"city": "Oslo"}), Call("weather", {"city": "Rome"}), ids="restart"),
+    Turn(Say("Oslo has 4 C, Rome 21 C.")),
+    Turn(Call("weather", raw='{"city": "Ber'), ids="restart"),
+    Turn(Call("weather", {"city": "Bergen"}), ids="restart"),
+    Turn(Say("Bergen has 6 C and rain.")),
+    Turn(Say("The Astoria in Rome is booked. The Excelsior would have been dearer.")),
+    Turn(Say("A light coat will do.")),
+)
+CLAUDE_SAYS = (
+    Turn(Think("Rome, then. Let me be sure."), Say("One moment."), Call("weather", {"city": "Rome"})),
+    Turn(
+        Think("Five hotels, five prices."),
+        *(Call("price", {"hotel": hotel}) for hotel in HOTELS),
+    ),
+    Turn(Think("One price is better than none."), Say("The Astoria costs 120.")),
+    Turn(Think("They want it."), Call("book", {"hotel": "Astoria"})),
+    Turn(Say("Booked: the Astoria.")),
+    Turn(Think("Spring in Rome."), Say("Take a light coat.")),
+    Turn(Think("Nothing is missing."), Say("Ticket, passport, coat.")),
+    Turn(Think("A short farewell."), Say("Have a good trip!")),
+)
+
+
+@dataclass(slots=True)
+class Gates:
+    """What holds the tools up, so that the demo does everything in the same order each time."""
+
+    booking: anyio.Event = field(default_factory=anyio.Event)
+    excelsior: anyio.Event = field(default_factory=anyio.Event)
+    outage: bool = False
+
+    def fault(self, _: int, __: object) -> Fault | None:
+        """Return what a request to `gpt` meets."""
+        return SERVER_ERROR if self.outage else None
+
+    @contextmanager
+    def failing(self) -> Iterator[None]:
+        """Let `gpt` answer 500 for the time of the block."""
+        self.outage = True
+        yield
+        self.outage = False
+
+
+def servers(gates: Gates) -> dict[str, LoopbackServer]:
+    """Return the two servers, not yet running."""
+    strict = AnthropicSettings(profile=AnthropicProfile(prefix_bound=True))
+    return {
+        "gpt": OpenAIServer(GPT_SAYS, faults=gates.fault),
+        "claude": AnthropicServer(CLAUDE_SAYS, settings=strict),
+    }
+
+
+def config(running: dict[str, LoopbackServer]) -> Config:
+    """Return the configuration an `actors.toml` would hold: two backends, two pools of both."""
+    limits = BackendLimits(attempts=2)
+    backends = {
+        "gpt": BackendSettings(
+            kind="openai", model="gpt-5.2", base_url=running["gpt"].base_url, limits=limits
+        ),
+        "claude": BackendSettings(
+            kind="anthropic", model="claude-sonnet-5", base_url=running["claude"].base_url, limits=limits
+        ),
+    }
+    pools = {
+        "by-turns": PoolSettings(members=("claude", "gpt"), policy="round_robin"),
+        "either": PoolSettings(members=("gpt", "claude"), policy="failover"),
+    }
+    return Config(FileSettings(backends=backends, pools=pools), {}, "the demo")
+
+
+def tools(gates: Gates) -> list[Tool[..., Any]]:  # Any: any function
+    """Return the tools of the demo."""
+
+    @tool
+    async def weather(city: str) -> str:
+        """Weather of a city."""
+        return f"{city}: {CITIES[city]}"
+
+    @tool
+    async def price(hotel: str) -> str:
+        """Price of a night. The first hotel answers; the others let one wait, and the last cannot be stopped."""
+        if hotel == UNSTOPPABLE:
+            with anyio.CancelScope(shield=True):
+                await gates.excelsior.wait()
+        elif hotel != PROMPT:
+            await anyio.sleep_forever()
+        return f"{hotel}: {90 + 30 * (HOTELS.index(hotel) + 1)}"
+
+    @tool(effects="write", approval="allow")
+    async def book(hotel: str) -> str:
+        """Book a hotel."""
+        await gates.booking.wait()
+        return f"{hotel}: booked"
+
+    return [weather, price, book]

@@ -1,0 +1,79 @@
+"""From `run`'s options to a configuration, a target in it, and tools."""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from actors.config import BackendSettings, Config, FileSettings, load
+from actors.errors import ActorsError, ConfigError
+from actors.tools import Tool
+
+SERVER = "server"
+"""Name of the backend that --base-url makes."""
+
+_OPTIONS = {"base_url": "--base-url", "model": "--model", "auth": "--auth"}
+
+
+def target(options: argparse.Namespace) -> tuple[Config, str]:
+    """Return the configuration and the target in it that the options name.
+
+    Raises:
+        ConfigError: No target is named and there is not just one, or an option's value cannot be used.
+    """
+    environ: Mapping[str, str] = os.environ
+    if options.base_url is not None:
+        return Config(FileSettings(backends={SERVER: _server(options)}), environ), SERVER
+    config = load(options.config, environ)
+    if options.model is not None:
+        return config, options.model
+    if len(config.targets) == 1:
+        return config, config.targets[0]
+    names = ", ".join(config.targets)
+    hint = f"one of {names}" if names else "PROVIDER:MODEL, as openai:gpt-5.2"
+    raise ConfigError(f"No target is named; give -m with {hint}")
+
+
+def _server(options: argparse.Namespace) -> BackendSettings:
+    if options.model is None:
+        raise ConfigError("--base-url needs the model's name there; give it with -m")
+    try:
+        return BackendSettings(
+            kind=options.dialect, model=options.model, base_url=options.base_url, auth=options.auth
+        )
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        option = _OPTIONS.get(str(fault["loc"][0]), str(fault["loc"][0]))
+        raise ConfigError(f"{option} {fault['msg'].removeprefix('Value error, ')}") from None
+
+
+def tools(path: str | None) -> list[Tool[..., Any]]:  # Any: any function
+    """Return the tools a Python file defines, in its order. The file is run.
+
+    Raises:
+        ConfigError: The file cannot be run, or defines no tool.
+        ToolDefinitionError: A tool in it cannot be offered.
+    """
+    if path is None:
+        return []
+    if not Path(path).is_file():
+        raise ConfigError(f"No file {path!r} to take tools from; --tools wants a Python file")
+    spec = spec_from_file_location("actors_cli_tools", path)
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"{path!r} is not a Python file; --tools wants one, as tools.py")
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module  # its annotations are looked up there
+    try:
+        spec.loader.exec_module(module)
+    except ActorsError:
+        raise
+    except (Exception, SystemExit) as error:  # other people's code
+        raise ConfigError(f"Cannot run {path}: {type(error).__name__}: {error}") from error
+    if not (found := [value for value in vars(module).values() if isinstance(value, Tool)]):
+        raise ConfigError(f"{path} defines no tool; decorate a function with @tool")
+    return found

@@ -1,0 +1,151 @@
+"""The command line itself: help that answers at once, one table of exit codes, versions, pipes."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from actors.cli import main, parser
+from actors.cli.exits import MEANING, Exit, of_error, of_result
+from actors.core.feed import Attempt, Cause, TurnResult
+from actors.core.identity import Binding
+from actors.core.stream import Usage
+from actors.errors import (
+    ConfigError,
+    MissingKey,
+    ToolDefinitionError,
+    TranscriptError,
+    UnknownTarget,
+)
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
+COMMANDS = ("demo", "run", "lint", "convert")
+
+PROBE = """
+import sys
+from actors.cli import main
+try:
+    main({arguments!r})
+except SystemExit as ended:
+    assert ended.code == 0, ended.code
+heavy = {{"pydantic", "httpx2", "anyio", "trio", "jsonschema_rs", "structlog", "h11", "asyncio"}}
+print("HEAVY", sorted(heavy & sys.modules.keys()))
+"""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)])
+def test_help_imports_nothing_that_is_slow(arguments: list[str]) -> None:
+    code = PROBE.format(arguments=arguments)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert ended.stdout.splitlines()[-1] == "HEAVY []"
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert all(re.search(rf"^    {name} ", shown, re.MULTILINE) for name in COMMANDS)
+
+
+def test_a_wrong_command_line_is_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in ([], ["demonstrate"], ["lint"], ["lint", "file"], ["run", "--timeout", "0", "x"]):
+        with pytest.raises(SystemExit) as ended:
+            parser().parse_args(arguments)
+        assert ended.value.code == Exit.USAGE, arguments
+        assert "usage: actors" in capsys.readouterr().err
+
+
+def test_every_exit_code_is_documented_as_it_is_in_code() -> None:
+    rows = re.findall(r"^\| (\d+) \| (.+?) \|$", PAGE.read_text(), re.MULTILINE)
+    assert {int(code): text for code, text in rows} == {int(code): text for code, text in MEANING.items()}
+    assert set(MEANING) == set(Exit)
+
+
+@pytest.mark.parametrize("name", ["demo", "run", "lint", "convert"])
+def test_every_option_is_documented(name: str) -> None:
+    page = PAGE.read_text()
+    with pytest.raises(SystemExit):
+        parser().parse_args([name, "--help"])
+    section = (
+        page.split(f"## actors {name}")[1].split("\n## ")[0]
+        + page.split("## Every command")[1].split("\n## ")[0]
+    )
+    for option in re.findall(r"--[a-z-]+", parser_help(name)):
+        assert f"`{option}" in section, option
+
+
+def parser_help(name: str) -> str:
+    """Return the usage line of one command."""
+    actions = [action for action in parser()._actions if action.choices]  # argparse keeps them nowhere public
+    choices = actions[0].choices
+    assert isinstance(choices, dict)
+    usage: str = choices[name].format_usage()
+    return usage
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (MissingKey("k"), 4),
+        (UnknownTarget("t"), 3),
+        (ToolDefinitionError("t"), 3),
+        (ConfigError("c"), 3),
+        (TranscriptError("t"), 2),
+        (FileNotFoundError("f"), 2),
+        (ZeroDivisionError(), 1),
+    ],
+)
+def test_each_error_has_its_exit_code(error: Exception, code: int) -> None:
+    assert of_error(error) == code
+
+
+@pytest.mark.parametrize(
+    ("cause", "code"),
+    [
+        (None, 1),
+        (Cause("transcript", 400), 1),
+        (Cause("refusal"), 1),
+        (Cause("overflow", 400), 1),
+        (Cause("config", 404), 3),
+        (Cause("config", 401), 4),
+        (Cause("config", 403), 4),
+        (Cause("rate_limit", 429), 5),
+        (Cause("quota", 429), 5),
+        (Cause("transient", 529), 5),
+        (Cause("transient"), 6),
+    ],
+)
+def test_each_failure_of_a_provider_has_its_exit_code(cause: Cause | None, code: int) -> None:
+    binding = Binding("b", "openai_chat")
+    failed = TurnResult("", "failed", binding, (Attempt(binding, "failed", "why", cause),), 1, Usage())
+    assert of_result(failed) == code
+
+
+def test_a_backend_that_is_not_installed_is_said_in_one_line() -> None:
+    code = "import sys; sys.modules['trio'] = None; from actors.cli import main; sys.exit(main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "demo", "--backend", "trio"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (Exit.CONFIG, "")
+    assert done.stderr.startswith("actors: trio is not installed; pip install")
+
+
+def test_a_reader_that_stops_reading_is_no_error() -> None:
+    code = "import sys, actors.cli; sys.exit(actors.cli.main(['demo']))"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process:
+        process.stdout.close()
+        said = process.stderr.read()
+        assert process.wait(timeout=60) == 0
+    assert said == b""

@@ -1,0 +1,98 @@
+"""`actors demo`: what it prints, and that its exit code means something."""
+
+import json
+
+import pytest
+
+from actors.cli import demo, main, stage
+from actors.testing.loopback import HttpRequest
+from actors.testing.server import LoopbackServer
+
+BACKENDS = ("asyncio", "trio")
+
+
+def kept_servers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, LoopbackServer]]:
+    """Return a list that will hold the servers of each demo."""
+    made: list[dict[str, LoopbackServer]] = []
+    servers = stage.servers
+
+    def kept(gates: stage.Gates) -> dict[str, LoopbackServer]:
+        made.append(servers(gates))
+        return made[-1]
+
+    monkeypatch.setattr(stage, "servers", kept)
+    return made
+
+
+@pytest.mark.requirement("REQ-915-041", "REQ-915-042", "REQ-915-043", "REQ-915-044", "PROMISE-1")
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_demo_carries_one_conversation_through_both_providers_without_a_refusal(
+    backend: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["demo", "--backend", backend]) == 0
+    shown = capsys.readouterr().out
+    for said in (
+        "synthesized   R10 cancelled, R11 cancelled, R12 cancelled, R13 cancelled",
+        "synthesized   R2 lost",
+        "deduplicated  R1 duplicate",
+        "deduplicated  R13 late",
+        "dropped       4 thinking",
+        "deferred to the end of the turn",
+        "tools    c6 refused",
+        "#16  gpt    500  the same once more",
+        "claude takes it up in the same ask",
+        "No request was refused",
+    ):
+        assert said in shown, said
+    assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_claude_is_as_strict_as_the_demo_says(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = kept_servers(monkeypatch)
+    assert main(["demo"]) == 0
+    claude = made[0]["claude"]
+    sent = claude.requests[-1].body
+    headers = dict(claude.requests[-1].headers)
+    changed = sent.replace(b"Find me a warm city", b"Find me a cold city", 1)
+    assert claude.judge(HttpRequest("POST", "/v1/messages", headers, sent, False)) is None
+    refusal = claude.judge(HttpRequest("POST", "/v1/messages", headers, changed, False))
+    assert refusal is not None
+    assert "thinking" in refusal.message
+
+
+def test_two_runs_print_the_same_on_either_backend(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = set()
+    for backend in BACKENDS:
+        main(["demo", "--backend", backend])
+        shown.add(capsys.readouterr().out)
+    assert len(shown) == 1
+    assert not any(ord(char) < 32 and char != "\n" for char in shown.pop())
+
+
+def test_a_wrong_count_is_shown_and_is_exit_code_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(demo.EXPECTED, "failovers", 2)
+    assert main(["demo"]) == 1
+    shown = capsys.readouterr().out
+    assert "must be 2" in shown
+    assert "No request was refused" not in shown
+
+
+def test_the_requests_are_the_ones_the_servers_received(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = kept_servers(monkeypatch)
+    assert main(["demo", "--json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    shown = [line for line in lines if line["type"] == "request"]
+    received = [exchange for server in made[0].values() for exchange in server.requests]
+    assert len(shown) == len(received) == demo.EXPECTED["requests"]
+    for line in shown:
+        of_backend = [other for other in shown if other["backend"] == line["backend"]]
+        exchange = made[0][line["backend"]].requests[of_backend.index(line)]
+        assert line["status"] == exchange.status
+        assert line["messages_as_before"] + len(line["shape"]) == len(json.loads(exchange.body)["messages"])
+    assert lines[-1] == {"type": "counts", **demo.EXPECTED}

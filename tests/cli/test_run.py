@@ -1,0 +1,195 @@
+"""`actors run` against strict servers on this machine, as a process of its own."""
+
+import json
+import signal
+from pathlib import Path
+
+import anyio
+import anyio.abc
+import pytest
+
+from actors.cli.exits import Exit
+from actors.cli.run import Answer
+from actors.core.content import Message, Text, Thinking
+from actors.core.feed import StatusEvent, TextEvent, ThinkingEvent
+from actors.testing import (
+    OVERLOADED,
+    AnthropicServer,
+    Call,
+    OpenAIServer,
+    Say,
+    Stall,
+    Status,
+    Think,
+    Turn,
+    serve,
+)
+from tests.cli.command import SECONDS, actors, command, environ
+
+pytestmark = pytest.mark.anyio
+
+TOOLS = '''
+from actors import tool
+
+@tool
+def weather(city: str) -> str:
+    """Weather of a city."""
+    return f"{city}: 21 C"
+
+@tool(effects="write")
+def book(hotel: str) -> str:
+    """Book a hotel."""
+    return f"{hotel}: booked"
+'''
+
+
+async def test_the_answer_is_on_standard_output_and_nothing_else_is() -> None:
+    server = OpenAIServer([Turn(Say("It is\n21 C."))], api_key="secret")
+    async with serve(server):
+        env = {"OPENAI_API_KEY": "secret", "OPENAI_BASE_URL": server.base_url}
+        done = await actors("run", "Weather?", "-m", "openai:gpt", "--system", "Be brief.", env=env)
+    assert (done.code, done.out, done.err) == (0, "It is\n21 C.\n", "")
+    sent = json.loads(server.requests[0].body)["messages"]
+    assert [message["content"] for message in sent] == ["Be brief.", "Weather?"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sent"), [([], "from stdin"), (["-"], "from stdin"), (["say", "-"], "say\n\nfrom stdin")]
+)
+async def test_the_prompt_may_come_from_standard_input(arguments: list[str], sent: str) -> None:
+    server = AnthropicServer([Turn(Think("hm"), Say("Yes."))])
+    async with serve(server):
+        url = ["--base-url", server.base_url, "--dialect", "anthropic"]
+        done = await actors("run", *arguments, "-m", "claude", *url, "--backend", "trio", stdin="from stdin")
+    assert (done.code, done.out) == (0, "Yes.\n")
+    assert json.loads(server.requests[0].body)["messages"][0]["content"][0]["text"] == sent
+
+
+async def test_a_configured_backend_is_used_by_name(tmp_path: Path) -> None:
+    server = OpenAIServer([Turn(Say("ok"))])
+    async with serve(server):
+        config = tmp_path / "actors.toml"
+        config.write_text(f'[backends.local]\nkind = "openai"\nmodel = "m"\nbase_url = "{server.base_url}"\n')
+        named = await actors("run", "x", "--config", str(config), "-m", "local")
+        alone = await actors("run", "x", "--config", str(config))
+    assert (named.code, named.out, alone.code, alone.out) == (0, "ok\n", 0, "ok\n")
+
+
+async def test_json_gives_each_event_as_a_line_and_the_last_has_the_exit_code(tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text(TOOLS)
+    server = OpenAIServer([Turn(Call("weather", {"city": "Oslo"})), Turn(Say("21 C."))])
+    async with serve(server):
+        url = ["--base-url", server.base_url, "-m", "m"]
+        done = await actors("run", "x", "--json", *url, "--tools", str(tmp_path / "tools.py"))
+    events = [json.loads(line) for line in done.out.splitlines()]
+    kinds = [event.get("status") if event["type"] == "status" else event["type"] for event in events]
+    assert [kind for kind in kinds if kind != "text"] == [
+        "submitted", "turn_started", "request", "message", "tool_call", "tool_results", "request", "message",
+        "turn_ended", "complete",
+    ]  # fmt: skip
+    assert "".join(event["text"] for event in events if event["type"] == "text") == "21 C."
+    assert (events[-1]["text"], events[-1]["exit_code"], events[-1]["rounds"]) == ("21 C.", 0, 2)
+    assert [event["seq"] for event in events if event.get("seq")] == sorted(
+        event["seq"] for event in events if event.get("seq")
+    )
+    call = next(event for event in events if event["type"] == "tool_call")
+    assert (call["id"], call["name"], call["arguments"]) == ("hist_tool_1", "weather", {"city": "Oslo"})
+
+
+@pytest.mark.parametrize(("options", "told"), [([], "not approved"), (["--approve-all"], "Astoria: booked")])
+async def test_a_tool_that_changes_something_needs_approval(
+    options: list[str], told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "tools.py").write_text(TOOLS)
+    server = OpenAIServer([Turn(Call("book", {"hotel": "Astoria"})), Turn(Say("Done."))])
+    async with serve(server):
+        url = ["--base-url", server.base_url, "-m", "m"]
+        done = await actors("run", "x", *url, *options, "--tools", str(tmp_path / "tools.py"))
+    assert (done.code, done.out) == (0, "Done.\n")
+    assert ("--approve-all" in done.err) is (not options)
+    assert told in json.loads(server.requests[-1].body)["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize("lost", [(), (0,), (1,), (2,), (0, 1, 2)])
+def test_the_answer_is_printed_whole_though_deltas_are_missing(
+    lost: tuple[int, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    pieces: list[ThinkingEvent | TextEvent] = [ThinkingEvent("hm", 1, 1, 0)]
+    for word in ("One ", "two ", "three."):
+        pieces.append(TextEvent(word, 1, 1, pieces[-1].offset + len(pieces[-1].text)))
+    said = Message("model", (Thinking("hm"), Text("One two three.")))
+    answer = Answer()
+    for event in (
+        *(piece for at, piece in enumerate(pieces) if at not in lost),
+        StatusEvent("message", 1, message=said),
+    ):
+        answer.event(event, Exit.OK)
+    assert capsys.readouterr().out == "One two three."
+
+
+async def test_what_a_model_says_cannot_reach_the_terminal_as_an_escape_sequence() -> None:
+    server = OpenAIServer([Turn(Say("a\x1b]52;c;eA==\x07b\r\x9bc"))])
+    async with serve(server):
+        done = await actors("run", "x", "--base-url", server.base_url, "-m", "m")
+    assert done.out == "a\\x1b]52;c;eA==\\x07b\\r\\x9bc\n"
+
+
+async def test_sigint_cancels_the_turn_and_is_exit_code_130(anyio_backend_name: str) -> None:
+    server = OpenAIServer(faults={0: Stall()})
+    async with serve(server):
+        url = ["--base-url", server.base_url, "-m", "m", "--backend", anyio_backend_name]
+        with anyio.fail_after(SECONDS):
+            async with await anyio.open_process(
+                command("run", "x", "--json", *url), env=environ()
+            ) as process:
+                out = await _until(process, "request")
+                process.send_signal(signal.SIGINT)
+                out += await _rest(process)
+                assert await process.wait() == 130
+    last = json.loads(out.splitlines()[-1])
+    assert (last["type"], last["status"], last["exit_code"]) == ("complete", "cancelled", 130)
+
+
+async def _until(process: anyio.abc.Process, status: str) -> str:
+    """Read a process's events until one has this status."""
+    assert process.stdout is not None
+    out = ""
+    while f'"status": "{status}"' not in out:
+        out += (await process.stdout.receive()).decode()
+    return out
+
+
+async def _rest(process: anyio.abc.Process) -> str:
+    assert process.stdout is not None
+    return "".join([chunk.decode() async for chunk in process.stdout])
+
+
+async def test_a_turn_that_takes_too_long_is_cancelled_with_exit_code_124(anyio_backend_name: str) -> None:
+    server = OpenAIServer(faults={0: Stall()})
+    async with serve(server):
+        url = ["--base-url", server.base_url, "-m", "m", "--backend", anyio_backend_name]
+        done = await actors("run", "x", *url, "--timeout", "0.2")
+    assert (done.code, done.out) == (124, "")
+    assert done.complaint == "no answer within 0.2 s; the turn was cancelled"
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        (Status(401), 4),
+        (Status(403), 4),
+        (Status(404), 3),
+        (Status(429, retry_after="3600"), 5),
+        (OVERLOADED, 5),
+    ],
+)
+async def test_a_provider_that_gives_no_answer_is_one_line_and_its_exit_code(
+    fault: Status, code: int
+) -> None:
+    server = OpenAIServer(faults=lambda _, __: fault)
+    async with serve(server):
+        config = ["--base-url", server.base_url, "-m", "m"]
+        done = await actors("run", "x", *config, "--json")
+    assert done.code == code
+    assert done.complaint.startswith("server:m gave no answer: ")
+    assert json.loads(done.out.splitlines()[-1])["exit_code"] == code

@@ -1,0 +1,58 @@
+"""What may reach a terminal."""
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.cli.screen import Screen, complain, one_line, safe, screen
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b]0;owned\x07", r"\x1b]0;owned\x07"),
+        ("\x1b[2J", r"\x1b[2J"),
+        ("good\rbad", r"good\rbad"),
+        ("\x9b31m", r"\x9b31m"),
+        ("a\u202eb", r"a\u202eb"),
+        ("\ud800", r"\ud800"),
+        ("two\nlines\tand a tab, café 漢字", "two\nlines\tand a tab, café 漢字"),
+    ],
+)
+def test_control_characters_are_written_out_and_words_are_left_alone(text: str, shown: str) -> None:
+    assert safe(text) == shown
+
+
+@given(st.text(st.characters(codec=None)), st.integers(0, 40))
+def test_a_stream_cut_anywhere_is_as_safe_as_the_whole(text: str, cut: int) -> None:
+    assert safe(text[:cut]) + safe(text[cut:]) == safe(text)
+    assert not any(ord(char) < 32 and char not in "\n\t" for char in safe(text))
+    assert safe(safe(text)) == safe(text)
+
+
+def test_colour_is_for_terminals_and_NO_COLOR_turns_it_off() -> None:
+    assert screen(Terminal(), {}).color
+    assert not screen(Terminal(), {"NO_COLOR": "1"}).color
+    assert not screen(Terminal(), {"TERM": "dumb"}).color
+    assert not screen(io.StringIO(), {}).color
+    assert Screen(io.StringIO()).styled("x", "red") == "x"
+    assert Screen(io.StringIO(), True).styled("x", "red") == "\x1b[31mx\x1b[0m"
+
+
+def test_a_complaint_is_one_line_whatever_is_in_it(capsys: pytest.CaptureFixture[str]) -> None:
+    complain("first\nsecond\x1b[31m\u2028third")
+    assert capsys.readouterr().err == "actors: first second\\x1b[31m\\u2028third\n"
+
+
+def test_one_line_cuts_visibly() -> None:
+    assert one_line("a  b\nc", 10) == "a b c"
+    assert one_line("x" * 20, 10) == "xxxxxxx..."

@@ -1,0 +1,134 @@
+"""`actors lint` and `actors convert`, on files that people would bring."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.cli import main
+from actors.core.check import check
+from actors.core.dialect import dialect
+from actors.testing import validate
+
+
+def call(call_id: str, arguments: str = "{}") -> dict[str, Any]:  # Any: JSON
+    return {"id": call_id, "type": "function", "function": {"name": "weather", "arguments": arguments}}
+
+
+BROKEN = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Weather?"},
+    {"role": "assistant", "content": None, "tool_calls": [call("a", '{"city":'), call("b")]},
+    {"role": "tool", "tool_call_id": "zz", "content": "lost"},
+    {"role": "tool", "tool_call_id": "b", "content": "4 C"},
+    {"role": "tool", "tool_call_id": "b", "content": "4 C"},
+]
+TOOL = {"name": "weather", "description": "W", "parameters": {"type": "object", "properties": {}}}
+BODY = {"model": "gpt-5.2", "temperature": 0.2, "tools": [{"type": "function", "function": TOOL}]}
+
+
+def file(path: Path, value: object) -> str:
+    target = path / "transcript.json"
+    target.write_text(json.dumps(value))
+    return str(target)
+
+
+def test_lint_gives_one_line_for_each_violation_and_exit_code_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lint", file(tmp_path, BROKEN), "--for", "openai"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    body = json.dumps({"model": "model", "messages": BROKEN}).encode()
+    assert lines == [str(fault) for fault in check(body, dialect("openai"))]
+    assert [line[-8:] for line in lines] == ["(ALL-06)", "(OAC-02)", "(OAC-02)", "(OAC-01)"]
+
+
+def test_lint_is_silent_on_standard_output_when_nothing_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clean = [{"role": "user", "content": "Hi."}]
+    for name in ("openai", "anthropic"):
+        assert main(["lint", file(tmp_path, clean), "--for", name]) == 0
+        assert capsys.readouterr().out == ""
+
+
+def test_lint_of_a_foreign_transcript_says_what_would_have_to_be_repaired(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lint", file(tmp_path, BROKEN), "--for", "anthropic", "--from", "openai"]) == 1
+    out = capsys.readouterr().out
+    assert "synthesized: a result for hist_tool_1 (lost)" in out
+    assert "orphan_result" in out
+    clean = [{"role": "user", "content": "Hi."}]
+    assert main(["lint", file(tmp_path, clean), "--for", "anthropic", "--from", "openai"]) == 0
+
+
+@pytest.mark.parametrize("to", ["openai_chat", "anthropic"])
+def test_convert_gives_a_body_no_judge_refuses_and_says_what_was_repaired(
+    to: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        main(["convert", file(tmp_path, {**BODY, "messages": BROKEN}), "--from", "openai", "--to", to]) == 0
+    )
+    out, err = capsys.readouterr()
+    body = out.encode()
+    assert check(body, dialect(to)) == []
+    assert validate(body, to) is None
+    sent = json.loads(body)
+    assert sent["model"] == "gpt-5.2"
+    assert len(sent["tools"]) == 1
+    assert "Be brief." in out
+    for said in ("kept verbatim", "orphan_result", "(duplicate)", "(lost)", "left out: temperature"):
+        assert said in err
+
+
+def test_what_convert_gives_lint_accepts_and_converts_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["convert", file(tmp_path, BROKEN), "--from", "openai", "--to", "anthropic", "--model", "m"])
+    there = json.loads(capsys.readouterr().out)
+    assert there["model"] == "m"
+    assert main(["lint", file(tmp_path, there), "--for", "anthropic"]) == 0
+    assert main(["convert", file(tmp_path, there), "--from", "anthropic", "--to", "openai"]) == 0
+    back = capsys.readouterr().out
+    assert check(back.encode(), dialect("openai")) == []
+    assert "4 C" in back
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[1, 2", "nonsense", "12", '"text"', "", "{}", '{"a": 1}', "[1]", "[" * 100_000]
+)
+def test_a_malformed_transcript_file_is_one_line_and_exit_code_2(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "t.json").write_text(text)
+    assert main(["convert", str(tmp_path / "t.json"), "--from", "openai", "--to", "anthropic"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert err.startswith("actors: ")
+
+
+def test_bytes_that_are_no_text_and_files_that_are_not_there_are_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "t.json").write_bytes(b"[\xff]")
+    for path, says in (
+        (tmp_path / "t.json", "not UTF-8 text"),
+        (tmp_path / "none.json", "no such file"),
+        (tmp_path, ""),
+    ):
+        assert main(["lint", str(path), "--for", "openai"]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert says in line
+
+
+def test_an_unknown_dialect_is_exit_code_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lint", file(tmp_path, []), "--for", "claude"]) == 3
+    assert "known: " in capsys.readouterr().err
+
+
+def test_debug_shows_the_traceback(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        main(["lint", str(tmp_path / "none.json"), "--for", "openai", "--debug"])
