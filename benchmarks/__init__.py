@@ -1,0 +1,1 @@
+"""Measurements beside their floors: `python -m benchmarks` prints one table."""

@@ -1,0 +1,75 @@
+"""A model in this process: a transport that answers with bytes made beforehand.
+
+Rounds alternate: five parallel tool calls, then a text. So an ask is one turn of two requests.
+"""
+
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+
+from actors.transport import Response, Timeouts
+
+CALLS = 5
+ANSWER = "The five results agree, so the question is settled."
+
+
+def _chunk(**choice: object) -> bytes:
+    whole = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "model-1"}
+    return b"data: " + json.dumps(whole | choice).encode() + b"\n\n"
+
+
+def _delta(delta: Mapping[str, object], finish: str | None = None) -> bytes:
+    return _chunk(choices=[{"index": 0, "delta": delta, "finish_reason": finish}])
+
+
+def _call(index: int) -> bytes:
+    function = {"name": "search", "arguments": json.dumps({"query": f"part {index}", "limit": index + 1})}
+    call = {"index": index, "id": f"call_{index}", "type": "function", "function": function}
+    return _delta({"tool_calls": [call]})
+
+
+def _stream(deltas: list[bytes], finish: str) -> bytes:
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
+    head = _delta({"role": "assistant", "content": ""})
+    end = (_delta({}, finish), _chunk(choices=[], usage=usage), b"data: [DONE]\n\n")
+    return b"".join((head, *deltas, *end))
+
+
+CALLING = _stream([_call(index) for index in range(CALLS)], "tool_calls")
+ANSWERING = _stream([_delta({"content": ANSWER[:20]}), _delta({"content": ANSWER[20:]})], "stop")
+
+
+class _Answer:
+    """A response, and the context it is given in."""
+
+    status = 200
+    headers: Mapping[str, str] = {"content-type": "text/event-stream"}
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    async def __aenter__(self) -> Response:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Do nothing: there is no connection."""
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        yield self._body
+
+
+class Canned:
+    """Answers every other request with tool calls. For one session at a time."""
+
+    def __init__(self) -> None:
+        self._requests = 0
+
+    def send(
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+    ) -> AbstractAsyncContextManager[Response]:
+        """Answer; see `Transport.send`."""
+        self._requests += 1
+        return _Answer(CALLING if self._requests % 2 else ANSWERING)
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection."""

@@ -1,0 +1,140 @@
+"""K1: actors without a conversation.
+
+ask     one question and its answer; floor: a queue and a future by hand, on the same loop
+tell    one message put and handled
+idle    resident bytes of an actor that has handled a message
+"""
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+
+import anyio
+import anyio.lowlevel
+import trio
+
+from actors.kernel import Actor, Command, Query, Ref, System
+from benchmarks.memory import resident
+from benchmarks.table import Backend, Measure, Options, Row
+from benchmarks.timing import async_cpu_ms
+
+TELL_US = 1e6 / 700_000
+
+
+@dataclass(frozen=True)
+class Ask(Query[None]):
+    """A question."""
+
+
+@dataclass(frozen=True)
+class Tell(Command):
+    """A message."""
+
+
+class Echo(Actor[Ask | Tell]):
+    """Answers what it is asked."""
+
+    async def receive(self, command: Ask | Tell) -> None:
+        if isinstance(command, Ask):
+            command.reply.send(None)
+
+
+async def _asks(ref: Ref[Ask | Tell], count: int) -> None:
+    for _ in range(count):
+        await ref.ask(Ask())
+
+
+async def _tells(ref: Ref[Ask | Tell], count: int) -> None:
+    tell = Tell()
+    for _ in range(count):
+        await ref.tell(tell)
+    await ref.ask(Ask())
+
+
+# ---- the floors
+
+
+async def _asyncio_asks(count: int) -> None:
+    questions: asyncio.Queue[asyncio.Future[None]] = asyncio.Queue(256)
+
+    async def answer() -> None:
+        while True:
+            (await questions.get()).set_result(None)
+
+    loop = asyncio.get_running_loop()
+    answering = asyncio.create_task(answer())
+    for _ in range(count):
+        future: asyncio.Future[None] = loop.create_future()
+        await questions.put(future)
+        await future
+    answering.cancel()
+
+
+async def _trio_asks(count: int) -> None:
+    sender, receiver = trio.open_memory_channel[trio.Event](256)
+
+    async def answer() -> None:
+        async for event in receiver:
+            event.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(answer)
+        for _ in range(count):
+            event = trio.Event()
+            await sender.send(event)
+            await event.wait()
+        await sender.aclose()
+
+
+_FLOORS: dict[Backend, Callable[[int], Awaitable[None]]] = {"asyncio": _asyncio_asks, "trio": _trio_asks}
+_FLOOR_NOTES = {"asyncio": "asyncio.Queue and a future", "trio": "trio's memory channel and an event"}
+
+
+async def _microseconds(backend: Backend, passes: int, count: int) -> tuple[float, float, float]:
+    """Return the medians of an ask, of its floor and of a tell, in microseconds of CPU."""
+    samples = []
+    async with System() as system:
+        ref = system.spawn(Echo, "echo")
+        works = (
+            partial(_asks, ref, count),
+            partial(_FLOORS[backend], count),
+            partial(_tells, ref, 20 * count),
+        )
+        for _ in range(passes):
+            ask, floor, tell = [await async_cpu_ms(work) for work in works]
+            samples.append((ask, floor, tell / 20))
+    ask, floor, tell = (median(column) * 1e3 / count for column in zip(*samples, strict=True))
+    return ask, floor, tell
+
+
+async def _idle(count: int) -> float:
+    """Return the resident bytes of an actor that has handled a message."""
+    async with System() as system:
+        gc.collect()
+        before = resident()
+        for number in range(count):
+            await system.spawn(Echo, f"echo/{number}").tell(Tell())
+        await anyio.lowlevel.checkpoint()
+        gc.collect()
+        return (resident() - before) / count
+
+
+def _k1(options: Options) -> list[Row]:
+    passes, count = (5, 1000) if options.quick else (15, 5000)
+    return [row for backend in options.backends for row in _rows(backend, passes, count)]
+
+
+def _rows(backend: Backend, passes: int, count: int) -> list[Row]:
+    ask, floor, tell = anyio.run(_microseconds, backend, passes, count, backend=backend)
+    held = anyio.run(_idle, 20 * count, backend=backend) / 1024
+    return [
+        Row("K1", "an ask", backend, "us", 1.15, ask, floor, f"floor: {_FLOOR_NOTES[backend]}"),
+        Row("K1", "a tell", backend, "us", TELL_US, tell, note=f"{1e6 / tell:,.0f} a second"),
+        Row("K1", "an idle actor", backend, "KiB", 1.5, held, note=f"{20 * count:,} actors"),
+    ]
+
+
+MEASURES = (Measure("K1", "asks, tells and idle actors", _k1),)

@@ -1,0 +1,113 @@
+"""A: from the history to the bytes of the next request, judged and encoded.
+
+A1   one more turn of 8 messages on a live lane; floor: a kept prefix and `json.dumps` of the 8
+A2   the same at 10,000 messages over the same at 20
+A3   the whole transcript for a binding never used before; floor: `orjson.dumps` of the finished wire dicts
+"""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import orjson
+
+from benchmarks.table import Measure, Options, Row
+from benchmarks.timing import cpu_ms, interleaved
+from benchmarks.workload import DIALECTS, Live, Step
+
+TURNS = 8
+"""Turns that one sample of A1 takes the mean of."""
+
+
+def appended(live: Live, turns: int = TURNS) -> float:
+    """Return the CPU milliseconds of appending a turn and making the next request, as a mean."""
+    steps = [live.author.turn() for _ in range(turns)]
+    return cpu_ms(partial(_each, live, steps)) / turns
+
+
+def _each(live: Live, turns: list[list[Step]]) -> None:
+    for turn in turns:
+        live.append(turn)
+        live.next()
+
+
+def wire(body: tuple[bytes, ...]) -> list[Any]:  # Any: JSON as any client would hold it
+    """Return the finished wire dicts of a request."""
+    messages: list[Any] = json.loads(b"".join(body))["messages"]  # Any: as above
+    return messages
+
+
+def _by_hand(new: list[Any], turns: int = TURNS) -> Callable[[], float]:  # Any: see `wire`
+    """Return the floor of A1: encode 8 wire dicts behind a prefix that is handed on as it is."""
+    prefix = (b"x" * 1_000_000,)
+
+    def requests() -> None:
+        for _ in range(turns):
+            fragment = json.dumps(new, ensure_ascii=False, separators=(",", ":")).encode()
+            _handed_on((*prefix, fragment))
+
+    return lambda: cpu_ms(requests) / turns
+
+
+def _handed_on(segments: tuple[bytes, ...]) -> int:
+    return len(segments)
+
+
+def _a1(options: Options) -> list[Row]:
+    rows = []
+    for name in DIALECTS:
+        live = Live(name, name, 2000)
+        live.next()
+        live.append(live.author.turn())
+        last = wire(live.next())[-8:]
+        repeats = 7 if options.quick else 25
+        ours, floor = interleaved(repeats, lambda live=live: appended(live), _by_hand(last))  # type: ignore[misc]  # the default binds the loop's variable
+        note = "goal 0.3 ms where the floor takes 0.13"
+        rows.append(Row("A1", _QUESTIONS["A1"], name, "ms", 0.3 / 0.13, ours, floor, note))
+    return rows
+
+
+def _a2(options: Options) -> list[Row]:
+    rows = []
+    for name in DIALECTS:
+        large = Live(name, name, 10_000)
+        large.next()
+
+        def small(name: str = name) -> float:
+            live = Live(name, name, 20)
+            live.next()
+            return appended(live)
+
+        repeats = 7 if options.quick else 25
+        ours, floor = interleaved(repeats, lambda live=large: appended(live), small)  # type: ignore[misc]  # as above
+        rows.append(Row("A2", _QUESTIONS["A2"], name, "ms", 1.3, ours, floor, "floor: A1 at 20 messages"))
+    return rows
+
+
+def _a3(options: Options) -> list[Row]:
+    rows = []
+    for name, origin in zip(DIALECTS, reversed(DIALECTS), strict=True):
+        live = Live(origin, name, 2000)
+        dicts = wire(live.cold())
+        repeats = 7 if options.quick else 15
+        ours, floor = interleaved(
+            repeats,
+            lambda live=live: cpu_ms(live.cold),  # type: ignore[misc]  # as above
+            lambda dicts=dicts: cpu_ms(lambda: orjson.dumps(dicts)),  # type: ignore[misc]  # as above
+        )
+        size = sum(map(len, live.cold())) / 1e6
+        rows.append(Row("A3", _QUESTIONS["A3"], name, "ms", 1.0, ours, floor, f"{size:.2f} MB from {origin}"))
+    return rows
+
+
+_QUESTIONS = {
+    "A1": "next request after 8 more messages on 2,000",
+    "A2": "A1 at 10,000 messages against 20",
+    "A3": "cold render of 2,000 messages",
+}
+MEASURES = (
+    Measure("A1", _QUESTIONS["A1"], _a1),
+    Measure("A2", _QUESTIONS["A2"], _a2),
+    Measure("A3", _QUESTIONS["A3"], _a3),
+)

@@ -1,0 +1,43 @@
+"""CPU time of this thread, in interleaved passes: what the machine does besides is left out."""
+
+import gc
+import time
+from collections.abc import Awaitable, Callable
+from statistics import median
+
+import anyio
+
+from benchmarks.table import Backend
+
+
+def cpu_ms(work: Callable[[], object]) -> float:
+    """Return the CPU milliseconds this thread spends in `work`."""
+    began = time.thread_time()
+    work()
+    return (time.thread_time() - began) * 1e3
+
+
+async def async_cpu_ms(work: Callable[[], Awaitable[object]]) -> float:
+    """Return the CPU milliseconds this thread spends until `work` has ended, the event loop's included."""
+    began = time.thread_time()
+    await work()
+    return (time.thread_time() - began) * 1e3
+
+
+def interleaved(repeats: int, *works: Callable[[], float]) -> list[float]:
+    """Return the median of what each of `works` returns; one pass over all of them, then the next.
+
+    What was built before does not weigh on the collector: it is frozen meanwhile.
+    """
+    gc.collect()
+    gc.freeze()
+    try:
+        samples = [[work() for work in works] for _ in range(repeats)]
+    finally:
+        gc.unfreeze()
+    return [median(column) for column in zip(*samples, strict=True)]
+
+
+def on_loop(backend: Backend, work: Callable[[], Awaitable[float]]) -> float:
+    """Run `work` in an event loop of its own."""
+    return anyio.run(work, backend=backend)

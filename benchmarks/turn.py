@@ -1,0 +1,152 @@
+"""B1 and C1: a turn through all actors, the model in this process.
+
+    B1   a fresh session's turn: model, 5 parallel tools with validation, model; floor: the loop by hand on asyncio
+    C1   turn 500 of one session over turn 10
+
+A tool returns 1 KB. The floor reads the same streams, runs the same tools at once and encodes the same requests; it
+checks nothing, keeps no log and has no actors.
+"""
+
+import asyncio
+import gc
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from statistics import median
+from typing import Any
+
+import anyio
+
+from actors.handle import Session
+from actors.runtime import Runtime
+from actors.tools import Tool, tool
+from benchmarks.backend import ANSWERING, CALLING, Canned
+from benchmarks.table import Backend, Measure, Options, Row
+from benchmarks.timing import async_cpu_ms, on_loop
+from benchmarks.workload import Author, binding
+
+RESULT = Author(binding("openai_chat")).text(1000, 1024)
+TARGET = "openai:model-1"
+
+
+async def search(query: str, limit: int = 10) -> str:
+    """Search the records.
+
+    Args:
+        query: Words to look for.
+        limit: Most results.
+    """
+    return RESULT
+
+
+SEARCH: Tool[..., Any] = tool(search)  # Any: the function's own result
+
+
+@asynccontextmanager
+async def hosted() -> AsyncIterator[Runtime]:
+    """Give a runtime whose model is in this process."""
+    async with Runtime(environ={"OPENAI_API_KEY": "none"}, transport=Canned()) as runtime:
+        yield runtime
+
+
+async def _asked(session: Session) -> None:
+    result = await session.ask("Please settle the question with five searches.")
+    assert (result.status, result.rounds) == ("complete", 2), result
+
+
+async def _turns(count: int) -> float:
+    """Return the CPU milliseconds of a fresh session's turn, as a mean over `count` sessions."""
+    async with hosted() as runtime:
+        await _asked(await runtime.open(TARGET, tools=[SEARCH]))
+        sessions = [await runtime.open(TARGET, tools=[SEARCH]) for _ in range(count)]
+        return await async_cpu_ms(partial(_each, sessions)) / count
+
+
+async def _each(sessions: list[Session]) -> None:
+    for session in sessions:
+        await _asked(session)
+
+
+# ---- the floor
+
+
+async def _model(body: bytes) -> dict[str, Any]:  # Any: JSON as any client would hold it
+    await asyncio.sleep(0)
+    stream = CALLING if b'"role": "tool"' not in body else ANSWERING
+    calls: list[Any] = []  # Any: as above
+    text = ""
+    for line in stream.split(b"\n\n"):
+        if line.startswith(b"data: {") and (choices := json.loads(line[6:])["choices"]):
+            delta = choices[0]["delta"]
+            calls += delta.get("tool_calls", ())
+            text += delta.get("content") or ""
+    return {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
+
+
+async def _by_hand() -> None:
+    messages: list[Any] = [{"role": "user", "content": "Please settle the question with five searches."}]
+    while True:
+        message = await _model(json.dumps({"model": "model-1", "messages": messages}).encode())
+        messages.append(message)
+        if not (calls := message.get("tool_calls")):
+            return
+        given = [json.loads(call["function"]["arguments"]) for call in calls]
+        results = await asyncio.gather(*(search(**arguments) for arguments in given))
+        for call, result in zip(calls, results, strict=True):
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
+
+
+async def _floor(count: int) -> float:
+    async def turns() -> None:
+        for _ in range(count):
+            await _by_hand()
+
+    return await async_cpu_ms(turns) / count
+
+
+def _b1(options: Options) -> list[Row]:
+    passes, count = (3, 20) if options.quick else (9, 50)
+    works: list[tuple[Backend, Callable[[], Awaitable[float]]]] = [("asyncio", partial(_floor, count))]
+    works += [(backend, partial(_turns, count)) for backend in options.backends]
+    samples = [[on_loop(backend, work) for backend, work in works] for _ in range(passes)]
+    floor, *ours = map(median, zip(*samples, strict=True))
+    note = "goal 1.0 ms where the floor takes 0.13"
+    return [
+        Row("B1", _QUESTIONS["B1"], backend, "ms", 1.0 / 0.13, value, floor, note)
+        for backend, value in zip(options.backends, ours, strict=True)
+    ]
+
+
+# ---- a long session
+
+
+async def _long(turns: int) -> tuple[float, float]:
+    """Return the CPU milliseconds of a turn near the end of a long session, and of one near turn 10."""
+    async with hosted() as runtime:
+        session = await runtime.open(TARGET, tools=[SEARCH])
+        gc.collect()
+        took = [await async_cpu_ms(partial(_asked, session)) for _ in range(turns)]
+    return median(took[-15:]), median(took[3:18])
+
+
+def _c1(options: Options) -> list[Row]:
+    passes, turns = (1, 100) if options.quick else (3, 500)
+    rows = []
+    for backend in options.backends:
+        pairs = [_run_long(backend, turns) for _ in range(passes)]
+        late, early = (median(column) for column in zip(*pairs, strict=True))
+        note = f"turn {turns}; floor: turn 10"
+        rows.append(Row("C1", _QUESTIONS["C1"], backend, "ms", 1.2, late, early, note))
+    return rows
+
+
+def _run_long(backend: Backend, turns: int) -> tuple[float, float]:
+    return anyio.run(_long, turns, backend=backend)
+
+
+_QUESTIONS = {
+    "B1": "a turn: model, 5 tools at once, model",
+    "C1": "a late turn of one session against turn 10",
+}
+MEASURES = (Measure("B1", _QUESTIONS["B1"], _b1), Measure("C1", _QUESTIONS["C1"], _c1))

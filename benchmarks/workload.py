@@ -1,0 +1,192 @@
+"""The conversation that is measured: blocks of 20 wire messages, and turns of 8.
+
+A block is 5 user messages, 8 of the assistant (three of them call tools: 5 in parallel, 1 and 1) and 7 tool results
+of 1 to 2 KB with quotes, tabs, newlines and a little outside ASCII; 5 assistant messages think. No text occurs
+twice. A session keeps results in its ledger, so they are events here and not messages.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+
+from actors.adapters.adapter import Adapter, adapter
+from actors.adapters.request import Settings
+from actors.core.content import Block, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.dialect import dialect
+from actors.core.events import CallEvent, Returned, Scheduled, Started
+from actors.core.history import History
+from actors.core.identity import Binding, CallId, mint
+from actors.core.jsonio import quote
+from actors.core.lane import Lane, Rendered, advanced, empty
+from actors.core.ledger import Ledger
+from actors.core.render import Reader
+
+DIALECTS = ("openai_chat", "anthropic")
+SIGNATURE = 560
+"""Characters of a thinking signature."""
+
+_WORDS = (
+    'def render(self, "name"):\n\treturn {"path": "/srv/data/naïve.txt", "size": 4096}\n'
+    "2026-11-21 12:00:07\tINFO\tworker 3: 'café' – 12 rows, 0 errors\n"
+    '\t\tif value is not None and value != "":\n\t\t\tyield value\n'
+    "Δ of the second run was below 0.5 %, so the result stands as it is. Rows without a date were left out "
+    "of both, and so were those that came in twice; what was left agrees with the totals of last year.\n"
+)
+_SOURCE = _WORDS * 40
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One message, and what became of the calls in it."""
+
+    message: Message
+    events: tuple[CallEvent, ...] = ()
+
+
+@dataclass(slots=True)
+class Author:
+    """Writes a conversation of one binding, the same for the same seed."""
+
+    origin: Binding
+    seed: int = 0
+    calls: int = 0
+    _random: Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._random = Random(self.seed)
+
+    def opening(self) -> Step:
+        """Return the first message of a conversation."""
+        return self._user()
+
+    def turn(self) -> list[Step]:
+        """Return one turn of 8 wire messages, up to the user message that asks for the next."""
+        return [self._model(5, thinks=True), self._model(0), self._user()]
+
+    def block(self) -> list[Step]:
+        """Return one block of 20 wire messages, ending in a user message."""
+        steps = self.turn()
+        for calls, thinks in ((1, True), (1, True)):
+            steps += (self._model(calls, thinks=thinks), self._model(0), self._user())
+        for _ in range(2):
+            steps += (self._model(0, thinks=True), self._user())
+        return steps
+
+    def text(self, least: int, most: int) -> str:
+        """Return a text of `least` to `most` characters that occurs nowhere else."""
+        size = self._random.randrange(least, most)
+        start = self._random.randrange(len(_SOURCE) - most)
+        return f"{self._random.getrandbits(64):016x} {_SOURCE[start : start + size - 17]}"
+
+    def _user(self) -> Step:
+        return Step(Message("human", (Text(self.text(100, 300)),)))
+
+    def _model(self, calls: int, *, thinks: bool = False) -> Step:
+        blocks: list[Block] = []
+        if thinks:
+            signature = self._random.randbytes(SIGNATURE // 2).hex()
+            blocks.append(Thinking(self.text(100, 400), Seal("signature", quote(signature), self.origin)))
+        if not calls or thinks:
+            blocks.append(Text(self.text(100, 400)))
+        made = [self._call() for _ in range(calls)]
+        events = tuple(event for call in made for event in self._run(call))
+        return Step(Message("model", (*blocks, *made), 1, self.origin), events)
+
+    def _call(self) -> ToolCall:
+        self.calls += 1
+        arguments = {"query": self.text(20, 60), "limit": self._random.randrange(100)}
+        native = Seal("call_id", quote(f"call_{self._random.getrandbits(96):024x}"), self.origin)
+        return ToolCall(mint(self.calls), "search", arguments, native=native)
+
+    def _run(self, call: ToolCall) -> tuple[CallEvent, ...]:
+        result = quote(self.text(1000, 2000))
+        return Scheduled(call.id, call.name, call.json), Started(call.id), Returned(call.id, result)
+
+
+def binding(name: str) -> Binding:
+    """Return a binding of the dialect `name`."""
+    return Binding(name, name, "https://api.example", "", "model-1")
+
+
+def blocks(author: Author, messages: int) -> Iterator[Step]:
+    """Give a conversation of about `messages` wire messages; it ends in a user message."""
+    yield author.opening()
+    for _ in range(messages // 20):
+        yield from author.block()
+
+
+class Live:
+    """A conversation and its lane, as a session has them."""
+
+    def __init__(self, origin: str, target: str, messages: int) -> None:
+        self.author = Author(binding(origin))
+        self.codec: Adapter = adapter(dialect(target))
+        self.reader = Reader(binding(target))
+        self.history, self.ledger = History(), Ledger()
+        self.lane: Lane = empty(self.codec.dialect)
+        self.append(list(blocks(self.author, messages)))
+
+    def append(self, steps: list[Step]) -> None:
+        """Say what the steps say."""
+        for step in steps:
+            self.history = self.history.append(step.message)
+            if step.events:
+                self.ledger = self.ledger.apply(*step.events)
+
+    def cold(self) -> tuple[bytes, ...]:
+        """Return the next request of a session that has never used this binding. Adopts nothing."""
+        return self._request(self._rendered(empty(self.codec.dialect)))
+
+    def next(self) -> tuple[bytes, ...]:
+        """Return the next request, and adopt its lane."""
+        rendered = self._rendered(self.lane)
+        self.lane = rendered.lane
+        return self._request(rendered)
+
+    def _rendered(self, lane: Lane) -> Rendered:
+        codec = self.codec
+        rendered = advanced(lane, self.history, self.ledger, codec.dialect, codec.encoder, self.reader)
+        assert not rendered.report.faults, rendered.report.faults[0]
+        return rendered
+
+    def _request(self, rendered: Rendered) -> tuple[bytes, ...]:
+        return self.codec.request(rendered.segments, Settings(model="model-1")).segments
+
+
+def told(steps: list[Step]) -> list[Message]:
+    """Return a conversation as an import gives it: with its results among the messages."""
+    messages: list[Message] = []
+    for step in steps:
+        messages.append(step.message)
+        results = [
+            ToolResult(event.call_id, content_json=event.content)
+            for event in step.events
+            if isinstance(event, Returned)
+        ]
+        if results:
+            messages.append(Message("tool", results, 1))
+    return messages
+
+
+def payload(messages: list[Message]) -> int:
+    """Return the bytes of all that was said: the UTF-8 of texts, thinking, signatures, arguments, results."""
+    return sum(_said(block) for message in messages for block in message.blocks)
+
+
+def _said(block: Block) -> int:
+    match block:
+        case Text():
+            return len(block.text.encode())
+        case Thinking(seal=seal):
+            return len(block.text.encode()) + (0 if seal is None else len(seal.data) - 2)
+        case ToolCall(id=id, name=name, json=json):
+            return len(id) + len(name) + len(json)
+        case ToolResult():
+            return len(block.call_id) + len(str(block.content).encode())
+        case _:
+            return 0
+
+
+def call_ids(messages: list[Message]) -> list[CallId]:
+    """Return the ids of all calls, in order."""
+    return [call.id for message in messages for call in message.calls]

@@ -1,0 +1,107 @@
+"""Make each mistake of `tests.teeth.mutations` in a copy of the tree and see that its tests turn red.
+
+    python -m tests.teeth                 all of them
+    python -m tests.teeth --only ledger   those whose description holds the word
+    python -m tests.teeth --list          what there is
+
+First the named tests must pass on the unchanged copy (`--unproven` skips that). Then one line for each
+mistake: `caught`, or `MISSED` with what the tests did instead. Ends with status 0 only if all were caught. The
+tree itself is never changed.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.teeth.mutations import MUTATIONS, Mutation
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS = 240
+"""How long the tests of one mistake may take."""
+
+_FAILED, _PASSED = 1, 0
+_OUTCOMES = {_PASSED: "passed", 2: "were interrupted", 3: "broke down", 4: "were not found", 5: "were none"}
+
+
+def main() -> int:
+    """Run the mutations asked for and print the table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.teeth", description="Do the tests notice mistakes?"
+    )
+    parser.add_argument("--only", default="", help="a word in the description of the mistakes to make")
+    parser.add_argument("--list", action="store_true", help="name the mistakes and stop")
+    parser.add_argument(
+        "--unproven", action="store_true", help="do not run the tests on the unchanged tree first"
+    )
+    options = parser.parse_args()
+    chosen = [mutation for mutation in MUTATIONS if options.only in mutation.what]
+    if options.list:
+        say(*(f"{mutation.what}  ({mutation.file})" for mutation in chosen))
+        return 0
+    with tempfile.TemporaryDirectory() as place:
+        copy = Path(place) / "tree"
+        shutil.copytree(
+            ROOT, copy, ignore=shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
+        )
+        if not options.unproven and not proven(copy, chosen):
+            return 1
+        missed = [mutation for mutation in chosen if not caught(copy, mutation)]
+    say(f"{len(chosen) - len(missed)} of {len(chosen)} mistakes caught")
+    return 1 if missed or not chosen else 0
+
+
+def proven(copy: Path, chosen: Sequence[Mutation]) -> bool:
+    """Whether all named tests pass as long as nothing is wrong."""
+    named = list(dict.fromkeys(name for mutation in chosen for name in mutation.tests))
+    status = tested(copy, named, SECONDS * 2)
+    if status != _PASSED:
+        say("The tests do not pass on the unchanged tree; mend that first.")
+    return status == _PASSED
+
+
+def caught(copy: Path, mutation: Mutation) -> bool:
+    """Make one mistake, run its tests, take it back. Prints the line for it."""
+    path = copy / mutation.file
+    text = path.read_text(encoding="utf-8")
+    began = time.perf_counter()
+    if text.count(mutation.old) != 1:
+        outcome = f"the text stands {text.count(mutation.old)} times in {mutation.file}, not once"
+    else:
+        path.write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
+        status = tested(copy, mutation.tests, SECONDS)
+        path.write_text(text, encoding="utf-8")
+        outcome = "" if status == _FAILED else f"the tests {_OUTCOMES.get(status, 'took too long')}"
+    seconds = time.perf_counter() - began
+    say(
+        f"{'caught' if not outcome else 'MISSED'}  {seconds:5.1f} s  {mutation.what}{outcome and ': ' + outcome}"
+    )
+    return not outcome
+
+
+def tested(copy: Path, names: Sequence[str], seconds: float) -> int:
+    """Run these tests in the copy, up to the first failure. Returns pytest's status, or -1 if time was up."""
+    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "pytest", "-x", "-q", *names]
+    try:
+        return subprocess.run(
+            command, cwd=copy, env=environment, capture_output=True, timeout=seconds, check=False
+        ).returncode
+    except subprocess.TimeoutExpired:
+        return -1
+
+
+def say(*lines: str) -> None:
+    """Print lines at once, so that a long run can be watched."""
+    for line in lines:
+        sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

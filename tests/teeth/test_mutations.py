@@ -1,0 +1,24 @@
+"""The list of mistakes keeps up with the tree: each can still be made, and what must notice it is still there."""
+
+import pytest
+
+from tests.teeth.__main__ import ROOT
+from tests.teeth.mutations import MUTATIONS, Mutation
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.what)
+def test_a_mistake_can_still_be_made_and_its_tests_are_there(mutation: Mutation) -> None:
+    text = (ROOT / mutation.file).read_text(encoding="utf-8")
+    assert text.count(mutation.old) == 1
+    assert mutation.old not in mutation.new
+    for test in mutation.tests:
+        file, _, name = test.partition("::")
+        assert f"def {name.partition('[')[0]}" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_every_pass_both_families_of_the_judge_the_ledger_lane_turn_and_switch_are_covered() -> None:
+    passes = {"attribute", "identify", "choose", "close", "place", "thinking", "tidy", "neighbours"}
+    passes |= {"projection", "plain"}
+    parts = {"ledger", "sealing", "lane", "turn", "switch", "check, openai_chat", "check, anthropic"}
+    named = {mutation.what.partition(":")[0] for mutation in MUTATIONS}
+    assert named >= passes | parts
