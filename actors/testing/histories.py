@@ -7,7 +7,7 @@ n - 1. From a seed the draw is a plain generator of numbers, fast enough for mil
 `actors.testing.strategies` gives the author the choices of Hypothesis instead, which shrink. A choice of 0 is the
 plainest thing at hand everywhere, so a shrunken conversation is a plain one.
 
-What goes wrong here, by the scenarios of wire-rules section 9:
+What goes wrong here:
 
     pairing     calls without results, part of a batch, results split, doubled, contradicting, late, before
                 their calls, under another speaker, without a call, a whole turn twice, words in between

@@ -5,7 +5,7 @@ Out: the same messages, in which no two calls share an id; a result of a repeate
      earlier unanswered call of that id (`actors.core.pairing`).
 
 Sessions and imports mint unique ids, so this finds nothing to do there. Histories made by hand, and
-conversations that were forked and glued, may hold the same id twice (rulebook scenarios 12 and 17).
+conversations that were forked and glued, may hold the same id twice.
 The second occurrence of `x` is called `x~2`, the third `x~3`: a function of what stands earlier only.
 """
 
