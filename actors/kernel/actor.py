@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Generic, Never, TypeVarTuple
 
 import anyio
@@ -26,6 +27,14 @@ class Actor(Generic[C]):
 
     __slots__ = ()
     level: ClassVar[int] = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether the actor may be put away when it has no mail, no child and owes no answer.
+
+        False if it still waits for something that its cell cannot know of. See `System.put_away`.
+        """
+        return True
 
     async def started(self, context: "Context[C]") -> None:
         """Prepare, before the first message; also after a restart, on the new object."""
@@ -107,10 +116,7 @@ class Context(Generic[C]):
             )
         child = Child(cell, name or str(getattr(function, "__qualname__", "child")), inherited())
 
-        async def work() -> None:
-            await function(*args)
-
-        child.launch(work)
+        child.launch(partial(function, *args))
         return child
 
     def watch(self: "Context[Terminated]", ref: "Ref[Never]") -> None:
@@ -124,41 +130,40 @@ class Child:
 
     __slots__ = ("_scope", "cell", "deadline", "disowned", "name")
 
+    _scope: anyio.CancelScope
+
     def __init__(self, cell: "AnyCell", name: str, deadline: float | None) -> None:
         self.cell = cell
         self.name = name
         self.deadline = deadline
         self.disowned = False
-        self._scope = anyio.CancelScope()
 
     def cancel(self) -> None:
         """Cancel the task. Its end by this is not a failure; nothing happens if it has ended."""
         self._scope.cancel()
 
-    def launch(self, work: Callable[[], Awaitable[None]]) -> None:
+    def launch(self, work: Callable[[], Awaitable[object]]) -> None:
         """Start `work` as this child's task."""
         cell = self.cell
         if cell.children is None:
             cell.children = set()
         cell.children.add(self)
         cell.pool.active += 1
-        cell.pool.launch(self._run, work, name=f"{cell.name}/{self.name}")
 
-    async def _run(self, work: Callable[[], Awaitable[None]]) -> None:
-        current.set(self)
+        async def run() -> None:
+            current.set(self)
+            await work()
+
+        self._scope = cell.pool.launch(run, self._ended, name=f"{cell.name}/{self.name}")
+
+    def _ended(self, error: BaseException | None) -> None:
         pool = self.cell.pool
-        try:
-            with self._scope:
-                await work()
-        except Exception as error:
+        if isinstance(error, Exception) or (error is not None and pool.astray(error)):
             self._failed(error)
-        except BaseException as error:
-            if not pool.astray(error):
-                raise
-            self._failed(error)
-        finally:
-            self.cell.child_ended(self)
-            pool.rest()
+        elif error is not None:
+            pool.doom(error)
+        self.cell.child_ended(self)
+        pool.rest()
 
     def _failed(self, error: BaseException) -> None:
         expected = self._scope.cancel_called and isinstance(error, ActorStopped)

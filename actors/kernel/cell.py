@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from actors.errors import ActorStopped, AskTimeout, AskUphill, Draining, KernelError, MailboxFull
@@ -28,7 +29,7 @@ from actors.kernel.message import (
     fail_slot,
     unasked,
 )
-from actors.kernel.parking import Waiter
+from actors.kernel.parking import Nobody, Waiter
 from actors.kernel.ref import C, Ref
 
 if TYPE_CHECKING:
@@ -285,14 +286,17 @@ class Cell(Ref[C]):
 
     def _deadline(self, caller: "AnyCell | Child | None", timeout: float | None) -> float | None:
         """Check that `caller` may ask, and return its deadline."""
-        now = self.pool.parking.now()
-        deadline = None if timeout is None else now + timeout
-        if caller is not None:
-            asker = caller.cell if isinstance(caller, Child) else caller
-            self._check(asker, in_handler=asker is caller and asker.handling())
-            if isinstance(caller, Child) and caller.deadline is not None:
-                deadline = caller.deadline if deadline is None else min(deadline, caller.deadline)
-        if deadline is not None and deadline <= now:
+        inherited: float | None = None
+        if isinstance(caller, Child):
+            self._check(caller.cell, in_handler=False)
+            inherited = caller.deadline
+        elif caller is not None:
+            self._check(caller, in_handler=caller.handling())
+        if timeout is None and inherited is None:
+            return None
+        now = self.pool.now()
+        deadline = min(inf if timeout is None else now + timeout, inf if inherited is None else inherited)
+        if deadline <= now:
             raise self._late()
         return deadline
 
@@ -380,13 +384,23 @@ class Cell(Ref[C]):
         """Note that there is nothing to do, and give back the queues, unless somebody waits at one."""
         self.busy = False
         pool, mail = self.pool, self.mail
-        pool.active -= 1
+        pool.rest()
         if mail is not None and mail.waiting is None and mail.limit == mail.capacity:
             self.mail = None
             if len(pool.spares) < SPARES:
                 pool.spares.append(mail)
         if self.control is not None and self.control.unused:
             self.control = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to do, nothing on its way, and nothing that the actor waits for."""
+        if self.state is not State.RUNNING or self.busy or self.halt:
+            return False
+        if self.mail is not None or self.control is not None or self.children:
+            return False
+        owes = any(not slot.done() for slot in self.deferred or ())  # an asker that went away is owed nothing
+        return not owes and self.actor is not None and self.actor.idle
 
     def bury_expired(self) -> None:
         """Make the query in hand, which ended before its turn came, a dead letter."""
@@ -424,6 +438,9 @@ def _wake(waiter: Waiter) -> None:
 
 def _with_reply(command: Command) -> Command:
     """Return `command`; a query that was told, so has no reply or an old one, gets one that goes nowhere."""
-    if isinstance(command, Query) and (not hasattr(command, "reply") or command.reply.done):
-        return unasked(command)
+    if isinstance(command, Query):
+        if not hasattr(command, "reply"):
+            attach(command, Reply(Nobody()))
+        elif command.reply.done:
+            return unasked(command)
     return command

@@ -35,7 +35,7 @@ class Deadlines:
         launch: Starts the one task that waits, when the first deadline is set.
     """
 
-    def __init__(self, parking: Parking, launch: Callable[[], None]) -> None:
+    def __init__(self, parking: Parking, launch: Callable[[], object]) -> None:
         self._parking = parking
         self._launch = launch
         self._launched = False

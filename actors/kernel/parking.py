@@ -10,8 +10,10 @@ takes the item itself, once it runs; and whoever is cancelled after it was woken
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextvars import Context
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -110,6 +112,8 @@ class Parking:
         now: Seconds on the loop's clock, the one that `anyio.current_time` reads.
         task: The running task, as something to compare with `is`.
         soon: Call a function in the loop, from any thread and from a finalizer.
+        spawn: Start a task of the loop's own, which nobody waits for: coroutine, name, context. It must not raise.
+            Whoever starts it keeps what is returned, or the task may be lost.
         checkpoint: Let other tasks run.
         forgive: Withdraw native cancellation requests against the running task.
         cancelled: The loop's cancellation exception.
@@ -119,6 +123,7 @@ class Parking:
     now: Callable[[], float]
     task: Callable[[], object]
     soon: Callable[[Callable[[], None]], object]
+    spawn: Callable[[Coroutine[Any, Any, None], str, Context], object]  # Any: the traps of the event loop
     checkpoint: Callable[[], Awaitable[None]]
     forgive: Callable[[], None]
     cancelled: type[BaseException]
@@ -132,21 +137,28 @@ def parking() -> Parking:
     """
     trio_module = sys.modules.get("trio")
     if trio_module is not None and trio_module.lowlevel.in_trio_run():
-        return _trio_parking()
-    return _asyncio_parking()
+        return _trio_parking(trio_module.lowlevel.current_trio_token())
+    return _asyncio_parking(asyncio.get_running_loop())
 
 
-def _asyncio_parking() -> Parking:
-    loop = asyncio.get_running_loop()
+@lru_cache(maxsize=1)
+def _asyncio_parking(loop: asyncio.AbstractEventLoop) -> Parking:
     return Parking(
         waiter=loop.create_future,
         now=loop.time,
         task=asyncio.current_task,
         soon=loop.call_soon_threadsafe,
+        spawn=_asyncio_spawn,
         checkpoint=_asyncio_checkpoint,
         forgive=_uncancel,
         cancelled=asyncio.CancelledError,
     )
+
+
+def _asyncio_spawn(
+    coroutine: Coroutine[Any, Any, None], name: str, context: Context
+) -> object:  # Any: as above
+    return asyncio.Task(coroutine, name=name, context=context)  # never eager, whatever the loop's factory is
 
 
 async def _asyncio_checkpoint() -> None:
@@ -159,18 +171,24 @@ def _uncancel() -> None:
         task.uncancel()
 
 
-def _trio_parking() -> Parking:
+@lru_cache(maxsize=1)
+def _trio_parking(token: "trio.lowlevel.TrioToken") -> Parking:
     import trio
 
     return Parking(
         waiter=TrioWaiter,
         now=trio.current_time,
         task=trio.lowlevel.current_task,
-        soon=trio.lowlevel.current_trio_token().run_sync_soon,
+        soon=token.run_sync_soon,
+        spawn=_trio_spawn,
         checkpoint=trio.lowlevel.checkpoint,
         forgive=_nothing,
         cancelled=trio.Cancelled,
     )
+
+
+def _trio_spawn(coroutine: Coroutine[Any, Any, None], name: str, context: Context) -> object:  # Any: as above
+    return sys.modules["trio"].lowlevel.spawn_system_task(lambda: coroutine, name=name, context=context)
 
 
 def _nothing() -> None:

@@ -7,37 +7,34 @@ before they wait: the running one, those woken or started and not run yet, those
 zero with cells ready, a parked runner is woken or a new one started. So there are as many runners as handlers
 are waiting, and one more; of parked ones at most `idle_limit` are kept.
 
-That a handler waits is seen from outside: `_watched` forwards what the runner's coroutine yields to the event
-loop, which costs nothing for the many handlers that never yield.
+That a handler waits is seen from outside: a runner takes a handler's first step itself, which is all there is of
+most, and `_waiting` forwards what the others yield to the event loop.
 """
 
 import contextvars
 import types
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
-from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeVarTuple
+from typing import TYPE_CHECKING, Any
 
-import anyio
-from anyio.abc import TaskGroup
+from anyio import CancelScope
 
 from actors.kernel.account import State, Tally
 from actors.kernel.actor import Actor, Context, current
 from actors.kernel.cell import AnyCell
 from actors.kernel.deadlines import Deadlines
 from actors.kernel.mailbox import BoundedQueue
-from actors.kernel.message import Command, Query
+from actors.kernel.message import Command, Query, R
 from actors.kernel.parking import Parking, Waiter
 from actors.kernel.supervisor import crash, cut_off, wind_down
+from actors.kernel.tasks import Tasks, Work
 
 if TYPE_CHECKING:
     from actors.kernel.system import System
 
 BATCH = 32  # messages handled in one visit
 STRETCH = 64  # messages handled by one runner before other tasks of the loop get their turn
-
-Args = TypeVarTuple("Args")
 
 
 class Pool:
@@ -47,7 +44,7 @@ class Pool:
         self,
         system: "System",
         parking: Parking,
-        tasks: TaskGroup,
+        doom: Callable[[BaseException | None], None],
         *,
         idle_limit: int,
         patience: float,
@@ -59,13 +56,16 @@ class Pool:
         self.now = parking.now
         self.waiter = parking.waiter
         self.spares: list[BoundedQueue[Command]] = []
-        self.tasks = tasks
+        self.tasks = Tasks(parking)
+        self.doom = doom
         self.idle_limit = idle_limit
         self.patience = patience
         self.random = random
         self.on_crash = on_crash
         self.tally = Tally()
-        self.deadlines = Deadlines(parking, lambda: self.launch(self.deadlines.run, name="deadlines"))
+        self.deadlines = Deadlines(
+            parking, lambda: self.launch(self.deadlines.run, self.doom, name="deadlines")
+        )
         self.cells: dict[str, AnyCell] = {}
         self.faulted: deque[AnyCell] = deque(maxlen=64)
         self.draining = False
@@ -92,11 +92,9 @@ class Pool:
         if not self.attending:
             self._summon()
 
-    def launch(
-        self, function: Callable[[*Args], Coroutine[Any, Any, object]], *args: *Args, name: str
-    ) -> None:
+    def launch(self, work: Work, ended: Callable[[BaseException | None], None], name: str) -> CancelScope:
         """Start a task in the context the system was made in: a sender's context does not leak into it."""
-        self._context.copy().run(partial(self.tasks.start_soon, function, *args, name=name))
+        return self.tasks.start(work, ended, name, self._context.copy())
 
     def gives_way(self) -> None:
         """Note that a runner waits inside a handler, and have another attend to the ready queue."""
@@ -136,7 +134,7 @@ class Pool:
 
     def astray(self, error: BaseException) -> bool:
         """Tell whether `error` is a cancellation that this system did not ask for."""
-        if self.tasks.cancel_scope.cancel_called:
+        if self.tasks.cancelled:
             return False
         if isinstance(error, BaseExceptionGroup):
             return error.split(self.parking.cancelled)[1] is None
@@ -149,33 +147,60 @@ class Pool:
             if waiter is not None and not waiter.done():
                 waiter.set_result(None)
                 return
-        self.launch(Runner(self).run, name="runner")
+        runner = Runner(self)
+        runner.scope = self.launch(runner.run, runner.ended, name="runner")
 
 
 class Runner:
     """One task that serves cells."""
 
-    __slots__ = ("_acting", "_spent", "pool", "scope", "severed", "task", "visiting", "waiter")
+    __slots__ = ("_acting", "_spent", "pool", "scope", "severed", "task", "waiter")
+    scope: CancelScope
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
-        self.scope = anyio.CancelScope()
         self.task: object = None
         self.waiter: Waiter | None = None
-        self.visiting = False
         self.severed = False
         self._acting: AnyCell | None = None
         self._spent = 0
 
     async def run(self) -> None:
         """Serve cells until there are enough other idle runners, or until cut off."""
-        pool = self.pool
+        pool, ready = self.pool, self.pool.ready
         self.task = pool.parking.task()
-        try:
-            with self.scope:
-                await _watched(self._serve(), self)
-        finally:
-            pool.gives_way()
+        while True:
+            while ready:
+                cell = ready.popleft()
+                await self._visit(cell)
+                if self.severed:  # this task can wait for nothing any more
+                    pool.requeue(cell)
+                    return
+                if cell.halt:
+                    await _watched(wind_down(cell), pool)
+                elif cell.mail or cell.control:
+                    cell.since = pool.now()
+                    ready.append(cell)
+                else:
+                    cell.rest()
+                if self._spent >= STRETCH:
+                    self._spent = 0
+                    await pool.parking.checkpoint()
+            if len(pool.idle) >= pool.idle_limit:
+                return
+            pool.attending -= 1
+            self.waiter = waiter = pool.waiter()
+            pool.idle.append(self)
+            try:
+                await waiter
+            except BaseException as error:
+                self._roused(waiter, error)
+
+    def ended(self, error: BaseException | None) -> None:
+        """Have others attend to the ready queue; an error that no handler is to blame for ends the system."""
+        self.pool.gives_way()
+        if error is not None:
+            self.pool.doom(error)
 
     def cut_off(self, cell: AnyCell, command: Command | None) -> None:
         """Cancel the handler of `cell` if it still is the one that has `command` in hands."""
@@ -183,87 +208,56 @@ class Runner:
             self.severed = True
             self.scope.cancel()
 
-    async def _serve(self) -> None:
-        pool, ready = self.pool, self.pool.ready
-        while True:
-            while ready:
-                cell = ready.popleft()
-                self.visiting = True
-                try:
-                    await self._handle(cell)
-                except Exception as error:
-                    crash(cell, error)
-                except BaseException as error:
-                    self._cancelled(cell, error)
-                cell.runner = None
-                if self.severed:  # this task can wait for nothing any more
-                    pool.requeue(cell)
-                    return
-                if cell.halt:
-                    await wind_down(cell)
-                elif cell.mail or cell.control:
-                    cell.since = pool.now()
-                    ready.append(cell)
-                else:
-                    cell.rest()
-                    if not pool.active:
-                        pool.note_calm()
-                self.visiting = False
-                if self._spent >= STRETCH:
-                    self._spent = 0
-                    await pool.parking.checkpoint()
-            if len(pool.idle) >= pool.idle_limit:
-                return
-            await self._park()
-
-    async def _park(self) -> None:
+    def _roused(self, waiter: Waiter, error: BaseException) -> None:
+        """Go on after `error` ended the wait for work, if this system did not ask for that."""
         pool = self.pool
-        pool.attending -= 1
-        self.waiter = waiter = pool.waiter()
-        pool.idle.append(self)
-        try:
-            await waiter
-        except BaseException as error:
-            if self in pool.idle:
-                pool.idle.remove(self)
-            if waiter.cancelled():  # it was not summoned, which would have counted it
-                pool.attending += 1
-            if not pool.astray(error):
-                raise
-            pool.parking.forgive()
+        if self in pool.idle:
+            pool.idle.remove(self)
+        if waiter.cancelled():  # it was not summoned, which would have counted it
+            pool.attending += 1
+        if not pool.astray(error):
+            raise error
+        pool.parking.forgive()
 
-    async def _handle(self, cell: AnyCell) -> None:
-        """Handle up to `BATCH` messages of `cell`."""
+    async def _visit(self, cell: AnyCell) -> None:
+        """Handle up to `BATCH` messages of `cell`, and deal with what its handlers raise."""
         if self._acting is not cell:
             self._acting = cell
             current.set(cell)
         cell.runner = self
-        if cell.halt:
-            return
-        actor = cell.actor
-        if actor is None or cell.fresh:
-            actor = await _begin(cell)
-        receive = actor.receive
-        for _ in range(BATCH):
-            queue = cell.control or cell.mail
-            if not queue or cell.halt:
-                break
-            cell.current = command = queue.popleft()
-            if queue.waiting is not None:
-                queue.grant()
-            if isinstance(command, Query):
-                slot = command.reply.slot
-                if slot.done() and not slot.cancelled():
+        try:
+            actor = cell.actor
+            if (actor is None or cell.fresh) and not cell.halt:
+                actor = await _watched(_begin(cell), self.pool)
+            for _ in range(BATCH):
+                queue = cell.control or cell.mail
+                if not queue or cell.halt:
+                    break
+                cell.current = command = queue.popleft()
+                if queue.waiting is not None:
+                    queue.grant()
+                reply = command.reply if isinstance(command, Query) else None
+                if reply is not None and reply.slot.done() and not reply.slot.cancelled():
                     cell.bury_expired()
                     continue
-                await receive(command)
-                if not slot.done():
-                    cell.defer(command.reply)
-            else:
-                await receive(command)
-            cell.handled += 1
-            self._spent += 1
-        cell.current = None
+                assert actor is not None
+                handling = actor.receive(command)
+                try:
+                    trap = handling.send(None)
+                except StopIteration:  # like most, it never had to wait
+                    pass
+                else:
+                    await _waiting(handling, trap, self.pool)
+                if reply is not None and not reply.slot.done():
+                    cell.defer(reply)
+                cell.handled += 1
+                self._spent += 1
+            cell.current = None
+        except Exception as error:
+            crash(cell, error)
+        except BaseException as error:
+            self._cancelled(cell, error)
+        cell.runner = None
 
     def _cancelled(self, cell: AnyCell, error: BaseException) -> None:
         """Deal with a handler that ended by `error`, which is not an `Exception`."""
@@ -288,27 +282,34 @@ async def _begin(cell: AnyCell) -> Actor[Any]:  # Any: see AnyCell
     return actor
 
 
+async def _watched(coroutine: Coroutine[Any, Any, R], pool: Pool) -> R:  # Any: as in `_waiting`
+    """Run `coroutine`, and tell the pool each time it gives way."""
+    try:
+        trap = coroutine.send(None)
+    except StopIteration as stop:
+        result: R = stop.value
+        return result
+    return await _waiting(coroutine, trap, pool)
+
+
 @types.coroutine
-def _watched(
-    coroutine: Coroutine[Any, Any, None],  # Any: the event loop's own traps and answers pass through
-    runner: Runner,
-) -> Generator[Any, Any, None]:  # Any: as above
-    """Run `coroutine`, and tell the pool each time it gives way during a visit."""
-    pool = runner.pool
-    value: object = None
-    error: BaseException | None = None
+def _waiting(
+    coroutine: Coroutine[Any, Any, R],  # Any: the event loop's own traps and answers pass through
+    trap: object,
+    pool: Pool,
+) -> Generator[Any, Any, R]:  # Any: as above
+    """Go on with `coroutine`, which gave way with `trap`, and tell the pool each time it does."""
     while True:
-        try:
-            trap = coroutine.send(value) if error is None else coroutine.throw(error)
-        except StopIteration:
-            return
-        visiting = runner.visiting
-        if visiting:
-            pool.gives_way()
-        value = error = None
+        value: object = None
+        error: BaseException | None = None
+        pool.gives_way()
         try:
             value = yield trap
         except BaseException as raised:
             error = raised
-        if visiting:
-            pool.attending += 1
+        pool.attending += 1
+        try:
+            trap = coroutine.send(value) if error is None else coroutine.throw(error)
+        except StopIteration as stop:
+            result: R = stop.value
+            return result

@@ -1,15 +1,16 @@
 """A system: the actors of one event loop, and the tasks that serve them.
 
-All tasks run in one task group that is shielded from the host's cancellation, so that actors end in order
-when the host is cancelled: in reverse order of their start, each with a bounded time to do so.
+All tasks are shielded from the host's cancellation, so that actors end in order when the host is cancelled: in the
+order in which they may ask, each with a bounded time to do so.
 """
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from operator import attrgetter
 from random import Random
 from types import TracebackType
-from typing import Never, Self
+from typing import Any, Never, Self
 
 import anyio
 
@@ -59,6 +60,7 @@ class System:
         self._stack = AsyncExitStack()
         self._ready, self._closing = anyio.Event(), anyio.Event()
         self._pool: Pool | None = None
+        self._doomed: BaseException | None = None
 
     @property
     def pool(self) -> Pool:
@@ -94,23 +96,32 @@ class System:
     async def _host(self) -> None:
         try:
             with anyio.CancelScope(shield=True):
-                async with anyio.create_task_group() as tasks:
-                    self._pool = Pool(
-                        self,
-                        parking(),
-                        tasks,
-                        idle_limit=self._runners,
-                        patience=self._patience,
-                        random=self._random,
-                        on_crash=self._on_crash,
-                    )
-                    self._ready.set()
-                    await self._closing.wait()
-                    tasks.cancel_scope.cancel()
+                self._pool = pool = Pool(
+                    self,
+                    parking(),
+                    self._doom,
+                    idle_limit=self._runners,
+                    patience=self._patience,
+                    random=self._random,
+                    on_crash=self._on_crash,
+                )
+                self._ready.set()
+                await self._closing.wait()
+                pool.tasks.cancel()
+                await pool.tasks.join()
+            if self._doomed is not None:
+                raise self._doomed
         finally:
             for cell in reversed(tuple(self.pool.cells.values())):
                 cell.unit = None  # there will be no restart
                 finish(cell, State.STOPPED)
+
+    def _doom(self, error: BaseException | None) -> None:
+        """End the system with an error that is no actor's: it leaves the system's block."""
+        over = self.pool.tasks.cancelled and isinstance(error, self.pool.parking.cancelled)
+        if error is not None and self._doomed is None and not over:
+            self._doomed = error
+            self._closing.set()
 
     def spawn(
         self,
@@ -171,6 +182,21 @@ class System:
         cell.endings.append(waiter)
         await waiter
 
+    def put_away(self, *refs: Ref[Never]) -> tuple[Actor[Any], ...] | None:
+        """End actors that have nothing to do, all of them or none, and return their objects; None if one has.
+
+        At once, and without `stopped`: others may be made from the objects, at the next use, under the same names.
+        An actor has nothing to do when it has no mail, handler, child or question to answer, and is `idle`. Watchers
+        are told of its end; to its old address nothing can be sent any more.
+        """
+        cells = [_cell(ref) for ref in refs]
+        if not all(cell.idle for cell in cells):
+            return None
+        objects = tuple(cell.actor for cell in cells if cell.actor is not None)
+        for cell in cells:
+            finish(cell, State.STOPPED)
+        return objects
+
     async def drain(self, *, grace: float = 30.0) -> bool:
         """Take no more work from outside, let what is under way end, then stop all actors.
 
@@ -193,7 +219,11 @@ class System:
         return not scope.cancelled_caught
 
     async def _stop_all(self) -> None:
-        for cell in reversed(tuple(self.pool.cells.values())):
+        """Stop who asks before who is asked: by depth, and of one depth the last started first."""
+        cells = [*self.pool.cells.values()]
+        cells.reverse()
+        cells.sort(key=attrgetter("depth"))
+        for cell in cells:
             await self.stop(cell)
 
     def watch(self, ref: Ref[Never], callback: Callable[[Terminated], object]) -> Callable[[], None]:

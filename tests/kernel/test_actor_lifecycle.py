@@ -12,6 +12,7 @@ from anyio.lowlevel import checkpoint
 
 from actors.errors import ActorFailed, ActorStopped, Draining, KernelError
 from actors.kernel import Actor, Context, Mailbox, Ref, Restart, State, Strategy, System, Terminated
+from actors.kernel.system import SHARED
 from tests.kernel.kernel_probe import (
     AT_ONCE,
     Do,
@@ -399,6 +400,16 @@ async def test_a_cancelled_host_still_stops_its_actors_in_reverse_order() -> Non
             host.cancel()
             await anyio.sleep_forever()
     assert notes == ["three stopped", "two stopped", "one stopped"]
+
+
+async def test_who_asks_is_stopped_before_who_is_asked_whoever_came_first() -> None:
+    """A32."""
+    notes: list[object] = []
+    with anyio.fail_after(5):
+        async with System() as system:
+            for name, depth in (("above", 0), ("middle", 1), ("below", SHARED), ("another", 0)):
+                await system.spawn(lambda: Tidy(notes), name, depth=depth).ask(Look())
+    assert notes == ["another stopped", "above stopped", "middle stopped", "below stopped"]
 
 
 async def test_stop_lets_the_handler_finish_and_buries_the_rest() -> None:

@@ -1,0 +1,110 @@
+"""Tasks stand alone: what one does reaches no other, and together they can be cancelled and waited for."""
+
+import asyncio
+
+import anyio
+import pytest
+
+from actors.kernel.parking import parking
+from actors.kernel.tasks import Tasks, Work
+
+pytestmark = pytest.mark.anyio
+
+
+async def raises() -> None:
+    raise KeyError("x")
+
+
+async def exits() -> None:
+    raise SystemExit(3)
+
+
+async def leaves_a_scope_open() -> None:
+    anyio.CancelScope().__enter__()
+
+
+@pytest.mark.parametrize("work", [raises, exits, leaves_a_scope_open])
+async def test_what_a_task_raises_or_leaves_behind_reaches_no_other(work: Work) -> None:
+    tasks, raised, done = Tasks(parking()), list[BaseException | None](), list[BaseException | None]()
+    begun, go_on = anyio.Event(), anyio.Event()
+
+    async def other() -> None:
+        begun.set()
+        await go_on.wait()
+
+    with anyio.fail_after(5):
+        tasks.start(other, done.append, "other")
+        tasks.start(work, raised.append, "work")
+        await begun.wait()
+        while not raised:
+            await anyio.lowlevel.checkpoint()
+        assert done == []
+        go_on.set()
+        await tasks.join()
+    assert isinstance(raised[0], KeyError | SystemExit | RuntimeError)
+    assert done == [None]
+
+
+async def test_a_cancelled_task_ends_without_an_error_and_one_started_after_that_does_too() -> None:
+    tasks, ends = Tasks(parking()), list[BaseException | None]()
+    with anyio.fail_after(5):
+        scope = tasks.start(anyio.sleep_forever, ends.append, "first")
+        tasks.start(anyio.sleep_forever, ends.append, "second")
+        await anyio.lowlevel.checkpoint()
+        scope.cancel()
+        while not ends:
+            await anyio.lowlevel.checkpoint()
+        tasks.cancel()
+        tasks.start(anyio.sleep_forever, ends.append, "late")
+        await tasks.join()
+    assert ends == [None, None, None]
+
+
+async def test_joining_waits_for_a_task_that_is_deaf_whatever_cancels_the_caller() -> None:
+    tasks, ends = Tasks(parking()), list[BaseException | None]()
+    joining, released = anyio.Event(), anyio.Event()
+
+    async def deaf() -> None:
+        with anyio.CancelScope(shield=True):
+            await released.wait()
+
+    async def join() -> None:
+        joining.set()
+        try:
+            await tasks.join()
+        finally:
+            assert ends == [None]
+
+    with anyio.fail_after(5):
+        tasks.start(deaf, ends.append, "deaf")
+        async with anyio.create_task_group() as group:
+            group.start_soon(join)
+            await joining.wait()
+            tasks.cancel()
+            group.cancel_scope.cancel()
+            with anyio.CancelScope(shield=True):
+                for _ in range(5):
+                    await anyio.lowlevel.checkpoint()
+                assert ends == []
+                released.set()
+    assert ends == [None]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_joining_waits_on_when_its_task_is_cancelled_natively() -> None:
+    tasks, ends, released = Tasks(parking()), list[BaseException | None](), asyncio.Event()
+
+    async def work() -> None:
+        await released.wait()
+
+    with anyio.fail_after(5):
+        tasks.start(work, ends.append, "work")
+        joining = asyncio.create_task(tasks.join())
+        await asyncio.sleep(0)
+        joining.cancel()
+        await asyncio.sleep(0)
+        assert not joining.done()
+        released.set()
+        with pytest.raises(asyncio.CancelledError):
+            await joining
+    assert ends == [None]
