@@ -5,7 +5,8 @@ Out: what is missing and what is wrong, in words the model can act on: the `tool
 
 A schema cannot reach the network or a file (references outside it are refused), cannot make the regex engine
 backtrack (the linear engine only; lookaround and backreferences are refused), and cannot multiply itself
-by references without bound. `jsonschema_rs` is imported when the first schema is compiled.
+by references without bound. It is measured before it is compiled: its parts, its patterns, and what it comes to with
+every reference written out. `jsonschema_rs` is imported when the first schema is compiled.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,8 +26,11 @@ ErrorKind: TypeAlias = Literal["invalid_arguments", "malformed_arguments", "unkn
 
 MAX_SCHEMA_BYTES = 256 * 1024
 MAX_SCHEMA_DEPTH = 48
+MAX_SUBSCHEMAS = 10_000
 MAX_PATTERNS = 256
+MAX_PATTERN = 4096  # characters of one pattern
 MAX_EXPANDED = 100_000  # schema nodes, counting each as often as references reach it
+MAX_EXPANDED_DEPTH = 160  # of nodes inside each other, references followed
 MAX_ERRORS = 16
 
 _SHOWN = 80  # characters of a value that are repeated to the model
@@ -78,8 +82,8 @@ def compile_schema(schema: Mapping[str, JsonValue], *, tool: str) -> ArgumentChe
     """Return the check for one tool's schema.
 
     Raises:
-        ToolDefinitionError: Not a schema for an object, not self-contained, too large or deep, or with a
-            pattern that the linear regex engine cannot run.
+        ToolDefinitionError: Not a schema for an object, not self-contained, too large, deep or costly, or with a
+            pattern that is too long or that the linear regex engine cannot run.
     """
     plain = _plain(schema, tool)
     if reason := _why_unusable(plain):
@@ -159,10 +163,40 @@ def _why_unusable(schema: dict[str, Any]) -> str | None:  # Any: any keyword may
     if (kind := schema.get("type")) != "object":
         return f"its type is {kind!r}, providers take only 'object'"
     nodes = list(_nodes(schema))
-    if sum(_pattern_count(node) for node in nodes) > MAX_PATTERNS:
-        return f"it has more than {MAX_PATTERNS} patterns"
-    if _Expansion(schema, nodes).size(schema) > MAX_EXPANDED:
-        return f"its references expand to more than {MAX_EXPANDED} parts"
+    if len(nodes) > MAX_SUBSCHEMAS:
+        return f"it has {len(nodes)} subschemas, at most {MAX_SUBSCHEMAS} are taken"
+    patterns = [pattern for node in nodes for pattern in _patterns(node)]
+    if len(patterns) > MAX_PATTERNS:
+        return f"it has {len(patterns)} patterns, at most {MAX_PATTERNS} are taken"
+    if (longest := max(map(len, patterns), default=0)) > MAX_PATTERN:
+        return f"it has a pattern of {longest} characters, at most {MAX_PATTERN} are taken"
+    return _why_unmeasurable(nodes) or _why_too_costly(_Expansion(schema, nodes), schema)
+
+
+def _why_unmeasurable(nodes: list[dict[str, Any]]) -> str | None:  # Any: JSON
+    """Return which reference leads where `_Expansion` cannot follow, and the validator can."""
+    root, *inner = nodes
+    for key in ("$dynamicRef", "$recursiveRef"):  # what they come to is known only while a value is read
+        if any(isinstance(node.get(key), str) for node in nodes):
+            return f"it uses {key}; use $ref"
+    for key in ("$id", "id") if "draft-04" in str(root.get("$schema")) else ("$id",):
+        if any(isinstance(node.get(key), str) for node in inner):  # it moves what '#' stands for
+            return f"it holds another schema with an {key}; leave that out and refer to it by '#/...'"
+    for node in nodes:
+        if isinstance(reference := node.get("$ref"), str) and not reference.startswith("#"):
+            return f"it refers to {_clipped(reference, _SHOWN)!r}; it must hold all it refers to, as '#/...'"
+    return None
+
+
+def _why_too_costly(expansion: "_Expansion", schema: dict[str, Any]) -> str | None:  # Any: JSON
+    try:
+        size, depth = expansion.measure(schema)
+    except RecursionError:
+        depth = size = MAX_EXPANDED_DEPTH + 1
+    if depth > MAX_EXPANDED_DEPTH:
+        return f"its references lead deeper than {MAX_EXPANDED_DEPTH} parts inside each other"
+    if size > MAX_EXPANDED:
+        return f"its references and unevaluated keywords expand to more than {MAX_EXPANDED} parts"
     return None
 
 
@@ -179,30 +213,51 @@ def _children(value: Any) -> Iterable[Any]:  # Any: JSON
     return value if isinstance(value, list) else ()
 
 
-def _pattern_count(node: dict[str, Any]) -> int:  # Any: JSON
-    by_key = node.get("patternProperties")
-    return isinstance(node.get("pattern"), str) + (len(by_key) if isinstance(by_key, dict) else 0)
+def _patterns(node: dict[str, Any]) -> list[str]:  # Any: JSON
+    pattern, by_key = node.get("pattern"), node.get("patternProperties")
+    return [*([pattern] if isinstance(pattern, str) else ()), *(by_key if isinstance(by_key, dict) else ())]
+
+
+_UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 
 
 class _Expansion:
-    """How many nodes a validator may visit for one value: references written out, a cycle counted once."""
+    """What a validator may visit for one value: references written out, a cycle counted once."""
 
     def __init__(self, root: dict[str, Any], nodes: Iterable[dict[str, Any]]) -> None:  # Any: JSON
         self._root = root
-        self._sizes: dict[int, int] = {}
-        self._anchors = {name: node for node in nodes if isinstance(name := node.get("$anchor"), str)}
+        self._known: dict[int, tuple[int, int]] = {}
+        self._anchors = {
+            name: node
+            for node in nodes
+            for key in ("$anchor", "$dynamicAnchor")
+            if isinstance(name := node.get(key), str)
+        }
 
-    def size(self, value: Any) -> int:  # Any: JSON
-        if id(value) in self._sizes:
-            return self._sizes[id(value)]
+    def measure(self, value: Any, above: int = 0) -> tuple[int, int]:  # Any: JSON
+        """Return how many nodes, and how many inside each other.
+
+        Raises:
+            RecursionError: Deeper than `MAX_EXPANDED_DEPTH`: our stack is not the schema's to choose.
+        """
+        if id(value) in self._known:
+            return self._known[id(value)]
         if not isinstance(value, dict | list):
-            return 1
-        self._sizes[id(value)] = 1  # what a cycle back to here counts
-        total = 1 + sum(self.size(child) for child in _children(value))
-        if isinstance(value, dict) and isinstance(reference := value.get("$ref"), str):
-            total += self.size(self._target(reference))
-        self._sizes[id(value)] = total
-        return total
+            return 1, 1
+        if above >= MAX_EXPANDED_DEPTH:
+            raise RecursionError
+        self._known[id(value)] = 1, 1  # what a cycle back to here counts
+        below = [self.measure(child, above + 1) for child in self._reached(value)]
+        size, depth = 1 + sum(size for size, _ in below), 1 + max((depth for _, depth in below), default=0)
+        if isinstance(value, dict) and not _UNEVALUATED.isdisjoint(value):
+            size *= 2  # what is below is read again, to know what it has evaluated
+        self._known[id(value)] = size, depth
+        return size, depth
+
+    def _reached(self, value: Any) -> list[Any]:  # Any: JSON
+        reference = value.get("$ref") if isinstance(value, dict) else None
+        target = [self._target(reference)] if isinstance(reference, str) else []
+        return [*_children(value), *target]
 
     def _target(self, reference: str) -> Any:  # Any: JSON
         pointer = percent_decoded(reference.removeprefix("#"))

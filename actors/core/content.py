@@ -10,7 +10,7 @@ stamped with the binding that produced it.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from actors.core.identity import Binding, CallId
@@ -124,6 +124,7 @@ class ToolResult:
         content: What the tool returned: any Python value, ingested once; None if it returned nothing.
         error: What went wrong, ingested likewise; None if nothing did.
         is_complete: What the source said of it, if it said anything.
+        media: Images and documents it holds beside its words, in order.
         content_json, error_json: The same, already encoded; used in place of `content` and `error`.
     """
 
@@ -131,6 +132,7 @@ class ToolResult:
     content_json: Json | None
     error_json: Json | None
     is_complete: bool | None
+    media: "tuple[Media, ...]"
 
     def __init__(
         self,
@@ -138,6 +140,7 @@ class ToolResult:
         content: object = None,
         error: object = None,
         is_complete: bool | None = None,
+        media: "Iterable[Media]" = (),
         *,
         content_json: Json | None = None,
         error_json: Json | None = None,
@@ -150,6 +153,7 @@ class ToolResult:
         object.__setattr__(self, "content_json", content_json)
         object.__setattr__(self, "error_json", error_json)
         object.__setattr__(self, "is_complete", is_complete)
+        object.__setattr__(self, "media", media if type(media) is tuple else tuple(media))
 
     @property
     def content(self) -> JsonValue:
@@ -163,16 +167,21 @@ class ToolResult:
 
     @property
     def status(self) -> Status:
-        """What the content says: error, else is_complete, else a result, else pending (REQ-915-048)."""
+        """What the content says: error, else is_complete, else a result, else pending (REQ-915-048).
+
+        Media are a result as words are.
+        """
         if self.error_json is not None:
             return "error"
         if self.is_complete is not None:
             return "complete" if self.is_complete else "pending"
+        if self.media:
+            return "complete"
         return "pending" if self.content_json is None or self.content_json == b"null" else "complete"
 
     @property
     def shown(self) -> Json:
-        """The result as the model is shown it: one JSON string literal."""
+        """The result's words as the model is shown them: one JSON string literal."""
         json = self.content_json if self.error_json is None else self.error_json
         if json is None or json == b"null":
             return Json(b'""')
@@ -220,6 +229,8 @@ class Message:
     blocks: tuple[Block, ...]
     turn: int
     origin: Binding | None
+    at_rest: "bytes | tuple[bytes, ...] | None" = field(init=False, repr=False, compare=False)
+    """The message as it is kept, once it is: see `actors.core.record`. Who keeps it too, shares it."""
 
     def __init__(
         self, speaker: Speaker, blocks: Iterable[Block] = (), turn: int = 0, origin: Binding | None = None
@@ -228,6 +239,7 @@ class Message:
         object.__setattr__(self, "blocks", blocks if type(blocks) is tuple else tuple(blocks))
         object.__setattr__(self, "turn", turn)
         object.__setattr__(self, "origin", origin)
+        object.__setattr__(self, "at_rest", None)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

@@ -1,19 +1,28 @@
 """What a provider family demands of a transcript, as data.
 
 One frozen record a profile. The renderer reads it, `actors.core.check` judges by it, and
-docs/reference/rulebook.md is generated from it. A vendor that differs from a family in three rules is
-three fields here, by `derive`, and not a module. Rule ids such as ANT-07 are explained in the rulebook.
+docs/reference/rulebook.md is generated from it. The records are in `actors.core.profiles`: a vendor that
+differs from a family in three rules is three fields there, by `derive`, and not a module. Rule ids such as
+ANT-07 are explained in the rulebook.
 """
 
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
 from actors.core.identity import Binding
-from actors.errors import UnknownTarget
 
-Family: TypeAlias = Literal["openai_chat", "anthropic"]
-IdStyle: TypeAlias = Literal["openai", "anthropic"]
+Family: TypeAlias = Literal["openai_chat", "responses", "anthropic", "gemini", "converse"]
+IdStyle: TypeAlias = Literal["openai", "anthropic", "mistral", "kimi", "bedrock", "none"]
+ThinkingCarrier: TypeAlias = Literal[
+    "none",
+    "anthropic_blocks",
+    "reasoning_item",
+    "thought_signature",
+    "thinking_chunk",
+    "reasoning_content",
+    "reasoning_details",
+    "bedrock_reasoning",
+]
 Role: TypeAlias = Literal["user", "assistant", "tool"]
 
 
@@ -24,65 +33,110 @@ class Dialect:
     Args:
         name: The profile's name, as `dialect()` takes it.
         family: The wire family: which adapter encodes and decodes, which fold checks.
-        id_style: How the ids we mint look (REQ-915-018 to -021).
+        rules: Prefix of the vendor's own rules (`MIS`, `KIM`, `DSK`), which the judge cites in place of the
+            family's; empty where the vendor has no list of its own.
+        id_style: How the ids we mint look (REQ-915-018 to -021). `none`: the protocol pairs by position, and
+            only ids the provider gave go back, where `native_id_passthrough` allows.
         id_pattern: What every emitted id must match in full.
         id_max_len: Longest id accepted, in characters.
         id_unique_scope: Where a repeated call id is refused.
         native_id_passthrough: Whether a call made by the same binding keeps the id its provider gave it.
         tool_name_pattern: What a tool name must match in full, in `tools` and in history alike.
-        args_encoding: Arguments as a JSON string or as a JSON object.
-        result_carrier: A `tool` message for each result, or blocks at the head of one user message.
+        result_carrier: A `tool` message for each result, blocks at the head of one user message, or an item each.
         result_error_flag: How a failed result is marked: a flag, or a word before its text.
         error_prefix: That word.
         result_media, user_media: Media kinds (`image`, `document`) a result or a user message can hold.
         media_types: MIME types it takes, of those kinds.
-        media_bytes: Most bytes of one image, decoded (ANT-30); None where no cap is stated.
-        system_placement: Where the system prompt goes.
+        media_bytes: Most bytes of one image as base64, the stricter reading (ANT-30); None where no cap is stated.
+        media_urls: Whether media may be given as an address that the provider fetches.
+        empty_result: What is said for a result without words, where a blank text is refused (BED-04); None sends
+            it as it is.
         first_roles, last_roles: Roles a transcript may begin and end with.
-        alternation: `merge_same` puts neighbours of one role into one message, as a block list.
+        alternation: `merge_same` puts neighbours of one role into one message, as a block list; `fill` puts a
+            constant message of the other role between them (CMP-01).
         drop_empty_text: Whether empty and whitespace-only texts are left out.
         max_tools: Most tools a request may declare.
+        user_after_tool: Whether a user message may follow a result, or a constant assistant text goes between.
+        absent_content: What an assistant message with calls and no text says in `content`.
+        max_tokens_field: Name of the field that bounds the answer.
+        stream_usage: Whether a stream must be asked for its token figures.
+        forced_choice: Whether a tool may be forced; where not, `auto` is sent and the loss is reported.
+        required_choice: The word by which any tool is forced.
+        sampling: Whether sampling settings are taken; where not, they are left out and the loss is reported.
+        schema_subset: What a tool's JSON Schema is projected to.
+        tools_required: Whether tools must be declared when the transcript has tool blocks (BED-03).
         thinking_carrier: How native thinking travels.
         thinking_binding: Who may open a sealed thinking block: nobody, the same model of the same account,
-            or only the same with an unchanged prefix.
+            the same behind the same upstream of a gateway, or only the same with an unchanged prefix.
         thinking_first: Whether a message that holds thinking must begin with it (ANT-39). The newest models write
             and take it in the middle; until a profile says so, thinking elsewhere is not sent.
+        thinking_followed: Whether something of the same message must stand behind reasoning (OAR-03, ANT-52).
+        thinking_once: Whether a reasoning item, told by the id inside it, may be sent once only (OAR-07).
+        thinking_alone: Whether an assistant message may hold reasoning and nothing else.
+        thinking_required: Which assistant messages must have some: those with calls (KIM-03, DSK-05), in front of
+            their first call (GEM-04), or none.
+        thinking_placeholder: What stands in where they have none of their own.
+        thinking_switch: How a request asks for thinking.
+        models_path: Path below the endpoint under which the models stand, where the path of a request names
+            its model.
         max_string: Longest string accepted, in characters.
-        filler_first, filler_last: Constant texts where the protocol needs a message and there is none.
+        filler_first, filler_last, filler_between: Constant texts where the protocol needs a message and there is none.
         max_tokens_default: What a request asks for where the field is required and nobody said.
         overflow_patterns: Regular expressions that recognise a context overflow in an error text.
+        overflow_rule: The rule a context overflow breaks.
     """
 
     name: str
     family: Family
+    rules: str = ""
     id_style: IdStyle
     id_pattern: str
     id_max_len: int
     id_unique_scope: Literal["message", "transcript"] = "transcript"
     native_id_passthrough: bool = True
     tool_name_pattern: str
-    args_encoding: Literal["json_string", "object"]
-    result_carrier: Literal["tool_message", "user_block"]
-    result_error_flag: Literal["text", "is_error"]
+    result_carrier: Literal["tool_message", "user_block", "item"]
+    result_error_flag: Literal["text", "is_error", "status", "response_error"]
     error_prefix: str = "ERROR: "
     result_media: frozenset[str] = frozenset()
     user_media: frozenset[str] = frozenset({"image"})
     media_types: frozenset[str] = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
     media_bytes: int | None = None
-    system_placement: Literal["first_message", "top_level"]
+    media_urls: bool = True
+    empty_result: str | None = None
     first_roles: frozenset[Role] = frozenset({"user", "assistant"})
     last_roles: frozenset[Role] = frozenset({"user", "tool"})
-    alternation: Literal["none", "merge_same"]
+    alternation: Literal["none", "merge_same", "fill"]
     drop_empty_text: bool = True
     max_tools: int | None = None
-    thinking_carrier: Literal["none", "anthropic_blocks"]
-    thinking_binding: Literal["none", "model", "prefix"]
+    user_after_tool: Literal["allowed", "filler"] = "allowed"
+    absent_content: Literal["null", "omit", "empty"] = "null"
+    max_tokens_field: Literal["max_completion_tokens", "max_tokens", "max_output_tokens"] = "max_tokens"
+    stream_usage: bool = True
+    forced_choice: Literal["yes", "no", "not_when_thinking"] = "yes"
+    required_choice: str = "required"
+    sampling: bool = True
+    schema_subset: Literal["json_schema", "gemini", "moonshot"] = "json_schema"
+    tools_required: bool = False
+    thinking_carrier: ThinkingCarrier
+    thinking_binding: Literal["none", "model", "upstream", "prefix"]
     thinking_first: bool = True
+    thinking_followed: bool = False
+    thinking_once: bool = False
+    thinking_alone: bool = True
+    thinking_required: Literal["no", "with_calls", "before_calls"] = "no"
+    thinking_placeholder: str = ""
+    thinking_switch: Literal[
+        "none", "anthropic", "type", "effort", "reasoning", "gemini", "gemini_budget"
+    ] = "none"
+    models_path: str = ""
     max_string: int | None = None
     filler_first: str = "(The conversation so far follows.)"
     filler_last: str = "(Please continue.)"
+    filler_between: str = "(Noted.)"
     max_tokens_default: int | None = None
     overflow_patterns: tuple[str, ...] = ()
+    overflow_rule: str | None = None
 
     def derive(self, **changes: Any) -> "Dialect":  # Any: each field has its own type, checked by `replace`
         """Return this profile with some fields changed, for a vendor or by an operator's override."""
@@ -92,94 +146,17 @@ class Dialect:
         """Say whether a block sealed by one binding may be replayed to `reader`.
 
         What is bound to its prefix goes back only to the very binding that has it in its lane: another backend with
-        the same model may have been shown the conversation otherwise.
+        the same model may have been shown the conversation otherwise. A gateway's upstreams cannot read each other's.
         """
         if reader is None or self.thinking_carrier == "none" or self.thinking_binding == "none":
             return False
         if self.thinking_binding == "prefix":
             return sealed_by == reader
+        if self.thinking_binding == "upstream" and sealed_by.upstream != reader.upstream:
+            return False
         return (sealed_by.dialect, sealed_by.endpoint, sealed_by.account, sealed_by.model) == (
             reader.dialect,
             reader.endpoint,
             reader.account,
             reader.model,
         )
-
-
-OVERFLOW = (
-    r"context_length_exceeded",
-    r"prompt is too long",
-    r"input length and .max_tokens. exceed context limit",
-    r"input token count .* exceeds the maximum",
-    r"maximum context length is",
-    r"exceeds the context window",
-    r"maximum prompt length is",
-    r"Input is too long for requested model",
-    r"exceeded model token limit",
-    r"too large for model with .* maximum context length",
-    r"exceeds the available context size",
-    r"exceed_context_size_error",
-    r"context window exceeds limit",
-    r"reduce the length of the messages",
-    r"greater than the context length",
-)
-
-OPENAI_CHAT = Dialect(
-    name="openai_chat",
-    family="openai_chat",
-    id_style="openai",
-    id_pattern=r"[A-Za-z0-9_-]{1,40}",  # 40 by OAC-03; the character set is what we choose to emit
-    id_max_len=40,
-    tool_name_pattern=r"[a-zA-Z0-9_-]{1,64}",  # OAC-10
-    args_encoding="json_string",
-    result_carrier="tool_message",
-    result_error_flag="text",
-    system_placement="first_message",
-    alternation="none",
-    max_tools=128,  # OAC-09
-    thinking_carrier="none",
-    thinking_binding="none",
-    max_string=1_048_576,  # OAC-14
-    overflow_patterns=OVERFLOW,
-)
-
-ANTHROPIC = Dialect(
-    name="anthropic",
-    family="anthropic",
-    id_style="anthropic",
-    id_pattern=r"[a-zA-Z0-9_-]{1,64}",  # ANT-07; 64 is the safe choice, no cap is stated
-    id_max_len=64,
-    tool_name_pattern=r"[a-zA-Z0-9_-]{1,128}",  # ANT-08
-    args_encoding="object",
-    result_carrier="user_block",
-    result_error_flag="is_error",
-    result_media=frozenset({"image", "document"}),
-    user_media=frozenset({"image", "document"}),
-    media_types=frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"}),
-    media_bytes=5 * 1024 * 1024,
-    system_placement="top_level",
-    first_roles=frozenset({"user"}),  # ANT-24
-    last_roles=frozenset({"user"}),  # ANT-27
-    alternation="merge_same",
-    thinking_carrier="anthropic_blocks",
-    thinking_binding="prefix",  # ANT-44: treated as bound everywhere, which older models accept too
-    max_tokens_default=8192,  # the field is required
-    overflow_patterns=OVERFLOW,
-)
-
-PROFILES: dict[str, Dialect] = {profile.name: profile for profile in (OPENAI_CHAT, ANTHROPIC)}
-ALIASES = {"openai": "openai_chat"}
-
-
-def dialect(name: str) -> Dialect:
-    """Return the profile of this name; `openai` stands for `openai_chat`.
-
-    Raises:
-        UnknownTarget: There is no such profile.
-    """
-    found = PROFILES.get(ALIASES.get(name, name))
-    if found is not None:
-        return found
-    close = get_close_matches(name, [*PROFILES, *ALIASES], n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(PROFILES)}"
-    raise UnknownTarget(f"No dialect {name!r}; {hint}")

@@ -10,14 +10,14 @@ catalogue is closed and versioned; an event is written before what it announces 
     Scheduled, Started                      a tool call on its way
     Returned, Failed, Denied, Refused       a tool call's real completion
     Cancelled                               a tool call stopped: closed without a real completion
-    SwitchHeld, SwitchApplied, SwitchSuperseded
+    SwitchHeld, SwitchApplied, SwitchSuperseded, SwitchFailed
     Compacted, EpochBegan                   what rewrites history, and what rewrites a lane
 """
 
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from actors.core.content import Message
+from actors.core.content import Media, Message
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json
 from actors.core.stream import Usage
@@ -118,10 +118,11 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """The tool of a call returned. The only place a result is written."""
+    """The tool of a call returned. The only place a result is written: its words, and the media beside them."""
 
     call_id: CallId
     content: Json = Json(b"null")
+    media: tuple[Media, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +182,14 @@ class SwitchSuperseded:
 
 
 @dataclass(frozen=True, slots=True)
+class SwitchFailed:
+    """A held switch could not be applied when its turn had ended: its target cannot be used any more."""
+
+    target: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Compacted:
     """Messages `start` to `stop` (excluded) of the history were replaced by a summary."""
 
@@ -228,6 +237,7 @@ Event: TypeAlias = (
     | SwitchHeld
     | SwitchApplied
     | SwitchSuperseded
+    | SwitchFailed
     | Compacted
     | EpochBegan
     | TurnEnded

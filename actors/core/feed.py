@@ -11,6 +11,7 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from actors.core.content import Message
 from actors.core.diagnostics import Report
+from actors.core.events import SwitchApplied, SwitchFailed
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import JsonValue
 from actors.core.stream import Usage
@@ -149,7 +150,8 @@ class StatusEvent:
 
     `status` is one of: `submitted`, `turn_started`, `request` (with what is `sent`), `message` (with the whole
     message), `tool_results`, `turn_ended`, `failover`, `rewritten`, `switch_held`, `switch_applied`,
-    `switch_superseded`: durable; `resync` (what was missed begins after `seq`): ephemeral.
+    `switch_superseded` (with the target as `detail`), `switch_failed` (with the reason): durable; `resync` (what was
+    missed begins after `seq`): ephemeral.
     """
 
     type: ClassVar[Literal["status"]] = "status"
@@ -189,6 +191,13 @@ class CompleteEvent:
 SessionEvent: TypeAlias = TextEvent | ThinkingEvent | ToolCallEvent | StatusEvent | ErrorEvent | CompleteEvent
 
 
+def switched(event: SwitchApplied | SwitchFailed, seq: int, turn: int) -> StatusEvent:
+    """Return how it is told what became of a held switch."""
+    if isinstance(event, SwitchFailed):
+        return StatusEvent("switch_failed", seq, turn, detail=event.why)
+    return StatusEvent("switch_applied", seq, turn, detail=event.target)
+
+
 def droppable(event: SessionEvent) -> bool:
     """Say whether a slow reader may miss an event: deltas only."""
     return isinstance(event, TextEvent | ThinkingEvent)
@@ -198,8 +207,8 @@ class Outlet(Protocol):
     """Where an ask's events go. A reader that is gone or slow disturbs nobody: `put` never waits or raises."""
 
     @property
-    def deltas(self) -> bool:
-        """Whether text and thinking are wanted as they arrive."""
+    def is_watched(self) -> bool:
+        """Whether events are wanted as they come; if not, only the terminal one is."""
 
     def put(self, event: SessionEvent) -> None:
         """Show an event; a terminal one ends the stream."""

@@ -25,6 +25,7 @@ class Binding:
         endpoint: Base URL, without credentials.
         account: Label of the account, never its key.
         model: Model name, as the provider spells it.
+        upstream: Who served it behind a gateway. Known only from an answer, so only the origin of a seal has it.
     """
 
     backend: str
@@ -32,6 +33,7 @@ class Binding:
     endpoint: str = ""
     account: str = ""
     model: str = ""
+    upstream: str = ""
 
     def __str__(self) -> str:
         """Return `backend:model`, as a person would say it."""

@@ -18,7 +18,7 @@ from actors.core.history import History
 from actors.core.identity import CallId
 from actors.core.ledger import Ledger
 from actors.core.render import Reader, continued
-from actors.core.transcript import Encoder, Entry, Standing
+from actors.core.transcript import Encoder, Entry, Shown, Standing
 from actors.errors import CanonicalFault
 
 SEGMENT = 128 * 1024
@@ -70,6 +70,12 @@ class Rendered:
         """The whole lane's text with its last message closed: what a request carries."""
         return (*self.lane.segments, self.closing) if self.closing else self.lane.segments
 
+    @property
+    def shown(self) -> Shown:
+        """What the request around the transcript must know of it."""
+        loop = self.lane.standing.loop
+        return Shown(self.lane.standing.tools, not (loop.answered and loop.thinks is False))
+
 
 def empty(dialect: Dialect, floor: int = 0) -> Lane:
     """Return a lane in which nothing has been sent.
@@ -89,11 +95,16 @@ def begun(lane: Lane, event: EpochBegan, dialect: Dialect, floor: int) -> Lane:
         lane: The lane as it was.
         event: The epoch's number and manner.
         dialect: The lane's dialect.
-        floor: Length of the history now. Provider state in older messages was bound to the old prefix.
+        floor: Length of the history now. Provider state in older messages was bound to the old prefix; reasoning in
+            the clear is bound to none, and who remembers it wants it back (DSK-05, KIM-03).
     """
     old = lane.standing
+    if dialect.thinking_carrier == "reasoning_content" and event.reason != "thinking":
+        floor = min(floor, old.floor)
     told = max(0, old.told - len(old.carried))  # what still waited to be told is told in this epoch
-    standing = Standing(event.epoch, floor, event.plain, calls=old.calls, used=old.used, told=told)
+    standing = Standing(
+        event.epoch, floor, event.plain, calls=old.calls, used=old.used, index=old.index, told=told
+    )
     return Lane(standing, (), start(dialect))
 
 

@@ -10,11 +10,11 @@ completion and a seal the first wins. A seal says that a synthetic result has be
 returns after it is kept as a late result and never takes the synthetic one's place.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias, assert_never
+from typing import Protocol, TypeAlias, assert_never
 
-from actors.core.content import Status, ToolResult
+from actors.core.content import Media, Status, ToolResult
 from actors.core.events import (
     CallEvent,
     Cancelled,
@@ -28,12 +28,12 @@ from actors.core.events import (
     Started,
 )
 from actors.core.identity import CallId
-from actors.core.jsonio import Json
+from actors.core.jsonio import Json, mended
 from actors.core.table import Table
 
-# (content, error, is_complete): a completion at rest, as plain as a history's records.
-_Completion: TypeAlias = tuple[Json | None, Json | None, bool | None]
-# (tool, arguments, started, completion, cancelled, sealed, late, duplicates)
+# (content, error, is_complete, media): a completion at rest, as plain as a history's records.
+_Completion: TypeAlias = tuple[Json | None, Json | None, bool | None, tuple[tuple[str, str, str], ...]]
+# (tool, arguments, started, completion, cancelled, sealed, late, duplicates, denied)
 _Record: TypeAlias = tuple[
     str | None,
     Json | None,
@@ -43,9 +43,10 @@ _Record: TypeAlias = tuple[
     Reason | None,
     _Completion | None,
     tuple[_Completion, ...],
+    bool,
 ]
 
-_NOTHING: _Record = (None, None, False, None, None, None, None, ())
+_NOTHING: _Record = (None, None, False, None, None, None, None, (), False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class Interaction:
         sealed: Reason code of the synthetic result that was sent for it, if one was.
         late: A real completion that came after the seal; the model gets it as a note.
         duplicates: Further real completions that differ from the effective one. Never emitted.
+        denied: Whether the effective completion is a denial.
     """
 
     call_id: CallId
@@ -73,6 +75,7 @@ class Interaction:
     sealed: Reason | None = None
     late: ToolResult | None = None
     duplicates: tuple[ToolResult, ...] = ()
+    denied: bool = False
 
     @property
     def status(self) -> Status:
@@ -83,28 +86,79 @@ class Interaction:
 
     @property
     def reason(self) -> Reason | None:
-        """Why there is no real result, where there is none to emit: the seal's reason, else the state's."""
+        """Why the tool gave no result: the seal's reason, else `denied`, else the state's. None if it ran to its end.
+
+        A denial is emitted, as the error it is; for the other reasons a synthetic result is.
+        """
         if self.sealed is not None:
             return self.sealed
         if self.completion is not None:
-            return None
+            return "denied" if self.denied else None
         if self.cancelled is not None:
             return self.cancelled
         return "outcome_unknown" if self.started else "never_started"
 
 
+class Source(Protocol):
+    """Interactions that can be worked out at any time, from something of this length."""
+
+    @property
+    def length(self) -> int: ...
+    def __iter__(self) -> Iterator[Interaction]: ...
+
+
 class Ledger:
     """An immutable mapping from canonical call id to `Interaction`. `apply` returns the next ledger."""
 
-    __slots__ = ("_table", "late")
+    __slots__ = ("_source", "_table", "late")
 
+    _table: Table[CallId, _Record]
     late: tuple[CallId, ...]
     """Calls with a late result, in the order in which those came."""
 
     def __init__(self, interactions: Iterable[Interaction] = ()) -> None:
+        self._source: Source | None = None
+        self._fill(interactions)
+
+    @classmethod
+    def deferred(cls, source: Source) -> "Ledger":
+        """Return the ledger of these interactions, which are read when it is first asked; until then it holds none."""
+        ledger = cls.__new__(cls)
+        ledger._source = source
+        return ledger
+
+    @classmethod
+    def of(cls, records: dict[CallId, _Record], late: tuple[CallId, ...]) -> "Ledger":
+        """Return the ledger that was at rest."""
+        ledger = cls.__new__(cls)
+        ledger._source, ledger._table, ledger.late = None, Table(records), late
+        return ledger
+
+    @property
+    def at_rest(self) -> "tuple[dict[CallId, _Record], tuple[CallId, ...]] | int":
+        """The ledger as plain things; how long its source is, if it says no more than that."""
+        if self._source is not None:
+            return self._source.length
+        return dict(self._table.items()), self.late
+
+    def known(self) -> "Ledger":
+        """Return the ledger, which needs its source no more: that is about to change."""
+        if self._source is not None:
+            self._fill(self._source)
+            self._source = None
+        return self
+
+    def _fill(self, interactions: Iterable[Interaction]) -> None:
         known = tuple(interactions)
-        self._table: Table[CallId, _Record] = Table({item.call_id: _record(item) for item in known})
+        self._table = Table({item.call_id: _record(item) for item in known})
         self.late = tuple(item.call_id for item in known if item.late is not None)
+
+    def __getattr__(self, name: str) -> object:  # a slot that is empty yet: no cost to any other access
+        if name not in Ledger.__slots__:
+            raise AttributeError(name)
+        assert self._source is not None
+        self._fill(self._source)
+        return getattr(self, name)
 
     def get(self, call_id: CallId) -> Interaction | None:
         """Return what is known about a call, or None."""
@@ -147,7 +201,7 @@ class Ledger:
         if not changed:
             return self
         ledger = Ledger.__new__(Ledger)
-        ledger._table, ledger.late = self._table.update(changed), late
+        ledger._source, ledger._table, ledger.late = None, self._table.update(changed), late
         return ledger
 
     def _now(self, call_id: CallId, changed: dict[CallId, _Record]) -> _Record:
@@ -166,34 +220,36 @@ class Ledger:
 
 def _told(record: _Record, event: CallEvent) -> _Record:
     """Return what is known of a call once `event` is known too."""
-    tool, arguments, started, completion, cancelled, sealed, late, duplicates = record
+    tool, arguments = record[:2]
     match event:
         case Scheduled(tool=name, arguments=json):
             return (tool or name, arguments or json, *record[2:])
         case Started():
             return (tool, arguments, True, *record[3:])
         case Cancelled(reason=reason):
-            return (tool, arguments, started, completion, cancelled or reason, sealed, late, duplicates)
-        case Returned(content=content):
-            return _completed(record, (content, None, True))
-        case Failed(error=error) | Denied(error=error) | Refused(error=error):
-            return _completed(record, (None, error, None))
+            return (*record[:4], record[4] or reason, *record[5:])
+        case Returned(content=content, media=media):
+            return _completed(record, (content, None, True, _plain(media)))
+        case Failed(error=error) | Refused(error=error):
+            return _completed(record, (None, error, None, ()))
+        case Denied(error=error):
+            return _completed(record, (None, error, None, ()), denied=True)
         case _:
             assert_never(event)
 
 
-def _completed(record: _Record, new: _Completion) -> _Record:
+def _completed(record: _Record, new: _Completion, *, denied: bool = False) -> _Record:
     """Add a real completion: the first is effective, one after a seal is late, a different one is kept."""
-    tool, arguments, started, completion, cancelled, sealed, late, duplicates = record
+    tool, arguments, started, completion, cancelled, sealed, late, duplicates, was_denied = record
     first = completion if sealed is None else late
     if first is None:
         if sealed is None:
-            completion = new
+            completion, was_denied = new, denied
         else:
             late = new
     elif new != first and new not in duplicates:
         duplicates = (*duplicates, new)
-    return (tool, arguments, started, completion, cancelled, sealed, late, duplicates)
+    return (tool, arguments, started, completion, cancelled, sealed, late, duplicates, was_denied)
 
 
 def _sealed(record: _Record, reason: Reason) -> _Record:
@@ -213,19 +269,34 @@ def _record(item: Interaction) -> _Record:
         item.sealed,
         _at_rest(item.late),
         tuple(kept for kept in map(_at_rest, item.duplicates) if kept is not None),
+        item.denied,
     )
 
 
 def _at_rest(result: ToolResult | None) -> _Completion | None:
-    return None if result is None else (result.content_json, result.error_json, result.is_complete)
+    if result is None:
+        return None
+    return (result.content_json, result.error_json, result.is_complete, _plain(result.media))
+
+
+def _plain(media: tuple[Media, ...]) -> tuple[tuple[str, str, str], ...]:
+    if not media:
+        return ()
+    return tuple([(_whole(item.mime), _whole(item.data), _whole(item.url)) for item in media])
+
+
+def _whole(text: str) -> str:
+    return text if text.isascii() else mended(text)  # as a log would hold it
 
 
 def _result(call_id: CallId, kept: _Completion) -> ToolResult:
-    return ToolResult(call_id, content_json=kept[0], error_json=kept[1], is_complete=kept[2])
+    content, error, complete, media = kept
+    held = tuple([Media(*item) for item in media]) if media else ()
+    return ToolResult(call_id, content_json=content, error_json=error, is_complete=complete, media=held)
 
 
 def _interaction(call_id: CallId, record: _Record) -> Interaction:
-    tool, arguments, started, completion, cancelled, sealed, late, duplicates = record
+    tool, arguments, started, completion, cancelled, sealed, late, duplicates, denied = record
     return Interaction(
         call_id,
         tool,
@@ -236,4 +307,5 @@ def _interaction(call_id: CallId, record: _Record) -> Interaction:
         sealed,
         None if late is None else _result(call_id, late),
         tuple(_result(call_id, kept) for kept in duplicates),
+        denied,
     )

@@ -1,7 +1,8 @@
 """Projection: canonical ids and tool names to what a provider accepts.
 
 Injective within a lane and stable for its life: an id, once given, is never given to another call and
-never changes, whatever the epoch. It depends on the canonical id and on earlier first appearances alone.
+never changes, whatever the epoch. It depends on the canonical id and on earlier first appearances alone; in
+Kimi's form also on the name and on how many calls the lane has seen, an index that is never given twice.
 
 A native id goes back to the binding that minted it, where the dialect allows and the lane does not use it
 already; newer models bind their reasoning to the bytes before it, ids included. The forms of REQ-915-018
@@ -11,13 +12,17 @@ and -019 are those of the ids we mint.
 import re
 from functools import lru_cache
 from hashlib import sha256
-from typing import assert_never
+from typing import Literal, TypeAlias, assert_never
 
-from actors.core.content import ToolCall
-from actors.core.dialect import Dialect, IdStyle
+from actors.core.content import Thinking, ToolCall, ToolResult
+from actors.core.dialect import Dialect
 from actors.core.identity import Binding, CallId
-from actors.core.jsonio import unquote
+from actors.core.jsonio import Json, parse, unquote
 from actors.core.table import Table
+from actors.core.transcript import WireCall, WireResult
+
+Digested: TypeAlias = Literal["openai", "anthropic", "mistral", "bedrock"]
+"""Styles whose ids are made from a digest of the canonical id, and from nothing else."""
 
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _PAIRS = [low + high for high in _BASE62 for low in _BASE62]
@@ -25,40 +30,89 @@ _RANGE = 62**24
 
 
 class Projection:
-    """The ids of one lane while new calls are being given theirs."""
+    """The ids of one lane while new calls are being given theirs.
+
+    Args:
+        calls, used, index: What the lane's `Standing` remembers of earlier calls.
+        dialect: The form of ids and names.
+        reader: The binding rendered for; the ids it minted itself stay.
+    """
 
     def __init__(
         self,
         calls: Table[CallId, str],
         used: Table[str, CallId],
+        index: int,
         dialect: Dialect,
         reader: Binding | None,
     ) -> None:
         self._calls = calls
         self._used = used
+        self._index = index
         self._dialect = dialect
-        self._home = None if reader is None else (reader.dialect, reader.endpoint)
+        self._models = dialect.thinking_binding == "upstream"  # behind a gateway, each is another provider's
+        self._home = None if reader is None else self._provider(reader)
         self._is_id = re.compile(dialect.id_pattern).fullmatch
         self._new: dict[CallId, str] = {}
         self._taken: dict[str, CallId] = {}
+        self._names: dict[CallId, str] = {}
 
-    def id(self, call: ToolCall) -> str:
-        """Return the id `call` has in this lane, giving it one at its first appearance."""
+    def call(self, call: ToolCall) -> WireCall:
+        """Return `call` with the id it has in this lane, given at its first appearance, and its name."""
+        name = tool_name(call.name, self._dialect.tool_name_pattern)
+        self._names[call.id] = name
+        return WireCall(self._id(call, name), name, call.json)
+
+    def result(self, result: ToolResult) -> WireResult:
+        """Return a result under the id and name of its call: calls come before their results."""
+        call_id = result.call_id
+        emitted = self._new.get(call_id) or self._calls.get(call_id) or ""
+        failed, name = result.error_json is not None, self._names.get(call_id, "")
+        return WireResult(emitted, result.shown, failed, name, result.media)
+
+    @property
+    def thinking_once(self) -> bool:
+        """Whether the dialect takes a reasoning item once only."""
+        return self._dialect.thinking_once
+
+    def withholds(self, block: Thinking) -> bool:
+        """Say whether reasoning must stay behind: its item went out in this lane before, or is none.
+
+        An item that may go is noted. Item ids are kept among the ids of calls, under a word that no call id can
+        begin with.
+        """
+        if block.seal is None:
+            return False
+        if block.seal.kind == "phase":
+            return block.seal.data not in _PHASES
+        item_id = _reasoning_id(block.seal.data)
+        if item_id is None:
+            return True
+        named = f"item {item_id}"
+        if not self._free(named):
+            return True
+        self._taken[named] = CallId("")
+        return False
+
+    def _id(self, call: ToolCall, name: str) -> str:
         known = self._new.get(call.id) or self._calls.get(call.id)
         if known is not None:
             return known
-        emitted = self._native(call) or self._minted(call.id)
+        emitted = self._native(call) or self._minted(call.id, name)
         self._new[call.id] = emitted
-        self._taken[emitted] = call.id
+        if emitted:
+            self._taken[emitted] = call.id
+        self._index = max(self._index + 1, _ordinal(emitted) + 1)
         return emitted
 
-    def result_id(self, call_id: CallId) -> str:
-        """Return the id of a call that has one: calls come before their results."""
-        return self._new.get(call_id) or self._calls.get(call_id) or ""
+    @property
+    def names(self) -> frozenset[str]:
+        """The tool names given out, as the provider sees them."""
+        return frozenset(self._names.values())
 
-    def adopted(self) -> tuple[Table[CallId, str], Table[str, CallId]]:
-        """Return the lane's tables with the new ids in them."""
-        return self._calls.update(self._new), self._used.update(self._taken)
+    def adopted(self) -> tuple[Table[CallId, str], Table[str, CallId], int]:
+        """Return the lane's tables with the new ids in them, and the index of the next call."""
+        return self._calls.update(self._new), self._used.update(self._taken), self._index
 
     def _free(self, emitted: str) -> bool:
         return emitted not in self._taken and emitted not in self._used
@@ -71,17 +125,53 @@ class Projection:
         return native if self._is_id(native) and self._free(native) else None
 
     def _own(self, origin: Binding) -> bool:
-        return (origin.dialect, origin.endpoint) == self._home
+        return self._provider(origin) == self._home
 
-    def _minted(self, call_id: CallId) -> str:
+    def _provider(self, binding: Binding) -> tuple[str, str, str]:
+        """Return what says whose ids a binding's calls have."""
+        return (binding.dialect, binding.endpoint, binding.model if self._models else "")
+
+    def _minted(self, call_id: CallId, name: str) -> str:
+        style = self._dialect.id_style
+        if style == "none":
+            return ""
+        if style == "kimi":
+            return f"functions.{name}:{self._index}"  # no call was ever given this index, so it is free
         probe = 0
-        while not self._free(emitted := mint(self._dialect.id_style, call_id, probe)):
+        while not self._free(emitted := mint(style, call_id, probe)):
             probe += 1
         return emitted
 
 
+_REASONING_ID = re.compile(r"rs_[A-Za-z0-9_-]{1,61}")
+_PHASES = (b'"commentary"', b'"final_answer"')
+
+
+def _reasoning_id(data: Json) -> str | None:
+    """Return the id of the sealed reasoning item, None where the seal holds nothing that could be sent again."""
+    try:
+        item = parse(unquote(data).encode())
+    except ValueError:  # JsonRefused, and UnicodeEncodeError for lone surrogates
+        return None
+    if type(item) is not dict or item.get("type") != "reasoning" or type(item.get("summary")) is not list:
+        return None
+    item_id, state = item.get("id"), item.get("encrypted_content")
+    if type(item_id) is not str or not _REASONING_ID.fullmatch(item_id):  # OAR-06
+        return None
+    return item_id if type(state) is str and state else None
+
+
+_ORDINAL = re.compile(r":(\d{1,9})\Z")
+
+
+def _ordinal(emitted: str) -> int:
+    """Return the index at the end of an id in Kimi's form, -1 where there is none (REQ-915-020)."""
+    found = _ORDINAL.search(emitted)
+    return int(found[1]) if found else -1
+
+
 @lru_cache(maxsize=8192)  # sessions number their calls alike, so they share these
-def mint(style: IdStyle, call_id: CallId, probe: int = 0) -> str:
+def mint(style: Digested, call_id: CallId, probe: int = 0) -> str:
     """Return the id of a foreign call in a provider's form; `probe` counts collisions already met."""
     digest = _digest(f"{call_id}#{probe}" if probe else call_id)
     match style:
@@ -89,6 +179,10 @@ def mint(style: IdStyle, call_id: CallId, probe: int = 0) -> str:
             return f"call_{digest[:24]}"
         case "anthropic":
             return f"toolu_{digest[:24]}"
+        case "bedrock":
+            return f"tooluse_{digest[:22]}"
+        case "mistral":
+            return digest[:9]
         case _:
             assert_never(style)
 

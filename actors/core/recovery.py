@@ -7,7 +7,7 @@ more will come of it. Blocks whose call does not occur are not guessed into the 
 them as orphans. Ids that occur more than once are told apart as the renderer tells them apart.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from actors.core.content import Message, ToolCall, ToolResult
 from actors.core.diagnostics import Notes
@@ -20,22 +20,38 @@ from actors.core.table import Table
 
 
 def recover(messages: Iterable[Message]) -> Ledger:
-    """Return the ledger that a history's own blocks support.
+    """Return the ledger that a history's own blocks support. It is worked out when it is first asked.
 
     Args:
         messages: A history, oldest first. Calls and results are found under any speaker.
     """
-    calls: dict[CallId, ToolCall] = {}
-    results: dict[CallId, list[ToolResult]] = {}
-    for message in named(History(messages)):
-        for block in message.blocks:
-            if isinstance(block, ToolCall):
-                calls.setdefault(block.id, block)
-            elif isinstance(block, ToolResult) and block.status != "pending":
-                kept = results.setdefault(block.call_id, [])
-                if not any(_same(block, other) for other in kept):
-                    kept.append(block)
-    return Ledger(_interaction(call, results.get(call.id, [])) for call in calls.values())
+    return Ledger.deferred(_Recovered(messages if isinstance(messages, History) else History(messages)))
+
+
+class _Recovered:
+    """The interactions of a history, found when they are read: an idle session need not hold them beside it."""
+
+    __slots__ = ("_history",)
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+
+    @property
+    def length(self) -> int:
+        return len(self._history)
+
+    def __iter__(self) -> Iterator[Interaction]:
+        calls: dict[CallId, ToolCall] = {}
+        results: dict[CallId, list[ToolResult]] = {}
+        for message in named(self._history):
+            for block in message.blocks:
+                if isinstance(block, ToolCall):
+                    calls.setdefault(block.id, block)
+                elif isinstance(block, ToolResult) and block.status != "pending":
+                    kept = results.setdefault(block.call_id, [])
+                    if not any(_same(block, other) for other in kept):
+                        kept.append(block)
+        return (_interaction(call, results.get(call.id, [])) for call in calls.values())
 
 
 def named(history: History) -> list[Message]:
@@ -59,4 +75,8 @@ def _interaction(call: ToolCall, results: list[ToolResult]) -> Interaction:
 
 def _same(one: ToolResult, other: ToolResult) -> bool:
     """Say whether two blocks hold the same completion, whatever their source said of it besides."""
-    return (one.content_json, one.error_json) == (other.content_json, other.error_json)
+    return (one.content_json, one.error_json, one.media) == (
+        other.content_json,
+        other.error_json,
+        other.media,
+    )

@@ -2,12 +2,16 @@
 
 A session's target names one backend or a pool. `manual` stays where it is; `round_robin` moves on with
 every ask; `failover` takes its members in order, and after a member failed for good goes on to the next
-one that has not been tried in this ask. A member that failed rests for the pool's cooldown.
+one that has not been tried in this ask. A member that failed rests for the pool's cooldown. A switch that was held
+is applied at the turn's end, or has failed by then.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from actors.core.events import SwitchApplied, SwitchFailed
+from actors.errors import ConfigError
 
 Policy: TypeAlias = Literal["manual", "round_robin", "failover"]
 
@@ -62,3 +66,17 @@ def after_failure(pool: Pool, tried: Sequence[str], shown: bool) -> str | None:
     start = pool.members.index(tried[-1]) + 1 if tried and tried[-1] in pool.members else 0
     order = (*pool.members[start:], *pool.members[:start])
     return next((name for name in order if name not in tried), None)
+
+
+def settled(held: str, pool: Callable[[str], Pool]) -> SwitchApplied | SwitchFailed:
+    """Return what becomes of a held switch at its boundary.
+
+    Args:
+        held: Its target, which could be used when the switch was asked for.
+        pool: Gives a target's pool, or raises `ConfigError` with the reason why it cannot be used any more.
+    """
+    try:
+        pool(held)
+    except ConfigError as error:
+        return SwitchFailed(held, str(error))
+    return SwitchApplied(held, held=True)

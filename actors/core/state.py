@@ -34,6 +34,7 @@ from actors.core.events import (
     Started,
     Submitted,
     SwitchApplied,
+    SwitchFailed,
     SwitchHeld,
     SwitchSuperseded,
     TurnEnded,
@@ -93,7 +94,8 @@ class State:
             case Submitted(ask=ask, message=message):
                 return replace(self, asks=ask, history=self.history.append(message))
             case Compacted(start=start, stop=stop, summary=summary):
-                return replace(self, history=self.history.replaced(start, stop, summary))
+                history = self.history.replaced(start, stop, summary)
+                return replace(self, history=history, ledger=self.ledger.known())
             case EpochBegan():
                 return self
             case _:
@@ -101,18 +103,26 @@ class State:
 
     def _lifecycle(
         self,
-        event: Opened | Bound | SwitchHeld | SwitchApplied | SwitchSuperseded | TurnEnded | Closed,
+        event: Opened
+        | Bound
+        | SwitchHeld
+        | SwitchApplied
+        | SwitchSuperseded
+        | SwitchFailed
+        | TurnEnded
+        | Closed,
     ) -> "State":
         match event:
             case Opened(session=session, target=target, system=system, messages=messages, calls=calls):
-                return State(session, target, None, system, History(messages), recover(messages), calls)
+                history = History(messages)
+                return State(session, target, None, system, history, recover(history), calls)
             case Bound(turn=turn, binding=binding):
                 return replace(self, turns=turn, bound=binding)
             case SwitchHeld(target=target):
                 return replace(self, held=target)
             case SwitchApplied(target=target):
                 return replace(self, target=target, held=None)
-            case SwitchSuperseded():
+            case SwitchSuperseded() | SwitchFailed():
                 return replace(self, held=None)
             case TurnEnded(status=status):
                 return replace(self, bound=None, last=status)
@@ -159,7 +169,7 @@ class Lanes:
 
     Args:
         rules: What each binding is rendered with.
-        imported: How many messages the session was opened with.
+        imported: How many messages the session was opened with; fewer once some of them are compacted.
     """
 
     def __init__(self, rules: Rules, imported: int = 0) -> None:
@@ -193,6 +203,9 @@ class Lanes:
         """Fold one event of the log, given the state before it."""
         if isinstance(event, Opened):
             self._imported = len(event.messages)
+        elif isinstance(event, Compacted):
+            gone = min(event.stop, self._imported) - event.start
+            self._imported -= max(0, gone - 1)  # the summary stands for what was imported
         elif isinstance(event, EpochBegan):
             self.begin(event, len(before.history))
         elif isinstance(event, RequestSent):

@@ -24,11 +24,21 @@ class WireCall(NamedTuple):
 
 
 class WireResult(NamedTuple):
-    """A tool result with the id the provider will see. `json` is its text as a JSON string literal."""
+    """A tool result with the id and tool name the provider will see.
+
+    Args:
+        id: Of its call.
+        json: Its text as a JSON string literal; `""` where it holds media alone.
+        error: Whether the tool failed.
+        name: Of the tool.
+        media: What the dialect's results can hold, and no other.
+    """
 
     id: str
     json: Json
     error: bool = False
+    name: str = ""
+    media: tuple[Media, ...] = ()
 
 
 EntryBlock: TypeAlias = Text | Thinking | WireCall | WireResult | Media
@@ -41,6 +51,35 @@ class Entry(NamedTuple):
     blocks: tuple[EntryBlock, ...]
 
 
+class Shown(NamedTuple):
+    """What a transcript shows that the request around it must know.
+
+    Args:
+        tools: Names of the tools called in it, as the provider sees them (BED-03).
+        thought: Whether manual thinking may be asked for (ANT-40).
+    """
+
+    tools: frozenset[str] = frozenset()
+    thought: bool = True
+
+
+class Loop(NamedTuple):
+    """The tool loop a transcript stands in, as far as manual thinking asks (ANT-40).
+
+    Args:
+        thinks: Whether the message that opened it begins with thinking; None before the first message.
+        answered: Whether the last user message holds results.
+        mixed: Whether it holds something else.
+    """
+
+    thinks: bool | None = None
+    answered: bool = False
+    mixed: bool = False
+
+
+Orphan: TypeAlias = tuple[CallId, Json | None, Json | None, tuple[Media, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """Where a lane's rendering stands.
@@ -51,12 +90,18 @@ class Standing:
         plain: Whether this epoch renders conservatively: no thinking, tool groups as labelled text.
         cursor: How many messages of the history have been rendered.
         calls: Every call emitted in the lane's life, by canonical id. Survives epochs, so that ids stay.
-        used: Every id emitted, to the canonical id that has it. Survives epochs.
+        used: Every id emitted, to the canonical id that has it; ids inside reasoning items too, where each goes out
+            once (`Dialect.thinking_once`). Survives epochs.
+        index: What the next call is numbered where ids count calls. Never falls, so no number is given twice.
+        tools: Names of the tools called in this epoch, as the provider sees them.
         shown: Calls emitted in this epoch, each with whether its real result may still come.
         aliases: For canonical ids that occur more than once, the names that results to come belong to, in order.
-        carried: Texts that wait for the next human message.
+        carried: Texts that wait for the next human message, and the media of the results they tell.
         told: How many of the ledger's late results have been taken up.
+        orphans: Results without a call that were told in this epoch, as (canonical id, content, error, media).
+        upstream: Behind a gateway, whose reasoning this epoch replays; None before the first.
         last_role: Role of the last entry sent, None before the first.
+        loop: The tool loop it stands in; followed only where the dialect has manual thinking.
     """
 
     epoch: int = 0
@@ -65,11 +110,16 @@ class Standing:
     cursor: int = 0
     calls: Table[CallId, str] = field(default_factory=Table)
     used: Table[str, CallId] = field(default_factory=Table)
+    index: int = 0
+    tools: frozenset[str] = frozenset()
     shown: Table[CallId, bool] = field(default_factory=Table)
     aliases: Table[CallId, tuple[CallId, ...]] = field(default_factory=Table)
-    carried: tuple[Text, ...] = ()
+    carried: tuple[Text | Media, ...] = ()
     told: int = 0
+    orphans: frozenset[Orphan] = frozenset()
+    upstream: str | None = None
     last_role: Role | None = None
+    loop: Loop = field(default_factory=Loop)
 
 
 class Encoder(Protocol):

@@ -7,26 +7,27 @@ test with a list. Its legal states are this table; anything else is a programmin
     state        asks for                  is told                  goes on to
     idle         -                         -                        rendering
     rendering    Render(tools_off)         Ready                    generating
-                                           Unfit (judge refused)    rewriting, once; else closing
+                                           Unfit (judge refused)    rewriting, or closing
                                            Stopped                  closing
     rewriting    Rewrite                   Ready                    rendering
                                            Stopped                  closing
     generating   Generate                  Answered, with calls     executing; closing at a limit
                                            Answered, no calls       closing
-                                           Broke (refused)          rewriting, once; else closing
+                                           Broke (refused)          rewriting, or closing
                                            Broke (failed), Stopped  closing
     executing    RunBatch(calls)           Ran                      rendering
                                            Stopped                  closing
     closing      Close(status)             Ready                    idle (the generator returns)
 
-Rounds are bounded, and so is correction: after `correction_limit` rounds running in which every call was
+A turn rewrites at most twice: without old reasoning if that alone was refused, then with the conservative
+render. Rounds are bounded, and so is correction: after `correction_limit` rounds running in which every call was
 refused for its arguments, and at the last round, the model is asked once more with tools off, for a
 final text (U-06, U-13).
 """
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from actors.core.content import Message, ToolCall
 from actors.core.events import TurnStatus
@@ -60,9 +61,10 @@ class Render:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Begin an epoch with the conservative render: the transcript was refused."""
+    """Begin an epoch: the transcript was refused. `plain`: with the conservative render; else without old reasoning."""
 
     why: str
+    plain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +103,10 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """The judge refused the rendered transcript."""
+    """The judge refused the rendered transcript. `reasoning`: only for reasoning that is replayed in it."""
 
     why: str
+    reasoning: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +121,13 @@ class Answered:
 class Broke:
     """The round failed for good. `refused`: for its structure; else the provider failed.
 
-    `message` is what could be kept of this answer, `shown` whether any of it reached the caller, `elsewhere`
-    whether another backend may be asked instead.
+    `reasoning` is whether only replayed reasoning was refused, `message` what could be kept of this answer, `shown`
+    whether any of it reached the caller, `elsewhere` whether another backend may be asked instead.
     """
 
     why: str
     refused: bool = False
+    reasoning: bool = False
     elsewhere: bool = True
     shown: bool = False
     message: Message | None = None
@@ -186,7 +190,7 @@ class _Turn:
         self._round = 1
         self._misses = 0
         self._tools_off = bounds.rounds <= 1
-        self._rewritten = False
+        self._rewritten: Literal["no", "bare", "plain"] = "no"
         self._usage = Usage()
         self._message: Message | None = None
         self._shown = False
@@ -205,8 +209,8 @@ class _Turn:
                 return Close("cancelled", "cancelled", message.calls if message else ())
             case Render(), Ready():
                 return Generate(self._round)
-            case Render(), Unfit(why=why):
-                return self._rewrite(why)
+            case Render(), Unfit(why=why, reasoning=reasoning):
+                return self._rewrite(why, reasoning)
             case Rewrite(), Ready():
                 return self.render()
             case Generate(), Answered():
@@ -230,11 +234,12 @@ class _Turn:
             self._cause,
         )
 
-    def _rewrite(self, why: str) -> Step:
-        if self._rewritten:
+    def _rewrite(self, why: str, reasoning: bool) -> Step:
+        """Leave out old reasoning first, if that is what was refused; then say everything in plain words."""
+        if self._rewritten == "plain":
             return Close("failed", why)
-        self._rewritten = True
-        return Rewrite(why)
+        self._rewritten = "bare" if reasoning and self._rewritten == "no" else "plain"
+        return Rewrite(why, plain=self._rewritten == "plain")
 
     def _answered(self, answered: Answered) -> Step:
         self._usage += answered.usage
@@ -251,7 +256,7 @@ class _Turn:
         self._shown = self._shown or broke.shown
         self._cause = broke.cause
         if broke.refused:
-            return self._rewrite(broke.why)
+            return self._rewrite(broke.why, broke.reasoning)
         self._message = broke.message or self._message
         self._elsewhere = broke.elsewhere
         return Close("failed", broke.why, broke.message.calls if broke.message else ())

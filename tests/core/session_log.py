@@ -8,6 +8,7 @@ bindings, as the session would: rendered, judged, its seals written with `Reques
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -18,7 +19,7 @@ from actors.adapters.request import Settings
 from actors.core.check import check
 from actors.core.codec import decode_event, encode_event
 from actors.core.content import Message, ToolResult
-from actors.core.dialect import Dialect, dialect
+from actors.core.dialect import Dialect
 from actors.core.events import (
     CallEvent,
     Cancelled,
@@ -38,14 +39,46 @@ from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, mended
 from actors.core.lane import Rendered, advanced, empty, seals
 from actors.core.ledger import Interaction, Ledger
+from actors.core.profiles import dialect
+from actors.core.profiles.vendors import VENDORS as _VENDORS
 from actors.core.render import Reader, ThinkingPolicy
 from actors.core.state import Lanes, State
 from actors.core.transcript import Encoder
-from actors.testing import AnthropicSettings, validate
+from actors.testing import (
+    AnthropicSettings,
+    BedrockSettings,
+    CompatibleSettings,
+    GeminiProfile,
+    GeminiSettings,
+    ResponsesSettings,
+    validate,
+)
 from actors.testing.histories import READERS
+from actors.testing.rules import Settings as HostSettings
 
-TRUSTING = AnthropicSettings(signatures="trust")
-BINDINGS = tuple(READERS.values())
+VENDORS = tuple(vendor.name for vendor in _VENDORS)
+TRUSTING: dict[str, HostSettings] = {
+    "anthropic": AnthropicSettings(signatures="trust"),
+    "openai_responses": ResponsesSettings(signatures="trust"),
+    "gemini": GeminiSettings(signatures="trust"),
+    "vertex": GeminiSettings(signatures="trust", vertex=True),
+    "gemini_2": GeminiSettings(GeminiProfile(signatures=False), signatures="trust"),
+    "bedrock": BedrockSettings(signatures="trust"),
+    **dict.fromkeys(VENDORS, CompatibleSettings(signatures="trust")),
+}
+"""Settings of the strict rules, by dialect, for bodies whose signatures no host has made."""
+_LANES = (
+    "openai_chat",
+    "anthropic",
+    "openai_responses",
+    "gemini",
+    "bedrock",
+    "mistral",
+    "kimi",
+    "openrouter",
+)
+BINDINGS = tuple(READERS[name] for name in _LANES)
+"""Bindings whose lanes remember different things; the other profiles keep nothing that these do not."""
 ELSEWHERE = Binding("elsewhere", "openai_chat", "https://elsewhere.example", "account-1", "other")
 """A third binding, to whom the seals that a generated ledger begins with were sent."""
 
@@ -71,7 +104,7 @@ def cold(
 
 def body(rendered: Rendered) -> bytes:
     """The request that sends a rendered lane."""
-    return adapter(rendered.dialect).request(rendered.segments, Settings(model="any")).body
+    return adapter(rendered.dialect).request(rendered.segments, Settings(model="any"), rendered.shown).body
 
 
 def refused(rendered: Rendered) -> str | None:
@@ -79,8 +112,8 @@ def refused(rendered: Rendered) -> str | None:
     sent = body(rendered)
     for fault in (*rendered.report.faults, *check(sent, rendered.dialect)):
         return f"judge: {fault}"
-    settings = TRUSTING if rendered.dialect.family == "anthropic" else None
-    refusal = validate(sent, rendered.dialect.name, mode="strict", settings=settings)
+    name = rendered.dialect.name
+    refusal = validate(sent, name, mode="strict", settings=TRUSTING.get(name))
     return None if refusal is None else f"server: {refusal.rule} {refusal.message}"
 
 
@@ -125,7 +158,9 @@ class Simulated:
         self.write(EpochBegan(binding, epoch, "refusal" if plain else "thinking", plain))
 
 
-def simulated(messages: Sequence[Message], ledger: Ledger, seed: int) -> Simulated:
+def simulated(
+    messages: Sequence[Message], ledger: Ledger, seed: int, bindings: Sequence[Binding] = BINDINGS
+) -> Simulated:
     """Play a conversation as a session, with requests, and a few new epochs, at random moments."""
     random = Random(seed)
     session = Simulated()
@@ -137,14 +172,29 @@ def simulated(messages: Sequence[Message], ledger: Ledger, seed: int) -> Simulat
         spoken = Submitted(number, message) if message.speaker == "human" else RoundEnded(1, 1, message)
         session.write(spoken)
         if random.random() < 0.4:
-            session.send(random.choice(BINDINGS))
+            session.send(random.choice(bindings))
         if random.random() < 0.05:
-            session.restart(random.choice(BINDINGS), plain=random.random() < 0.5)
+            session.restart(random.choice(bindings), plain=random.random() < 0.5)
     while news:
         session.write(*_some(news, random))
-    for binding in (*BINDINGS, BINDINGS[0]):
+    for binding in (*bindings, bindings[0]):
         session.send(binding)
     return session
+
+
+def broken(session: Simulated) -> str | None:
+    """What is wrong with the requests a session has sent, or None.
+
+    Each must be accepted, and begin with what the same epoch of its lane sent before.
+    """
+    earlier: dict[tuple[Binding, int], bytes] = {}
+    for number, (binding, epoch, rendered) in enumerate(session.sent):
+        if (why := refused(rendered)) is not None:
+            return f"request {number}, to {binding.dialect}: {why}"
+        if not text(rendered).startswith(earlier.get((binding, epoch), b"")):
+            return f"request {number}, to {binding.dialect}: it does not begin with the one before"
+        earlier[binding, epoch] = text(rendered)
+    return None
 
 
 def _some(news: list[list[Event]], random: Random) -> list[Event]:
@@ -179,7 +229,7 @@ def completed(call_id: CallId, result: ToolResult) -> CallEvent:
     """The event of a real completion."""
     if result.error_json is not None:
         return Failed(call_id, result.error_json)
-    return Returned(call_id, result.content_json or Json(b"null"))
+    return Returned(call_id, result.content_json or Json(b"null"), result.media)
 
 
 def reread(log: Iterable[Event]) -> list[Event]:
@@ -206,13 +256,18 @@ class Seen:
 
 
 def seen(sent: bytes) -> Seen:
-    """Read a body of either family."""
+    """Read a body of any family."""
     found = Seen()
-    for message in json.loads(sent)["messages"]:
+    read = json.loads(sent)
+    if "contents" in read:
+        found.items.extend(_parts(read["contents"]))
+    for message in read.get("input", ()):
+        found.items.extend(_of_responses(message))
+    for message in read.get("messages", ()):
         if message["role"] == "tool":
             found.items.append(("result", message["tool_call_id"]))
             continue
-        content = message["content"] or []
+        content = message.get("content") or []
         for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
             found.items.append(_item(block))
         for call in message.get("tool_calls", ()):
@@ -220,14 +275,39 @@ def seen(sent: bytes) -> Seen:
     return found
 
 
-def _item(block: dict[str, Any]) -> tuple[str, str]:  # Any: a block of a body under test
-    match block["type"]:
-        case "tool_use":
-            return "call", block["id"]
-        case "tool_result":
-            return "result", block["tool_use_id"]
+def _of_responses(item: dict[str, Any]) -> list[tuple[str, str]]:  # Any: an item of a body under test
+    match item["type"]:
+        case "function_call":
+            return [("call", item["call_id"])]
+        case "function_call_output":
+            return [("result", item["call_id"])]
+        case "message":
+            content = item["content"]
+            parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+            return [_item(part) for part in parts]
         case _:
-            return "words", block.get("text", block["type"])
+            return [("words", item["type"])]
+
+
+def _parts(contents: list[Any]) -> Iterable[tuple[str, str]]:  # Any: contents of a body under test
+    """The items of `contents`, where calls and results pair by position: each gets its number as its id."""
+    counts = {"functionCall": count(), "functionResponse": count()}
+    for part in (part for content in contents for part in content["parts"]):
+        held = next((key for key in counts if key in part), None)
+        if held is None:
+            yield "words", part.get("text", "")
+        else:
+            yield "call" if held == "functionCall" else "result", str(next(counts[held]))
+
+
+def _item(block: dict[str, Any]) -> tuple[str, str]:  # Any: a block of a body under test
+    match block:
+        case {"type": "tool_use", "id": call_id} | {"toolUse": {"toolUseId": call_id}}:
+            return "call", call_id
+        case {"type": "tool_result", "tool_use_id": call_id} | {"toolResult": {"toolUseId": call_id}}:
+            return "result", call_id
+        case _:
+            return "words", block.get("text", block.get("type", ""))
 
 
 # ---- what became of the results, by the plainest rules
@@ -256,8 +336,10 @@ def owed(messages: Sequence[Message], ledger: Ledger) -> list[ToolResult]:
 
 def _owed(call_id: CallId, given: list[ToolResult], is_made: bool, ledger: Ledger) -> list[ToolResult]:
     known = ledger.get(call_id)
+    if not is_made and known is not None and known.late is not None:
+        return [known.late]  # the ledger told it, whatever the block of its call that is gone says
     if not is_made and (known is None or known.tool is None or not given):
-        return list({(result.content_json, result.error_json): result for result in given}.values())
+        return list({(one.content_json, one.error_json, one.media): one for one in given}.values())
     if known is not None and known.sealed is not None:
         return [known.late] if known.late is not None else given[:1]
     if known is not None and known.completion is not None:

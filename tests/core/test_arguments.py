@@ -245,12 +245,36 @@ def test_a_reference_to_a_file_is_refused_unread(tmp_path: Any) -> None:  # Any:
     assert "the-secret" not in str(refused.value)
 
 
-def doubled(levels: int) -> dict[str, JsonValue]:
+def doubled(levels: int, key: str = "$ref", by: str | None = None) -> dict[str, JsonValue]:
+    """A schema that comes to two to the power of `levels` parts. `by` names the parts; else they are found by path."""
+    name = {None: "#/$defs/d{}", "$id": "urn:d{}"}.get(by, "#d{}")
+    if key == "$dynamicRef":
+        name, by = "#d{}", "$dynamicAnchor"
     defs: dict[str, JsonValue] = {
-        f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}, {"$ref": f"#/$defs/d{n + 1}"}]}
-        for n in range(levels)
+        f"d{n}": {
+            **({by: f"urn:d{n}" if by == "$id" else f"d{n}"} if by else {}),
+            **({"allOf": [{key: name.format(n + 1)}, {key: name.format(n + 1)}]} if n < levels else {}),
+        }
+        for n in range(levels + 1)
     }
-    return {"type": "object", "$defs": {**defs, f"d{levels}": {}}, "$ref": "#/$defs/d0"}
+    return {"type": "object", "$defs": defs, key: name.format(0)}
+
+
+def chained(levels: int, *, backwards: bool = False) -> dict[str, JsonValue]:
+    """A schema whose references lead `levels` deep, one after the other."""
+    numbers = range(levels, -1, -1) if backwards else range(levels + 1)
+    defs: dict[str, JsonValue] = {
+        f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}]} if n < levels else {} for n in numbers
+    }
+    return {"type": "object", "$defs": defs, "$ref": "#/$defs/d0"}
+
+
+def unevaluated(levels: int) -> dict[str, JsonValue]:
+    """A schema of which each level reads the one below twice."""
+    schema: dict[str, JsonValue] = {"properties": {"a": {}}}
+    for _ in range(levels):
+        schema = {"allOf": [schema], "unevaluatedProperties": False}
+    return {"type": "object", **schema}
 
 
 def nested(levels: int) -> dict[str, JsonValue]:
@@ -275,7 +299,24 @@ def nested(levels: int) -> dict[str, JsonValue]:
         ({"type": "object", "properties": {"a": {"pattern": "(?=a)b"}}}, "regex"),
         ({"type": "object", "properties": {"a": {"pattern": "(a)\\1"}}}, "regex"),
         ({"type": "object", "properties": {"a": {"pattern": "((a{99}){99}){99}"}}}, "regex"),
-        ({"type": "object", "patternProperties": {f"^{n}$": {} for n in range(300)}}, "256 patterns"),
+        (
+            {"type": "object", "patternProperties": {f"^{n}$": {} for n in range(300)}},
+            "300 patterns, at most 256",
+        ),
+        ({"type": "object", "properties": {"a": {"pattern": "a|" * 2049}}}, "a pattern of 4098 characters"),
+        ({"type": "object", "patternProperties": {"a|" * 2049: {}}}, "a pattern of 4098 characters"),
+        (
+            {"type": "object", "properties": {"a": {"anyOf": [{}] * 10_000}}},
+            "10003 subschemas, at most 10000",
+        ),
+        (chained(500), "lead deeper than 160"),
+        (chained(500, backwards=True), "lead deeper than 160"),
+        (unevaluated(20), "expand to more than"),
+        (doubled(30, key="$dynamicRef"), "it uses $dynamicRef"),
+        (doubled(30, key="$ref", by="$dynamicAnchor"), "expand to more than"),
+        (doubled(30, key="$ref", by="$id"), "another schema with an $id"),
+        ({"type": "object", "$id": "urn:a", "properties": {"a": {"$ref": "urn:a"}}}, "it refers to 'urn:a'"),
+        ({"type": "object", "$recursiveRef": "#"}, "it uses $recursiveRef"),
         ({"type": "object", "description": "x" * 300_000}, "bytes of JSON"),
         (nested(60), "nested deeper"),
         (nested(5000), "recursion"),
@@ -315,6 +356,20 @@ def test_a_pattern_cannot_be_made_to_backtrack(pattern: str) -> None:
 )
 def test_a_schema_may_refer_to_itself(schema: dict[str, JsonValue]) -> None:
     assert compile_schema(schema, tool="tree").errors({"next": {"next": {}}}) == ()
+
+
+@pytest.mark.parametrize("schema", [chained(30), unevaluated(8), doubled(8), nested(40)])
+def test_a_schema_within_the_bounds_is_compiled_and_judges(schema: dict[str, JsonValue]) -> None:
+    assert compile_schema(schema, tool="t").errors({}) == ()
+
+
+def test_a_property_may_have_the_name_of_a_keyword() -> None:
+    names = ("$id", "id", "$ref", "pattern", "$dynamicRef", "unevaluatedProperties")
+    schema: dict[str, JsonValue] = {
+        "type": "object",
+        "properties": {name: {"type": "string"} for name in names},
+    }
+    assert compile_schema(schema, tool="t").errors({"id": "x", "$ref": "y"}) == ()
 
 
 def test_a_schema_changed_after_it_was_compiled_changes_nothing() -> None:

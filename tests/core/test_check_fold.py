@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 import actors.core.check
 from actors.core.check import CheckState, check, extend, finish, start
-from actors.core.dialect import ANTHROPIC, OPENAI_CHAT, PROFILES, Dialect
+from actors.core.dialect import Dialect
+from actors.core.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
 from actors.errors import Fault
 
 Json: TypeAlias = dict[str, Any]  # Any: wire messages are built by hand, broken ones on purpose

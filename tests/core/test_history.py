@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.core.content import Message, Text, ToolCall, ToolResult
-from actors.core.history import History, freeze, thaw
+from actors.core.history import History
+from actors.core.record import freeze, thaw
 from actors.core.table import Table
 from actors.testing.strategies import messages
 from tests.core.session_log import examples

@@ -129,6 +129,11 @@ def test_status_and_reason_say_what_is_known() -> None:
         == known(Refused(CALL)).status
         == "error"
     )
+    assert known(Denied(CALL)).reason == "denied"
+    assert known(Denied(CALL), Returned(CALL, ONE)).reason == "denied"
+    assert known(Returned(CALL, ONE), Denied(CALL)).reason is None
+    assert known(Failed(CALL, ONE)).reason is None
+    assert known(Refused(CALL)).reason is None
 
 
 def test_late_results_are_listed_in_the_order_in_which_they_came() -> None:

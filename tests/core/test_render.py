@@ -5,12 +5,13 @@ from hypothesis import given
 
 from actors.core.content import Block, Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.diagnostics import Notes
-from actors.core.dialect import ANTHROPIC, OPENAI_CHAT, PROFILES, Dialect
-from actors.core.events import Cancelled, Reason, Scheduled, Started
+from actors.core.dialect import Dialect
+from actors.core.events import Cancelled, Reason, RequestSent, Returned, Scheduled, Started
 from actors.core.history import History
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import quote
 from actors.core.ledger import Interaction, Ledger
+from actors.core.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
 from actors.core.render import Reader
 from actors.core.render.attribute import attribute
 from actors.core.render.close import SYNTHETIC, close, why_missing
@@ -27,7 +28,7 @@ from actors.testing.stock import REASONS
 from actors.testing.strategies import conversations
 from tests.core.session_log import BINDINGS, cold, examples, refused, text
 
-OPENAI, CLAUDE = BINDINGS
+OPENAI, CLAUDE = BINDINGS[:2]
 ONE, TWO = ToolCall("c1", "read"), ToolCall("c2", "read")
 every_dialect = pytest.mark.parametrize("dialect", PROFILES.values(), ids=PROFILES)
 
@@ -246,8 +247,113 @@ def test_media_stays_where_the_dialect_takes_it_and_holds_something(dialect: Dia
     image, document = Media("image/png", "aGk="), Media("application/pdf", "aGk=")
     (message,) = tidy([human(image, document, Media("image/png"))], dialect, Notes())
     kept = [block for block in message.blocks if isinstance(block, Media)]
-    assert kept == ([image, document] if "document" in dialect.user_media else [image])
+    held = {"image": image, "document": document}
+    assert kept == [media for kind, media in held.items() if kind in dialect.user_media]
     assert len(message.blocks) == 3
+
+
+IMAGE, DOCUMENT, SOUND = (Media(mime, "aGk=") for mime in ("image/png", "application/pdf", "audio/wav"))
+
+
+@every_dialect
+def test_media_stay_in_a_result_or_follow_all_results_and_none_is_lost_in_silence(dialect: Dialect) -> None:
+    """Scenario 42: where a result cannot hold an image, it says that the image follows."""
+    notes = Notes()
+    first = ToolResult("c1", "seen", media=[IMAGE, SOUND])
+    second = ToolResult("c2", {"a": 1}, media=[DOCUMENT])
+    answers, *others = tidy([model(ONE, TWO), tool(first, second), human()], dialect, notes)[1:]
+    assert (
+        [result.call_id for result in answers.results]
+        == ["c1", "c2"]
+        == [block.call_id for block in answers.blocks if isinstance(block, ToolResult)]
+    )
+    held = [media for result in answers.results for media in result.media]
+    moved = [block for message in others for block in message.blocks if isinstance(block, Media)]
+    assert held == [m for m in (IMAGE, DOCUMENT) if kind(m) in dialect.result_media]
+    assert moved == [m for m in (IMAGE, DOCUMENT) if m not in held and kind(m) in dialect.user_media]
+    assert others[-1] == human()
+    said = answers.results[0].shown.decode() + answers.results[1].shown.decode()
+    assert said.startswith('"seen')
+    assert said.count("follows the tool results") == len(moved)
+    assert said.count("stood here") == 3 - len(held) - len(moved) == notes.losses["media"]
+
+
+def kind(media: Media) -> str:
+    return "image" if media.mime.startswith("image/") else "document"
+
+
+def test_what_follows_the_results_is_numbered_as_the_results_say() -> None:
+    results = [ToolResult("c1", "a", media=[IMAGE]), ToolResult("c2", error="b", media=[IMAGE])]
+    answers, follow = tidy([tool(*results)], OPENAI_CHAT, Notes())
+    assert [result.shown for result in answers.results] == [
+        quote("a\n[Attachment 1, of type image/png, follows the tool results.]"),
+        quote("b\n[Attachment 2, of type image/png, follows the tool results.]"),
+    ]
+    assert [result.status for result in answers.results] == ["complete", "error"]
+    assert follow.blocks == (Text("[Attachment 1:]"), IMAGE, Text("[Attachment 2:]"), IMAGE)
+
+
+def test_a_failed_result_is_words_alone_and_its_media_follow() -> None:
+    answers, follow = tidy([tool(ToolResult("c1", error="no", media=[IMAGE]))], ANTHROPIC, Notes())
+    assert answers.results[0].media == ()
+    assert IMAGE in follow.blocks
+
+
+def test_blank_words_beside_media_are_left_out() -> None:
+    (answers,) = tidy([tool(ToolResult("c1", " \n", media=[IMAGE]))], ANTHROPIC, Notes())
+    assert answers.results == (ToolResult("c1", "", media=[IMAGE]),)
+
+
+def test_an_image_that_is_too_large_for_the_dialect_leaves_a_note() -> None:
+    large, notes = Media("image/png", "A" * 8 * 2**20), Notes()
+    (answers,) = tidy([tool(ToolResult("c1", "seen", media=[large]))], ANTHROPIC, notes)
+    assert answers.results[0].media == ()
+    assert "stood here" in answers.results[0].shown.decode()
+    assert notes.losses == {"media": 1}
+
+
+def test_the_same_words_with_another_image_are_another_result() -> None:
+    image, other = ToolResult("c1", "seen", media=[IMAGE]), ToolResult("c1", "seen", media=[DOCUMENT])
+    messages = [human(), model(ONE), tool(image), tool(image), tool(other)]
+    report = cold(messages, Ledger(), CLAUDE).report
+    assert report.dedupe == (("c1", "duplicate"), ("c1", "conflicting_duplicate"))
+
+
+def test_a_repeated_id_keeps_the_media_of_its_result() -> None:
+    messages = [
+        model(ONE),
+        tool(ToolResult("c1", "a")),
+        model(ONE),
+        tool(ToolResult("c1", "b", media=[IMAGE])),
+    ]
+    named, _ = identify(messages, Table(), Table(), Notes())
+    assert named[3].results == (ToolResult("c1~2", "b", media=[IMAGE]),)
+
+
+@pytest.mark.parametrize("reader", BINDINGS, ids=str)
+def test_the_media_of_a_late_result_and_of_an_orphan_go_with_their_text(reader: Binding) -> None:
+    ledger = Ledger().apply(
+        RequestSent(1, 1, reader, 0, 1, ((CallId("c1"), "lost"),)),
+        Returned(CallId("c1"), quote("L"), (IMAGE,)),
+    )
+    said = text(cold([human(), model(ONE), human()], ledger, reader)).decode()
+    assert said.index("Late result") < said.index("aGk=")
+    said = text(
+        cold([human(), tool(ToolResult("gone", "R", media=[IMAGE])), human()], Ledger(), reader)
+    ).decode()
+    assert said.index("without its call") < said.index("aGk=")
+
+
+def test_in_words_the_media_of_a_result_stand_behind_it() -> None:
+    (told,) = plain([tool(ToolResult("c1", "x", media=[IMAGE]), ToolResult("c2", "y"))], Notes())
+    assert [type(block) for block in told.blocks] == [Text, Media, Text]
+
+
+def test_media_that_follow_results_come_before_a_user_message_where_a_filler_must_stand_between() -> None:
+    strict = OPENAI_CHAT.derive(user_after_tool="filler")
+    told = tidy([tool(ToolResult("c1", "x", media=[IMAGE])), human()], strict, Notes())
+    entries = neighbours([(m, ()) for m in told], strict, "assistant")
+    assert [entry.role for entry in entries] == ["tool", "assistant", "user", "user"]
 
 
 @every_dialect

@@ -1,4 +1,4 @@
-"""The rulebook is data, and its page in the docs is the same data."""
+"""The rulebook and the dialects are data, and their pages in the docs are the same data."""
 
 import runpy
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.core.dialect import PROFILES
+from actors.core.profiles import PROFILES
 from actors.core.rulebook import FAULTS, PREFIXES, RULES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +26,13 @@ def test_the_page_names_every_rule_and_every_profile(generator: dict[str, Any]) 
     page = generator["page"]()
     assert all(f"| {rule} |" in page for rule in RULES)
     assert all(name in page for name in PROFILES)
+
+
+def test_the_page_of_the_dialects_is_the_one_the_data_gives_with_all_of_them() -> None:
+    generator = runpy.run_path(str(ROOT / ".ci" / "dialects.py"))
+    page = (ROOT / "docs" / "reference" / "dialects.md").read_text(encoding="utf-8")
+    assert page == generator["page"](), "run python .ci/dialects.py"
+    assert all(f"## {name}\n" in page for name in PROFILES)
 
 
 def test_a_judged_rule_has_a_fault_class_that_can_be_raised() -> None:

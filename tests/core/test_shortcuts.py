@@ -1,20 +1,25 @@
 """What was made quick says the same as what it replaced."""
 
+import gc
 import json
 from hashlib import sha256
 
 import pytest
 
 from actors.adapters.wire import loaded
-from actors.core.codec import SMALL, decode_event, encode_event
+from actors.core.codec import SMALL, decode_event, encode_event, rest_event
 from actors.core.content import Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
-from actors.core.events import Cancelled, Failed, Opened, RequestSent, Returned, Scheduled, Started
-from actors.core.history import History, freeze, thaw
+from actors.core.events import Cancelled, Failed, Opened, RequestSent, Returned, Scheduled, Started, Submitted
+from actors.core.history import History
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import mended, quote
 from actors.core.ledger import Ledger
 from actors.core.projection import mint
+from actors.core.record import LARGE, freeze, thaw
+from actors.storage import Entry
+from actors.storage.memory import MemoryStorage
 
+STARTED = b'{"v":1,"event":"started","call_id":"c"}'
 HOME = Binding("home", "anthropic", "https://api.example", "", "model-1")
 BLOCKS = (
     Text("words"),
@@ -26,6 +31,7 @@ BLOCKS = (
     ToolResult("hist_tool_1", {"rows": [1, 2]}, is_complete=True),
     ToolResult("hist_tool_1", error="gone", is_complete=False),
     ToolResult("nobody"),
+    ToolResult("hist_tool_1", "seen", media=[Media("image/png", "aGk="), Media("a/b", url="https://x.test")]),
     Media("image/png", data="aGk="),
     Media("image/png", url="https://example.test/a.png"),
     Code("print(1)", "python"),
@@ -39,11 +45,47 @@ def test_each_block_comes_back_from_a_history_as_it_went_in(block: object) -> No
     assert (back, hash(back), repr(back)) == (message, hash(message), repr(message))
 
 
-def test_a_history_keeps_no_tuple_for_a_block_and_nothing_the_collector_must_visit() -> None:
-    record = freeze(Message("model", BLOCKS, 1, HOME))
-    assert {type(item) for item in record if isinstance(item, tuple)} == {tuple}
-    assert all(type(part) is str for item in record if isinstance(item, tuple) for part in item)
-    assert list(History([thaw(record)])) == [thaw(record)]
+def test_a_history_keeps_bytes_and_nothing_the_collector_must_visit() -> None:
+    large = ToolResult("hist_tool_1", "r" * LARGE)
+    for message in (Message("model", BLOCKS, 1, HOME), Message("tool", (large, large))):
+        record = freeze(message)
+        gc.collect()  # plain tuples of bytes are taken off its list then
+        assert not gc.is_tracked(record)
+        assert list(History([thaw(record)])) == [message]
+
+
+def test_what_is_large_in_a_message_is_one_object_wherever_it_is_kept() -> None:
+    result, signed = ToolResult("c", "r" * LARGE), Thinking("", Seal("signature", quote("s" * LARGE), HOME))
+    message = Message("tool", (result, signed, Text("short")))
+    record = freeze(message)
+    back, seal, _ = thaw(record).blocks
+    assert isinstance(back, ToolResult)
+    assert isinstance(seal, Thinking)
+    assert back.content_json is result.content_json
+    assert signed.seal is not None
+    assert seal.seal is not None
+    assert seal.seal.data is signed.seal.data
+
+
+def test_a_history_and_a_log_in_memory_share_one_record() -> None:
+    message = Message("human", (Text("words"),))
+    record = freeze(message)
+    assert History([message]).records[1][0] is record
+    assert any(part[0] is record for part in rest_event(Submitted(1, message)) if isinstance(part, tuple))
+    assert freeze(thaw(record)) is record
+    storage = MemoryStorage()
+    storage.append([Entry("id", (Submitted(1, message), Started(CallId("c"))))])
+    assert storage.read("id") == [b"".join(encode_event(Submitted(1, message))), STARTED]
+    assert storage.read("id", after=1) == [STARTED]
+
+
+@pytest.mark.parametrize("kind", [Submitted, Returned])
+def test_nothing_that_a_log_in_memory_keeps_is_visited_by_the_collector(kind: type) -> None:
+    event = Submitted(1, Message("model", BLOCKS, 1, HOME)) if kind is Submitted else Returned(CallId("c"))
+    kept = rest_event(event)
+    gc.collect()  # once for each tuple in a tuple
+    gc.collect()
+    assert not gc.is_tracked(kept)
 
 
 def test_an_event_in_a_log_shares_the_pieces_of_the_history_and_reads_back_the_same() -> None:

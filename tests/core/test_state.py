@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.core.content import Message, Text, ToolCall, ToolResult
+from actors.core.content import Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.events import (
     Bound,
     Closed,
@@ -17,6 +17,7 @@ from actors.core.events import (
     Started,
     Submitted,
     SwitchApplied,
+    SwitchFailed,
     SwitchHeld,
     SwitchSuperseded,
     TurnEnded,
@@ -28,9 +29,9 @@ from actors.core.ledger import Ledger
 from actors.core.recovery import recover
 from actors.core.state import Lanes, State, conversation, rebuilt
 from actors.testing.histories import history
-from tests.core.session_log import BINDINGS, rules, simulated, text
+from tests.core.session_log import BINDINGS, Simulated, rules, simulated, text
 
-OPENAI, CLAUDE = BINDINGS
+OPENAI, CLAUDE = BINDINGS[:2]
 CALL = ToolCall("hist_tool_1", "read")
 ASKED = Message("human", [Text("u")])
 ANSWER = Message("model", [CALL], origin=OPENAI)
@@ -74,6 +75,8 @@ def test_a_held_switch_changes_the_target_only_when_applied() -> None:
     applied = held.apply(TurnEnded(1, "complete")).apply(SwitchApplied("claude", held=True))
     assert (applied.target, applied.held) == ("claude", None)
     assert held.apply(SwitchSuperseded("claude", "kimi")).held is None
+    failed = held.apply(TurnEnded(1, "complete")).apply(SwitchFailed("claude", "its key is gone"))
+    assert (failed.target, failed.held) == ("openai", None)
 
 
 @pytest.mark.requirement("REQ-915-046")
@@ -134,3 +137,17 @@ def test_call_events_and_the_sessions_own_may_meet_in_any_order() -> None:
     mixed = [event for pair in zip(calls, others, strict=True) for event in pair]
     assert after(opened, *calls, *others) == after(opened, *others, *calls) == after(opened, *mixed)
     assert after(opened, *mixed).ledger.get(CallId("hist_tool_1")) is not None
+
+
+def test_what_was_said_since_the_import_keeps_its_seals_in_a_lane_that_begins_after_a_compaction() -> None:
+    claude = BINDINGS[1]
+    imported = [Message("human", [Text(f"{number}")]) for number in range(6)]
+    thought = Thinking("hm", Seal("signature", quote("c2ln"), claude))
+    session = Simulated()
+    session.write(Opened("s", "t", messages=tuple(imported)))
+    session.write(Compacted(1, 5, Message("human", [Text("summary")])))
+    session.write(Submitted(1, Message("human", [Text("go")])))
+    session.send(claude)
+    session.write(RoundEnded(1, 1, Message("model", [thought, Text("So.")], origin=claude)))
+    session.write(Submitted(2, Message("human", [Text("on")])))
+    assert b"c2ln" in text(session.send(claude))

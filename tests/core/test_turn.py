@@ -157,6 +157,16 @@ def test_a_refused_transcript_is_rewritten_once_in_a_turn() -> None:
     assert (ended.status, ended.elsewhere) == ("failed", False)
 
 
+def test_refused_reasoning_is_left_out_before_everything_is_said_in_plain_words() -> None:
+    refused = Broke("400", refused=True, reasoning=True)
+    again = (Ready(), Ready(), refused)
+    steps, ended = played(turn(Bounds()), iter([Ready(), refused, *again, *again]))
+    assert [step.plain for step in steps if isinstance(step, Rewrite)] == [False, True]
+    assert isinstance(steps[-1], Close)
+    assert ended is not None
+    assert ended.status == "failed"
+
+
 WRONG = [
     (step, wrong)
     for step, possible in POSSIBLE.items()

@@ -9,10 +9,11 @@ send only the new fragment is read.
     faults = finish(state)                       # what is wrong if it were sent now
     faults = check(body, dialect)                # a whole request, its other fields included
 
-A fragment is the text that was appended to the `messages` array since the last one, brackets of the array
-excluded. In the family `openai_chat` a message is always whole: `{...},{...}` first, then `,{...}`. In the
-family `anthropic` the last message stays open in its content list: `{"role":"user","content":[{...}` first,
-then `,{...}` for more blocks and `]},{"role":"assistant","content":[{...}` for the next message.
+A fragment is the text that was appended to the array of messages since the last one, brackets of the array
+excluded. In the families `openai_chat` and `responses` a message is always whole: `{...},{...}` first, then
+`,{...}`. In the others the last message stays open in its list of blocks (`Fold.opens`):
+`{"role":"user","content":[{...}` first, then `,{...}` for more blocks and
+`]},{"role":"assistant","content":[{...}` for the next message.
 
 Faults are returned, not raised, in the order in which they are met. Their `call_ids` are the ids on the
 wire: the judge knows no others.
@@ -21,18 +22,32 @@ wire: the judge knows no others.
 import re
 
 from actors.core.check.anthropic import Anthropic
+from actors.core.check.converse import Converse
+from actors.core.check.gemini import Gemini
 from actors.core.check.openai_chat import OpenAIChat
+from actors.core.check.responses import Responses
 from actors.core.check.state import CheckState, Fold, shown
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonRefused, JsonValue, parse
 from actors.errors import CanonicalFault, Fault, ProjectionFault
 
-__all__ = ["CheckState", "check", "extend", "finish", "start"]
+__all__ = ["CheckState", "check", "container", "extend", "finish", "start"]
 
-_FOLDS: dict[str, type[Fold]] = {"openai_chat": OpenAIChat, "anthropic": Anthropic}
+_FOLDS: dict[str, type[Fold]] = {
+    "openai_chat": OpenAIChat,
+    "anthropic": Anthropic,
+    "responses": Responses,
+    "gemini": Gemini,
+    "converse": Converse,
+}
 _MAX_BYTES = 1 << 30  # how much a provider takes is the provider's to say: it is no fault of structure
 _MAX_DEPTH = 96  # arguments and schemas may be 64 deep, inside messages and blocks
 _ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
+
+
+def container(dialect: Dialect) -> str:
+    """Return the key under which a request of this dialect holds its messages."""
+    return _FOLDS[dialect.family].container
 
 
 def start(dialect: Dialect) -> CheckState:
@@ -48,11 +63,11 @@ def extend(state: CheckState, fragment: bytes) -> tuple[CheckState, list[Fault]]
     """
     if not fragment:
         return state, []
-    try:
-        messages = parse(_wrapped(state, fragment), max_bytes=_MAX_BYTES, max_depth=_MAX_DEPTH)
-    except JsonRefused as refused:
-        return state, [_unreadable(fragment, f"messages[{state.count}:]", refused, state.dialect)]
     fold = _FOLDS[state.dialect.family](state)
+    try:
+        messages = parse(_wrapped(state, fragment, fold.opens), max_bytes=_MAX_BYTES, max_depth=_MAX_DEPTH)
+    except JsonRefused as refused:
+        return state, [_unreadable(fragment, f"{fold.container}[{state.count}:]", refused, fold.surrogates)]
     _feed(fold, messages)
     return fold.frozen(), fold.faults
 
@@ -75,17 +90,17 @@ def check(body: bytes, dialect: Dialect) -> list[Fault]:
     Never raises, whatever the bytes are. What only the provider can know (signatures, its models, token
     counts) is outside: docs/reference/rulebook.md marks those rules.
     """
+    fold = _FOLDS[dialect.family](start(dialect))
     try:
         request = parse(body, max_bytes=_MAX_BYTES, max_depth=_MAX_DEPTH)
     except JsonRefused as refused:
-        return [_unreadable(body, "request", refused, dialect)]
+        return [_unreadable(body, "request", refused, fold.surrogates)]
     if type(request) is not dict:
         return [ProjectionFault(f"request: {shown(request)} where an object belongs (ALL-01)", rule="ALL-01")]
-    fold = _FOLDS[dialect.family](start(dialect))
     fold.head(request)
-    messages = request.get("messages")
+    messages = request.get(fold.container)
     if type(messages) is not list:
-        fold.fault("ALL-02", "messages", f"a list of messages, not {shown(messages)}")
+        fold.fault("ALL-02", fold.container, f"a list of messages, not {shown(messages)}")
         return fold.faults
     for message in messages:
         fold.message(message)
@@ -94,35 +109,34 @@ def check(body: bytes, dialect: Dialect) -> list[Fault]:
     return fold.faults
 
 
-def _wrapped(state: CheckState, fragment: bytes) -> bytes:
+def _wrapped(state: CheckState, fragment: bytes, opens: str | None) -> bytes:
     """Return a fragment as one JSON array of messages. A leading 0 stands for what was read before."""
-    if state.dialect.family == "anthropic":
-        if state.role is None:
-            return b"[" + fragment + b"]}]"
-        before = b"0" if state.blocks else b""
-        return b'[{"role":"%b","content":[%b%b]}]' % (state.role.encode(), before, fragment)
-    return b"[0%b]" % fragment if state.count else b"[%b]" % fragment
+    if opens is None:
+        return b"[0%b]" % fragment if state.count else b"[%b]" % fragment
+    if state.role is None:
+        return b"[" + fragment + b"]}]"
+    before = b"0" if state.blocks else b""
+    return b'[{"role":"%b","%b":[%b%b]}]' % (state.role.encode(), opens.encode(), before, fragment)
 
 
 def _feed(fold: Fold, messages: JsonValue) -> None:
     """Read the messages of a wrapped fragment."""
     assert type(messages) is list
-    seen = fold.before
-    if seen.dialect.family == "anthropic" and seen.role is not None:
+    seen, opens = fold.before, fold.opens
+    if opens is not None and seen.role is not None:
         opened, *messages = messages
         assert type(opened) is dict
-        if seen.blocks and type(content := opened["content"]) is list:
+        if seen.blocks and type(content := opened[opens]) is list:
             del content[0]
         fold.resume(opened)
-    elif seen.count:
+    elif opens is None and seen.count:
         del messages[0]
     for message in messages:
         fold.message(message)
 
 
-def _unreadable(text: bytes, where: str, refused: JsonRefused, dialect: Dialect) -> Fault:
-    """Return the fault of bytes that are not strict JSON: the text's own if it holds a lone surrogate."""
-    rule = "ANT-31" if dialect.family == "anthropic" else "ALL-12"
+def _unreadable(text: bytes, where: str, refused: JsonRefused, rule: str) -> Fault:
+    """Return the fault of bytes that are not strict JSON: `rule` if the text holds a lone surrogate."""
     if _has_lone_surrogate(text):
         return CanonicalFault(f"{where}: the text holds a lone surrogate ({rule})", rule=rule)
     return ProjectionFault(f"{where}: not strict JSON: {refused} (ALL-01)", rule="ALL-01")

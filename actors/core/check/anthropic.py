@@ -9,6 +9,7 @@ at the end.
 
 import re
 from collections.abc import Callable
+from typing import ClassVar
 
 from actors.core.check.state import Fold, kind_of, shown
 from actors.core.jsonio import JsonValue
@@ -50,6 +51,9 @@ _THINKING_KINDS = frozenset({"thinking", "redacted_thinking"})
 class Anthropic(Fold):
     """The fold of the family `anthropic`."""
 
+    opens: ClassVar[str | None] = "content"
+    surrogates: ClassVar[str] = "ANT-31"
+
     def message(self, value: JsonValue) -> None:
         if type(value) is not dict:
             self.count += 1
@@ -89,6 +93,8 @@ class Anthropic(Fold):
         """Judge the message that ends here, and begin the next."""
         if self.role is not None and not self.blocks:
             self.fault("ANT-22", self.here, "the message is empty")
+        if self.dangles and role != "assistant":
+            self.fault("ANT-52", self.here, "the message ends in thinking")
         if role == "assistant" and self.role == "user" and self.due:
             self._unanswered("in the next message")
         self.count += 1
@@ -102,7 +108,7 @@ class Anthropic(Fold):
             self.split = bool(self.due)
         else:
             self.mixed = self.split = False
-        self.role, self.blocks, self.thinks, self.ragged = role, 0, False, False
+        self.role, self.blocks, self.thinks, self.ragged, self.dangles = role, 0, False, False, False
 
     def _open_assistant(self) -> None:
         if self.due:
@@ -151,6 +157,7 @@ class Anthropic(Fold):
                     reader(self, block)
                 if not self.blocks and self.loop is None and self.role == "assistant":
                     self.loop = kind in _THINKING_KINDS if type(kind) is str else False
+                self.dangles = type(kind) is str and kind in _THINKING_KINDS
             else:
                 self.fault("ALL-02", self._at, f"a block is an object, not {kind_of(block)}")
             self.blocks += 1
@@ -238,8 +245,11 @@ class Anthropic(Fold):
             self.fault("ANT-02", self._at, what, call_id)
         if type(block.get("is_error", False)) is not bool:
             self.fault("ALL-02", self._at, f"is_error is a boolean, not {kind_of(block['is_error'])}")
+        failed = block.get("is_error") is True
         if type(content := block.get("content", "")) is not str:
-            self._result_content(content)
+            self._result_content(content, failed=failed)
+        elif failed and not content.strip():
+            self.fault("ANT-53", self._at, "the result of a failed tool is blank")
 
     def _answer(self, call_id: str) -> None:
         if self.mixed:
@@ -253,7 +263,7 @@ class Anthropic(Fold):
         del self.due[call_id]
         self.answered.add(call_id)
 
-    def _result_content(self, content: JsonValue) -> None:
+    def _result_content(self, content: JsonValue, *, failed: bool) -> None:
         where = f"{self._at}.content"
         if type(content) is not list:
             return self.fault("ALL-02", where, f"a string or a list of blocks, not {kind_of(content)}")
@@ -261,6 +271,8 @@ class Anthropic(Fold):
             self.fault("ANT-29", where, "the list is empty")
         for part in content:
             kind = part.get("type") if type(part) is dict else None
+            if failed and kind != "text":
+                self.fault("ANT-51", where, f"a block of type {shown(kind)} in the result of a failed tool")
             if type(part) is dict and kind == "text":
                 self._inner_text(part, where)
             elif type(part) is dict and (kind == "image" or kind == "document"):
@@ -312,8 +324,8 @@ class Anthropic(Fold):
             return self.fault(
                 "ALL-10", f"{self._at}.source", f"media of type {shown(source.get('media_type'))}"
             )
-        if kind == "image" and type(data) is str and len(data) * 3 // 4 > _IMAGE_BYTES:
-            self.fault("ANT-30", self._at, f"an image of {len(data) * 3 // 4} bytes, at most {_IMAGE_BYTES}")
+        if kind == "image" and type(data) is str and len(data) > _IMAGE_BYTES:
+            self.fault("ANT-30", self._at, f"an image of {len(data)} bytes as base64, at most {_IMAGE_BYTES}")
         return None
 
     def _pending(self) -> None:

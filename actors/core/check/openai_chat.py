@@ -2,13 +2,16 @@
 
 The heart is the group: an assistant message with tool calls opens it, each tool message takes one call
 out, and nothing else may come before the last is out. All else is shape: roles, content, keys, ids, names
-and arguments. Several system messages and runs of one role are accepted there, and so here.
+and arguments. Several system messages and runs of one role are accepted there, and so here; what vendors of
+the family demand besides is told by the dialect.
 """
 
 from collections.abc import Callable
 
-from actors.core.check.state import Fold, kind_of, shown
+from actors.core.check.openai_vendors import message_keys, top_keys, unfit
+from actors.core.check.state import CheckState, Fold, kind_of, shown
 from actors.core.jsonio import JsonRefused, JsonValue, parse
+from actors.core.rulebook.cited import cited
 
 _TOP = frozenset(
     """audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens
@@ -37,7 +40,7 @@ _PARTS = {
 }
 _PART_KEYS = {
     kind: frozenset({"type", kind, "prompt_cache_breakpoint"}) for kind in (*_PARTS["user"], "refusal")
-}
+} | {"thinking": frozenset({"type", "thinking", "signature", "closed"})}
 _MEDIA = {"image_url": "image", "file": "document"}
 _CALL_KEYS = {kind: frozenset({"id", "type", kind}) for kind in ("function", "custom")}
 _INPUT = {"function": "arguments", "custom": "input"}
@@ -52,20 +55,29 @@ _DECLARED_KEYS = {
 class OpenAIChat(Fold):
     """The fold of the family `openai_chat`."""
 
+    def __init__(self, state: CheckState) -> None:
+        super().__init__(state)
+        self._keys = message_keys(state.dialect, _KEYS)
+
+    def fault(self, rule: str, where: str, what: str, *call_ids: str, case: str = "") -> None:
+        super().fault(cited(self.dialect, rule, case), where, what, *call_ids)
+
     def message(self, value: JsonValue) -> None:
         self.count += 1
         if type(value) is not dict:
             return self.fault("ALL-02", self.here, f"a message is an object, not {kind_of(value)}")
         role = value.get("role")
-        reader = _READERS.get(role) if type(role) is str else None
+        reader = _READERS.get(role) if type(role) is str and role in self._keys else None
         if type(role) is not str or reader is None:
             return self._no_role(value)
         if role != "tool":
             self.answered.clear()
             if self.due:
                 self._unanswered(f"before this {role} message")
-        if not value.keys() <= _KEYS[role]:
-            self.allow_only("ALL-07", self.here, value, _KEYS[role])
+        if not value.keys() <= self._keys[role]:
+            self._unknown(value, self._keys[role])
+        if role != "tool" and self.role is not None:
+            self._follows(role)
         if self.role is None and role in ("user", "assistant") and role not in self.dialect.first_roles:
             self.fault("ALL-09", self.here, f"a transcript cannot begin with role {role}")
         reader(self, value)
@@ -94,6 +106,24 @@ class OpenAIChat(Fold):
         self.fault("OAC-01", self.here, f"no result for tool call {', '.join(map(shown, ids))} {when}", *ids)
         self.due.clear()
 
+    def _unknown(self, message: dict[str, JsonValue], keys: frozenset[str]) -> None:
+        name = "reasoning_content"
+        if name in message and name not in keys:
+            self.fault("ALL-07", self.here, f"unknown key {name!r}", case=name)
+            keys |= {name}
+        self.allow_only("ALL-07", self.here, message, keys)
+
+    def _follows(self, role: str) -> None:
+        """Judge the role that follows another, where the dialect has a rule for it."""
+        dialect = self.dialect
+        if role in ("system", "developer"):
+            if dialect.rules == "MIS" and self.role in ("assistant", "tool"):
+                self.fault("ALL-08", self.here, f"role {role} after role {self.role}", case="system")
+        elif role == "user" and self.role == "tool" and dialect.user_after_tool == "filler":
+            self.fault("CMP-01", self.here, "role user after role tool", case="after tool")
+        elif role == self.role and dialect.alternation == "fill":
+            self.fault("CMP-01", self.here, f"role {role} twice in a row")
+
     def _said(self, message: dict[str, JsonValue]) -> None:
         """Read a system, developer, user or function message."""
         self._content(message.get("content"), str(message["role"]))
@@ -103,24 +133,51 @@ class OpenAIChat(Fold):
         if content is not None:
             self._content(content, "assistant")
         elif calls is None and not message.keys() & {"refusal", "audio", "function_call"}:
-            self.fault("ALL-11", self.here, "an assistant message without tool calls has content")
+            self.fault(
+                "ALL-11", self.here, "an assistant message without tool calls has content", case="message"
+            )
+        if content == "" and calls is None and self.dialect.rules == "KIM":
+            self.fault(
+                "ALL-11", self.here, "an assistant message without tool calls has content", case="message"
+            )
+        if message.get("prefix"):  # what has one must be last, and we do not end there
+            self.fault("MIS-11", self.here, "an assistant message with prefix")
+        self._reasoned(message, calling=calls is not None)
         if calls is not None:
             self._calls(calls)
+
+    def _reasoned(self, message: dict[str, JsonValue], *, calling: bool) -> None:
+        """Judge the field that carries reasoning, where the dialect has one."""
+        carrier = self.dialect.thinking_carrier
+        if carrier not in ("reasoning_content", "reasoning_details"):
+            return
+        given = message.get(carrier)
+        if given is not None and type(given) is not (str if carrier == "reasoning_content" else list):
+            self.fault("ALL-02", f"{self.here}.{carrier}", f"{kind_of(given)} where reasoning belongs")
+        elif calling and not given and self.dialect.thinking_required == "with_calls":
+            self.fault("ALL-02", self.here, f"tool calls without {carrier}", case="reasoning")
 
     def _tool(self, message: dict[str, JsonValue]) -> None:
         self._content(message.get("content"), "tool")
         call_id = message.get("tool_call_id")
         if type(call_id) is not str:
-            self.fault("ALL-02", self.here, f"tool_call_id is a string, not {kind_of(call_id)}")
+            what = f"tool_call_id is a string, not {kind_of(call_id)}"
+            self.fault("ALL-02", self.here, what, case="tool_call_id")
         elif call_id in self.due:
             del self.due[call_id]
             self.answered.add(call_id)
         elif call_id in self.answered:
-            self.fault("OAC-02", self.here, f"a second result for tool call {shown(call_id)}", call_id)
+            what = f"a second result for tool call {shown(call_id)}"
+            self.fault("OAC-02", self.here, what, call_id, case="duplicate")
         else:
-            self.fault(
-                "OAC-02", self.here, f"a result for {shown(call_id)}, which is no open tool call", call_id
-            )
+            what = f"a result for {shown(call_id)}, which is no open tool call"
+            self.fault("OAC-02", self.here, what, call_id, case=self._stray())
+
+    def _stray(self) -> str:
+        """Return where a result stands that answers nothing."""
+        if self.due:
+            return "unknown"
+        return f"after {self.role}" if self.role in ("assistant", "tool") else "after user"
 
     # --- content ------------------------------------------------------------------------------------
 
@@ -133,17 +190,28 @@ class OpenAIChat(Fold):
                 self.fault("ALL-11", f"{self.here}.content", "the list of parts is empty")
             for index, part in enumerate(content):
                 self._part(part, role, f"{self.here}.content[{index}]")
+            if role == "assistant" and self.dialect.thinking_carrier == "thinking_chunk":
+                self._leads(content)
         else:
             self.fault(
                 "OAC-05", f"{self.here}.content", f"a string or a list of parts, not {kind_of(content)}"
             )
+
+    def _leads(self, content: list[JsonValue]) -> None:
+        """Judge that reasoning comes before all else."""
+        thinks = [type(part) is dict and part.get("type") == "thinking" for part in content]
+        if sorted(thinks, reverse=True) != thinks:
+            self.fault("ALL-08", f"{self.here}.content", "thinking after other content", case="thinking")
 
     def _part(self, part: JsonValue, role: str, where: str) -> None:
         if type(part) is not dict:
             return self.fault("OAC-05", where, f"a part is an object, not {kind_of(part)}")
         kind = part.get("type")
         held = self.dialect.result_media if role == "tool" else self.dialect.user_media
-        if type(kind) is not str or kind not in _PARTS[role]:
+        thinks = (
+            kind == "thinking" and self.dialect.thinking_carrier == "thinking_chunk" and role == "assistant"
+        )
+        if type(kind) is not str or (kind not in _PARTS[role] and not thinks):
             if role != "tool" or type(kind) is not str or _MEDIA.get(kind) not in held:
                 return self.fault(
                     "OAC-08", where, f"a part of type {shown(kind)} in a message of role {role}"
@@ -155,13 +223,18 @@ class OpenAIChat(Fold):
 
     def _payload(self, part: dict[str, JsonValue], kind: str, where: str) -> None:
         payload = part.get(kind)
-        if kind not in ("text", "refusal"):
+        if kind == "thinking":
+            if type(payload) is not list or not payload:
+                self.fault("ALL-02", where, "thinking is a list of text chunks")
+        elif kind not in ("text", "refusal"):
             if type(payload) is not dict or not payload:
                 self.fault("ALL-02", where, f"{kind} is an object, not {kind_of(payload)}")
+            elif kind == "image_url" and not self.dialect.media_urls and not _inline(payload.get("url")):
+                self.fault("ALL-10", where, "an image by address")
         elif type(payload) is not str:
             self.fault("ALL-02", where, f"{kind} is a string, not {kind_of(payload)}")
         elif not payload and self.dialect.drop_empty_text:
-            self.fault("ALL-11", where, f"the {kind} part is empty")
+            self.fault("ALL-11", where, f"the {kind} part is empty", case="part")
         elif self.longest is not None and len(payload) > self.longest:
             self._too_long(where, payload)
 
@@ -178,6 +251,7 @@ class OpenAIChat(Fold):
             if type(call) is not dict or type(kind) is not str or kind not in _CALL_KEYS:
                 self.fault("ALL-02", f"{self.here}.tool_calls[{index}]", f"a tool call of type {shown(kind)}")
                 continue
+            self._function_only(kind, f"{self.here}.tool_calls[{index}]")
             if not call.keys() <= _CALL_KEYS[kind]:
                 self.allow_only("ALL-07", f"{self.here}.tool_calls[{index}]", call, _CALL_KEYS[kind])
             self._id(call.get("id"), index)
@@ -186,9 +260,8 @@ class OpenAIChat(Fold):
 
     def _id(self, call_id: JsonValue, index: int) -> None:
         if type(call_id) is not str:
-            return self.fault(
-                "ALL-02", f"{self.here}.tool_calls[{index}].id", "a tool call has a string as id"
-            )
+            where = f"{self.here}.tool_calls[{index}].id"
+            return self.fault("ALL-02", where, "a tool call has a string as id", case="id")
         if not self.is_id(call_id):
             long = len(call_id) > self.dialect.id_max_len
             what = (
@@ -221,23 +294,43 @@ class OpenAIChat(Fold):
             self._too_long(f"{self.here}.tool_calls[{index}].{kind}.{argument}", given)
         return None
 
+    def _function_only(self, kind: str, where: str) -> None:
+        if kind != "function" and self.dialect.rules:
+            self.fault("ALL-02", where, f"a tool of type {shown(kind)}", case="kind")
+
     # --- the rest of the request --------------------------------------------------------------------
 
     def head(self, body: dict[str, JsonValue]) -> None:
-        self.allow_only("OAC-12", "request", body, _TOP)
+        self.allow_only("OAC-12", "request", body, top_keys(self.dialect, _TOP))
         model, key = body.get("model"), body.get("prompt_cache_key")
         if type(model) is not str or not model:
             self.fault("OAC-19", "model", f"a model name, not {shown(model)}")
         if type(key) is str and len(key) > 64:
             self.fault("OAC-17", "prompt_cache_key", f"{len(key)} characters, at most 64")
+        for field in ("max_tokens", "max_completion_tokens"):
+            limit = body.get(field)
+            if limit is not None and (type(limit) is not int or limit < 1):
+                self.fault("ALL-02", field, f"a whole number from 1, not {shown(limit)}")
         if body.get("stream_options") is not None and not body.get("stream"):
             self.fault("ALL-02", "stream_options", "given without stream")
         tools, names = body.get("tools"), set[str]()
         if type(tools) is list and tools:
             self._tools(tools, names)
         elif tools is not None:
-            self.fault("ALL-02", "tools", "a list of at least one tool")
+            self.fault("ALL-02", "tools", "a list of at least one tool", case="tools")
         self._choice(body, names)
+        self._forced(body)
+
+    def _forced(self, body: dict[str, JsonValue]) -> None:
+        """Judge a forced tool by whether the model may be thinking."""
+        switch = body.get("thinking")
+        thinks = type(switch) is not dict or switch.get("type") != "disabled"
+        refused = self.dialect.forced_choice == "no" or (
+            self.dialect.forced_choice == "not_when_thinking" and thinks
+        )
+        choice = body.get("tool_choice")
+        if refused and choice not in (None, "auto", "none"):
+            self.fault("ALL-14", "tool_choice", f"{shown(choice)} forces a tool", case="forced")
 
     def _choice(self, body: dict[str, JsonValue], names: set[str]) -> None:
         for key in ("tool_choice", "parallel_tool_calls"):
@@ -258,8 +351,9 @@ class OpenAIChat(Fold):
         for index, tool in enumerate(tools):
             kind = tool.get("type") if type(tool) is dict else None
             if type(tool) is not dict or type(kind) is not str or kind not in _TOOL_KEYS:
-                self.fault("ALL-02", f"tools[{index}]", f"a tool of type {shown(kind)}")
+                self.fault("ALL-02", f"tools[{index}]", f"a tool of type {shown(kind)}", case="kind")
                 continue
+            self._function_only(kind, f"tools[{index}]")
             self.allow_only("ALL-07", f"tools[{index}]", tool, _TOOL_KEYS[kind])
             declared = tool.get(kind)
             if type(declared) is not dict:
@@ -278,6 +372,13 @@ class OpenAIChat(Fold):
             names.add(name)
         if schema is not None and (type(schema) is not dict or schema.get("type") != "object"):
             self.fault("OAC-11", f"{where}.parameters", "a JSON Schema of an object")
+        elif self.dialect.schema_subset == "moonshot":
+            for what in unfit(schema, "parameters"):
+                self.fault("OAC-11", where, what)
+
+
+def _inline(url: JsonValue) -> bool:
+    return type(url) is str and url.startswith("data:")
 
 
 def _why_no_object(text: JsonValue) -> str:

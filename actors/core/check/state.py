@@ -7,6 +7,7 @@ means is theirs.
 
 import re
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonValue
@@ -36,6 +37,9 @@ class CheckState:
         marks: Cache marks so far.
         short: One of them was a 5m mark.
         ragged: The last message ends in a text that ends in whitespace.
+        dangles: The last message ends in thinking.
+        stale: Ids of open calls behind which something else stands (family `responses`).
+        custom: Ids of open calls of custom tools (likewise).
     """
 
     dialect: Dialect
@@ -55,10 +59,24 @@ class CheckState:
     marks: int = 0
     short: bool = False
     ragged: bool = False
+    dangles: bool = False
+    stale: frozenset[str] = frozenset()
+    custom: frozenset[str] = frozenset()
 
 
 class Fold:
-    """The working copy: reads messages, changes its fields, collects faults."""
+    """The working copy: reads messages, changes its fields, collects faults.
+
+    Attributes:
+        container: Key of the array of messages in a request.
+        opens: Key of the list of blocks in which a fragment leaves its last message open; None where messages
+            are always whole. The role of such a message is `role`, as the wire spells it.
+        surrogates: The rule that a lone surrogate breaks.
+    """
+
+    container: ClassVar[str] = "messages"
+    opens: ClassVar[str | None] = None
+    surrogates: ClassVar[str] = "ALL-12"
 
     def __init__(self, state: CheckState) -> None:
         self.before = state
@@ -74,6 +92,8 @@ class Fold:
         self.thinks, self.mixed, self.split, self.loop = state.thinks, state.mixed, state.split, state.loop
         self.server = state.server
         self.marks, self.short, self.ragged = state.marks, state.short, state.ragged
+        self.dangles = state.dangles
+        self.stale, self.custom = set(state.stale), set(state.custom)
         self.faults: list[Fault] = []
 
     def frozen(self) -> CheckState:
@@ -96,6 +116,9 @@ class Fold:
             self.marks,
             self.short,
             self.ragged,
+            self.dangles,
+            frozenset(self.stale),
+            frozenset(self.custom),
         )
 
     def message(self, value: JsonValue) -> None:
@@ -122,7 +145,7 @@ class Fold:
     @property
     def here(self) -> str:
         """The current message, as faults name it."""
-        return f"messages[{self.count - 1}]"
+        return f"{self.container}[{self.count - 1}]"
 
     def allow_only(self, rule: str, where: str, value: dict[str, JsonValue], keys: frozenset[str]) -> None:
         """Record the keys of `value` that are not among `keys`, if there are any."""

@@ -15,6 +15,7 @@ from actors.core.jsonio.text import (
     JsonRefused,
     JsonValue,
     dump,
+    encodable,
     mended,
     nest,
     parse,
@@ -57,6 +58,9 @@ def ingest(value: object, limits: Limits = DEFAULT_LIMITS) -> Ingested:
     """
     marks: set[str] = set()
     try:
+        least = min(limits.max_bytes, limits.max_string)
+        if type(value) is str and 6 * len(value) + 2 <= least and encodable(value):  # whole, however escaped
+            return Ingested(quote(value), ())
         walk = Walk(limits, marks)
         text = fit(walk.plain(value, 0), walk.is_long, limits, marks)
     except Exception:  # what is left: the caller's stack is nearly full, or memory is

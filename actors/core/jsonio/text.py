@@ -23,6 +23,8 @@ INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 _ENCODER = JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _SPACE = re.compile(r"\s+")
+_SHORT = 4096  # bytes; a longer text is walked, which costs less than to search it
+_SUSPECT = re.compile(rb"[0-9]{19}|[0-9][eE]|\\u0000")  # what a number or a key must hold to be refused
 
 
 class JsonRefused(ValueError):
@@ -73,7 +75,7 @@ def parse(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH
     if len(data) > max_bytes:
         raise JsonRefused(f"{len(data)} bytes of JSON, at most {max_bytes} are read")
     value = _read(data)
-    if reason := _why_refused(value, max_depth):
+    if not _harmless(data, max_depth) and (reason := _why_refused(value, max_depth)):
         raise JsonRefused(reason)
     return value
 
@@ -118,6 +120,13 @@ def _read(data: bytes) -> JsonValue:
     except ValueError as error:
         raise JsonRefused(_one_line(error)) from None
     return value
+
+
+def _harmless(data: bytes, max_depth: int) -> bool:
+    """Tell whether the bytes alone show that nothing is refused; most texts are short and plain."""
+    if len(data) > _SHORT or data.count(b"{") + data.count(b"[") > max_depth:
+        return False
+    return _SUSPECT.search(data) is None
 
 
 def _why_refused(value: JsonValue, max_depth: int) -> str | None:

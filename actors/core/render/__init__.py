@@ -18,23 +18,24 @@ is the tail of an empty lane. The conservative render replaces 6 by `plain`.
 from dataclasses import replace
 from typing import cast
 
-from actors.core.content import Block, Code, Message, ToolCall, ToolResult
+from actors.core.content import Block, Code, Message, Thinking, ToolCall, ToolResult
 from actors.core.diagnostics import Notes
 from actors.core.dialect import Dialect
 from actors.core.history import History
 from actors.core.identity import CallId
 from actors.core.ledger import Ledger
-from actors.core.projection import Projection, tool_name
+from actors.core.projection import Projection
 from actors.core.render.attribute import attribute
 from actors.core.render.choose import choose
 from actors.core.render.close import close
 from actors.core.render.identify import identify
+from actors.core.render.loop import followed
 from actors.core.render.neighbours import neighbours
 from actors.core.render.place import place
 from actors.core.render.plain import plain
-from actors.core.render.thinking import Reader, ThinkingPolicy, thinking, unsealed
+from actors.core.render.thinking import Reader, ThinkingPolicy, thinking, unsealed, upstream
 from actors.core.render.tidy import tidy
-from actors.core.transcript import Entry, EntryBlock, Standing, WireCall, WireResult
+from actors.core.transcript import Entry, EntryBlock, Standing
 
 __all__ = ["Reader", "ThinkingPolicy", "continued"]
 
@@ -66,20 +67,29 @@ def continued(
     tail = close(tail, ledger, notes)
     tail = place(tail)
     shown = _shown(tail, standing)
+    served = upstream(tail, dialect, reader) if standing.upstream is None else standing.upstream
+    reader = reader.served_by(served)
     worded = plain(tail, notes) if standing.plain else thinking(tail, dialect, reader, notes)
     tail = tidy(worded, dialect, notes)
-    projection = Projection(standing.calls, standing.used, dialect, reader.binding)
-    projected = [(message, _projected(message, projection, dialect, notes)) for message in tail]
+    projection = Projection(standing.calls, standing.used, standing.index, dialect, reader.binding)
+    projected = [(message, _projected(message, projection, notes)) for message in tail]
     entries = neighbours(projected, dialect, standing.last_role)
-    calls, used = projection.adopted()
+    calls, used, index = projection.adopted()
+    loop = standing.loop
+    if dialect.thinking_switch == "anthropic":
+        loop = followed(loop, entries, standing.last_role)
     return entries, replace(
         standing,
         cursor=len(history),
         calls=calls,
         used=used,
+        index=index,
+        tools=standing.tools | projection.names,
         shown=standing.shown.update(shown),
         aliases=aliases,
+        upstream=served,
         last_role=entries[-1].role if entries else standing.last_role,
+        loop=loop,
     )
 
 
@@ -103,25 +113,33 @@ def _shown(tail: list[Message], standing: Standing) -> dict[CallId, bool]:
 _TO_PROJECT = frozenset({ToolCall, ToolResult, Code})
 
 
-def _projected(
-    message: Message, projection: Projection, dialect: Dialect, notes: Notes
-) -> tuple[EntryBlock, ...]:
+def _projected(message: Message, projection: Projection, notes: Notes) -> tuple[EntryBlock, ...]:
     """Return a message's blocks under the ids and names the provider will see."""
     blocks = message.blocks
+    if projection.thinking_once:
+        blocks = tuple([block for block in blocks if not _withheld(block, projection, notes)])
     if _TO_PROJECT.isdisjoint(map(type, blocks)):
         return cast(tuple[EntryBlock, ...], blocks)  # texts, thinking and media go as they are
-    return tuple([_block(block, projection, dialect, notes) for block in blocks])
+    return tuple([_block(block, projection, notes) for block in blocks])
 
 
-def _block(block: Block, projection: Projection, dialect: Dialect, notes: Notes) -> EntryBlock:
+def _withheld(block: Block, projection: Projection, notes: Notes) -> bool:
+    """Say whether a block is reasoning that stays behind. Something follows it, so its message is not emptied."""
+    if type(block) is not Thinking or not projection.withholds(block):
+        return False
+    notes.lost("thinking")
+    return True
+
+
+def _block(block: Block, projection: Projection, notes: Notes) -> EntryBlock:
     if isinstance(block, ToolResult):
-        emitted = projection.result_id(block.call_id)
-        notes.emitted_results.append(emitted)
-        return WireResult(emitted, block.shown, block.error_json is not None)
+        result = projection.result(block)
+        notes.emitted_results.append(result.id)
+        return result
     if isinstance(block, ToolCall):
-        emitted = projection.id(block)
+        call = projection.call(block)
         notes.calls.append(block.id)
-        notes.emitted_calls.append(emitted)
-        return WireCall(emitted, tool_name(block.name, dialect.tool_name_pattern), block.json)
+        notes.emitted_calls.append(call.id)
+        return call
     assert not isinstance(block, Code)  # `tidy` has made it a text
     return block

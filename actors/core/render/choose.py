@@ -8,20 +8,20 @@ where the ledger does not know it, from the blocks (REQ-915-048). What is left o
 pair and never lost:
 
     the same again, or a second different one   dropped, and noted; the ledger's word goes before a block's
-    a real result that came after the seal      a text ahead of the next human message
+    a real result that came after the seal      a text ahead of the next human message, and its media
     a result of a call nobody knows             likewise, labelled
     a result of a call only the ledger knows    gets its call restored
 """
 
 from dataclasses import dataclass, field, replace
 
-from actors.core.content import Block, Message, Text, ToolCall, ToolResult
+from actors.core.content import Block, Media, Message, Text, ToolCall, ToolResult
 from actors.core.diagnostics import Notes
 from actors.core.identity import RUNTIME, CallId
 from actors.core.jsonio import unquote
 from actors.core.ledger import Interaction, Ledger
 from actors.core.table import Table
-from actors.core.transcript import Standing
+from actors.core.transcript import Orphan, Standing
 
 
 @dataclass(slots=True)
@@ -35,8 +35,9 @@ class _Choice:
     calls: dict[CallId, ToolCall]
     placed: set[CallId] = field(default_factory=set)
     late: dict[CallId, ToolResult] = field(default_factory=dict)
-    waiting: list[Text] = field(default_factory=list)
-    orphans: set[ToolResult] = field(default_factory=set)
+    waiting: list[Text | Media] = field(default_factory=list)
+    told: frozenset[Orphan] = frozenset()
+    orphans: set[Orphan] = field(default_factory=set)
 
 
 def choose(
@@ -50,14 +51,16 @@ def choose(
     Args:
         tail: Attributed messages with unique call ids, oldest first.
         ledger: The truth, where it knows the call.
-        standing: Calls already sent in this epoch, texts still waiting, late results already told.
+        standing: Calls already sent in this epoch, texts still waiting, late results and orphans already told.
         notes: Receives dedupe decisions and findings.
     """
     calls = {call.id: call for message in tail if message.speaker == "model" for call in message.calls}
     quiet = not calls and not standing.carried and standing.told == len(ledger.late)
     if quiet and not any(message.speaker == "tool" for message in tail):
         return tail, standing
-    choice = _Choice(ledger, standing.shown, notes, _effective(tail, calls, ledger), calls)
+    choice = _Choice(
+        ledger, standing.shown, notes, _effective(tail, calls, ledger), calls, told=standing.orphans
+    )
     choice.waiting.extend(standing.carried)
     for call_id in ledger.late[standing.told :]:
         if standing.shown.get(call_id, call_id not in calls):  # shown, or its call was compacted away
@@ -70,6 +73,7 @@ def choose(
         standing,
         carried=tuple(choice.waiting),
         told=len(ledger.late),
+        orphans=standing.orphans | choice.orphans,
         shown=standing.shown.update(dict.fromkeys(choice.late, False)),
     )
 
@@ -181,11 +185,12 @@ def _of_no_visible_call(result: ToolResult, choice: _Choice) -> list[Message]:
 
 def _orphan(result: ToolResult, choice: _Choice) -> None:
     choice.notes.found("orphan_result", "canonical", result.call_id)
-    if result in choice.orphans:
+    orphan = (result.call_id, result.content_json, result.error_json, result.media)
+    if orphan in choice.told or orphan in choice.orphans:
         choice.notes.dedupe.append((result.call_id, "duplicate"))
         return
-    choice.orphans.add(result)
-    choice.waiting.append(_label("A tool result without its call", result))
+    choice.orphans.add(orphan)
+    choice.waiting += _labelled("A tool result without its call", result)
 
 
 def _late(result: ToolResult, choice: _Choice) -> None:
@@ -201,7 +206,7 @@ def _late(result: ToolResult, choice: _Choice) -> None:
     if known is not None and known.late is not None:
         result = known.late
     choice.late[call_id] = result
-    choice.waiting.append(_label(f"Late result of {name or 'a tool call'}", result))
+    choice.waiting += _labelled(f"Late result of {name or 'a tool call'}", result)
 
 
 def _unplaced(choice: _Choice) -> list[Message]:
@@ -218,9 +223,9 @@ def _announced(choice: _Choice) -> list[Message]:
     return [message]
 
 
-def _label(label: str, result: ToolResult) -> Text:
+def _labelled(label: str, result: ToolResult) -> list[Text | Media]:
     failed = ", which failed" if result.status == "error" else ""
-    return Text(f"[{label}{failed}: {unquote(result.shown)}]")
+    return [Text(f"[{label}{failed}: {unquote(result.shown)}]"), *result.media]
 
 
 def _restored(known: Interaction) -> ToolCall:
@@ -229,4 +234,8 @@ def _restored(known: Interaction) -> ToolCall:
 
 
 def _same(one: ToolResult, other: ToolResult) -> bool:
-    return (one.content_json, one.error_json) == (other.content_json, other.error_json)
+    return (one.content_json, one.error_json, one.media) == (
+        other.content_json,
+        other.error_json,
+        other.media,
+    )

@@ -111,4 +111,5 @@ def _answering(result: ToolResult, call_id: CallId) -> ToolResult:
         content_json=result.content_json,
         error_json=result.error_json,
         is_complete=result.is_complete,
+        media=result.media,
     )

@@ -5,8 +5,8 @@ Out: entries in the provider's roles, beginning and ending as the dialect demand
 
 Where the protocol needs a message and there is none, a constant filler stands in. A filler that was sent
 stays: it is part of the lane. Where the dialect merges neighbours of one role, the encoder continues the
-message it left open, so merging needs nothing here, with one exception: native reasoning must open its
-message (rulebook ANT-39), so it never follows other words of the assistant without a filler between.
+message it left open, so merging needs nothing here, with one exception: where native reasoning must open its
+message (rulebook ANT-39), it never follows other words of the assistant without a filler between.
 """
 
 from actors.core.content import Message, Text, Thinking
@@ -27,18 +27,29 @@ def neighbours(
         last_role: Role of the last entry the lane has sent; None before its first request.
     """
     entries: list[Entry] = []
-    merged = dialect.alternation == "merge_same"
+    leads = dialect.alternation == "merge_same" and dialect.thinking_first
     for message, blocks in tail:
         role = _role(message, dialect)
         if last_role is None and role not in dialect.first_roles:
             entries.append(_filler(dialect.filler_first))
-        elif merged and role == "assistant" == last_role and type(blocks[0]) is Thinking:
+        elif leads and role == "assistant" == last_role and type(blocks[0]) is Thinking:
+            entries.append(_filler(dialect.filler_last))
+        elif role == "user" and _answers_between(last_role, dialect):
+            entries.append(Entry("assistant", (Text(dialect.filler_between),)))
+        elif role == "assistant" == last_role and dialect.alternation == "fill":
             entries.append(_filler(dialect.filler_last))
         entries.append(Entry(role, blocks))
         last_role = role
     if last_role not in dialect.last_roles:
         entries.append(_filler(dialect.filler_last))
     return entries
+
+
+def _answers_between(last_role: Role | None, dialect: Dialect) -> bool:
+    """Say whether the model must say something before the next user message."""
+    if last_role == "tool":
+        return dialect.user_after_tool == "filler"
+    return last_role == "user" and dialect.alternation == "fill"
 
 
 def _role(message: Message, dialect: Dialect) -> Role:

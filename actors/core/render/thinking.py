@@ -1,7 +1,8 @@
 """Pass 6, thinking: decide what becomes of each reasoning block.
 
 In:  placed messages.
-Out: the same messages; a thinking block that is left is one its reader made, sealed, and may have back.
+Out: the same messages; a thinking block that is left is one its reader made, sealed, and may have back, or the
+     unsealed placeholder that the dialect demands where a message with calls has none.
 
 Reasoning is its provider's property. It goes back, byte for byte, to the binding that made it while the
 prefix it was bound to stands (rulebook ANT-42, ANT-44); elsewhere it is dropped, or turned into plain text
@@ -9,10 +10,11 @@ when the policy asks for it. Sealed reasoning without visible words is never tur
 and placement of tool calls does not depend on any of this (REQ-915-023, -024).
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from actors.core.content import Block, Message, Text, Thinking
+from actors.core.content import Block, Message, Text, Thinking, ToolCall
 from actors.core.diagnostics import Notes
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
@@ -28,6 +30,28 @@ class Reader:
     binding: Binding | None = None
     policy: ThinkingPolicy = "native"
 
+    def served_by(self, upstream: str | None) -> "Reader":
+        """Return this reader behind one upstream of its gateway."""
+        if self.binding is None or upstream is None:
+            return self
+        return Reader(replace(self.binding, upstream=upstream), self.policy)
+
+
+def upstream(tail: list[Message], dialect: Dialect, reader: Reader) -> str | None:
+    """Return whose reasoning comes first in `tail`, behind a gateway; None where nobody's does.
+
+    What its other upstreams made is foreign for the rest of the epoch: none of them can read another's.
+    """
+    if dialect.thinking_binding != "upstream" or reader.policy == "drop":
+        return None
+    for message in tail:
+        for block in message.blocks:
+            if type(block) is Thinking and block.seal is not None:
+                served = block.seal.origin.upstream
+                if _own(block, dialect, reader.served_by(served).binding):
+                    return served
+    return None
+
 
 def thinking(tail: list[Message], dialect: Dialect, reader: Reader, notes: Notes) -> list[Message]:
     """Return `tail` with only such thinking blocks as `reader` may be sent.
@@ -38,7 +62,36 @@ def thinking(tail: list[Message], dialect: Dialect, reader: Reader, notes: Notes
         reader: The binding rendered for (without one nothing is replayed), and its policy.
         notes: Counts what is lost.
     """
-    return [_decided(message, dialect, reader, notes) if _thinks(message) else message for message in tail]
+    decided = [_decided(message, dialect, reader, notes) if _thinks(message) else message for message in tail]
+    if dialect.thinking_required == "no":
+        return decided
+    return [_supplied(message, dialect) if message.speaker == "model" else message for message in decided]
+
+
+def _supplied(message: Message, dialect: Dialect) -> Message:
+    """Return a model message with calls that has reasoning where the dialect demands some."""
+    first_call = next((at for at, block in enumerate(message.blocks) if type(block) is ToolCall), None)
+    if first_call is None:
+        return message
+    at = first_call if dialect.thinking_required == "before_calls" else 0
+    if _has_its_own(message, first_call, dialect):
+        return message
+    stand_in = Thinking(dialect.thinking_placeholder)
+    blocks = (*message.blocks[:at], stand_in, *message.blocks[at:])
+    return Message(message.speaker, blocks, message.turn, message.origin)
+
+
+def _has_its_own(message: Message, first_call: int, dialect: Dialect) -> bool:
+    """Say whether the reasoning that is demanded is there: anywhere, or directly before the first call.
+
+    There, a seal of another kind than the dialect's carrier is a part of its own and says nothing for the call.
+    """
+    if dialect.thinking_required != "before_calls":
+        return _thinks(message)
+    before = message.blocks[first_call - 1] if first_call else None
+    if not isinstance(before, Thinking):
+        return False
+    return before.seal is None or before.seal.kind == dialect.thinking_carrier
 
 
 def unsealed(message: Message) -> Message:
@@ -77,4 +130,18 @@ def _own(block: Block, dialect: Dialect, reader: Binding | None) -> bool:
     """Say whether a block is reasoning that its reader may have back. An empty seal opens nothing (ANT-43)."""
     if type(block) is not Thinking or block.seal is None or block.seal.data == b'""':
         return False
+    carrier = dialect.thinking_carrier
+    if block.seal.kind not in _SEALS.get(carrier, (block.seal.kind,)):
+        return False
+    if carrier == "reasoning_content" and not block.text.strip():
+        return False  # the words are all there is
     return dialect.opens(block.seal.origin, reader)
+
+
+_SEALS: Mapping[str, tuple[str, ...]] = {
+    "reasoning_item": ("reasoning_item", "phase"),
+    "reasoning_content": ("reasoning_content",),
+    "reasoning_details": ("reasoning_details",),
+    "thinking_chunk": ("thinking_chunk",),
+}
+"""The kinds of seal that a carrier can write. One that is not named writes whatever its provider sealed."""

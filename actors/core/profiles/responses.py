@@ -1,0 +1,34 @@
+"""Profiles of the family `responses`: OpenAI Responses, stateless.
+
+Everything is sent inline with `store: false`. Calls and results pair by `call_id`; item ids are never sent, but for
+the id inside an encrypted reasoning item, which goes back as it came and to nobody but its maker.
+"""
+
+from actors.core.dialect import Dialect
+from actors.core.profiles.overflow import OVERFLOW
+
+OPENAI_RESPONSES = Dialect(
+    name="openai_responses",
+    family="responses",
+    id_style="openai",
+    id_pattern=r"[A-Za-z0-9_-]{1,64}",  # 64 by OAR-08; the character set is what we choose to emit
+    id_max_len=64,
+    tool_name_pattern=r"[a-zA-Z0-9_-]{1,128}",
+    result_carrier="item",
+    result_error_flag="text",
+    result_media=frozenset({"image", "document"}),
+    user_media=frozenset({"image", "document"}),
+    media_types=frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"}),
+    alternation="none",
+    max_tokens_field="max_output_tokens",
+    stream_usage=False,  # the last event of a stream has the figures unasked
+    thinking_carrier="reasoning_item",
+    thinking_binding="model",  # OAR-09
+    thinking_first=False,
+    thinking_followed=True,  # OAR-03
+    thinking_once=True,  # OAR-07
+    thinking_switch="reasoning",
+    max_string=10_485_760,
+    overflow_patterns=OVERFLOW,
+    overflow_rule="OAR-13",
+)

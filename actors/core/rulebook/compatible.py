@@ -1,0 +1,9 @@
+"""What servers that copy OpenAI Chat Completions demand beyond it."""
+
+from actors.core.rulebook.rule import Rule
+
+RULES = (
+    Rule("CMP-01", "rendering", "seen",
+         "Where a chat template judges, user and assistant alternate, calls and results apart.",
+         "Conversation roles must alternate user/assistant/user/assistant/..."),
+)  # fmt: skip

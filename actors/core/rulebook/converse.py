@@ -1,0 +1,55 @@
+"""What AWS Bedrock Converse demands."""
+
+from actors.core.rulebook.rule import PROVIDER_MODELS, TOKENS, Rule
+
+RULES = (
+    Rule("BED-01", "rendering", "seen",
+         "Every toolUse is answered in the very next message.",
+         "Expected toolResult blocks at messages.2.content for the following Ids: tooluse_…"),
+    Rule("BED-02", "rendering", "seen",
+         "A toolResult answers a toolUse of the message before, and each is answered once.",
+         "The number of toolResult blocks at messages.2.content exceeds the number of toolUse blocks of "
+         "previous turn."),
+    Rule("BED-03", "projection", "seen",
+         "A request whose messages hold tool blocks declares tools.",
+         "The toolConfig field must be defined when using toolUse and toolResult content blocks."),
+    Rule("BED-04", "projection", "seen",
+         "No text is empty or only whitespace.",
+         "The text field in the ContentBlock object at messages.0.content.0 is blank. Add text to the text "
+         "field, and try again."),
+    Rule("BED-05", "projection", "seen",
+         "No message is empty.",
+         "The content field in the Message object at messages.1 is empty. …"),
+    Rule("BED-06", "rendering", "seen",
+         "Roles alternate.",
+         "A conversation must alternate between user and assistant roles. Make sure the conversation "
+         "alternates between user and assistant roles and try again."),
+    Rule("BED-07", "rendering", "seen",
+         "A conversation starts with a user message.",
+         "A conversation must start with a user message. Try again with a conversation that starts with a "
+         "user message."),
+    Rule("BED-08", "projection", "documented",
+         "A toolUseId matches `[a-zA-Z0-9_.:-]{1,64}` and a tool name `[a-zA-Z0-9_-]{1,64}`, declared or in "
+         "history.",
+         "… failed to satisfy constraint: Member must satisfy regular expression pattern: …"),
+    Rule("BED-09", "projection", "seen",
+         "A block is of a kind the model takes. Judged: that the dialect sends such media at all.",
+         "This model doesn't support the video content block that you provided…"),
+    Rule("BED-10", "rendering", "seen",
+         "The vendor of the model behind Bedrock accepts the request. Judged: results stand at the head of "
+         "their message, and reasoning opens its own.",
+         "The model returned the following errors: …"),
+    Rule("BED-11", "projection", "seen",
+         "No object has an unknown key.",
+         "extraneous key [toolResult] is not permitted…"),
+    Rule("BED-12", "overflow", "seen",
+         "The request fits the model's context.",
+         "Input is too long for requested model.",
+         TOKENS),
+    Rule("BED-13", "projection", "documented",
+         "A message with a document holds a text beside it."),
+    Rule("BED-14", "config", "seen",
+         "The model exists.",
+         "The provided model identifier is invalid.",
+         PROVIDER_MODELS),
+)  # fmt: skip

@@ -1,0 +1,36 @@
+"""What every dialect demands and its family's own list does not name."""
+
+from actors.core.rulebook.rule import Rule
+
+RULES = (
+    Rule("ALL-01", "projection", "derived",
+         "A request is one strict JSON object: no duplicate key, NaN or trailing data."),
+    Rule("ALL-02", "projection", "documented",
+         "A required field is present, and a field has the type and values it may have."),
+    Rule("ALL-03", "projection", "derived",
+         "A tool call id is not empty and matches the dialect's pattern in full."),
+    Rule("ALL-04", "projection", "derived",
+         "A tool call id is used for one call only, within the dialect's scope."),
+    Rule("ALL-05", "rendering", "derived",
+         "A transcript ends with a role of the dialect's `last_roles`: never a prefill."),
+    Rule("ALL-06", "projection", "seen",
+         "Arguments are an object: as JSON text in a string, or as JSON, by dialect."),
+    Rule("ALL-07", "projection", "second hand",
+         "A request, and an object inside its messages or tools, has no key outside its allow-list."),
+    Rule("ALL-08", "rendering", "documented",
+         "A block stands in a message whose role may hold it: calls with the assistant, results with "
+         "their carrier."),
+    Rule("ALL-09", "rendering", "derived",
+         "A transcript begins with a role of the dialect's `first_roles`."),
+    Rule("ALL-10", "projection", "documented",
+         "Media stand only where the dialect's carrier can hold them."),
+    Rule("ALL-11", "projection", "documented",
+         "No list of parts, text part or assistant message is empty; an assistant message without tool "
+         "calls has content."),
+    Rule("ALL-12", "canonical", "derived",
+         "Text holds no lone surrogate."),
+    Rule("ALL-13", "projection", "derived",
+         "Declared tool names differ from each other."),
+    Rule("ALL-14", "projection", "second hand",
+         "A tool choice is given only with tools, and the tool it names is one of them."),
+)  # fmt: skip

@@ -1,0 +1,119 @@
+"""Bedrock's judge is a fold too, and reads anything at all."""
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors import dialect, render
+from actors.core.check import check, extend, finish, start
+from actors.core.content import Media, Message, Text, ToolCall
+from actors.core.ledger import Ledger
+from actors.core.profiles import BEDROCK
+from actors.core.projection import Projection
+from actors.core.table import Table
+from tests.core.converse_rows import (
+    DOCUMENT,
+    IMAGE,
+    TOOL,
+    answer,
+    body,
+    model,
+    redacted,
+    text,
+    thought,
+    use,
+    user,
+)
+from tests.core.test_check_fold import ANY_JSON, block_pieces, folded, glued, told
+
+Json = dict[str, Any]  # Any: wire messages are built by hand, broken ones on purpose
+
+IDS = st.sampled_from(["a", "b", "c", "", "x.y", "x y"])
+BLOCKS = st.one_of(
+    st.sampled_from(["hi", "", " "]).map(text),
+    IDS.map(use),
+    IDS.map(answer),
+    st.sampled_from([thought(), redacted(), IMAGE, DOCUMENT, {"cachePoint": {"type": "default"}}]),
+)
+MESSAGES = st.builds(
+    lambda role, blocks: {"role": role, "content": blocks},
+    st.sampled_from(["user", "assistant"]),
+    st.lists(BLOCKS, max_size=4),
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(messages=st.lists(MESSAGES, max_size=6), cuts=st.sets(st.integers(1, 24)) | st.just(set(range(99))))
+def test_bedrock_blocks_are_judged_alike_in_pieces_and_as_a_whole(
+    messages: list[Json], cuts: set[int]
+) -> None:
+    fragments = glued(block_pieces(messages), cuts)
+    whole = check(json.dumps(body(*messages), separators=(",", ":")).encode(), BEDROCK)
+    assert told(folded(start(BEDROCK), fragments)[1]) == told(whole)
+
+
+FULL: Json = body(
+    user(text(), IMAGE, DOCUMENT),
+    model(thought(), redacted(), text(), use("a", given={"p": 1}), use("b")),
+    user(answer("b", {"json": {"x": 1}}, status="error"), answer("a", text(), text()), text("go")),
+    model(text(), {"cachePoint": {"type": "default", "ttl": "1h"}}),
+    user(text()),
+    system=[text("be brief"), {"cachePoint": {"type": "default"}}],
+    inferenceConfig={"maxTokens": 9, "temperature": 0.5, "topP": 1, "stopSequences": ["x"]},
+    toolConfig={
+        "tools": [
+            TOOL,
+            {"toolSpec": {**TOOL["toolSpec"], "name": "run", "description": "Run.", "strict": True}},
+        ],
+        "toolChoice": {"tool": {"name": "run"}},
+    },
+    additionalModelRequestFields={"thinking": {"type": "adaptive"}},
+    outputConfig={"effort": "low"},
+)
+
+
+def test_everything_a_bedrock_request_may_hold_is_accepted() -> None:
+    assert [str(fault) for fault in check(json.dumps(FULL).encode(), BEDROCK)] == []
+
+
+def _places(value: Any) -> list[tuple[Any, Any]]:  # Any: JSON, and the keys of it
+    found: list[tuple[Any, Any]] = []
+    if isinstance(value, dict | list):
+        found = list(value.items() if isinstance(value, dict) else enumerate(value))
+    return [(value, key) for key, _ in found] + [place for _, inner in found for place in _places(inner)]
+
+
+@settings(max_examples=500, deadline=None)
+@given(data=st.data(), new=ANY_JSON)
+def test_any_json_anywhere_in_a_request_is_judged_without_an_exception(
+    data: st.DataObject, new: object
+) -> None:
+    request = json.loads(json.dumps(FULL))
+    container, key = data.draw(st.sampled_from(_places(request)))
+    container[key] = new
+    for fault in check(json.dumps(request).encode(), BEDROCK):
+        assert len(str(fault)) < 1000
+
+
+def test_an_image_by_its_url_is_told_where_the_provider_takes_only_bytes() -> None:
+    said = [Message("human", [Text("Look:"), Media("image/png", url="https://a.example/i.png")])]
+    held = {
+        name: render(said, Ledger(), dialect(name)).transcript[0].blocks[1]
+        for name in ("bedrock", "anthropic")
+    }
+    assert isinstance(held["anthropic"], Media)
+    assert isinstance(held["bedrock"], Text)
+    assert "image/png" in held["bedrock"].text
+
+
+def test_a_lane_may_call_tools_before_the_request_declares_them() -> None:
+    state, faults = extend(start(BEDROCK), "".join(block_pieces(FULL["messages"])).encode())
+    assert faults == finish(state) == []
+
+
+def test_bedrock_style_ids_begin_with_tooluse() -> None:
+    made = Projection(Table(), Table(), 0, BEDROCK, None).call(ToolCall("x" * 300, "read")).id
+    assert made.startswith("tooluse_")
+    assert len(made) == len("tooluse_") + 22

@@ -1,0 +1,248 @@
+"""The judge of OpenAI Responses finds each broken rule, and says nothing about a request that keeps them all.
+
+One row a rule: the smallest request that breaks it, beside the same request mended.
+"""
+
+import json
+from dataclasses import dataclass
+from random import Random
+from typing import Any, TypeAlias
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.core.check import check, extend, finish, start
+from actors.core.dialect import Dialect
+from actors.core.profiles import OPENAI_RESPONSES
+from actors.core.rulebook import FAULTS, RULES, rules_of
+from tests.core.test_check_fold import ANY_JSON, _places, _replaced
+
+Json: TypeAlias = dict[str, Any]  # Any: wire bodies are built by hand, broken ones on purpose
+
+SURROGATE = "\ud800"
+LONG = "x" * (OPENAI_RESPONSES.max_string or 0)
+CAUTIOUS = OPENAI_RESPONSES.derive(first_roles=frozenset({"user"}))
+TEXT_ONLY = OPENAI_RESPONSES.derive(user_media=frozenset(), result_media=frozenset())
+NO_REASONING = OPENAI_RESPONSES.derive(thinking_carrier="none")
+
+
+def say(content: Any = "hi", role: str = "user", **more: Any) -> Json:  # Any: whatever the row wants to try
+    return {"type": "message", "role": role, "content": content, **more}
+
+
+def call(
+    call_id: Any = "c1", name: Any = "read", arguments: Any = "{}", **more: Any
+) -> Json:  # Any: likewise
+    return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments, **more}
+
+
+def gave(call_id: Any = "c1", output: Any = "ok", **more: Any) -> Json:  # Any: likewise
+    return {"type": "function_call_output", "call_id": call_id, "output": output, **more}
+
+
+def custom(call_id: str = "c1", **more: Any) -> Json:  # Any: likewise
+    return {"type": "custom_tool_call", "call_id": call_id, "name": "sql", "input": "select 1", **more}
+
+
+def custom_gave(call_id: str = "c1") -> Json:
+    return {"type": "custom_tool_call_output", "call_id": call_id, "output": "ok"}
+
+
+def thought(item_id: Any = "rs_1", state: Any = "gAAA", **more: Any) -> Json:  # Any: likewise
+    return {"type": "reasoning", "id": item_id, "summary": [], "encrypted_content": state, **more}
+
+
+def part(words: Any = "hi", kind: str = "input_text", **more: Any) -> Json:  # Any: likewise
+    return {"type": kind, "text": words, **more}
+
+
+IMAGE = {"type": "input_image", "image_url": "https://a.example/i.png", "detail": "auto"}
+FILE = {"type": "input_file", "filename": "d.pdf", "file_data": "data:application/pdf;base64,aGk="}
+
+
+def body(*items: Any, **top: Any) -> Json:  # Any: likewise
+    return {"model": "m", "store": False, "input": list(items), **top}
+
+
+def tool(name: str = "read", **more: Any) -> Json:  # Any: likewise
+    return {"type": "function", "name": name, "parameters": {"type": "object"}, "strict": False, **more}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A rule, a request that breaks it, and the same request mended."""
+
+    rule: str
+    broken: Json | bytes
+    mended: Json
+    dialect: Dialect = OPENAI_RESPONSES
+    also: tuple[str, ...] = ()  # rules that cannot but be broken with it
+
+
+HI = body(say())
+ONE = body(say(), call(), gave())
+TWO = body(say(), call(), call("c2"), gave(), gave("c2"), say())
+THINKS = body(say(), thought(), call(), gave())
+CHOSEN = {"type": "function", "name": "read"}
+
+ROWS = [
+    Row("OAR-01", body(say(), call()), ONE, also=("ALL-05",)),
+    Row("OAR-01", body(say(), call(), say()), ONE),
+    Row("OAR-02", body(say(), gave()), ONE),
+    Row("OAR-02", body(say(), call(), gave(), gave()), ONE),
+    Row("OAR-02", body(gave(), call(), gave()), ONE),
+    Row("OAR-02", body(say(), custom(), gave(), custom_gave()), body(say(), custom(), custom_gave())),
+    Row("OAR-03", body(say(), thought(), say()), body(say(), thought(), say("t", "assistant"), say())),
+    Row("OAR-03", body(say(), call(), thought(), gave()), THINKS),
+    Row("OAR-03", body(say(), thought()), THINKS, also=("ALL-05",)),
+    Row("OAR-05", body(say(), {"type": "item_reference", "id": "msg_1"}, say()), body(say(), say())),
+    Row("OAR-05", body(say(), call(id="fc_1"), gave()), ONE),
+    Row(
+        "OAR-05",
+        body(say(), say("t", "assistant", id="msg_1"), say()),
+        body(say(), say("t", "assistant"), say()),
+    ),
+    Row("OAR-05", body(say(), thought(state=None), call(), gave()), THINKS),
+    Row("OAR-05", {**HI, "previous_response_id": "resp_1"}, HI),
+    Row("OAR-06", body(say(), call(id="call_1"), gave()), ONE),
+    Row("OAR-06", body(say(), thought("reasoning_1"), call(), gave()), THINKS),
+    Row(
+        "OAR-07",
+        body(say(), thought(), call(), gave(), thought(), call("c2"), gave("c2")),
+        body(say(), thought(), call(), gave(), thought("rs_2"), call("c2"), gave("c2")),
+    ),
+    Row("OAR-08", body(say(), call("c" * 65), gave("c" * 65)), body(say(), call("c" * 64), gave("c" * 64))),
+    Row("OAR-10", body(say(), call(), gave(output={"a": 1})), ONE),
+    Row("OAR-10", body(say(), call(), gave(output=None)), ONE),
+    Row("OAR-11", body(say(), custom(), say()), body(say(), custom(), custom_gave(), say())),
+    Row("OAR-14", body(say(), call(), say(), gave()), ONE),
+    Row("OAR-14", body(say(), call(), call("c2"), gave(), say(), gave("c2")), TWO),
+    Row("OAR-14", body(say(), call(), call("c2"), gave(), call("c3"), gave("c2"), gave("c3")), TWO),
+    Row("ALL-01", b"{", HI),
+    Row("ALL-02", body(say(), {"type": "zzz"}), HI),
+    Row("ALL-02", body(say(), "hi"), HI),
+    Row("ALL-02", body(), HI),
+    Row("ALL-02", body(say(role="tool")), HI, also=("ALL-05",)),
+    Row("ALL-02", {"input": [say()]}, HI),
+    Row("ALL-02", body(say(), call(name="read file"), gave()), ONE),
+    Row("ALL-02", body(say(), call(name="x" * 129), gave()), ONE),
+    Row("ALL-02", body(say(), say("t", "assistant", phase="zzz"), say()), HI),
+    Row("ALL-02", body(say(LONG + "x")), body(say(LONG))),
+    Row("ALL-02", body(say(), call(), gave(output=LONG + "x")), ONE),
+    Row("ALL-02", body(say([{"type": "input_image"}])), body(say([IMAGE]))),
+    Row("ALL-02", body(say([part(kind="output_text")])), body(say([part()]))),
+    Row("ALL-03", body(say(), call("é"), gave("é")), ONE),
+    Row(
+        "ALL-04",
+        body(say(), call(), gave(), call(), gave()),
+        body(say(), call(), gave(), call("c2"), gave("c2")),
+    ),
+    Row("ALL-05", body(say(), say("t", "assistant")), HI),
+    Row("ALL-06", body(say(), call(arguments=""), gave()), ONE),
+    Row("ALL-06", body(say(), call(arguments={}), gave()), ONE),
+    Row("ALL-07", {**HI, "messages": []}, HI),
+    Row("ALL-07", body(say(zzz=1)), HI),
+    Row("ALL-07", body(say([part(cache_control={})])), body(say([part()]))),
+    Row("ALL-07", {**HI, "tools": [tool(zzz=1)]}, {**HI, "tools": [tool()]}),
+    Row("ALL-08", THINKS, ONE, NO_REASONING),
+    Row("ALL-09", body(say("t", "assistant"), say()), HI, CAUTIOUS),
+    Row("ALL-10", body(say([part(), IMAGE])), body(say([part()])), TEXT_ONLY),
+    Row(
+        "ALL-10",
+        body(say(), call(), gave(output=[FILE])),
+        body(say(), call(), gave(output=[part()])),
+        TEXT_ONLY,
+    ),
+    Row("ALL-11", body(say([part("")])), body(say([part()]))),
+    Row("ALL-11", body(say([])), body(say([part()]))),
+    Row("ALL-11", body(say(), say("", "assistant"), say()), HI),
+    Row("ALL-12", body(say(SURROGATE)), HI),
+    Row("ALL-13", {**HI, "tools": [tool(), tool()]}, {**HI, "tools": [tool(), tool("run")]}),
+    Row("ALL-14", {**HI, "tool_choice": "required"}, {**HI, "tools": [tool()], "tool_choice": "required"}),
+    Row(
+        "ALL-14",
+        {**HI, "tools": [tool("run")], "tool_choice": CHOSEN},
+        {**HI, "tools": [tool()], "tool_choice": CHOSEN},
+    ),
+]
+
+
+def encoded(request: Json | bytes) -> bytes:
+    return request if isinstance(request, bytes) else json.dumps(request).encode()
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.rule)
+def test_a_broken_rule_is_found_and_its_mended_twin_is_accepted(row: Row) -> None:
+    faults = check(encoded(row.broken), row.dialect)
+    assert {fault.rule for fault in faults} == {row.rule, *row.also}
+    assert all(isinstance(fault, FAULTS[RULES[fault.rule or ""].fault_class]) for fault in faults)
+    assert check(encoded(row.mended), row.dialect) == []
+
+
+def test_every_judged_rule_of_the_family_has_a_row() -> None:
+    assert {row.rule for row in ROWS} == {rule.id for rule in rules_of("responses") if rule.judged}
+
+
+FULL = body(
+    {"role": "developer", "content": "be brief"},
+    {"role": "user", "content": [part(), IMAGE, FILE]},
+    {"type": "compaction", "encrypted_content": "gAAA"},
+    thought(content=[], status=None),
+    say([part("t", "output_text", annotations=[])], "assistant", phase="commentary"),
+    thought("rs_2"),
+    call(arguments=' {"p":1}'),
+    custom("c2"),
+    custom_gave("c2"),
+    gave(output=[part(), IMAGE, FILE]),
+    say([{"type": "refusal", "refusal": "no"}], "assistant"),
+    say(),
+    instructions="s",
+    include=["reasoning.encrypted_content"],
+    tools=[tool(), {"type": "custom", "name": "sql"}, {"type": "web_search"}],
+    tool_choice="none",
+    stream=True,
+)
+
+
+def test_everything_a_request_may_hold_is_accepted() -> None:
+    assert [str(fault) for fault in check(encoded(FULL), OPENAI_RESPONSES)] == []
+
+
+@settings(max_examples=500, deadline=None)
+@given(data=st.data(), new=ANY_JSON)
+def test_any_json_anywhere_in_a_request_is_judged_without_an_exception(
+    data: st.DataObject, new: object
+) -> None:
+    place = data.draw(st.sampled_from(_places(FULL)))
+    for fault in check(json.dumps(_replaced(FULL, place, new)).encode(), OPENAI_RESPONSES):
+        assert len(str(fault)) < 1000
+
+
+def test_items_are_judged_alike_in_pieces_and_as_a_whole() -> None:
+    rows = [row for row in ROWS if isinstance(row.broken, dict) and row.dialect is OPENAI_RESPONSES]
+    for row in rows:
+        assert isinstance(row.broken, dict)
+        if set(row.broken) != {"model", "store", "input"} or row.rule == "ALL-12":  # unreadable is unread
+            continue
+        for seed in range(5):
+            state, faults = start(OPENAI_RESPONSES), []
+            waiting = [json.dumps(item) for item in row.broken["input"]]
+            while waiting:
+                size = Random(seed).randint(1, 3)
+                text = ",".join(waiting[:size])
+                waiting = waiting[size:]
+                state, found = extend(state, (f",{text}" if state.count else text).encode())
+                faults += found
+            faults += finish(state)
+            whole = check(encoded(row.broken), OPENAI_RESPONSES)
+            assert {fault.rule for fault in faults} == {fault.rule for fault in whole}
+
+
+def test_one_late_output_is_one_fault_and_the_groups_after_it_are_sound() -> None:
+    request = body(
+        say(), call(), say(), gave(), call("c2"), gave("c2"), call("c3"), call("c4"), gave("c4"), gave("c3")
+    )
+    assert [(fault.rule, fault.call_ids) for fault in check(encoded(request), OPENAI_RESPONSES)] == [
+        ("OAR-14", ("c1",))
+    ]

@@ -1,0 +1,126 @@
+"""Kimi counts the calls of a conversation in their ids. Its own stay as they are, and no number is given twice."""
+
+import json
+import re
+from random import Random
+
+import pytest
+
+from actors.core.content import Message, Seal, Text, ToolCall
+from actors.core.events import Compacted, EpochBegan, Opened, Returned, RoundEnded, Scheduled, Submitted
+from actors.core.identity import Binding, CallId
+from actors.core.jsonio import quote
+from actors.testing.histories import READERS
+from tests.core.session_log import Simulated, refused, text
+
+KIMI, OPENAI = READERS["kimi"], READERS["openai_chat"]
+FORM = re.compile(r"functions\.(\w+):(\d+)")
+
+
+def made(number: int, native: str = "", by: Binding = OPENAI, name: str = "read") -> Message:
+    """A model's message with one call, under the provider's own id if it gave one."""
+    seal = Seal("call_id", quote(native), by) if native else None
+    return Message(
+        "model", [ToolCall(CallId(f"hist_tool_{number}"), name, {"n": number}, native=seal)], origin=by
+    )
+
+
+class Session(Simulated):
+    """A session in which each message with a call gets its result at once."""
+
+    def asked(self, message: Message) -> None:
+        (call,) = message.calls
+        self.write(Submitted(len(self.log), Message("human", [Text("go")])), RoundEnded(1, 1, message))
+        self.write(Scheduled(call.id, call.name), Returned(call.id, quote("ok")))
+
+    def ids(self) -> list[str]:
+        """The call ids that Kimi sees now, each answered under the same one."""
+        rendered = self.send(KIMI)
+        assert refused(rendered) is None
+        messages = json.loads(b"[%b]" % text(rendered))
+        called = [call["id"] for message in messages for call in message.get("tool_calls", ())]
+        assert [message["tool_call_id"] for message in messages if message["role"] == "tool"] == called
+        return called
+
+
+@pytest.fixture
+def session() -> Session:
+    opened = Session()
+    opened.write(Opened("s", "kimi"))
+    return opened
+
+
+@pytest.mark.requirement("REQ-915-020", "REQ-915-014")
+def test_foreign_calls_are_numbered_as_they_come(session: Session) -> None:
+    session.asked(made(7, "call_x"))
+    session.asked(made(9, name="run"))
+    assert session.ids() == ["functions.read:0", "functions.run:1"]
+    session.asked(made(3))
+    assert session.ids() == ["functions.read:0", "functions.run:1", "functions.read:2"]
+
+
+@pytest.mark.requirement("REQ-915-020")
+@pytest.mark.parametrize("native", ["functions.read:1", "Shell:58", "functions.read:0", "odd-id"])
+def test_an_id_that_kimi_gave_goes_back_verbatim(session: Session, native: str) -> None:
+    session.asked(made(1, native, KIMI))
+    assert session.ids() == [native]
+
+
+@pytest.mark.requirement("REQ-915-020", "REQ-915-016")
+def test_a_foreign_call_never_has_a_number_that_was_given(session: Session) -> None:
+    session.asked(made(1, "functions.read:0", KIMI))
+    session.asked(made(2, "call_x"))
+    session.asked(made(3, "functions.read:9", KIMI))
+    session.asked(made(4))
+    session.asked(made(5, "Read:10", KIMI))
+    session.asked(made(6))
+    numbers = ["functions.read:0", "functions.read:1", "functions.read:9", "functions.read:10", "Read:10"]
+    assert session.ids() == [*numbers, "functions.read:12"]  # every call takes a number, `Read:10` too
+
+
+def test_an_id_of_kimis_that_a_foreign_call_has_gives_way(session: Session) -> None:
+    session.asked(made(1, "call_x"))
+    session.asked(made(2, "functions.read:0", KIMI))
+    assert session.ids() == ["functions.read:0", "functions.read:1"]
+
+
+@pytest.mark.requirement("REQ-915-020", "REQ-915-014")
+def test_an_epoch_keeps_every_number(session: Session) -> None:
+    session.asked(made(1, "call_x"))
+    session.asked(made(2, "functions.read:4", KIMI))
+    before = session.ids()
+    session.restart(KIMI, plain=False)
+    session.asked(made(3))
+    assert session.ids() == [*before, "functions.read:5"]
+
+
+@pytest.mark.requirement("REQ-915-020")
+def test_compaction_frees_no_number(session: Session) -> None:
+    for number in (1, 2, 3):
+        session.asked(made(number))
+    assert session.ids()[-1] == "functions.read:2"
+    kept = len(session.state.history) - 2
+    session.write(Compacted(0, kept, Message("human", [Text("Summary.")])))
+    session.write(EpochBegan(KIMI, 1, "compaction", plain=False))
+    session.asked(made(4))
+    assert session.ids()[-1] == "functions.read:3"
+
+
+@pytest.mark.requirement("REQ-915-020", "PROMISE-4")
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_is_mixed_no_number_comes_twice_and_none_changes(seed: int) -> None:
+    random = Random(seed)
+    session = Session()
+    session.write(Opened("s", "kimi"))
+    seen: list[str] = []
+    for number in range(1, 25):
+        native = random.choice(["", f"functions.read:{random.randrange(30)}", f"Read:{number}"])
+        session.asked(made(number, native, random.choice([KIMI, OPENAI]), random.choice(["read", "run"])))
+        if random.random() < 0.1:
+            session.restart(KIMI, plain=False)
+        ids = session.ids()
+        assert ids[: len(seen)] == seen
+        assert len(set(ids)) == len(ids)
+        seen = ids
+    minted = [call_id for call_id in seen if FORM.fullmatch(call_id)]
+    assert len(minted) > 5

@@ -1,0 +1,50 @@
+"""A session at rest is plain tuples, and wakes as what it was."""
+
+import gc
+from dataclasses import replace
+
+from actors.core.content import Message, Text, ToolCall, ToolResult
+from actors.core.events import Opened, Returned, Scheduled, Submitted
+from actors.core.identity import Binding, CallId
+from actors.core.rest import lay_down, wake
+from actors.core.state import State
+from actors.testing.histories import history
+from tests.core.session_log import simulated
+
+CALL, RESULT = ToolCall("c", "read"), ToolResult("c", {"rows": 3})
+IMPORTED = (Message("model", [CALL], 1, Binding("b", "anthropic")), Message("tool", [RESULT]))
+OPENED = State().apply(Opened("id", "target", "Be brief.", IMPORTED, 1))
+
+
+def test_the_state_of_any_session_wakes_as_it_was() -> None:
+    for seed in range(100):
+        state = State()
+        for event in simulated(*history(seed), seed).log:
+            state = state.apply(event)
+        assert wake(lay_down(state)) == state
+
+
+def test_nothing_at_rest_is_visited_by_the_collector() -> None:
+    rested = lay_down(OPENED.apply(Submitted(1, Message("human", [Text("words")]))))
+    for _ in range(4):  # once for each tuple in a tuple
+        gc.collect()
+    assert not gc.is_tracked(rested)
+
+
+def test_a_recovered_ledger_that_was_only_read_rests_as_a_number_and_wakes_as_it_was() -> None:
+    assert OPENED.ledger.completion(CallId("c")) == RESULT
+    state = OPENED.apply(Submitted(1, Message("model", [ToolCall("later", "read")])))
+    assert state.ledger.at_rest == len(IMPORTED)
+    woken = wake(lay_down(state))
+    assert woken == state
+    assert CallId("later") not in woken.ledger
+
+
+def test_a_ledger_that_learned_something_rests_and_wakes_with_it() -> None:
+    call = CallId("d")
+    state = OPENED.apply(Scheduled(call, "read")).apply(Returned(call))
+    woken = wake(lay_down(state))
+    assert woken == state
+    assert woken.ledger.interactions() == state.ledger.interactions()
+    assert replace(woken, ledger=woken.ledger.apply(Returned(CallId("e")))) != state
+    assert wake(lay_down(state)) == state
