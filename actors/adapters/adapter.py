@@ -4,18 +4,38 @@ An `Adapter` is pure: a rendered transcript to a request, bytes to events, an er
 nothing, retries nothing and opens nothing. A family's modules are imported when its first adapter is asked for.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from actors.adapters.classify import classify
+from actors.adapters.decode import decode, decode_body
 from actors.adapters.failure import Failure
 from actors.adapters.request import Request, Settings
+from actors.adapters.settings import fit
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
 from actors.core.stream import Decoder
-from actors.core.transcript import Encoder
+from actors.core.transcript import Encoder, Shown
+
+
+class MakesRequest(Protocol):
+    """Makes the request that sends a lane's segments."""
+
+    def __call__(
+        self, segments: Sequence[bytes], settings: Settings, dialect: Dialect, called: frozenset[str]
+    ) -> Request:
+        """Return the request.
+
+        Args:
+            segments: The lane's text, its last message closed.
+            settings: What the request says besides. What the dialect does not take is left out, and named in
+                the request's `losses`.
+            dialect: The profile.
+            called: Names of the tools called in the transcript (`Standing.tools`): some providers want them
+                declared whatever else is (BED-03).
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,20 +44,43 @@ class Adapter:
 
     Args:
         dialect: The profile it serves.
-        encoder: Writes entries into the `messages` array.
-        request: Makes the request that sends a lane's segments, its last message closed.
+        encoder: Writes entries into the array of messages.
+        make: Makes a request; see `request`.
     """
 
     dialect: Dialect
     encoder: Encoder
-    request: Callable[[Sequence[bytes], Settings], Request]
+    make: MakesRequest
 
-    def decoder(self, binding: Binding, first_call: int, turn: int, *, stream: bool) -> Decoder:
+    def request(self, segments: Sequence[bytes], settings: Settings, shown: Shown | None = None) -> Request:
+        """Return the request that sends a lane's segments.
+
+        Args:
+            segments: The lane's text, its last message closed.
+            settings: As they were asked for, tools under their own names.
+            shown: What the transcript shows (`Rendered.shown`).
+        """
+        shown = shown or Shown()
+        fitted = fit(settings, self.dialect)
+        losses = fitted.losses
+        if settings.thinking == "manual" and not shown.thought:
+            fitted = fit(replace(settings, thinking="default"), self.dialect)
+            losses = (*fitted.losses, "thinking")
+        made = self.make(segments, fitted.settings, self.dialect, shown.tools)
+        return replace(made, names=fitted.names, losses=(*losses, *made.losses))
+
+    def decoder(
+        self,
+        binding: Binding,
+        first_call: int,
+        turn: int,
+        *,
+        stream: bool,
+        names: Mapping[str, str] | None = None,
+    ) -> Decoder:
         """Return a decoder for one answer; see `actors.adapters.decode`."""
-        from actors.adapters.decode import decode, decode_body
-
         make = decode if stream else decode_body
-        return make(self.dialect, binding, first_call=first_call, turn=turn)
+        return make(self.dialect, binding, first_call=first_call, turn=turn, names=names)
 
     def classify(self, status: int, headers: Mapping[str, str], body: bytes, now: float) -> Failure:
         """Return what an error response means; `now` is Unix time, for a Retry-After that is a date."""
@@ -49,23 +92,24 @@ def adapter(dialect: Dialect) -> Adapter:
     """Return the adapter of a dialect."""
     match dialect.family:
         case "openai_chat":
-            return _openai_chat(dialect)
+            from actors.adapters.openai_chat import encode as openai_chat
+
+            return Adapter(dialect, openai_chat.OpenAIChatEncoder(dialect), openai_chat.request)
         case "anthropic":
-            return _anthropic(dialect)
+            from actors.adapters.anthropic import encode as anthropic
+
+            return Adapter(dialect, anthropic.AnthropicEncoder(dialect), anthropic.request)
+        case "responses":
+            from actors.adapters.responses import encode as responses
+
+            return Adapter(dialect, responses.ResponsesEncoder(dialect), responses.request)
+        case "gemini":
+            from actors.adapters.gemini import encode as gemini
+
+            return Adapter(dialect, gemini.GeminiEncoder(dialect), gemini.request)
+        case "converse":
+            from actors.adapters.converse import encode as converse
+
+            return Adapter(dialect, converse.ConverseEncoder(dialect), converse.request)
         case _:
             assert_never(dialect.family)
-
-
-def _openai_chat(dialect: Dialect) -> Adapter:
-    from actors.adapters.openai_chat.encode import OpenAIChatEncoder, request
-
-    return Adapter(dialect, OpenAIChatEncoder(dialect), request)
-
-
-def _anthropic(dialect: Dialect) -> Adapter:
-    from actors.adapters.anthropic.encode import AnthropicEncoder, request
-
-    def sent(segments: Sequence[bytes], settings: Settings) -> Request:
-        return request(segments, settings, dialect.max_tokens_default or 8192)
-
-    return Adapter(dialect, AnthropicEncoder(dialect), sent)

@@ -8,7 +8,8 @@ Canonical ids are minted in order of appearance. What the provider called a call
 nothing: ids may be blank, repeated, or restart with every response.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from actors.adapters.failure import broken
@@ -81,7 +82,7 @@ class Words:
 class Call:
     """A tool call that is arriving."""
 
-    __slots__ = ("announced", "arguments", "done", "id", "name", "native_id")
+    __slots__ = ("announced", "arguments", "done", "ended", "id", "name", "native_id")
 
     def __init__(self, call_id: CallId) -> None:
         self.id = call_id
@@ -90,6 +91,7 @@ class Call:
         self.arguments = Pieces()
         self.announced = False
         self.done = False
+        self.ended = False  # as told; `done` may be taken back
 
     def block(self, binding: Binding) -> ToolCall:
         """Return the call. Its arguments are the model's own bytes; `{}` and `raw` if they are no object."""
@@ -111,14 +113,25 @@ class Assembly:
         binding: Who is answering: the message's origin, and what its seals are stamped with.
         first_call: Number of the first canonical id to mint.
         turn: Number of the turn the message belongs to.
+        names: Tools the provider knows by another name: that name to the tool's own.
     """
 
-    def __init__(self, binding: Binding, *, first_call: int = 1, turn: int = 0) -> None:
+    def __init__(
+        self,
+        binding: Binding,
+        *,
+        first_call: int = 1,
+        turn: int = 0,
+        names: Mapping[str, str] | None = None,
+    ) -> None:
         self.usage = Usage()
         self.finish_reason: str | None = None
+        self.upstream = ""
+        """Who served the answer behind a gateway, where the answer says so. Seals are stamped with it."""
         self._binding = binding
         self._first_call = first_call
         self._turn = turn
+        self._names = names or {}
         self._parts: list[Part] = []
         self._calls = 0
         self._events: list[StreamEvent] = []
@@ -144,10 +157,11 @@ class Assembly:
         if shown := part.pieces.add(piece):
             self._events.append(TextDelta(shown) if part.kind == "text" else ThinkingDelta(shown))
 
-    def seal(self, part: Words, kind: Literal["signature", "redacted"], data: str) -> None:
+    def seal(self, part: Words, kind: str, data: str) -> None:
         """Attach the provider's own state to a thinking block, verbatim. A later one replaces it."""
         if data:
-            part.seal = Seal(kind, quote(data), self._binding)
+            origin = replace(self._binding, upstream=self.upstream) if self.upstream else self._binding
+            part.seal = Seal(kind, quote(data), origin)
 
     def call(self, native_id: str = "", name: str = "") -> Call:
         """Begin a tool call.
@@ -168,7 +182,7 @@ class Assembly:
         if not call.native_id and native_id.strip():
             call.native_id = mended(native_id)
         if not call.name and name:
-            call.name = mended(name)
+            call.name = self._names.get(name) or mended(name)
         if call.name:
             self._announce(call)
 
@@ -179,17 +193,44 @@ class Assembly:
         if shown and call.announced:
             self._events.append(ArgumentsDelta(call.id, shown))
 
+    def settle(self, call: Call, whole: str) -> None:
+        """Take the whole argument text, where the provider tells it at the end. It has the last word."""
+        whole, said = mended(whole), call.arguments.whole()
+        if not whole or whole == said:
+            return
+        if whole.startswith(said):
+            self.argue(call, whole[len(said) :])
+        else:
+            call.arguments = Pieces()
+            call.arguments.add(whole)
+
+    def complete(self, part: Words, whole: str) -> None:
+        """Add what is missing of a text that the provider tells whole at the end."""
+        whole, said = mended(whole), part.pieces.whole()
+        if len(whole) > len(said) and whole.startswith(said):
+            self.say(part, whole[len(said) :])
+
+    def drop_unfinished_calls(self) -> None:
+        """Leave out the calls that the provider did not call complete: it says that the answer is cut."""
+        self._parts = [part for part in self._parts if part.done or not isinstance(part, Call)]
+
     def end(self, part: Part) -> None:
-        """Mark a part as complete. For a call this is announced; doing it twice changes nothing."""
-        if isinstance(part, Call) and not part.done:
+        """Mark a part as complete for good. For a call this is announced; doing it twice changes nothing."""
+        if isinstance(part, Call) and not part.ended:
+            part.ended = True
             self._announce(part)
             self._events.append(CallDone(part.id))
         part.done = True
 
     def end_all(self) -> None:
-        """Mark every part as complete: the provider said so."""
+        """Mark every part as complete: the answer has ended."""
         for part in self._parts:
             self.end(part)
+
+    def settle_all(self) -> None:
+        """Let every part be kept if the answer breaks off: the provider said it stopped. More may still come."""
+        for part in self._parts:
+            part.done = True
 
     def report_usage(self, usage: Usage) -> None:
         """Replace the token figures. They are cumulative on the wire, never summed here."""

@@ -31,6 +31,16 @@ class Reader(Protocol):
         """Take a whole answer."""
 
 
+class Frames(Protocol):
+    """Splits the bytes of a stream into events."""
+
+    def feed(self, chunk: bytes) -> list[ServerEvent]:
+        """Return the events that `chunk` completes. Raises StreamFault for bytes that are no such stream."""
+
+    def close(self) -> list[ServerEvent]:
+        """Return what the end of the stream completes."""
+
+
 class _Decoder:
     """What both decoders answer."""
 
@@ -85,11 +95,11 @@ class _Decoder:
 
 
 class StreamDecoder(_Decoder):
-    """Decodes a stream of server-sent events."""
+    """Decodes a stream: server-sent events, or what `frames` makes of it."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, frames: Frames | None = None) -> None:
         super().__init__(reader)
-        self._parser = EventParser()
+        self._parser = frames or EventParser()
 
     def feed(self, chunk: bytes) -> list[StreamEvent]:
         """Take bytes cut anywhere and return what became known. What follows the end is ignored.

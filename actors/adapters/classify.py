@@ -26,6 +26,7 @@ from actors.adapters.waits import retry_after
 from actors.adapters.wire import Fields, fields, items, json_text, loaded, string
 from actors.core.dialect import Dialect
 from actors.core.jsonio import mended
+from actors.core.rulebook.cited import cited
 
 MAX_MESSAGE = 500
 """Characters of a provider's words that are kept."""
@@ -71,9 +72,15 @@ def classify(
     """
     lowered = {name.lower(): value for name, value in headers.items()}
     report = _report(_value(body))
+    report = replace(report, type=report.type or _named(lowered.get("x-amzn-errortype", "")))
     failure = _failure(replace(report, status=status), dialect, bare=not body.strip())
     failure = replace(failure, retry_after=retry_after(lowered, report.text, now))
     return _overridden(failure, lowered.get("x-should-retry", "").strip().lower())
+
+
+def _named(header: str) -> str:
+    """Return the kind of an AWS error: `ThrottlingException` of `aws#ThrottlingException:http://…`."""
+    return header.partition(":")[0].rpartition("#")[2].strip()
 
 
 def in_answer(payload: Fields, dialect: Dialect) -> Failure:
@@ -109,15 +116,12 @@ def _kind(report: _Report, dialect: Dialect, *, bare: bool) -> tuple[Kind, str |
     if row := _first(BEFORE_OVERFLOW, words, report.status):
         return row.kind, row.rule
     if any(re.search(pattern, words, re.IGNORECASE) for pattern in dialect.overflow_patterns):
-        return "overflow", _OVERFLOW_RULES.get(dialect.family)
+        return "overflow", dialect.overflow_rule
     if bare and report.status == 400:  # a server with no words for it
         return "overflow", None
     if row := _first(AFTER_OVERFLOW, words, report.status):
-        return row.kind, row.rule
+        return row.kind, row.rule and cited(dialect, row.rule)
     return _by_status(report.status), None
-
-
-_OVERFLOW_RULES = {"openai_chat": "OAC-15", "anthropic": "ANT-36"}
 
 
 def _first(rows: Iterable[Row], words: str, status: int | None) -> Row | None:
@@ -176,10 +180,16 @@ def _plain(error: Fields) -> _Report:
     return _Report(
         message=message,
         type=string(error.get("type")) or string(error.get("status")),
-        code=string(details.get("error_code")) or string(code),
+        code=string(details.get("error_code")) or string(code) or _quotas(error.get("details")),
         status=code if isinstance(code, int) and 300 <= code < 600 else None,
         text=json_text(error),
     )
+
+
+def _quotas(details: object) -> str:
+    """Return the names of the quotas that were used up: which one decides whether waiting helps (GEM-15)."""
+    violations = [item for detail in map(fields, items(details)) for item in items(detail.get("violations"))]
+    return " ".join(filter(None, (string(fields(item).get("quotaId")) for item in violations)))
 
 
 def _upstream(error: Fields, depth: int) -> _Report | None:

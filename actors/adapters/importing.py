@@ -1,25 +1,21 @@
 """From a provider's wire transcript to messages. The door for transcripts made by anyone, broken or not."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import assert_never
 
-from actors.adapters.anthropic import importing as anthropic
-from actors.adapters.openai_chat import importing as openai_chat
+from actors.adapters.anthropic.importing import instructions
 from actors.adapters.reading import Imported, Reading
-from actors.core.dialect import Family, dialect
+from actors.core.dialect import Dialect
 from actors.core.identity import Binding
+from actors.core.profiles import dialect
 from actors.errors import TranscriptError
-
-_READERS: dict[Family, Callable[[Sequence[object], Reading], None]] = {
-    "openai_chat": openai_chat.read,
-    "anthropic": anthropic.read,
-}
 
 
 def from_wire(transcript: object, name: str, *, first_call: int = 1) -> Imported:
     """Read a wire transcript into messages, whatever state it is in.
 
     Args:
-        transcript: The parsed `messages` list, or a whole request body that holds one.
+        transcript: The parsed `messages` list (`input`, `contents`), or a whole request body that holds one.
         name: The dialect it is written in.
         first_call: Number of the first canonical id to mint.
 
@@ -34,19 +30,56 @@ def from_wire(transcript: object, name: str, *, first_call: int = 1) -> Imported
     reading = Reading(Binding("imported", profile.name), first_call)
     messages, system = _parts(transcript)
     reading.begin("system", "human")
-    reading.instruct(anthropic.instructions(system))
-    _READERS[profile.family](messages, reading)
+    reading.instruct(_instructions(profile, system))
+    _read(profile, messages, reading)
     return reading.done()
+
+
+def _instructions(profile: Dialect, system: object) -> str:
+    if profile.family == "converse":
+        from actors.adapters.converse import importing as converse
+
+        return converse.instructions(system)
+    return instructions(system)
+
+
+def _read(profile: Dialect, messages: Sequence[object], reading: Reading) -> None:
+    match profile.family:
+        case "openai_chat":
+            from actors.adapters.openai_chat import importing as openai_chat
+
+            openai_chat.read(messages, reading)
+        case "anthropic":
+            from actors.adapters.anthropic import importing as anthropic
+
+            anthropic.read(messages, reading)
+        case "responses":
+            from actors.adapters.responses import importing as responses
+
+            responses.read(messages, reading)
+        case "gemini":
+            from actors.adapters.gemini import importing as gemini
+
+            gemini.read(messages, reading)
+        case "converse":
+            from actors.adapters.converse import importing as converse
+
+            converse.read(messages, reading)
+        case _:
+            assert_never(profile.family)
 
 
 def _parts(transcript: object) -> tuple[Sequence[object], object]:
     """Return the messages and the top-level system prompt, if the transcript is a body that has one."""
     system: object = None
     if isinstance(transcript, Mapping):
-        if "messages" not in transcript:
+        held = next((key for key in _HOLDERS if key in transcript), None)
+        if held is None:
             raise TranscriptError("Not a transcript: an object without 'messages'; give a list of messages")
-        system = transcript.get("system")
-        transcript = transcript["messages"]
+        system = _spread(next((transcript[key] for key in _INSTRUCTIONS if key in transcript), None))
+        transcript = transcript[held]
+        if held == "input" and isinstance(transcript, str):
+            transcript = [{"role": "user", "content": transcript}]
     if not isinstance(transcript, list | tuple):
         raise TranscriptError(f"Not a transcript: {type(transcript).__name__}; give a list of messages")
     messages = [_plain(message) for message in transcript]
@@ -55,12 +88,27 @@ def _parts(transcript: object) -> tuple[Sequence[object], object]:
     return messages, system
 
 
+_HOLDERS = ("messages", "input", "contents")
+"""Keys under which a request body holds its transcript."""
+_INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")
+"""Keys under which it holds the system prompt."""
+
+
+def _spread(system: object) -> object:
+    """Return a system prompt that is a content with parts as a list of text blocks."""
+    system = _dumped(system)
+    if not isinstance(system, Mapping) or not isinstance(system.get("parts"), list | tuple):
+        return system
+    return [{"type": "text", **part} for part in map(_dumped, system["parts"]) if isinstance(part, Mapping)]
+
+
 def _plain(message: object) -> object:
     """Return a message as plain data: people keep what a vendor's client returned among their own dicts."""
     message = _dumped(message)
-    if isinstance(message, dict) and isinstance(message.get("content"), list):
-        return {**message, "content": [_dumped(block) for block in message["content"]]}
-    return message
+    if not isinstance(message, dict):
+        return message
+    lists = {key: message[key] for key in ("content", "parts") if isinstance(message.get(key), list)}
+    return {**message, **{key: [_dumped(block) for block in blocks] for key, blocks in lists.items()}}
 
 
 def _dumped(value: object) -> object:

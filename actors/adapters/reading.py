@@ -64,9 +64,15 @@ class Reading:
         """Whether anything but the system prompt has been read."""
         return bool(self._runs)
 
-    def begin(self, where: str, speaker: Speaker) -> None:
-        """Turn to the next wire message. `where` names it in diagnostics."""
-        self._where, self._speaker, self._fresh = where, speaker, True
+    def begin(self, where: str, speaker: Speaker, *, joins: bool = False) -> None:
+        """Turn to the next wire message. `where` names it in diagnostics.
+
+        One that `joins` goes on with the message before it, where that is of the same speaker.
+        """
+        self._where, self._speaker = where, speaker
+        if joins and self.begun:
+            return
+        self._fresh = True
         self._unanswered.next_message()
 
     def note(self, text: str) -> None:
@@ -122,14 +128,14 @@ class Reading:
         self.say(ToolCall(call_id, mended(string(name)), raw=raw, native=native, json=json))
 
     def result(self, key: Key, content: object, *, failed: bool = False, media: Iterable[Media] = ()) -> None:
-        """Take a tool result. One that is not there is an empty one: it was sent as an answer."""
+        """Take a tool result, and the media in it. One that is not there is an empty one: it was sent as an answer."""
         held = ingest("" if content is None else content)
         self._note_marks("result", held)
         call_id = self._answered_by(key)
         if failed:
-            self.say(ToolResult(call_id, error_json=held.json), *media)
+            self.say(ToolResult(call_id, error_json=held.json, media=media))
         else:
-            self.say(ToolResult(call_id, content_json=held.json), *media)
+            self.say(ToolResult(call_id, content_json=held.json, media=media))
 
     def done(self) -> Imported:
         """Return all that was read."""

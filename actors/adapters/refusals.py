@@ -36,6 +36,9 @@ def _row(kind: Kind, pattern: str, *statuses: int, rule: str | None = None) -> R
 
 
 BEFORE_OVERFLOW = (
+    # Gemini words an empty bucket of a minute as it does one of a day, and as OpenAI does an empty account.
+    _row("quota", r"RESOURCE_EXHAUSTED.*PerDay", 429, rule="GEM-15"),
+    _row("rate_limit", r"RESOURCE_EXHAUSTED.*exceeded your current quota", 429, rule="GEM-15"),
     # Out of money. Some of it comes as 429 or 400; no waiting helps.
     _row("quota", r"insufficient_quota|exceeded_current_quota|exceeded your current quota"),
     _row(
@@ -44,10 +47,12 @@ BEFORE_OVERFLOW = (
     ),
     _row("quota", r"GenerateRequestsPerDay|requests per day \(RPD\)", 429),
     _row("quota", r"", 402),
+    _row("quota", r"ServiceQuotaExceededException|too many tokens per day"),
     # Larger than the bucket ever holds. Looks like a rate limit.
     _row("too_big_for_bucket", r"request too large for", 413, 429),
     _row("too_big_for_bucket", r"tokens per min", 413),
     _row("transient", r"engine_overloaded|overloaded_error|server_error\b.*\boverloaded"),
+    _row("transient", r"ModelNotReadyException"),
     _row("rate_limit", r"", 429),
     _row("rate_limit", r"rate_limit|tokens per min"),
     # The provider will not say it.
@@ -62,6 +67,86 @@ BEFORE_OVERFLOW = (
 AFTER_OVERFLOW = (
     _row("overflow", r"token count of \d+ exceeds the limit of|request_too_large"),
     _row("overflow", r"", 413),
+    # OpenAI Responses, and copies of it.
+    _row("transcript", r"No tool output found for tool call", rule="OAR-14"),
+    _row("transcript", r"No tool output found for function call", rule="OAR-01"),
+    _row("transcript", r"No tool call found for .*call output", rule="OAR-02"),
+    _row(
+        "transcript", r"of type 'reasoning' was provided without its required following item", rule="OAR-03"
+    ),
+    _row("transcript", r"was provided without its required 'reasoning' item", rule="OAR-04"),
+    _row("transcript", r"Items are not persisted when", rule="OAR-05"),
+    _row("transcript", r"Expected an ID that begins with", rule="OAR-06"),
+    _row("transcript", r"Duplicate item found with id", rule="OAR-07"),
+    _row("transcript", r"input\[\d+\]\.call_id': string too long", rule="OAR-08"),
+    _row("transcript", r"invalid_encrypted_content|encrypted content .*could not be verified", rule="OAR-09"),
+    _row("transcript", r"Invalid type for 'input\[\d+\]\.output'", rule="OAR-10"),
+    _row("transcript", r"Custom tool call output is missing", rule="OAR-11"),
+    _row("config", r"The requested model '[^']*' does not exist", rule="OAR-12"),
+    # DeepSeek, in words that are almost OpenAI's.
+    _row("transcript", r"insufficient tool messages following tool_calls message", rule="DSK-02"),
+    _row("transcript", r"Messages with role 'tool' must be a response to a preceding message", rule="DSK-01"),
+    _row("transcript", r"missing field `tool_call_id`", rule="DSK-04"),
+    _row("transcript", r"`reasoning_content` in the thinking mode must be passed back", rule="DSK-05"),
+    _row("transcript", r"`content\[\]\.thinking` in the thinking mode must be passed back", rule="DSK-06"),
+    _row("transcript", r"`reasoning_text` in the thinking mode must be passed back", rule="DSK-07"),
+    # Kimi.
+    _row("transcript", r"tool_call_id\s+is not found", rule="KIM-02"),
+    _row("transcript", r"reasoning_content is missing in assistant tool call message", rule="KIM-03"),
+    _row("transcript", r"with role 'assistant' must not be empty", rule="KIM-04"),
+    _row("transcript", r"text content is empty", rule="KIM-05"),
+    _row("transcript", r"function name is invalid, must start with a letter", rule="KIM-06"),
+    _row("transcript", r"not a valid moonshot flavored json schema", rule="KIM-07"),
+    _row("transcript", r"unknown tool type: \w+, currently only function", rule="KIM-08"),
+    _row("transcript", r"messages must not be empty", rule="KIM-11"),
+    # Mistral, its copies on other hosts included.
+    _row(
+        "transcript",
+        r"Tool call id was .* but must be a-z|must be a non-empty string other than 'null'",
+        rule="MIS-01",
+    ),
+    _row("transcript", r"Not the same number of function calls and responses", rule="MIS-02"),
+    _row("transcript", r"Duplicate tool call id .* in tool results", rule="MIS-03"),
+    _row("transcript", r"Duplicate tool call id .* in assistant message", rule="MIS-04"),
+    _row("transcript", r"Unexpected role 'tool' after role", rule="MIS-05"),
+    _row("transcript", r"Unexpected tool call id .* in tool results", rule="MIS-07"),
+    _row("transcript", r"Expected last role User or Tool", rule="MIS-10"),
+    _row("transcript", r"prefix True must be last message", rule="MIS-11"),
+    _row("transcript", r"Unexpected role 'system' after role", rule="MIS-12"),
+    _row(
+        "transcript",
+        r"(?<!a )conversation must (?:start with a user|have at least one) message",
+        rule="MIS-13",
+    ),
+    _row("transcript", r"Function name was .* but must be a-z", rule="MIS-14"),
+    _row("transcript", r"Tool call id has to be defined in serving mode", rule="MIS-16"),
+    _row("transcript", r"Tool call id has to be defined", rule="MIS-15"),
+    _row("transcript", r"must have either content or tool_calls, but not both", rule="MIS-17"),
+    _row("transcript", r"Unexpected content chunk types in", rule="MIS-18"),
+    _row("transcript", r"Unexpected role 'user' after role 'tool'", rule="MIS-21"),
+    _row("transcript", r"extra_forbidden", rule="MIS-32"),
+    _row("transcript", r"invalid_function_call|invalid_request_message_order"),
+    # Servers that copy OpenAI Chat, in words of their own.
+    _row("transcript", r"conversation roles must alternate user", rule="CMP-01"),
+    _row("transcript", r"tool result's tool id\(.*\) not found", rule="OAC-02"),  # MiniMax
+    _row("transcript", r"is not one of \['system', 'assistant', 'user'", rule="OAC-06"),  # Qwen
+    _row("transcript", r"Tool names are not allowed to be", rule="OAC-10"),  # Qwen
+    _row("transcript", r"parameter of the code model must be in JSON format", rule="ALL-06"),  # Qwen
+    _row("transcript", r"输入不能为空", rule="OAC-04"),  # GLM: the input must not be empty
+    _row("transcript", r"messages 参数非法", rule="ALL-11"),  # GLM: messages is not valid
+    _row(
+        "transcript", r"All non-assistant messages must contain 'content'", rule="OAC-05"
+    ),  # llama.cpp, and on
+    _row("transcript", r"must contain either 'content' or 'tool_calls'", rule="ALL-11"),
+    _row("transcript", r"Failed to parse messages: Expected 'content' or 'tool_calls'", rule="ALL-11"),
+    _row("transcript", r"Missing tool call (?:type|function|name)", rule="ALL-02"),
+    _row("transcript", r"Failed to parse tool call arguments as JSON", rule="ALL-06"),
+    _row("transcript", r"Cannot have 2 or more assistant messages at the end", rule="ALL-05"),
+    _row("transcript", r"Cannot continue an assistant message that contains tool calls", rule="OAC-01"),
+    _row("config", r"tools param requires --jinja"),
+    _row("transcript", r"invalid tool call arguments", rule="ALL-06"),  # Ollama
+    _row("transcript", r"invalid message content type", rule="OAC-05"),  # Ollama
+    _row("config", r"No endpoints found that support tool use"),  # OpenRouter
     # OpenAI Chat: structure.
     _row("transcript", r"must be followed by tool messages responding to each", rule="OAC-01"),
     _row("transcript", r"must be a response to a prece+ding message with", rule="OAC-02"),
@@ -83,8 +168,6 @@ AFTER_OVERFLOW = (
     _row("config", r"model_not_found|does not exist or you do not have access", rule="OAC-16"),
     _row("config", r"unsupported_value|unsupported_parameter", rule="OAC-18"),
     _row("config", r"must provide a model parameter", rule="OAC-19"),
-    # OpenAI Responses words that come with a 404.
-    _row("transcript", r"Items are not persisted when", rule="OAR-05"),
     # Anthropic: pairing and placement.
     _row("transcript", r"`tool_use` ids were found without `tool_result` blocks immediately", rule="ANT-01"),
     _row("transcript", r"unexpected `tool_use_id` found in `tool_result` blocks", rule="ANT-02"),
@@ -107,6 +190,9 @@ AFTER_OVERFLOW = (
     _row("transcript", r"does not support assistant message prefill", rule="ANT-27"),
     _row("config", r"block_binding: Extra inputs are not permitted", rule="ANT-50"),
     _row("transcript", r"Extra inputs are not permitted", rule="ANT-28"),
+    _row("transcript", r"all content must be type .text. if .is_error. is true", rule="ANT-51"),
+    _row("transcript", r"final block in an assistant message cannot be", rule="ANT-52"),
+    _row("transcript", r"content cannot be empty if .is_error. is true", rule="ANT-53"),
     _row("transcript", r"image exceeds \d+ MB maximum", rule="ANT-30"),
     _row("transcript", r"not valid JSON: no low surrogate", rule="ANT-31"),
     _row("transcript", r"A maximum of \d+ blocks with cache_control", rule="ANT-32"),
@@ -125,6 +211,34 @@ AFTER_OVERFLOW = (
     _row("config", r"thinking\.type\.disabled\W+is not supported", rule="ANT-47"),
     _row("config", r"tool_choice: type .* not supported for this model", rule="ANT-48"),
     _row("config", r"does not support effort level", rule="ANT-49"),
+    # Gemini.
+    _row("transcript", r"number of function response parts is equal to the number of", rule="GEM-01"),
+    _row("transcript", r"function call turn comes immediately after a user turn", rule="GEM-02"),
+    _row("transcript", r"function response turn comes immediately after a function call", rule="GEM-03"),
+    _row("transcript", r"missing a thought_signature", rule="GEM-04"),
+    _row("transcript", r"Corrupted thought signature|Thought signature is not valid", rule="GEM-05"),
+    _row("transcript", r"thought_signature' \(TYPE_BYTES\)", rule="GEM-06"),
+    _row("transcript", r"contents: contents is not specified", rule="GEM-07"),
+    _row("transcript", r"Please use a valid role: ", rule="GEM-08"),
+    _row("transcript", r"Unknown name \W*id\W+at '[\w.\[\]]*function_", rule="GEM-09"),
+    _row("transcript", r"Unknown name .*Cannot find field", rule="GEM-10"),
+    _row("transcript", r"must include at least one parts field", rule="GEM-11"),
+    _row("config", r"is not found for API version", 404, rule="GEM-13"),
+    _row("transient", r"The model is overloaded", rule="GEM-14"),
+    _row("config", r"API key not valid|API_KEY_INVALID|FAILED_PRECONDITION|PERMISSION_DENIED"),
+    # Bedrock. The words of the model's own vendor, which it wraps, are above.
+    _row("transcript", r"Expected toolResult blocks at ", rule="BED-01"),
+    _row("transcript", r"number of toolResult blocks at .* exceeds the number of toolUse", rule="BED-02"),
+    _row("transcript", r"toolConfig field must be defined when using toolUse", rule="BED-03"),
+    _row("transcript", r"text field in the ContentBlock object at .* is blank", rule="BED-04"),
+    _row("transcript", r"content field in the Message object at .* is empty", rule="BED-05"),
+    _row("transcript", r"conversation must alternate between user and assistant roles", rule="BED-06"),
+    _row("transcript", r"conversation must start with a user message", rule="BED-07"),
+    _row("transcript", r"Member must (?:satisfy|have length)", rule="BED-08"),
+    _row("transcript", r"doesn't support the \w+ content block", rule="BED-09"),
+    _row("transcript", r"extraneous key \[\w+\] is not permitted", rule="BED-11"),
+    _row("config", r"provided model identifier is invalid", rule="BED-14"),
+    _row("transcript", r"The model returned the following errors", 400, rule="BED-10"),
     # Settings that other servers behind these dialects refuse.
     _row("config", r"only 1 is allowed for this model", 400, rule="KIM-09"),
     _row("config", r"is incompatible with thinking enabled", 400, rule="KIM-10"),
@@ -146,6 +260,14 @@ STATUS_OF_TYPE = {
     "server_error": 500,
     "timeout_error": 504,
     "overloaded_error": 529,
+    "INVALID_ARGUMENT": 400,
+    "RESOURCE_EXHAUSTED": 429,
+    "UNAVAILABLE": 503,
+    "validationException": 400,
+    "modelStreamErrorException": 424,
+    "throttlingException": 429,
+    "internalServerException": 500,
+    "serviceUnavailableException": 503,
 }
 """The status an error inside a 200 stands for."""
 
@@ -164,7 +286,25 @@ KIND_OF_FINISH: dict[str, Kind] = {
     "model_context_window_exceeded": "overflow",
     "content_filter": "refusal",
     "refusal": "refusal",
+    "content_filtered": "refusal",
+    "guardrail_intervened": "refusal",
     "malformed_tool_use": "model_fault",
+    "malformed_model_output": "model_fault",
     "error": "transient",
+    "MALFORMED_FUNCTION_CALL": "model_fault",
+    "UNEXPECTED_TOOL_CALL": "model_fault",
+    "TOO_MANY_TOOL_CALLS": "model_fault",
+    "MALFORMED_RESPONSE": "model_fault",
+    "MISSING_THOUGHT_SIGNATURE": "transcript",
+    "OTHER": "transient",
+    "SAFETY": "refusal",
+    "RECITATION": "refusal",
+    "LANGUAGE": "refusal",
+    "BLOCKLIST": "refusal",
+    "PROHIBITED_CONTENT": "refusal",
+    "SPII": "refusal",
+    "MODEL_ARMOR": "refusal",
+    "IMAGE_SAFETY": "refusal",
+    "JAILBREAK": "refusal",
 }
 """Reasons to stop that are failures, by the provider's own word."""

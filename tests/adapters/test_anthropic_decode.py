@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from actors.adapters.decode import decode
 from actors.adapters.failure import AnswerFault
 from actors.core.content import Thinking, ToolCall
-from actors.core.dialect import ANTHROPIC
 from actors.core.identity import mint
 from actors.core.jsonio import unquote
+from actors.core.profiles import ANTHROPIC
 from actors.core.stream import ArgumentsDelta, CallDone, CallStarted, Finish, Usage
 from tests.adapters.wire_streams import (
     CLAUDE,

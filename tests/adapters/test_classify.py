@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from actors.adapters.classify import classify, in_answer, unfinished
 from actors.adapters.failure import ACTIONS, Failure
 from actors.adapters.waits import MAX_WAIT
-from actors.core.dialect import ANTHROPIC, OPENAI_CHAT, Dialect
+from actors.core.dialect import Dialect
+from actors.core.profiles import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 
 NOW = 1_800_000_000.0  # Fri, 15 Jan 2027 08:00:00 GMT
 
@@ -22,6 +23,11 @@ def openai(status: int, message: str = "", code: object = None, kind: str = "") 
 def anthropic(status: int, kind: str, message: str, **details: object) -> Failure:
     error = {"type": kind, "message": message, "details": details}
     return classify(status, {}, json.dumps({"type": "error", "error": error}).encode(), ANTHROPIC)
+
+
+def responses(message: str, code: str | None = None) -> Failure:
+    error = {"message": message, "type": "invalid_request_error", "param": "input", "code": code}
+    return classify(400, {}, json.dumps({"error": error}).encode(), OPENAI_RESPONSES)
 
 
 def refused(message: str) -> Failure:
@@ -95,6 +101,45 @@ PAIRING = "An assistant message with 'tool_calls' must be followed by tool messa
         (openai(400, "request (9 tokens) exceeds the available context size"), "overflow", "OAC-15"),
         (openai(404, "Items are not persisted when `store` is set to false"), "transcript", "OAR-05"),
         (openai(401, "Incorrect API key provided", "invalid_api_key"), "config", None),
+        (responses("No tool output found for function call call_1."), "transcript", "OAR-01"),
+        (responses("No tool call found for function call output with call_id c."), "transcript", "OAR-02"),
+        (
+            responses("Item 'rs_1' of type 'reasoning' was provided without its required following item."),
+            "transcript",
+            "OAR-03",
+        ),
+        (
+            responses(
+                "Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item: 'r'."
+            ),
+            "transcript",
+            "OAR-04",
+        ),
+        (
+            responses(
+                "Invalid 'input[4].id': 'call_1'. Expected an ID that begins with 'fc'.", "invalid_value"
+            ),
+            "transcript",
+            "OAR-06",
+        ),
+        (responses("Duplicate item found with id rs_1."), "transcript", "OAR-07"),
+        (
+            responses("Invalid 'input[109].call_id': string too long.", "string_above_max_length"),
+            "transcript",
+            "OAR-08",
+        ),
+        (
+            responses(
+                "The encrypted content for item rs_2 could not be verified.", "invalid_encrypted_content"
+            ),
+            "transcript",
+            "OAR-09",
+        ),
+        (responses("Invalid type for 'input[0].output': expected", "invalid_type"), "transcript", "OAR-10"),
+        (responses("Custom tool call output is missing for call id: call_1."), "transcript", "OAR-11"),
+        (responses("The requested model 'x' does not exist.", "model_not_found"), "config", "OAR-12"),
+        (responses("Your input exceeds the context window of this model"), "overflow", "OAR-13"),
+        (responses("No tool output found for tool call call-a."), "transcript", "OAR-14"),
         (anthropic(529, "overloaded_error", "Overloaded"), "transient", None),
         (anthropic(500, "api_error", "Internal server error"), "transient", None),
         (

@@ -1,4 +1,4 @@
-"""Both dialects' streams, cut everywhere: the complete answer or a typed fault, never half a call."""
+"""All dialects' streams, cut everywhere: the complete answer or a typed fault, never half a call."""
 
 import json
 from random import Random
@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 from actors.adapters.decode import decode, decode_body
 from actors.adapters.failure import AnswerFault
 from actors.core.content import Message, Thinking
-from actors.core.dialect import ANTHROPIC, OPENAI_CHAT, Dialect
+from actors.core.dialect import Dialect
+from actors.core.profiles import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from actors.core.stream import CallDone, CallStarted, StreamEvent, TextDelta
 from actors.errors import StreamFault
 from tests.adapters.wire_streams import RECORDINGS, Recording, cut_at_random, dumped, run, said
 
 recordings = pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording.name)
-profiles = pytest.mark.parametrize("profile", [OPENAI_CHAT, ANTHROPIC], ids=lambda profile: profile.name)
+profiles = pytest.mark.parametrize(
+    "profile", [OPENAI_CHAT, ANTHROPIC, OPENAI_RESPONSES], ids=lambda profile: profile.name
+)
 
 
 def texts(events: list[StreamEvent]) -> str:
@@ -143,6 +146,10 @@ WORDS = """
     choices content reasoning_content tool_calls function arguments finish_reason function_call stop_reason
     refusal code metadata raw details prompt_tokens_details custom object tool_use message_start text_delta
     content_block_start content_block_delta content_block_stop message_delta input_json_delta
+    item item_id output_index output response status summary encrypted_content incomplete_details
+    response.output_item.added response.output_item.done response.output_text.delta response.completed
+    response.function_call_arguments.delta response.reasoning_summary_text.delta response.incomplete
+    reasoning function_call custom_tool_call incomplete completed call_id
 """
 words = st.sampled_from(WORDS.split())
 json_values = st.recursive(
@@ -227,3 +234,51 @@ def with_another(value: object, data: st.DataObject) -> object:
     assert isinstance(value, dict | list)
     value[key] = with_another(value[key], data)
     return value
+
+
+@pytest.mark.parametrize(
+    ("profile", "stream"),
+    [
+        (OPENAI_CHAT, b"data: [DONE]\n\n"),
+        (OPENAI_CHAT, b'data: {"choices":[],"usage":{"prompt_tokens":9}}\n\ndata: [DONE]\n\n'),
+        (OPENAI_CHAT, b": keep-alive\n\ndata: {}\n\ndata: [DONE]\n\n"),
+        (ANTHROPIC, b'event: message_stop\ndata: {"type":"message_stop"}\n\n'),
+        (ANTHROPIC, b'data: {"type":"ping"}\n\ndata: {"type":"message_stop"}\n\n'),
+        (ANTHROPIC, b'data: {"type":"message_delta","usage":{}}\n\ndata: {"type":"message_stop"}\n\n'),
+    ],
+)
+def test_an_end_marker_alone_is_a_fault_and_no_empty_answer(profile: Dialect, stream: bytes) -> None:
+    _, fault = run(decode(profile), [stream])
+    assert isinstance(fault, AnswerFault)
+    assert fault.failure.action == "retry"
+
+
+@pytest.mark.parametrize(
+    ("profile", "body"),
+    [
+        (OPENAI_CHAT, {"choices": []}),
+        (OPENAI_CHAT, {"choices": [{"finish_reason": "stop"}]}),
+        (OPENAI_CHAT, {"choices": [{"message": {}}]}),
+        (OPENAI_CHAT, {"choices": [{"message": {"role": "assistant"}, "finish_reason": "stop"}]}),
+        (ANTHROPIC, {}),
+        (ANTHROPIC, {"type": "message", "role": "assistant", "stop_reason": "end_turn"}),
+        (ANTHROPIC, {"content": None}),
+    ],
+)
+def test_a_body_without_content_is_a_fault_and_no_empty_answer(profile: Dialect, body: object) -> None:
+    _, fault = run(decode_body(profile), [dumped(body)])
+    assert isinstance(fault, AnswerFault)
+    assert fault.failure.action == "retry"
+
+
+@pytest.mark.parametrize(
+    ("profile", "stream"),
+    [
+        (OPENAI_CHAT, b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'),
+        (ANTHROPIC, b'data: {"type":"message_start"}\n\ndata: {"type":"message_stop"}\n\n'),
+    ],
+)
+def test_an_answer_in_which_the_model_said_nothing_is_an_answer(profile: Dialect, stream: bytes) -> None:
+    _, message = run(decode(profile), [stream])
+    assert isinstance(message, Message)
+    assert message.blocks == ()

@@ -15,7 +15,7 @@ from actors.core.identity import Binding
 from actors.core.jsonio import Json, quote
 from actors.core.ledger import Ledger
 from actors.core.transcript import Entry, WireCall, WireResult
-from actors.errors import ProjectionFault
+from actors.errors import ConfigError, ProjectionFault
 
 CLAUDE = Binding("claude", "anthropic", "https://x.example", "", "m")
 CALL = WireCall("call_1", "read", Json(b'{"p": 1}'))
@@ -118,6 +118,24 @@ def test_tools_off_declares_the_tools_and_forbids_their_use(name: str, choice: s
     assert len(body["tools"]) == 1
     assert request.length == len(request.body)
     assert check(request.body, dialect(name)) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("max_tokens", value) for value in (0, -1, float("nan"), 1.0, True)),
+        *(("temperature", value) for value in (-0.1, float("nan"), float("inf"), True)),
+    ],
+)
+def test_a_number_no_provider_takes_is_refused_when_settings_are_made(field: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=rf"^{field} is {value!r}; it takes a .*, or None$"):
+        Settings(model="m", **{field: value})  # type: ignore[arg-type]  # what is wrong is the point
+    with pytest.raises(ConfigError, match="max_tokens is 0"):
+        encode(
+            render(*from_wire([{"role": "user", "content": "u"}], "openai"), dialect("openai")),
+            model="m",
+            max_tokens=0,
+        )
 
 
 @pytest.mark.requirement("REQ-915-037", "REQ-915-036")

@@ -53,7 +53,8 @@ def _short(block: Block) -> str:
             return f"call{block.id.removeprefix('hist_tool_')}"
         case ToolResult():
             shown = block.content if block.error_json is None else f"!{block.error}"
-            return f"result{block.call_id.removeprefix('hist_tool_')}({shown})"
+            held = "".join(f" + {media.mime}" for media in block.media)
+            return f"result{block.call_id.removeprefix('hist_tool_')}({shown}{held})"
         case Media():
             return f"media({block.mime})"
         case Code():
@@ -237,7 +238,7 @@ SCENARIOS: dict[str, tuple[Imported, list[str], list[str]]] = {
                 ]
             ),
         ),
-        ["model: call1", "tool: result1(see) media(image/gif)", "human: '?'"],
+        ["model: call1", "tool: result1(see + image/gif)", "human: '?'"],
         [],
     ),
     "43 a lone surrogate": (

@@ -5,8 +5,8 @@ import pytest
 from actors.adapters.decode import decode
 from actors.adapters.failure import AnswerFault
 from actors.core.content import Message
-from actors.core.dialect import OPENAI_CHAT
 from actors.core.identity import mint
+from actors.core.profiles import OPENAI_CHAT
 from actors.core.stream import ArgumentsDelta, CallDone, CallStarted, Finish, TextDelta, ThinkingDelta, Usage
 from tests.adapters.wire_streams import (
     OPENAI,
@@ -138,9 +138,32 @@ def test_a_call_is_announced_when_its_name_is_known_and_done_once() -> None:
         CallStarted(call, "f"),
         ArgumentsDelta(call, '{"a"'),
         ArgumentsDelta(call, ":1}"),
-        CallDone(call),
         Finish("tool_calls"),
+        CallDone(call),
     ]
+
+
+@pytest.mark.parametrize("more", [1, 2])
+def test_a_call_is_done_once_although_arguments_follow_the_finish_reason(more: int) -> None:
+    stream = openai_stream(
+        calls(fragment(0, "x", "f", '{"a"')),
+        *(chunk({}, "tool_calls") for _ in range(more)),
+        calls(fragment(0, text=":1}")),
+        *(chunk({}, "tool_calls") for _ in range(more)),
+    )
+    events, message = run(decode(OPENAI_CHAT), [stream])
+    assert [event for event in events if isinstance(event, CallDone)] == [CallDone(mint(1))]
+    assert events[-1] == CallDone(mint(1))  # behind all of its arguments
+    assert isinstance(message, Message)
+    assert message.calls[0].arguments == {"a": 1}
+
+
+def test_a_call_that_was_finished_is_kept_when_the_stream_breaks_off_behind_it() -> None:
+    decoder = decode(OPENAI_CHAT)
+    decoder.feed(openai_stream(calls(fragment(0, "x", "f", A)), chunk({}, "tool_calls"), done=False))
+    with pytest.raises(AnswerFault):
+        decoder.close()
+    assert [call.arguments for call in decoder.rescued().calls] == [{"a": 1}]
 
 
 @pytest.mark.parametrize(

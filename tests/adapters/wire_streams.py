@@ -1,4 +1,4 @@
-"""Answers as the two providers send them, written out by hand from the wire rules."""
+"""Answers as the providers send them, written out by hand from the wire rules."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,13 +7,17 @@ from random import Random
 
 from actors.adapters.decode import decode, decode_body
 from actors.core.content import Message, Text, Thinking, ToolCall
-from actors.core.dialect import ANTHROPIC, OPENAI_CHAT, Dialect
+from actors.core.dialect import Dialect
 from actors.core.identity import Binding
+from actors.core.profiles import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES
 from actors.core.stream import Decoder, StreamEvent
 from actors.errors import StreamFault
 
 OPENAI = Binding("gpt", "openai_chat", model="gpt-5.5")
 CLAUDE = Binding("claude", "anthropic", model="claude-sonnet-5")
+RESPONSES = Binding("responses", "openai_responses", model="gpt-5.5")
+GOOGLE = Binding("gemini", "gemini", model="gemini-3-pro")
+BINDINGS = {binding.dialect: binding for binding in (OPENAI, CLAUDE, RESPONSES, GOOGLE)}
 SIGNATURE = "EqQBCkgIBRABGAIqQL+/==sig/+é"
 
 Fields = Mapping[str, object]
@@ -47,6 +51,48 @@ def anthropic_stream(*events: Fields, stop: bool = True) -> bytes:
     """A stream of named events, `message_stop` last."""
     all_events = [*events, {"type": "message_stop"}] if stop else events
     return b"".join(b"event: %b\ndata: %b\n\n" % (str(e["type"]).encode(), dumped(e)) for e in all_events)
+
+
+def responses_stream(*events: Fields, done: bool = True) -> bytes:
+    """A stream of named events, each with its number."""
+    ended = ({"type": "response.completed", "response": {"status": "completed"}},) if done else ()
+    numbered = [{**event, "sequence_number": at} for at, event in enumerate((*events, *ended))]
+    return b"".join(b"event: %b\ndata: %b\n\n" % (str(e["type"]).encode(), dumped(e)) for e in numbered)
+
+
+def added(index: int, **item: object) -> Fields:
+    """A `response.output_item.added`."""
+    return {"type": "response.output_item.added", "output_index": index, "item": item}
+
+
+def finished(index: int, **item: object) -> Fields:
+    """A `response.output_item.done`."""
+    return {"type": "response.output_item.done", "output_index": index, "item": item}
+
+
+def told(kind: str, index: int, item_id: str, piece: str, **more: object) -> Fields:
+    """A delta of an item: `told("output_text", ...)`."""
+    place = {"output_index": index, "item_id": item_id}
+    return {"type": f"response.{kind}.delta", **place, "delta": piece, **more}
+
+
+def function_call(item_id: str, call_id: str, name: str, arguments: str, status: str = "completed") -> Fields:
+    """A `function_call` item."""
+    named = {"type": "function_call", "id": item_id, "call_id": call_id, "name": name}
+    return {**named, "arguments": arguments, "status": status}
+
+
+def gemini_chunk(*parts: Fields, finish: str | None = None, **more: object) -> dict[str, object]:
+    """One GenerateContentResponse with the parts that are new."""
+    candidate: dict[str, object] = {"content": {"parts": list(parts), "role": "model"}, "index": 0}
+    if finish is not None:
+        candidate["finishReason"] = finish
+    return {"candidates": [candidate], "modelVersion": "gemini-3-pro", "responseId": "r1", **more}
+
+
+def gemini_stream(*chunks: object) -> bytes:
+    """A stream of `data:` lines, ended as the provider ends them."""
+    return b"".join(b"data: " + dumped(item) + b"\r\n\r\n" for item in chunks)
 
 
 def start(index: int, **block: object) -> Fields:
@@ -83,6 +129,14 @@ class Recording:
         """A fresh decoder for it."""
         return decode(self.profile, self.binding)
 
+
+SUMMARY = [{"type": "summary_text", "text": "Let me see…"}, {"type": "summary_text", "text": "Yes."}]
+REASONING = json.dumps(
+    {"type": "reasoning", "id": "rs_1", "summary": SUMMARY, "encrypted_content": "gAAA+/==é"},
+    ensure_ascii=False,
+    separators=(",", ":"),
+)
+"""The reasoning item as it is sent again."""
 
 RECORDINGS = (
     Recording(
@@ -144,6 +198,80 @@ RECORDINGS = (
             ("call", "hist_tool_2", "now", "{}", '"toolu_B"'),
         ),
     ),
+    Recording(
+        "responses: reasoning, a phased message, two interleaved calls",
+        OPENAI_RESPONSES,
+        RESPONSES,
+        responses_stream(
+            {"type": "response.created", "response": {"status": "in_progress", "output": []}},
+            added(0, type="reasoning", id="rs_1", summary=[], encrypted_content="part"),
+            told("reasoning_summary_text", 0, "rs_1", "Let me ", summary_index=0),
+            told("reasoning_summary_text", 0, "rs_1", "see…", summary_index=0),
+            told("reasoning_summary_text", 0, "rs_1", "Yes.", summary_index=1),
+            finished(0, type="reasoning", id="rs_1", summary=SUMMARY, encrypted_content="gAAA+/==é"),
+            added(1, type="message", id="msg_1", role="assistant", content=[], phase="commentary"),
+            {"type": "response.content_part.added", "output_index": 1, "item_id": "msg_1", "part": {}},
+            told("output_text", 1, "msg_1", "I look "),
+            told("output_text", 1, "msg_1", "at 日本 😀."),
+            finished(
+                1,
+                type="message",
+                id="msg_1",
+                role="assistant",
+                phase="commentary",
+                content=[{"type": "output_text", "text": "I look at 日本 😀."}],
+            ),
+            added(2, **function_call("fc_1", "call_A", "read", "", "in_progress")),
+            added(3, **function_call("fc_2", "call_B", "run", "", "in_progress")),
+            told("function_call_arguments", 2, "fc_1", '{"p" :'),
+            told("function_call_arguments", 3, "fc_2", '{"c":"é'),
+            told("function_call_arguments", 3, "fc_2", '"}'),
+            told("function_call_arguments", 2, "fc_1", " 1}"),
+            {
+                "type": "response.function_call_arguments.done",
+                "output_index": 2,
+                "item_id": "fc_1",
+                "arguments": '{"p" : 1}',
+            },
+            finished(3, **function_call("fc_2", "call_B", "run", '{"c":"é"}')),
+            finished(2, **function_call("fc_1", "call_A", "read", '{"p" : 1}')),
+        ),
+        (
+            ("thinking", "Let me see…\n\nYes.", json.dumps(REASONING, ensure_ascii=False)),
+            ("thinking", "", '"commentary"'),
+            ("text", "I look at 日本 😀."),
+            ("call", "hist_tool_1", "read", '{"p" : 1}', '"call_A"'),
+            ("call", "hist_tool_2", "run", '{"c":"é"}', '"call_B"'),
+        ),
+    ),
+    Recording(
+        "gemini: thought, text, a signed and an unsigned call, a signature at the end",
+        GEMINI,
+        GOOGLE,
+        gemini_stream(
+            gemini_chunk({"text": "Let me ", "thought": True}),
+            gemini_chunk({"text": "see…", "thought": True}),
+            gemini_chunk({"text": "I look "}, usageMetadata={"promptTokenCount": 5}),
+            gemini_chunk({"text": "at 日本 😀."}),
+            gemini_chunk(
+                {"functionCall": {"id": "a1", "name": "read", "args": {"p": 1}}, "thoughtSignature": "c2ln"},
+                {"functionCall": {"name": "now", "args": {}}},
+            ),
+            gemini_chunk(
+                {"text": "", "thoughtSignature": "ZW5k"},
+                finish="STOP",
+                usageMetadata={"promptTokenCount": 5, "candidatesTokenCount": 7},
+            ),
+        ),
+        (
+            ("thinking", "Let me see…", ""),
+            ("text", "I look at 日本 😀."),
+            ("thinking", "", '"c2ln"'),
+            ("call", "hist_tool_1", "read", '{"p":1}', '"a1"'),
+            ("call", "hist_tool_2", "now", "{}", ""),
+            ("thinking", "", '"ZW5k"'),
+        ),
+    ),
 )
 
 
@@ -179,15 +307,14 @@ def run(decoder: Decoder, chunks: Sequence[bytes]) -> tuple[list[StreamEvent], M
 
 def answer(profile: Dialect, stream: bytes) -> Message:
     """The message of a stream that must be good."""
-    binding = OPENAI if profile is OPENAI_CHAT else CLAUDE
-    _, message = run(decode(profile, binding), [stream])
+    _, message = run(decode(profile, BINDINGS[profile.name]), [stream])
     assert isinstance(message, Message), message
     return message
 
 
 def body_answer(profile: Dialect, body: object) -> tuple[list[StreamEvent], Message]:
     """The events and the message of an answer that is not streamed."""
-    decoder = decode_body(profile, OPENAI if profile is OPENAI_CHAT else CLAUDE)
+    decoder = decode_body(profile, BINDINGS[profile.name])
     assert decoder.feed(dumped(body)) == []
     message = decoder.close()
     return decoder.late, message

@@ -12,42 +12,23 @@ from collections.abc import Callable
 from typing import Literal
 
 from actors.adapters.assembly import Assembly, Call, Part, Words
-from actors.adapters.base import BodyDecoder, StreamDecoder, document
+from actors.adapters.base import document
 from actors.adapters.classify import in_answer
 from actors.adapters.failure import AnswerFault, broken
 from actors.adapters.sse import ServerEvent
 from actors.adapters.wire import Fields, fields, items, json_text, number, string
-from actors.core.dialect import ANTHROPIC
-from actors.core.identity import Binding
+from actors.core.dialect import Dialect
 from actors.core.stream import Usage
 
 
-class MessagesStream(StreamDecoder):
-    """A streamed answer. See `actors.core.stream.Decoder`.
-
-    Args:
-        binding: Who is answering.
-        first_call: Number of the first canonical id to mint.
-        turn: Number of the turn.
-    """
-
-    def __init__(self, binding: Binding, *, first_call: int = 1, turn: int = 0) -> None:
-        super().__init__(_MessagesReader(Assembly(binding, first_call=first_call, turn=turn)))
-
-
-class MessagesBody(BodyDecoder):
-    """An answer that was not streamed. Arguments as for `MessagesStream`."""
-
-    def __init__(self, binding: Binding, *, first_call: int = 1, turn: int = 0) -> None:
-        super().__init__(_MessagesReader(Assembly(binding, first_call=first_call, turn=turn)))
-
-
-class _MessagesReader:
+class MessagesReader:
     """Reads events, and a whole body as blocks that start and stop at once."""
 
-    def __init__(self, assembly: Assembly) -> None:
+    def __init__(self, assembly: Assembly, dialect: Dialect) -> None:
         self.assembly = assembly
+        self._dialect = dialect
         self.ended = False
+        self._begun = False  # whether anything of a message was there
         self._open: dict[int, Part | None] = {}  # None: a kind of block that is not ours to keep
         self._given: dict[int, str] = {}  # arguments that came with the start of a call
         self._figures: dict[str, int] = {}
@@ -75,6 +56,7 @@ class _MessagesReader:
             self._error(body)
         if not isinstance(body.get("content"), list):
             raise broken("the body holds no message")
+        self._begun = True
         self._usage(body.get("usage"))
         for index, block in enumerate(items(body["content"])):
             self._start(index, fields(block))
@@ -83,6 +65,7 @@ class _MessagesReader:
         self._message_stop(body)
 
     def _message_start(self, payload: Fields) -> None:
+        self._begun = True
         self._usage(fields(payload.get("message")).get("usage"))
 
     def _message_delta(self, payload: Fields) -> None:
@@ -90,15 +73,18 @@ class _MessagesReader:
         self._stopped(fields(payload.get("delta")))
 
     def _message_stop(self, payload: Fields) -> None:
+        if not self._begun:
+            raise broken("the stream ended without a message")
         for index in list(self._open):
             self._stop(index)
         self.assembly.end_all()
         self.ended = True
 
     def _error(self, payload: Fields) -> None:
-        raise AnswerFault(in_answer(payload, ANTHROPIC))
+        raise AnswerFault(in_answer(payload, self._dialect))
 
     def _block_start(self, payload: Fields) -> None:
+        self._begun = True  # a relay may have left `message_start` out
         self._start(_index(payload), fields(payload.get("content_block")))
 
     def _block_stop(self, payload: Fields) -> None:

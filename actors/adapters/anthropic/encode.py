@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from actors.adapters.request import Request, Settings, ToolSpec
+from actors.adapters.settings import budget, room
 from actors.core.content import Media, Text, Thinking
 from actors.core.dialect import Dialect, Role
-from actors.core.jsonio import dump, quote
+from actors.core.jsonio import Json, dump, quote, unquote
 from actors.core.transcript import Entry, EntryBlock, WireCall, WireResult
 
 VERSION = "2023-06-01"
@@ -46,7 +47,8 @@ def _block(block: EntryBlock, pieces: list[bytes]) -> None:
         case Text(json=json):
             pieces += (b'{"type":"text","text":', json, b"}")
         case WireResult(id=id, json=json, error=error):
-            pieces += (b'{"type":"tool_result","tool_use_id":"%b","content":' % id.encode(), json)
+            pieces.append(b'{"type":"tool_result","tool_use_id":"%b","content":' % id.encode())
+            _result_content(_said(json) if error else json, block.media, pieces)
             pieces.append(b',"is_error":true}' if error else b"}")
         case WireCall(id=id, name=name, json=json):
             pieces.append(b'{"type":"tool_use","id":"%b","name":"%b","input":' % (id.encode(), name.encode()))
@@ -57,6 +59,31 @@ def _block(block: EntryBlock, pieces: list[bytes]) -> None:
             _media(block, pieces)
         case _:
             assert_never(block)
+
+
+_MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
+_NO_WORDS = quote("(The tool failed and said nothing.)")
+
+
+def _said(json: Json) -> Json:
+    """Return the text of a failed result, or what stands for one that is blank (ANT-53)."""
+    return _NO_WORDS if json[1] in _MAYBE_BLANK and not unquote(json).strip() else json
+
+
+def _result_content(json: Json, media: Sequence[Media], pieces: list[bytes]) -> None:
+    """Write a string, or a list of blocks where there are media. An empty text is no block (ANT-20)."""
+    if not media:
+        pieces.append(json)
+        return
+    separator = b"["
+    if json != b'""':
+        pieces += (b'[{"type":"text","text":', json, b"}")
+        separator = b","
+    for item in media:
+        pieces.append(separator)
+        _media(item, pieces)
+        separator = b","
+    pieces.append(b"]")
 
 
 def _thinking(block: Thinking, pieces: list[bytes]) -> None:
@@ -77,17 +104,13 @@ def _media(block: Media, pieces: list[bytes]) -> None:
     pieces.append(b'{"type":"%b","source":%b}' % (kind, source))
 
 
-def request(segments: Sequence[bytes], settings: Settings, max_tokens_default: int) -> Request:
-    """Return the request that sends a lane's segments.
-
-    Args:
-        segments: The lane's text, its last message closed.
-        settings: What the request says besides; see `Settings`.
-        max_tokens_default: The dialect's, since the field is required.
-    """
+def request(
+    segments: Sequence[bytes], settings: Settings, dialect: Dialect, called: frozenset[str]
+) -> Request:
+    """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`."""
     head = b'{"model":%b,"max_tokens":%d' % (
         quote(settings.model),
-        max_tokens_default if settings.max_tokens is None else settings.max_tokens,
+        room(settings, dialect.max_tokens_default or 8192),
     )
     if settings.tools:
         head += b',"tools":[' + b",".join(map(_tool, settings.tools)) + b"]"
@@ -96,14 +119,27 @@ def request(segments: Sequence[bytes], settings: Settings, max_tokens_default: i
             head += b',"tool_choice":{"type":"%b"}' % choice
     if settings.temperature is not None:
         head += b',"temperature":' + dump(settings.temperature)
-    if settings.thinking == "adaptive":
-        head += b',"thinking":{"type":"adaptive"}'
+    head += _thinks(settings)
     if settings.system and settings.system.strip():
         head += b',"system":[{"type":"text","text":' + quote(settings.system) + b"}]"
     if settings.stream:
         head += b',"stream":true'
     head += b',"messages":['
     return Request("/v1/messages", (("anthropic-version", VERSION),), (head, *segments, b"]}"))
+
+
+def _thinks(settings: Settings) -> bytes:
+    """Return how thinking is asked for. Newer models take `adaptive`, older ones `manual` (ANT-45, ANT-46)."""
+    asked = b""
+    if settings.thinking == "manual":
+        asked = b',"thinking":{"type":"enabled","budget_tokens":%d}' % budget(settings)
+    elif settings.thinking != "default":
+        asked = b',"thinking":{"type":"%b"}' % (
+            b"adaptive" if settings.thinking == "adaptive" else b"disabled"
+        )
+    if settings.effort is not None:
+        asked += b',"output_config":{"effort":%b}' % quote(settings.effort)
+    return asked
 
 
 def _tool(tool: ToolSpec) -> bytes:

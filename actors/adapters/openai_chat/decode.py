@@ -5,55 +5,39 @@ as fragments, and the whole difficulty is which call a fragment belongs to. The 
 `index`. Compatible servers leave the index out, send 0 for every call, repeat id and name on every
 fragment, leave the id blank, or send whole calls. `_Slots` holds the rule for all of them.
 
-Reasoning (`reasoning_content`, `reasoning`) is a field of compatible servers. It has no signature, so it is
-kept unsealed and is nobody's to replay.
+Reasoning comes in three ways, and is sealed where the dialect takes it back the same way
+(`actors.adapters.openai_chat.reasoning`). Elsewhere it is kept unsealed and is nobody's to replay.
 """
 
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from actors.adapters.assembly import Assembly, Call
-from actors.adapters.base import BodyDecoder, StreamDecoder, document
+from actors.adapters.base import document
 from actors.adapters.classify import in_answer
 from actors.adapters.failure import AnswerFault, broken
+from actors.adapters.openai_chat.reasoning import Reasoning
 from actors.adapters.sse import ServerEvent
 from actors.adapters.wire import Fields, fields, items, json_text, number, string
-from actors.core.dialect import OPENAI_CHAT
-from actors.core.identity import Binding
-from actors.core.jsonio import parse_object
+from actors.core.dialect import Dialect
+from actors.core.jsonio import mended, parse_object
 from actors.core.stream import Usage
 
 Slot: TypeAlias = int | None  # None stands for the latest call, wherever it is
 _LEGACY: Slot = -1  # `function_call`, the one call of the protocol before tools
+_SAID = frozenset({"content", "refusal", "tool_calls", "function_call", "reasoning_content", "reasoning"})
 _WHOLE_BELOW = 64 * 1024  # characters of argument text that are tried for completeness
 
 
-class ChatStream(StreamDecoder):
-    """A streamed answer. See `actors.core.stream.Decoder`.
-
-    Args:
-        binding: Who is answering.
-        first_call: Number of the first canonical id to mint.
-        turn: Number of the turn.
-    """
-
-    def __init__(self, binding: Binding, *, first_call: int = 1, turn: int = 0) -> None:
-        super().__init__(_ChatReader(Assembly(binding, first_call=first_call, turn=turn)))
-
-
-class ChatBody(BodyDecoder):
-    """An answer that was not streamed. Arguments as for `ChatStream`."""
-
-    def __init__(self, binding: Binding, *, first_call: int = 1, turn: int = 0) -> None:
-        super().__init__(_ChatReader(Assembly(binding, first_call=first_call, turn=turn)))
-
-
-class _ChatReader:
+class ChatReader:
     """Reads chunks, and a whole body as if it were one chunk."""
 
-    def __init__(self, assembly: Assembly) -> None:
+    def __init__(self, assembly: Assembly, dialect: Dialect) -> None:
         self.assembly = assembly
+        self._dialect = dialect
         self.ended = False
+        self._begun = False  # whether anything of a message was there
         self._slots = _Slots(assembly)
+        self._reasoning = Reasoning(assembly, dialect.thinking_carrier)
 
     def event(self, event: ServerEvent) -> None:
         data = event.data.strip()
@@ -63,55 +47,82 @@ class _ChatReader:
             self._chunk(document(data, "a chunk of the stream"), reported=event.name == "error")
 
     def body(self, body: Fields) -> None:
-        _raise_reported(body, reported=False)
+        self._raise_reported(body, reported=False)
         choice = _first_choice(body)
-        if not isinstance(choice.get("message"), dict):
+        if _SAID.isdisjoint(fields(choice.get("message"))):
             raise broken("the body holds no message")
+        self._begun = True
         self._usage(body.get("usage"))
+        self._served(body)
         self._said(fields(choice["message"]))
         self._finish(choice)
         self._end()
 
     def _end(self) -> None:
+        if not self._begun:
+            raise broken("the stream ended without a message")
+        self._reasoning.seal()
         self.assembly.end_all()
         self.ended = True
 
     def _chunk(self, chunk: Fields, *, reported: bool) -> None:
-        _raise_reported(chunk, reported=reported)
+        self._raise_reported(chunk, reported=reported)
         choice = _first_choice(chunk)
+        self._begun = self._begun or bool(choice)
         self._usage(chunk.get("usage") or choice.get("usage"))
+        self._served(chunk)
         self._said(fields(choice.get("delta")))
         self._finish(choice)
 
     def _said(self, delta: Fields) -> None:
         """Take a delta, or a whole message, which has the same fields."""
-        if reasoning := delta.get("reasoning_content") or delta.get("reasoning"):
-            self._words("thinking", string(reasoning))
+        self._reasoning.take(delta)
         if content := delta.get("content"):
-            for text in _texts(content):
-                self._words("text", text)
+            self._content(content)
         if refusal := delta.get("refusal"):
-            self._words("text", string(refusal))  # it is what the model said
+            self._text(string(refusal))  # it is what the model said
         if fragments := delta.get("tool_calls"):
             self._slots.take([fields(fragment) for fragment in items(fragments)])
         if isinstance(legacy := delta.get("function_call"), dict):
             self._slots.take([{"index": _LEGACY, "function": legacy}])
 
-    def _words(self, kind: Literal["text", "thinking"], piece: str) -> None:
+    def _content(self, content: object) -> None:
+        """Take a content that is a string or, from some servers, a list of chunks."""
+        if isinstance(content, str):
+            return self._text(content)
+        for chunk in map(fields, items(content)):
+            if chunk.get("type") == "text":
+                self._text(string(chunk.get("text")))
+            elif chunk.get("type") == "thinking":
+                self._reasoning.chunk(chunk)
+        return None
+
+    def _text(self, piece: str) -> None:
         if piece:
-            self.assembly.say(self.assembly.latest_words(kind), piece)
+            self.assembly.say(self.assembly.latest_words("text"), piece)
+
+    def _served(self, answer: Fields) -> None:
+        """Note which upstream of a gateway answers."""
+        if (upstream := string(answer.get("provider"))) and self._dialect.thinking_binding == "upstream":
+            self.assembly.upstream = mended(upstream)
 
     def _finish(self, choice: Fields) -> None:
         reason = string(choice.get("finish_reason"))
         if reason == "error":  # a gateway's word for an upstream that failed after 200
             raise broken("the provider ended the answer with finish_reason 'error'")
         if reason:
-            self.assembly.end_all()
+            self._reasoning.seal()
+            self.assembly.settle_all()  # some servers send arguments behind it
             self.assembly.finish(reason)
 
     def _usage(self, value: object) -> None:
         if isinstance(value, dict):
             self.assembly.report_usage(_usage(value))
+
+    def _raise_reported(self, chunk: Fields, *, reported: bool) -> None:
+        """Raise the error that a chunk or a body reports, if it does."""
+        if reported or chunk.get("error") or chunk.get("object") == "error":
+            raise AnswerFault(in_answer(chunk, self._dialect))
 
 
 class _Slots:
@@ -193,13 +204,6 @@ def _argument_text(function: Fields) -> str:
     return string(arguments)
 
 
-def _texts(content: object) -> list[str]:
-    """Return the texts of a content that is a string or, from some servers, a list of parts."""
-    if isinstance(content, str):
-        return [content]
-    return [string(part.get("text")) for part in map(fields, items(content)) if part.get("type") == "text"]
-
-
 def _first_choice(chunk: Fields) -> Fields:
     """Return the choice with index 0; we never ask for more than one."""
     for choice in map(fields, items(chunk.get("choices"))):
@@ -219,9 +223,3 @@ def _usage(usage: Fields) -> Usage:
         cache_read_tokens=next(filter(None, map(number, read)), 0),
         cache_write_tokens=next(filter(None, map(number, written)), 0),
     )
-
-
-def _raise_reported(chunk: Fields, *, reported: bool) -> None:
-    """Raise the error that a chunk or a body reports, if it does."""
-    if reported or chunk.get("error") or chunk.get("object") == "error":
-        raise AnswerFault(in_answer(chunk, OPENAI_CHAT))

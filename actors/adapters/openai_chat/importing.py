@@ -4,6 +4,7 @@ One small function for each role and each kind of content part. What is not in t
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from actors.adapters.reading import Reading, as_text, data_url, native_key, spread
@@ -34,10 +35,17 @@ def _user(reading: Reading, message: Fields) -> None:
 
 
 def _assistant(reading: Reading, message: Fields) -> None:
-    reading.think(string(message.get("reasoning_content")) or string(message.get("reasoning")))
+    reading.think(_reasoning(message))
     _content(reading, message.get("content"))
     reading.text(string(message.get("refusal")))
     _calls(reading, message)
+
+
+def _reasoning(message: Fields) -> str:
+    """Return the words of reasoning beside the content. Its state is not kept: nobody may have it back."""
+    words = string(message.get("reasoning_content")) or string(message.get("reasoning"))
+    details = [fields(detail) for detail in items(message.get("reasoning_details"))]
+    return words or "".join(string(detail.get("text")) or string(detail.get("summary")) for detail in details)
 
 
 def _tool(reading: Reading, message: Fields) -> None:
@@ -108,6 +116,10 @@ def _part(reading: Reading, part: object) -> None:
     kind = string(fields(part).get("type"))
     if kind in _TEXT_PARTS:
         reading.text(string(fields(part).get(_TEXT_PARTS[kind])))
+    elif kind == "thinking":
+        thinking = fields(part).get("thinking")
+        chunks = [string(fields(chunk).get("text")) for chunk in items(thinking)]
+        reading.think(string(thinking) or "".join(chunks))
     elif media := _media(fields(part)):
         reading.say(media)
     else:
@@ -133,6 +145,12 @@ def _file(part: Fields) -> Media | None:
     return data_url(data) if data.startswith("data:") else None
 
 
+def _document(part: Fields) -> Media | None:
+    document = part.get("document_url")
+    url = string(document) or string(fields(document).get("url"))
+    return replace(data_url(url), mime="application/pdf") if url else None
+
+
 def _audio(part: Fields) -> Media | None:
     audio = fields(part.get("input_audio"))
     data = string(audio.get("data"))
@@ -143,5 +161,6 @@ _MEDIA_PARTS: dict[str, Callable[[Fields], Media | None]] = {
     "image_url": _image,
     "input_image": _image,
     "file": _file,
+    "document_url": _document,
     "input_audio": _audio,
 }

@@ -1,0 +1,195 @@
+"""AWS Bedrock Converse: a rendered transcript in, a request body out.
+
+Shape only. The renderer has settled pairing, order, ids and synthetic results; a transcript that looks
+wrong here is a bug there. A block is an object with one key, which names its kind. The model stands in the
+path, and so does whether the answer is a stream. Only the fields named here are ever sent (rulebook BED-11).
+"""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import assert_never
+from urllib.parse import quote as percent
+
+from actors.adapters.request import Request, Settings, ToolSpec
+from actors.adapters.settings import budget, room
+from actors.core.content import Media, Text, Thinking
+from actors.core.dialect import Dialect, Role
+from actors.core.jsonio import Json, dump, quote, unquote
+from actors.core.transcript import Entry, EntryBlock, WireCall, WireResult
+
+_FORMATS = {
+    "image/png": b"png",
+    "image/jpeg": b"jpeg",
+    "image/gif": b"gif",
+    "image/webp": b"webp",
+    "application/pdf": b"pdf",
+    "text/csv": b"csv",
+    "text/html": b"html",
+    "text/markdown": b"md",
+    "text/plain": b"txt",
+}
+_MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
+_THINKS = ("adaptive", "manual")
+_ANY_INPUT = Json(b'{"type":"object","properties":{}}')
+
+
+class ConverseEncoder:
+    """Writes entries into `messages`. The last message stays open: a neighbour of its role continues it."""
+
+    closing = b"]}"
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._nothing = quote(dialect.empty_result or "")
+
+    def fragment(self, entries: Sequence[Entry], last_role: Role | None) -> list[bytes]:
+        """Return the bytes that append `entries` after an open message of `last_role`, in pieces."""
+        pieces: list[bytes] = []
+        for entry in entries:
+            separator = b","
+            if entry.role != last_role:
+                opening = b'{"role":"%b","content":[' % entry.role.encode()
+                pieces.append(opening if last_role is None else b"]}," + opening)
+                separator = b""
+                last_role = entry.role
+            for block in entry.blocks:
+                pieces.append(separator)
+                self._block(block, pieces)
+                separator = b","
+        return pieces
+
+    def _block(self, block: EntryBlock, pieces: list[bytes]) -> None:
+        match block:
+            case Text(json=json):
+                pieces += (b'{"text":', json, b"}")
+            case WireResult(id=id, error=error):
+                pieces.append(b'{"toolResult":{"toolUseId":"%b","content":[' % id.encode())
+                self._content(block, pieces)
+                pieces.append(b'],"status":"error"}}' if error else b'],"status":"success"}}')
+            case WireCall(id=id, name=name, json=json):
+                pieces.append(
+                    b'{"toolUse":{"toolUseId":"%b","name":"%b","input":' % (id.encode(), name.encode())
+                )
+                pieces += (json, b"}}")
+            case Thinking():
+                _reasoning(block, pieces)
+            case Media():
+                _media(block, pieces)
+            case _:
+                assert_never(block)
+
+    def _content(self, result: WireResult, pieces: list[bytes]) -> None:
+        """Write a result's text and its media. Where there are media, no text need stand for one that is blank."""
+        comma = b""
+        if result.json != b'""' or not result.media:
+            pieces += (b'{"text":', self._said(result.json), b"}")
+            comma = b","
+        for item in result.media:
+            pieces.append(comma)
+            _media(item, pieces)
+            comma = b","
+
+    def _said(self, json: Json) -> Json:
+        """Return a result's text, or what stands for one that is blank (BED-04)."""
+        blank = json[1] in _MAYBE_BLANK and not unquote(json).strip()
+        return self._nothing if blank and self._dialect.empty_result else json
+
+
+def _reasoning(block: Thinking, pieces: list[bytes]) -> None:
+    """Write sealed reasoning as it came; the renderer lets no other pass."""
+    assert block.seal is not None
+    if block.seal.kind == "redacted":
+        pieces += (b'{"reasoningContent":{"redactedContent":', block.seal.data, b"}}")
+    else:
+        pieces += (b'{"reasoningContent":{"reasoningText":{"text":', block.json)
+        pieces += (b',"signature":', block.seal.data, b"}}}")
+
+
+def _media(block: Media, pieces: list[bytes]) -> None:
+    """Write an attachment. A document has a name, which must say nothing, and a text beside it (BED-13)."""
+    source = b'"source":{"bytes":%b}' % quote(block.data)
+    kind, form = _FORMATS[block.mime], b'"format":"%b",' % _FORMATS[block.mime]
+    if block.mime.startswith("image/"):
+        pieces += (b'{"image":{', form, source, b"}}")
+        return
+    name = sha256(block.data.encode("utf-8", "surrogatepass")).hexdigest()[:8].encode()
+    pieces.append(b'{"text":"Attached document: document-%b (%b)."},' % (name, kind))
+    pieces += (b'{"document":{', form, b'"name":"document-%b",' % name, source, b"}}")
+
+
+def request(
+    segments: Sequence[bytes], settings: Settings, dialect: Dialect, called: frozenset[str]
+) -> Request:
+    """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`.
+
+    Where the settings name no tool, those that were called are declared (BED-03). Otherwise the settings' tools
+    are all there is: what a model invented must not change them, reasoning is bound to them (ANT-44). There is no
+    tool choice that forbids calls, so `none` is `auto` and a loss.
+    """
+    losses: list[str] = []
+    head = b"{" + _tools(settings, dialect, called, losses) + _inference(settings)
+    head += _model_fields(settings)
+    if settings.system and settings.system.strip():
+        head += b'"system":[{"text":' + quote(settings.system) + b"}],"
+    action = "converse-stream" if settings.stream else "converse"
+    path = f"/model/{percent(settings.model, safe='')}/{action}"
+    return Request(path, (), (head + b'"messages":[', *segments, b"]}"), tuple(losses))
+
+
+def _tools(settings: Settings, dialect: Dialect, called: frozenset[str], losses: list[str]) -> bytes:
+    tools = settings.tools or [ToolSpec(name, "", _ANY_INPUT) for name in sorted(called)]
+    if not tools:
+        return b""
+    return b'"toolConfig":{"tools":[%b]%b},' % (
+        b",".join(map(_tool, tools)),
+        _choice(settings, dialect, losses),
+    )
+
+
+def _choice(settings: Settings, dialect: Dialect, losses: list[str]) -> bytes:
+    """Return the tool choice. Where it cannot be said, or no tool is to be called, `auto` is nearest."""
+    if settings.tool_choice == "required" and settings.tools:
+        return b',"toolChoice":{"%b":{}}' % dialect.required_choice.encode()
+    if settings.tool_choice != "auto" or not settings.tools:
+        losses.append("tool_choice")
+    return b""
+
+
+def _tool(tool: ToolSpec) -> bytes:
+    description = b'"description":%b,' % quote(tool.description) if tool.description.strip() else b""
+    return b'{"toolSpec":{"name":%b,%b"inputSchema":{"json":%b}}}' % (
+        quote(tool.name),
+        description,
+        tool.parameters,
+    )
+
+
+_ROOM = 4096
+"""Tokens of an answer behind manual thinking where nobody said how many."""
+
+
+def _inference(settings: Settings) -> bytes:
+    fields: list[bytes] = []
+    if settings.max_tokens is not None or settings.thinking == "manual":
+        fields.append(b'"maxTokens":%d' % room(settings, _ROOM))
+    if settings.temperature is not None:
+        fields.append(b'"temperature":' + dump(settings.temperature))
+    return b'"inferenceConfig":{' + b",".join(fields) + b"}," if fields else b""
+
+
+def _model_fields(settings: Settings) -> bytes:
+    """Return what goes to the model's vendor: the switch for thinking, in Anthropic's words."""
+    fields = ""
+    match settings.thinking:
+        case "adaptive":
+            fields = '"thinking":{"type":"adaptive"}'
+        case "manual":
+            fields = f'"thinking":{{"type":"enabled","budget_tokens":{budget(settings)}}}'
+        case "off":
+            fields = '"thinking":{"type":"disabled"}'
+        case "default":
+            pass
+        case _:
+            assert_never(settings.thinking)
+    text = b'"additionalModelRequestFields":{%b},' % fields.encode() if fields else b""
+    return text + (b'"outputConfig":{"effort":%b},' % quote(settings.effort) if settings.effort else b"")

@@ -1,0 +1,131 @@
+"""Google's generateContent: an answer's bytes in, canonical events and a message out.
+
+Every event of a stream is a whole response with the parts that are new, so a whole body reads as a stream of
+one event. The end marker is a finish reason; there is no `[DONE]`. Calls come whole.
+
+Parts keep their order and their borders, because a thought signature belongs to one part: text is joined with the
+text before it only where neither is signed. A signature becomes a thinking block directly before what its part
+becomes; that of a blank text, as streams end on, one with the blank text in it. Parts marked as thought are summaries
+for people: shown, and never sent back, with their signatures.
+"""
+
+from typing import Literal
+
+from actors.adapters.assembly import Assembly, Words
+from actors.adapters.base import document
+from actors.adapters.classify import in_answer, unfinished
+from actors.adapters.failure import ACTIONS, AnswerFault, Failure, broken
+from actors.adapters.gemini.encode import BLANK
+from actors.adapters.sse import ServerEvent
+from actors.adapters.wire import Fields, fields, items, json_text, number, string
+from actors.core.dialect import Dialect
+from actors.core.stream import Usage
+
+
+class GenerateContentReader:
+    """Reads responses, whole or in pieces."""
+
+    def __init__(self, assembly: Assembly, dialect: Dialect) -> None:
+        self.assembly = assembly
+        self.ended = False
+        self._dialect = dialect
+        self._open: Words | None = None  # what the next unsigned text of its kind continues
+        self._said = False
+        self._figures: dict[str, int] = {}
+
+    def event(self, event: ServerEvent) -> None:
+        data = event.data.strip()
+        if data and data != "[DONE]":
+            self._take(document(data, "an event of the stream"))
+
+    def body(self, body: Fields) -> None:
+        self._take(body)
+        if not self.ended:
+            raise broken("the body holds no finished candidate")
+
+    def _take(self, response: Fields) -> None:
+        if response.get("error"):
+            raise AnswerFault(in_answer(response, self._dialect))
+        self._usage(fields(response.get("usageMetadata")))
+        candidate = _first_candidate(response)
+        if blocked := string(fields(response.get("promptFeedback")).get("blockReason")):
+            message = f"the prompt was blocked: {blocked!r}"
+            raise AnswerFault(Failure("refusal", ACTIONS["refusal"], message, code=blocked))
+        for part in items(fields(candidate.get("content")).get("parts")):
+            self._part(fields(part))
+        if reason := string(candidate.get("finishReason")):
+            self._finish(reason)
+
+    def _part(self, part: Fields) -> None:
+        signature = string(part.get("thoughtSignature"))
+        if part.get("thought") is True:
+            self._words("thinking", string(part.get("text")))
+        elif isinstance(call := part.get("functionCall"), dict):
+            self._call(call, signature)
+        elif signature and isinstance(text := part.get("text"), str):
+            self._signed_text(text, signature)
+        else:
+            self._words("text", string(part.get("text")))
+
+    def _words(self, kind: Literal["text", "thinking"], text: str) -> None:
+        if not text:
+            return
+        if self._open is None or self._open.kind != kind:
+            self._open = self.assembly.words(kind)
+        self.assembly.say(self._open, text)
+        self._said = self._said or kind == "text"
+
+    def _signed_text(self, text: str, signature: str) -> None:
+        blank = not text.strip()
+        self._seal(BLANK if blank else self._dialect.thinking_carrier, signature, text if blank else "")
+        if not blank:
+            self._words("text", text)
+        self._open = None
+
+    def _seal(self, kind: str, signature: str, text: str = "") -> None:
+        words = self.assembly.words("thinking")
+        self.assembly.say(words, text)
+        self.assembly.seal(words, kind, signature)
+        self.assembly.end(words)
+        self._open = None
+
+    def _call(self, given: Fields, signature: str) -> None:
+        if signature:
+            self._seal(self._dialect.thinking_carrier, signature)
+        call = self.assembly.call(string(given.get("id")), string(given.get("name")))
+        if (arguments := given.get("args")) is not None:
+            self.assembly.argue(call, json_text(arguments))
+        self.assembly.end(call)
+        self._open, self._said = None, True
+
+    def _finish(self, reason: str) -> None:
+        """Take the end, unless it is a failure. An answer that was only cut short stands as far as it came."""
+        failure = unfinished(reason)
+        if failure is not None and (failure.kind in ("model_fault", "transcript") or not self._said):
+            raise AnswerFault(failure)
+        self.assembly.finish(reason)
+        self.assembly.end_all()
+        self.ended = True
+
+    def _usage(self, usage: Fields) -> None:
+        """Take the figures that are given, keep the others: they are cumulative."""
+        for name, value in usage.items():
+            if (count := number(value)) is not None:
+                self._figures[name] = count
+        figure = self._figures.get
+        self.assembly.report_usage(
+            Usage(
+                figure("promptTokenCount", 0) + figure("toolUsePromptTokenCount", 0),
+                figure("candidatesTokenCount", 0) + figure("thoughtsTokenCount", 0),
+                figure("cachedContentTokenCount", 0),
+                0,
+            )
+        )
+
+
+def _first_candidate(response: Fields) -> Fields:
+    """Return the candidate with index 0; we never ask for more than one."""
+    for candidate in map(fields, items(response.get("candidates"))):
+        if not candidate.get("index"):
+            return candidate
+    return {}

@@ -1,0 +1,170 @@
+"""Google's generateContent: a rendered transcript in, a request body out.
+
+Shape only. The renderer has settled pairing, order, ids and synthetic results; a transcript that looks
+wrong here is a bug there. Only the fields named here are ever sent (rulebook GEM-10).
+
+A thought signature is the property of a part. In a transcript it is a thinking block directly before the block
+that becomes that part; with nothing behind it, or sealed as the signature of a blank text, it gets a text part of
+its own. Parts are never merged, so a signature stays where it was (GEM-05).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import assert_never
+from urllib.parse import quote as percent_encoded
+
+from actors.adapters.gemini.schema import projected
+from actors.adapters.request import Request, Settings, ToolSpec
+from actors.core.content import Media, Text, Thinking
+from actors.core.dialect import Dialect, Role
+from actors.core.jsonio import Json, dump, quote
+from actors.core.transcript import Entry, EntryBlock, WireCall, WireResult
+
+BLANK = "signed_blank"
+"""Kind of the seal of a signature whose part is a text of nothing but whitespace, or of nothing."""
+
+
+class GeminiEncoder:
+    """Writes entries into `contents`. The last content stays open: a neighbour of its role continues it."""
+
+    closing = b"]}"
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+
+    def fragment(self, entries: Sequence[Entry], last_role: Role | None) -> list[bytes]:
+        """Return the bytes that append `entries` after an open content of `last_role`, in pieces."""
+        pieces: list[bytes] = []
+        for entry in entries:
+            separator = b","
+            if entry.role != last_role:
+                role = b"model" if entry.role == "assistant" else b"user"
+                opening = b'{"role":"%b","parts":[' % role
+                pieces.append(opening if last_role is None else b"]}," + opening)
+                separator = b""
+                last_role = entry.role
+            for block, signature in _signed(entry.blocks):
+                pieces.append(separator)
+                _part(block, pieces)
+                pieces += (b',"thoughtSignature":', signature, b"}") if signature else (b"}",)
+                separator = b","
+        return pieces
+
+
+def _signed(
+    blocks: Sequence[EntryBlock],
+) -> Iterator[tuple[Text | Media | WireCall | WireResult, Json | None]]:
+    """Yield each part, with its signature if it has one."""
+    signature: Json | None = None
+    for block in blocks:
+        if not isinstance(block, Thinking):
+            yield block, signature
+            signature = None
+            continue
+        if signature is not None:
+            yield Text(""), signature
+        signature = block.json if block.seal is None else block.seal.data
+        if block.seal is not None and block.seal.kind == BLANK:
+            yield Text(json=block.json), signature
+            signature = None
+    if signature is not None:
+        yield Text(""), signature
+
+
+def _part(block: Text | Media | WireCall | WireResult, pieces: list[bytes]) -> None:
+    """Write a part, but for its closing brace."""
+    match block:
+        case Text(json=json):
+            pieces += (b'{"text":', json)
+        case WireCall(id=id, name=name, json=json):
+            pieces += (b'{"functionCall":{', _identified(id, name), b',"args":', json, b"}")
+        case WireResult(id=id, json=json, error=error, name=name, media=media):
+            key = b"error" if error else b"output"
+            opening = b'{"functionResponse":{%b,"response":{"%b":' % (_identified(id, name), key)
+            held = b',"parts":[%b]' % b",".join([_inline(item) + b"}" for item in media]) if media else b""
+            pieces += (opening, json, b"}", held, b"}")
+        case Media():
+            pieces.append(_inline(block))
+        case _:
+            assert_never(block)
+
+
+def _inline(media: Media) -> bytes:
+    return b'{"inlineData":{"mimeType":%b,"data":%b}' % (quote(media.mime), quote(media.data))
+
+
+def _identified(call_id: str, name: str) -> bytes:
+    """Write the id, where there is one to be sent (GEM-09), and the name."""
+    named = b'"name":"%b"' % name.encode()
+    return b'"id":"%b",%b' % (call_id.encode(), named) if call_id else named
+
+
+def request(
+    segments: Sequence[bytes], settings: Settings, dialect: Dialect, called: frozenset[str]
+) -> Request:
+    """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`.
+
+    The model, and whether the answer is streamed, are in the path.
+    """
+    losses: list[str] = []
+    head = b"{"
+    if settings.system and settings.system.strip():
+        head += b'"systemInstruction":{"parts":[{"text":' + quote(settings.system) + b"}]},"
+    if settings.tools:
+        declared = b",".join([_declaration(tool, dialect, losses) for tool in settings.tools])
+        head += b'"tools":[{"functionDeclarations":[' + declared + b"]}]," + _calling(settings)
+    if generation := _generation(settings, dialect, losses):
+        head += b'"generationConfig":{' + b",".join(generation) + b"},"
+    head += b'"contents":['
+    method = "streamGenerateContent?alt=sse" if settings.stream else "generateContent"
+    path = f"{dialect.models_path}/{percent_encoded(settings.model, safe='')}:{method}"
+    return Request(path, (), (head, *segments, b"]}"), tuple(dict.fromkeys(losses)))
+
+
+def _declaration(tool: ToolSpec, dialect: Dialect, losses: list[str]) -> bytes:
+    named = b'{"name":%b,"description":%b' % (quote(tool.name), quote(tool.description))
+    if dialect.schema_subset != "gemini":
+        return named + b',"parametersJsonSchema":%b}' % tool.parameters
+    schema, lost = projected(tool.parameters)
+    losses += [f"schema.{keyword}" for keyword in lost]
+    return named + b',"parameters":%b}' % schema if schema else named + b"}"
+
+
+def _calling(settings: Settings) -> bytes:
+    """Write the tool choice; `auto` is what an absent one means."""
+    choice = settings.tool_choice
+    if choice == "auto":
+        return b""
+    mode = b"ANY" if choice == "required" else b"NONE"
+    return b'"toolConfig":{"functionCallingConfig":{"mode":"%b"}},' % mode
+
+
+def _generation(settings: Settings, dialect: Dialect, losses: list[str]) -> list[bytes]:
+    fields: list[bytes] = []
+    limit = dialect.max_tokens_default if settings.max_tokens is None else settings.max_tokens
+    if limit is not None:
+        fields.append(b'"maxOutputTokens":%d' % limit)
+    if settings.temperature is not None:
+        fields.append(b'"temperature":' + dump(settings.temperature))
+    if thinking := _thinking(settings, dialect, losses):
+        fields.append(b'"thinkingConfig":{' + b",".join(thinking) + b"}")
+    return fields
+
+
+def _thinking(settings: Settings, dialect: Dialect, losses: list[str]) -> list[bytes]:
+    """Write how much to think: a level or a budget of tokens, which are not taken together."""
+    asked = settings.thinking in ("adaptive", "manual")
+    fields = [b'"includeThoughts":true'] if asked else []
+    levels, budget = dialect.thinking_switch == "gemini", settings.thinking_tokens
+    if settings.thinking == "manual" and budget is not None:
+        fields.append(b'"thinkingBudget":%d' % budget)
+    elif settings.thinking == "off" and not levels:
+        fields.append(b'"thinkingBudget":0')
+    elif settings.thinking == "off":  # these models always think
+        fields.append(b'"thinkingLevel":"LOW"')
+        losses.append("thinking")
+    elif settings.effort is not None and levels:
+        fields.append(b'"thinkingLevel":' + quote(settings.effort.upper()))
+        return fields
+    if settings.effort is not None:
+        losses.append("effort")
+    return fields

@@ -1,0 +1,221 @@
+"""A tool's JSON Schema in the subset that generateContent takes as `parameters`.
+
+The provider refuses a keyword outside its subset (rulebook GEM-10), a schema without a type, an array without
+items, and anything beside `anyOf`. What the subset can say in other words is said so; what it cannot say is left out
+and named. A schema is a description for the model: our own validation of arguments reads the whole of it.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from actors.core.jsonio import Json, JsonRefused, JsonValue, dump, parse
+
+_KEPT: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("title", "description", "pattern"), (str,)),
+    **dict.fromkeys(
+        ("minItems", "maxItems", "minProperties", "maxProperties", "minLength", "maxLength"), (int,)
+    ),
+    **dict.fromkeys(("minimum", "maximum"), (int, float)),
+    "default": (str, int, float, bool, list, dict, type(None)),
+}
+"""Keywords that are kept as they are, with the types they may have."""
+_SILENT = frozenset({"$schema", "$id", "$comment", "$defs", "definitions", "examples"})
+_FORMATS = {
+    "STRING": frozenset({"enum", "date-time"}),
+    "NUMBER": frozenset({"float", "double"}),
+    "INTEGER": frozenset({"int32", "int64"}),
+}
+_TYPES = frozenset({"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT"})
+_READ = frozenset(
+    "type properties required items enum const anyOf oneOf allOf $ref format nullable".split()  # noqa: SIM905  likewise
+)
+_DEEPEST = 24  # levels of a schema that are sent
+_LARGEST = 4096  # schemas, references followed, in one tool
+
+_Schema = dict[str, JsonValue]
+
+
+@lru_cache(maxsize=1024)  # a session declares the same tools in every request
+def projected(schema: Json) -> tuple[Json | None, tuple[str, ...]]:
+    """Return a tool's schema in the provider's subset, None for one without parameters, and what was lost.
+
+    Losses are the names of JSON Schema keywords, each once.
+    """
+    try:
+        whole = parse(schema)
+    except JsonRefused:
+        whole = {}
+    projector = _Projector(whole if type(whole) is dict else {})
+    made = projector.schema(projector.root, _DEEPEST)
+    lost = tuple(dict.fromkeys(projector.lost))
+    return (dump(made) if made.get("properties") else None), lost
+
+
+class _Projector:
+    """Projects one tool's schema and keeps what is lost on the way."""
+
+    def __init__(self, root: _Schema) -> None:
+        self.root = root
+        self.lost: list[str] = []
+        self._made = 0
+        self._followed: tuple[str, ...] = ()  # references around the schema being made
+
+    def schema(self, given: JsonValue, depth: int) -> _Schema:
+        """Return one schema. One that goes too deep ends in an object of any kind."""
+        self._made += 1
+        if type(given) is not dict:
+            return {"type": "STRING"}
+        if depth == 0 or self._made > _LARGEST:
+            self.lost.append("depth")
+            return {"type": "OBJECT"}
+        around = self._followed
+        given = self._flat(given, depth)
+        arms = self._arms(given)
+        made = self._one(given, depth) if arms is None else self._either(given, arms, depth)
+        self._followed = around
+        return made
+
+    def _flat(self, given: _Schema, depth: int) -> _Schema:
+        """Return a schema with its references followed and its `allOf` merged into it."""
+        for _ in range(depth):
+            inner: list[JsonValue] = []
+            if "$ref" in given:
+                inner.append(self._referred(given["$ref"]))
+            if type(every := given.get("allOf")) is list:
+                inner += every
+            if not inner:
+                return given
+            own = {key: value for key, value in given.items() if key not in ("$ref", "allOf")}
+            given = _merged([*(item for item in inner if type(item) is dict), own])
+        self.lost.append("$ref")
+        return {key: value for key, value in given.items() if key not in ("$ref", "allOf")}
+
+    def _referred(self, reference: JsonValue) -> JsonValue:
+        """Return what a local reference names. A foreign one, or one inside what it names, is an object."""
+        found: JsonValue = self.root
+        if type(reference) is not str or not reference.startswith("#") or reference in self._followed:
+            self.lost.append("$ref")
+            return {"type": "object"}
+        self._followed = (*self._followed, reference)
+        for step in reference[1:].split("/")[1:]:
+            name = step.replace("~1", "/").replace("~0", "~")
+            found = found.get(name) if type(found) is dict else None
+        return found
+
+    def _arms(self, given: _Schema) -> list[JsonValue] | None:
+        """Return the alternatives of a schema, if it is a choice among several."""
+        for keyword in ("anyOf", "oneOf"):
+            if type(arms := given.get(keyword)) is list and arms:
+                if keyword == "oneOf":
+                    self.lost.append(keyword)
+                return arms
+        kinds = given.get("type")
+        if type(kinds) is list and len(kinds) > 1:
+            return [{**given, "type": kind} for kind in kinds]
+        return None
+
+    def _either(self, given: _Schema, arms: list[JsonValue], depth: int) -> _Schema:
+        """Return a choice. Nothing may stand beside it, so `null` and the description go into its arms."""
+        real = [arm for arm in arms if not _is_null(arm)]
+        beside: _Schema = {key: given[key] for key in ("title", "description", "default") if key in given}
+        made = [self.schema({**beside, **arm} if type(arm) is dict else arm, depth - 1) for arm in real]
+        for arm in made if len(real) < len(arms) else []:
+            arm["nullable"] = True
+        if not made:
+            return {"type": "STRING", "nullable": True}
+        flat = [inner for arm in made for inner in _spread(arm)]
+        return flat[0] if len(flat) == 1 else {"anyOf": list[JsonValue](flat)}
+
+    def _one(self, given: _Schema, depth: int) -> _Schema:
+        kind = _kind(given)
+        made: _Schema = {"type": kind}
+        for keyword, value in given.items():
+            if type(value) in _KEPT.get(keyword, ()):
+                made[keyword] = value
+            elif keyword not in _READ and keyword not in _SILENT:
+                self.lost.append(keyword)
+        if (form := given.get("format")) is not None:
+            self._format(made, form)
+        if given.get("nullable") is True:
+            made["nullable"] = True
+        self._values(given, made)
+        if kind == "ARRAY":
+            made["items"] = self.schema(given.get("items", {"type": "string"}), depth - 1)
+        if kind == "OBJECT":
+            self._members(given, made, depth)
+        return made
+
+    def _format(self, made: _Schema, form: JsonValue) -> None:
+        kind = made["type"]
+        if type(form) is str and type(kind) is str and form in _FORMATS.get(kind, frozenset()):
+            made["format"] = form
+        else:
+            self.lost.append("format")
+
+    def _values(self, given: _Schema, made: _Schema) -> None:
+        """Take an enumeration: of strings, as only those are taken; null among them makes it nullable."""
+        values = [given["const"]] if "const" in given else given.get("enum")
+        if type(values) is not list:
+            return
+        if None in values:
+            made["nullable"] = True
+        words: list[JsonValue] = [value for value in values if type(value) is str and value]
+        if made["type"] == "STRING" and words:
+            made["enum"], made["format"] = words, "enum"
+        if len(words) < len(values) - (None in values):
+            self.lost.append("const" if "const" in given else "enum")
+
+    def _members(self, given: _Schema, made: _Schema, depth: int) -> None:
+        members = given.get("properties")
+        known = members if type(members) is dict else {}
+        if known:
+            made["properties"] = {name: self.schema(value, depth - 1) for name, value in known.items()}
+        required = given.get("required")
+        if type(required) is list and (
+            there := [name for name in required if type(name) is str and name in known]
+        ):
+            made["required"] = list[JsonValue](there)
+
+
+def _kind(given: Mapping[str, JsonValue]) -> str:
+    """Return the type of a schema, guessed from its other keywords where it has none."""
+    kind = given.get("type")
+    if type(kind) is list and kind:
+        kind = kind[0]
+    if type(kind) is str and kind.upper() in _TYPES:
+        return kind.upper()
+    if "properties" in given or "additionalProperties" in given:
+        return "OBJECT"
+    if "items" in given:
+        return "ARRAY"
+    values = [given["const"]] if "const" in given else given.get("enum")
+    sample = values[0] if type(values) is list and values else ""
+    return {bool: "BOOLEAN", int: "INTEGER", float: "NUMBER"}.get(type(sample), "STRING")
+
+
+def _is_null(arm: JsonValue) -> bool:
+    return type(arm) is dict and (arm.get("type") == "null" or ("const" in arm and arm["const"] is None))
+
+
+def _spread(arm: _Schema) -> list[_Schema]:
+    """Return the arms of a choice inside a choice."""
+    inner = arm.get("anyOf")
+    if type(inner) is not list:
+        return [arm]
+    null = arm.get("nullable") is True
+    return [{**item, "nullable": True} if null else item for item in inner if type(item) is dict]
+
+
+def _merged(schemas: list[_Schema]) -> _Schema:
+    """Return one schema for all of these; members and demands add up, else the later word counts."""
+    merged: _Schema = {}
+    for schema in schemas:
+        for keyword, value in schema.items():
+            before = merged.get(keyword)
+            if keyword == "properties" and type(before) is dict and type(value) is dict:
+                merged[keyword] = {**before, **value}
+            elif keyword == "required" and type(before) is list and type(value) is list:
+                merged[keyword] = [*before, *(name for name in value if name not in before)]
+            else:
+                merged[keyword] = value
+    return merged

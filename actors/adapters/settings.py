@@ -1,0 +1,93 @@
+"""What was asked for to what a dialect takes: sampling, a forced tool, thinking, and the tools' names.
+
+What a dialect does not take is not sent, and named in `losses`, so that a preview can tell. A tool whose name
+the dialect refuses goes out under a made one (`actors.core.projection.tool_name`), the same that its calls have
+in the transcript; `names` leads back. What all
+providers demand of a tool's schema is seen to here (`actors.adapters.schemas`); what one family demands, and how
+thinking is asked for, is its own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from actors.adapters.request import Settings, ToolSpec
+from actors.adapters.schemas import rooted
+from actors.core.dialect import Dialect
+from actors.core.projection import tool_name
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Settings as a dialect takes them.
+
+    Args:
+        settings: To be sent as they are.
+        names: Tools that go out under another name: that name to the tool's own.
+        losses: What was asked for and is not sent: `temperature`, `tool_choice`, `thinking`, `thinking_tokens`,
+            `effort`; and `schema.KEYWORD` for what a tool's schema may not say.
+    """
+
+    settings: Settings
+    names: Mapping[str, str]
+    losses: tuple[str, ...]
+
+
+@lru_cache(maxsize=1024)
+def fit(settings: Settings, dialect: Dialect) -> Fitted:
+    """Return `settings` as `dialect` takes them."""
+    changes: dict[str, Any] = {}  # Any: each setting has its own type
+    if settings.temperature is not None and not _samples(settings, dialect):
+        changes["temperature"] = None
+    if settings.tool_choice == "required" and not _forces(settings, dialect):
+        changes["tool_choice"] = "auto"
+    if dialect.thinking_switch == "none":
+        asked = {"thinking": "default", "thinking_tokens": None, "effort": None}
+        changes |= {name: nothing for name, nothing in asked.items() if getattr(settings, name) != nothing}
+    lost: dict[str, None] = {}
+    tools = tuple([_taken(tool, dialect, lost) for tool in settings.tools])
+    pairs = zip(tools, settings.tools, strict=True)
+    names = {made.name: own.name for made, own in pairs if made.name != own.name}
+    return Fitted(replace(settings, tools=tools, **changes), names, (*changes, *lost))
+
+
+def _thinks(settings: Settings, dialect: Dialect) -> bool:
+    """Say whether the model will think: it was asked to, or it always does unless it is told not to."""
+    always = dialect.thinking_required == "with_calls" and settings.thinking != "off"
+    return always or settings.thinking in ("adaptive", "manual")
+
+
+def _samples(settings: Settings, dialect: Dialect) -> bool:
+    """Say whether a temperature may be sent. Anthropic's models take none but their own while they think."""
+    return dialect.sampling and not (dialect.thinking_switch == "anthropic" and _thinks(settings, dialect))
+
+
+def _forces(settings: Settings, dialect: Dialect) -> bool:
+    if dialect.forced_choice == "not_when_thinking":
+        return not _thinks(settings, dialect)
+    return dialect.forced_choice == "yes"
+
+
+def _taken(tool: ToolSpec, dialect: Dialect, lost: dict[str, None]) -> ToolSpec:
+    """Return a tool under a name and with a schema that are taken; note what the schema lost."""
+    parameters, keywords = rooted(tool.parameters)
+    lost.update(dict.fromkeys(f"schema.{keyword}" for keyword in keywords))
+    return ToolSpec(tool_name(tool.name, dialect.tool_name_pattern), tool.description, parameters)
+
+
+MANUAL_TOKENS = 1024
+"""Fewest tokens of a manual thinking budget, and how many are left for the answer where it says less."""
+
+
+def budget(settings: Settings) -> int:
+    """Return the tokens of a manual thinking budget."""
+    return max(settings.thinking_tokens or MANUAL_TOKENS, MANUAL_TOKENS)
+
+
+def room(settings: Settings, default: int) -> int:
+    """Return the most tokens of the answer. A manual thinking budget is part of them and must be smaller."""
+    most = settings.max_tokens or default
+    if settings.thinking != "manual":
+        return most
+    return max(most, budget(settings) + (MANUAL_TOKENS if settings.max_tokens else default))

@@ -1,0 +1,101 @@
+"""What Bedrock's refusals mean, by the header that names them and by their words."""
+
+import json
+
+import pytest
+
+from actors.adapters.classify import classify
+from actors.adapters.failure import Failure
+from actors.core.profiles import BEDROCK
+
+WRAPPED = "The model returned the following errors: "
+
+
+def failure(status: int, kind: str, message: str = "Words.") -> Failure:
+    header = (
+        {"x-amzn-ErrorType": f"{kind}:http://internal.amazon.com/coral/com.amazon.bedrock/"} if kind else {}
+    )
+    return classify(status, header, json.dumps({"message": message}).encode(), BEDROCK)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "meant", "action"),
+    [
+        (429, "ThrottlingException", "rate_limit", "retry"),
+        (429, "ModelNotReadyException", "transient", "retry"),
+        (408, "ModelTimeoutException", "transient", "retry"),
+        (424, "ModelErrorException", "transient", "retry"),
+        (500, "InternalServerException", "transient", "retry"),
+        (503, "ServiceUnavailableException", "transient", "retry"),
+        (400, "ServiceQuotaExceededException", "quota", "next_backend"),
+        (403, "AccessDeniedException", "config", "next_backend"),
+        (404, "ResourceNotFoundException", "config", "next_backend"),
+        (400, "ValidationException", "transcript", "our_bug"),
+    ],
+)
+def test_the_header_names_the_failure(status: int, kind: str, meant: str, action: str) -> None:
+    found = failure(status, kind)
+    assert (found.kind, found.action, found.code, found.message) == (meant, action, kind, "Words.")
+
+
+@pytest.mark.parametrize(
+    ("message", "rule"),
+    [
+        ("Expected toolResult blocks at messages.2.content for the following Ids: tooluse_a", "BED-01"),
+        (
+            "The number of toolResult blocks at messages.2.content exceeds the number of toolUse blocks of "
+            "previous turn.",
+            "BED-02",
+        ),
+        ("The toolConfig field must be defined when using toolUse and toolResult content blocks.", "BED-03"),
+        (
+            "The text field in the ContentBlock object at messages.0.content.0 is blank. Add text to the text "
+            "field, and try again.",
+            "BED-04",
+        ),
+        ("The content field in the Message object at messages.1 is empty. Add a block.", "BED-05"),
+        ("A conversation must alternate between user and assistant roles. Make sure.", "BED-06"),
+        ("A conversation must start with a user message. Try again.", "BED-07"),
+        (
+            "1 validation error detected: Value 'a b' at 'x' failed to satisfy constraint: Member must satisfy "
+            "regular expression pattern: [a-zA-Z0-9_.:-]+",
+            "BED-08",
+        ),
+        ("This model doesn't support the video content block that you provided.", "BED-09"),
+        (WRAPPED + "something unheard of", "BED-10"),
+        (WRAPPED + "messages.1.content.0: Invalid `signature` in `thinking` block", "ANT-42"),
+        (
+            "Malformed input request: #: extraneous key [toolResult] is not permitted, please reformat",
+            "BED-11",
+        ),
+    ],
+)
+def test_words_about_structure_are_our_bug_and_name_their_rule(message: str, rule: str) -> None:
+    for kind in ("ValidationException", ""):
+        found = failure(400, kind, message)
+        assert (found.kind, found.action, found.rule) == ("transcript", "our_bug", rule)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Input is too long for requested model.",
+        WRAPPED + "prompt is too long: 213462 tokens > 200000 maximum",
+    ],
+)
+def test_an_overflow_asks_for_less(message: str) -> None:
+    found = failure(400, "ValidationException", message)
+    assert (found.kind, found.action, found.rule) == ("overflow", "compact", "BED-12")
+
+
+def test_a_model_that_does_not_exist_and_a_daily_quota_are_left_to_another_backend() -> None:
+    gone = failure(400, "ValidationException", "The provided model identifier is invalid.")
+    assert (gone.kind, gone.rule) == ("config", "BED-14")
+    spent = failure(429, "ThrottlingException", "Too many tokens per day, please wait before trying again.")
+    assert (spent.kind, spent.action) == ("quota", "next_backend")
+
+
+def test_a_header_without_a_url_or_with_a_namespace_is_read_too() -> None:
+    for header in ("ThrottlingException", "com.amazon.coral#ThrottlingException"):
+        found = classify(429, {"x-amzn-errortype": header}, b"{}", BEDROCK)
+        assert (found.kind, found.code) == ("rate_limit", "ThrottlingException")

@@ -1,0 +1,193 @@
+"""Bedrock's answers: the complete message or a typed fault, wherever the bytes are cut."""
+
+import json
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.adapters.decode import decode, decode_body
+from actors.adapters.failure import AnswerFault
+from actors.core.content import Message, Thinking
+from actors.core.profiles import BEDROCK
+from actors.core.stream import CallDone, CallStarted, Decoder, Finish, TextDelta, ThinkingDelta, Usage
+from tests.adapters import converse_wire as wire
+from tests.adapters.wire_streams import cut_at_random, dumped, run, said
+
+
+def decoder() -> Decoder:
+    return decode(BEDROCK, wire.BEDROCK_BINDING)
+
+
+def answered(stream: bytes) -> Message:
+    _, message = run(decoder(), [stream])
+    assert isinstance(message, Message), message
+    return message
+
+
+def failed(stream: bytes) -> AnswerFault:
+    _, fault = run(decoder(), [stream])
+    assert isinstance(fault, AnswerFault), fault
+    return fault
+
+
+def test_a_stream_gives_its_message_and_its_events() -> None:
+    made = decoder()
+    events, message = run(made, [wire.STREAM])
+    assert isinstance(message, Message)
+    assert said(message) == wire.BLOCKS
+    assert [event.text for event in events if isinstance(event, ThinkingDelta)] == ["Let me ", "see…"]
+    assert [event.text for event in events if isinstance(event, TextDelta)] == ["I look ", "at 日本 😀."]
+    assert [event.name for event in events if isinstance(event, CallStarted)] == ["read", "now"]
+    assert sum(isinstance(event, CallDone) for event in events) == 2
+    assert made.usage == Usage(8, 7, 2, 1)  # what was cached is part of the input
+    assert made.finish_reason == "tool_use"
+    assert any(isinstance(event, Finish) for event in events)
+
+
+def test_a_cut_anywhere_before_message_stop_is_a_fault_and_behind_it_costs_only_figures() -> None:
+    end = len(b"".join(wire.WORDS))
+    complete = set(wire.BLOCKS)
+    for place in range(end):
+        made = decoder()
+        _, fault = run(made, [wire.STREAM[:place]])
+        assert isinstance(fault, AnswerFault), place
+        assert fault.failure.action == "retry"
+        for block in said(made.rescued()):
+            assert block in complete or (block[0] == "text" and wire.BLOCKS[2][1].startswith(block[1])), place
+        assert all(block.seal for block in made.rescued().blocks if isinstance(block, Thinking))
+    for place in range(end, len(wire.STREAM) + 1):
+        assert said(answered(wire.STREAM[:place])) == wire.BLOCKS, place
+
+
+def test_the_same_bytes_in_any_pieces_are_the_same_answer() -> None:
+    whole = run(decoder(), [wire.STREAM])
+    assert run(decoder(), [bytes([byte]) for byte in wire.STREAM])[1] == whole[1]
+    for place in range(len(wire.STREAM)):
+        assert run(decoder(), [wire.STREAM[:place], wire.STREAM[place:]]) == whole, place
+    for seed in range(60):
+        assert run(decoder(), list(cut_at_random(wire.STREAM, Random(seed)))) == whole, seed
+
+
+def test_what_follows_the_figures_is_ignored() -> None:
+    for tail in (b"\xff" * 50, wire.exception("throttlingException", message="late")):
+        assert said(answered(wire.STREAM + tail)) == wire.BLOCKS
+
+
+def test_a_wrong_bit_anywhere_before_the_end_is_a_fault() -> None:
+    end = len(b"".join(wire.WORDS))
+    for place in range(0, end, 3):
+        spoilt = bytearray(wire.STREAM)
+        spoilt[place] ^= 1
+        _, fault = run(decoder(), [bytes(spoilt)])
+        assert isinstance(fault, AnswerFault), place
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "expected"),
+    [
+        ("throttlingException", {}, ("rate_limit", "retry", 429)),
+        ("modelStreamErrorException", {"originalStatusCode": 500}, ("transient", "retry", 424)),
+        ("internalServerException", {}, ("transient", "retry", 500)),
+        ("serviceUnavailableException", {}, ("transient", "retry", 503)),
+        ("validationException", {}, ("transcript", "our_bug", 400)),
+    ],
+)
+def test_an_exception_inside_a_stream_is_what_its_status_would_be(
+    kind: str, more: dict[str, object], expected: tuple[str, str, int]
+) -> None:
+    failure = failed(wire.HEAD + wire.exception(kind, message="Words.", **more)).failure
+    assert (failure.kind, failure.action, failure.status) == expected
+    assert (failure.message, failure.code) == ("Words.", kind)
+
+
+def test_an_overflow_inside_a_stream_asks_for_less() -> None:
+    words = "The model returned the following errors: prompt is too long: 9 tokens > 8 maximum"
+    failure = failed(wire.HEAD + wire.exception("validationException", message=words)).failure
+    assert (failure.kind, failure.rule) == ("overflow", "BED-12")
+
+
+def test_a_signature_and_redacted_reasoning_may_come_in_pieces() -> None:
+    message = answered(
+        wire.thought(0, text="x")
+        + wire.thought(0, signature="ab")
+        + wire.thought(0, signature="cd")
+        + wire.stop(0)
+        + wire.thought(1, redactedContent="c2U=")
+        + wire.thought(1, redactedContent="Yw==")
+        + wire.stop(1)
+        + wire.ended()
+    )
+    assert said(message) == (("thinking", "x", '"abcd"'), ("thinking", "", '"c2Vj"'))
+
+
+def test_blocks_of_kinds_that_are_not_ours_are_left_out() -> None:
+    message = answered(
+        wire.event("contentBlockStart", start={"image": {"format": "png"}}, contentBlockIndex=0)
+        + wire.delta(0, image={"source": {}})
+        + wire.stop(0)
+        + wire.event("somethingNew", x=1)
+        + wire.delta(1, text="so", citation={})
+        + wire.ended()
+    )
+    assert said(message) == (("text", "so"),)
+
+
+def test_arguments_that_are_no_object_are_kept_as_they_are() -> None:
+    parts = wire.begin(0, "tooluse_A", "read") + wire.delta(0, toolUse={"input": '{"p":'}) + wire.stop(0)
+    assert said(answered(parts + wire.ended()))[0][5:] == ('{"p":',)
+
+
+def test_arguments_without_their_call_are_a_fault() -> None:
+    failed(wire.delta(0, toolUse={"input": "{}"}) + wire.ended())
+    failed(wire.event("contentBlockDelta", delta={"text": "x"}) + wire.ended())
+
+
+def test_a_body_is_the_same_answer() -> None:
+    content = (
+        {"reasoningContent": {"reasoningText": {"text": "Let me see…", "signature": wire.SIGNATURE}}},
+        {"reasoningContent": {"redactedContent": "c2VjcmV0"}},
+        {"text": "I look at 日本 😀."},
+        {"toolUse": {"toolUseId": "tooluse_A", "name": "read", "input": {"p": 1}}},
+        {"toolUse": {"toolUseId": "tooluse_B", "name": "now", "input": {}}},
+    )
+    made = decode_body(BEDROCK, wire.BEDROCK_BINDING)
+    made.feed(dumped(wire.body(*content, reason="tool_use")))
+    message = made.close()
+    assert [block[:3] for block in said(message)] == [block[:3] for block in wire.BLOCKS]
+    assert (made.usage, made.finish_reason) == (Usage(5, 7), "tool_use")
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"output": {}}, {"message": "no"}, [], "x", {"output": {"message": {}}}]
+)
+def test_a_body_without_a_message_is_a_fault(body: object) -> None:
+    _, fault = run(decode_body(BEDROCK), [json.dumps(body).encode()])
+    assert isinstance(fault, AnswerFault)
+
+
+NAMES = "contentBlockStart contentBlockDelta contentBlockStop messageStop metadata messageStart exception x"
+WORDS = "start delta toolUse toolUseId name input text reasoningContent signature redactedContent stopReason usage"
+words = st.sampled_from(
+    [*WORDS.split(), "contentBlockIndex", "message", "reasoningText", "output", "content"]
+)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 3) | st.text(max_size=5) | words,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=4),
+    max_leaves=6,
+)
+
+
+@given(events=st.lists(st.tuples(st.sampled_from(NAMES.split()), st.dictionaries(words, values, max_size=4))))
+def test_no_stream_raises_anything_but_a_stream_fault(events: list[tuple[str, dict[str, object]]]) -> None:
+    made = decoder()
+    run(made, [*(wire.event(kind, **payload) for kind, payload in events), wire.ended()])
+    assert made.rescued().speaker == "model"
+
+
+@given(body=values, noise=st.binary(max_size=200))
+def test_no_body_and_no_noise_raises_anything_but_a_stream_fault(body: object, noise: bytes) -> None:
+    run(decode_body(BEDROCK), [json.dumps(body).encode()])
+    run(decode_body(BEDROCK), [json.dumps({"output": {"message": {"content": [body]}}}).encode()])
+    run(decoder(), [noise])

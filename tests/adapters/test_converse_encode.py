@@ -1,0 +1,183 @@
+"""What a Bedrock request looks like: blocks with one key, tools whenever they were called, the model in the path."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from actors.adapters.adapter import adapter
+from actors.adapters.request import Request, Settings, ToolSpec
+from actors.core.check import check
+from actors.core.content import Media, Seal, Text, Thinking
+from actors.core.jsonio import Json, quote
+from actors.core.profiles import BEDROCK
+from actors.core.transcript import Entry, Shown, WireCall, WireResult
+from tests.adapters.converse_wire import BEDROCK_BINDING
+
+Parsed = dict[str, Any]  # Any: parsed JSON
+
+ADAPTER = adapter(BEDROCK)
+SETTINGS = Settings(model="us.anthropic.claude-sonnet-5:0")
+READ = ToolSpec("read", "Read a file.", Json(b'{"type":"object"}'))
+ROUND = (
+    Entry("user", (Text("u"),)),
+    Entry("assistant", (Text("t"), WireCall("tooluse_A", "read", Json(b'{"p" : 1}')))),
+    Entry("user", (WireResult("tooluse_A", quote("ok")),)),
+    Entry("user", (Text("go"),)),
+)
+
+
+def sent(
+    entries: Sequence[Entry] = ROUND, settings: Settings = SETTINGS, called: frozenset[str] = frozenset()
+) -> Request:
+    segments = (*ADAPTER.encoder.fragment(entries, None), ADAPTER.encoder.closing)
+    return ADAPTER.request(segments, settings, Shown(called))
+
+
+def parsed(request: Request) -> Parsed:
+    body: Parsed = json.loads(request.body)
+    return body
+
+
+def content(*blocks: Any) -> list[Parsed]:  # Any: blocks of a transcript
+    held: list[Parsed] = parsed(sent([Entry("user", blocks)]))["messages"][0]["content"]
+    return held
+
+
+def test_a_round_has_blocks_of_one_key_and_results_with_a_status() -> None:
+    failed = Entry("user", (WireResult("tooluse_A", quote("boom"), True),))
+    assert parsed(sent())["messages"] == [
+        {"role": "user", "content": [{"text": "u"}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"text": "t"},
+                {"toolUse": {"toolUseId": "tooluse_A", "name": "read", "input": {"p": 1}}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"toolResult": {"toolUseId": "tooluse_A", "content": [{"text": "ok"}], "status": "success"}},
+                {"text": "go"},
+            ],
+        },
+    ]
+    assert b'"status":"error"' in sent([*ROUND[:2], failed]).body
+
+
+def test_arguments_go_back_byte_for_byte() -> None:
+    assert b'"input":{"p" : 1}' in sent().body
+
+
+@pytest.mark.parametrize("blank", ["", " \n", "\u00a0"])
+def test_a_result_without_words_is_told_as_such(blank: str) -> None:
+    (block,) = content(WireResult("tooluse_A", quote(blank)))
+    assert block["toolResult"]["content"] == [{"text": BEDROCK.empty_result}]
+
+
+def test_reasoning_goes_back_in_both_forms() -> None:
+    sealed = Thinking("hm", Seal("signature", quote("sig"), BEDROCK_BINDING))
+    hidden = Thinking("", Seal("redacted", quote("c2Vj"), BEDROCK_BINDING))
+    assert content(sealed, hidden) == [
+        {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "sig"}}},
+        {"reasoningContent": {"redactedContent": "c2Vj"}},
+    ]
+
+
+def test_a_document_has_a_neutral_name_and_a_text_beside_it() -> None:
+    image, caption, document = content(Media("image/png", "aGk="), Media("application/pdf", "aGk="))
+    assert image == {"image": {"format": "png", "source": {"bytes": "aGk="}}}
+    assert document["document"]["source"] == {"bytes": "aGk="}
+    assert document["document"]["format"] == "pdf"
+    assert document["document"]["name"] in caption["text"]
+
+
+def test_appending_in_pieces_gives_the_bytes_of_the_whole() -> None:
+    whole = b"".join(ADAPTER.encoder.fragment(ROUND, None))
+    role, pieces = None, b""
+    for entry in ROUND:
+        pieces += b"".join(ADAPTER.encoder.fragment([entry], role))
+        role = entry.role
+    assert pieces == whole
+
+
+@pytest.mark.parametrize(("stream", "action"), [(True, "converse-stream"), (False, "converse")])
+def test_the_model_and_the_manner_stand_in_the_path(stream: bool, action: str) -> None:
+    request = sent(settings=replace(SETTINGS, stream=stream))
+    assert request.path == f"/model/us.anthropic.claude-sonnet-5%3A0/{action}"
+    assert not {"model", "stream"} & parsed(request).keys()
+    arn = replace(SETTINGS, model="arn:aws:bedrock:us-east-1::x/y", stream=stream)
+    assert sent(settings=arn).path == f"/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A%3Ax%2Fy/{action}"
+
+
+def test_tools_that_were_called_are_declared_even_when_tools_are_off() -> None:
+    request = sent(called=frozenset({"write", "read"}))
+    tools = [tool["toolSpec"] for tool in parsed(request)["toolConfig"]["tools"]]
+    assert [tool["name"] for tool in tools] == ["read", "write"]
+    assert all(tool["inputSchema"] == {"json": {"type": "object", "properties": {}}} for tool in tools)
+    assert request.losses == ("tool_choice",)
+    assert check(request.body, BEDROCK) == []
+    assert [fault.rule for fault in check(sent().body, BEDROCK)] == ["BED-03"]
+
+
+def test_tools_in_the_settings_are_declared_alone_whatever_was_called() -> None:
+    request = sent(settings=replace(SETTINGS, tools=(READ,)), called=frozenset({"read", "ask"}))
+    tools = [tool["toolSpec"] for tool in parsed(request)["toolConfig"]["tools"]]
+    assert tools == [
+        {
+            "name": "read",
+            "description": "Read a file.",
+            "inputSchema": {"json": {"type": "object", "properties": {}}},
+        }
+    ]
+    assert request.losses == ()
+
+
+@pytest.mark.parametrize(
+    ("choice", "thinking", "said", "losses"),
+    [
+        ("auto", "default", None, ()),
+        ("required", "default", {"any": {}}, ()),
+        ("required", "adaptive", None, ("tool_choice",)),
+        ("none", "default", None, ("tool_choice",)),
+    ],
+)
+def test_a_tool_choice_is_said_as_far_as_it_can_be(
+    choice: Any, thinking: Any, said: object, losses: tuple[str, ...]
+) -> None:
+    request = sent(settings=replace(SETTINGS, tools=(READ,), tool_choice=choice, thinking=thinking))
+    assert parsed(request)["toolConfig"].get("toolChoice") == said
+    assert request.losses == losses
+
+
+def test_settings_have_their_places() -> None:
+    body = parsed(sent(settings=replace(SETTINGS, system="Be brief.", max_tokens=9, temperature=0.5)))
+    assert body["system"] == [{"text": "Be brief."}]
+    assert body["inferenceConfig"] == {"maxTokens": 9, "temperature": 0.5}
+    assert "system" not in parsed(sent(settings=replace(SETTINGS, system=" ")))
+    assert parsed(sent()).keys() == {"messages"}
+
+
+def test_thinking_is_asked_for_in_the_vendors_words() -> None:
+    def asked(**more: Any) -> Any:  # Any: fields of Settings, and parsed JSON
+        return parsed(sent(settings=replace(SETTINGS, **more))).get("additionalModelRequestFields")
+
+    assert asked(thinking="adaptive") == {"thinking": {"type": "adaptive"}}
+    assert asked(thinking="off") == {"thinking": {"type": "disabled"}}
+    manual = {"thinking": {"type": "enabled", "budget_tokens": 2048}}
+    assert asked(thinking="manual", thinking_tokens=2048) == manual
+    assert asked() is None
+    hot = sent(settings=replace(SETTINGS, thinking="adaptive", temperature=0.5))
+    assert hot.losses == ("temperature",)
+    assert parsed(sent(settings=replace(SETTINGS, effort="low")))["outputConfig"] == {"effort": "low"}
+
+
+def test_a_model_without_a_switch_for_thinking_is_not_asked() -> None:
+    plain = BEDROCK.derive(name="nova", thinking_switch="none")
+    settings = replace(SETTINGS, thinking="adaptive")
+    request = adapter(plain).request((b"",), settings)
+    assert request.losses == ("thinking",)
+    assert b"additionalModelRequestFields" not in request.body

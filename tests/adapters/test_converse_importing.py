@@ -1,0 +1,130 @@
+"""Bedrock transcripts as people bring them: whole, and broken in every way."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.adapters.importing import from_wire
+from actors.adapters.reading import Imported
+from actors.core.content import Media, Text, Thinking, ToolCall, ToolResult
+from actors.core.profiles import BEDROCK
+from actors.core.recovery import recover
+from actors.testing import BedrockSettings, validate
+from actors.testing.histories import READERS, history
+from tests.core.converse_rows import DOCUMENT, IMAGE, answer, model, redacted, text, thought, use, user
+from tests.core.session_log import body, cold, refused
+
+TRUSTING = BedrockSettings(signatures="trust")
+
+
+def read(*messages: Any, **top: Any) -> Imported:  # Any: wire messages, broken ones on purpose
+    return from_wire({"messages": list(messages), **top} if top else list(messages), "bedrock")
+
+
+def test_a_whole_transcript_keeps_everything() -> None:
+    found = read(
+        user(text("u"), IMAGE, DOCUMENT),
+        model(thought(), redacted(), text("t"), use("tooluse_1", given={"p": 1}), use("tooluse_2")),
+        user(answer("tooluse_2", text("boom"), status="error"), answer("tooluse_1", text("a"), text("b")), text("go")),
+        system=[text("Be brief."), {"cachePoint": {"type": "default"}}],
+    )  # fmt: skip
+    assert found.system == "Be brief."
+    assert found.diagnostics == []
+    first, said, results, last = found.messages
+    assert first.blocks == (
+        Text("u"),
+        Media("image/png", "aGk="),
+        Media("application/pdf", "aGk="),
+    )
+    assert [type(block) for block in said.blocks] == [Thinking, Thinking, Text, ToolCall, ToolCall]
+    assert said.calls[0].json == b'{"p":1}'
+    assert [(result.call_id, result.error or result.content) for result in results.results] == [
+        ("hist_tool_2", "boom"),
+        ("hist_tool_1", "a\nb"),
+    ]
+    assert last.blocks == (Text("go"),)
+
+
+def test_a_json_result_is_its_value() -> None:
+    (result,) = (
+        read(user(text("u")), model(use()), user(answer("t1", {"json": {"a": 1}}))).messages[2].results
+    )
+    assert result.content == {"a": 1}
+
+
+def test_a_clients_bytes_are_read_like_base64() -> None:
+    image = {"image": {"format": "png", "source": {"bytes": b"hi"}}}
+    found = read(user(text("u"), image), model(redacted(b"sec")))
+    assert found.messages[0].blocks[1] == Media("image/png", "aGk=")
+    (thinking,) = found.messages[1].blocks
+    assert isinstance(thinking, Thinking)
+    assert thinking.seal is not None
+    assert thinking.seal.data == b'"c2Vj"'
+
+
+@pytest.mark.parametrize(
+    ("messages", "note"),
+    [
+        ([user(answer("gone"))], "unknown call 'gone'"),
+        ([user({"toolResult": {"content": [text()]}})], "without a call id"),
+        ([model({"toolUse": {"name": "read", "input": {}}})], "has no id"),
+        ([model(use(given="{bad"))], "not a JSON object"),
+        ([model(use()), user(answer(), answer())], "duplicate"),
+        ([user({"video": {"format": "mp4"}})], "block of type 'video' kept as text"),
+        ([user(3)], "block of no kind"),
+        ([{"role": "tool", "content": "x"}], "message of role tool"),
+        ([3, user(text())], "item that is no message"),
+        ([user(text()), {"role": "system", "content": [text("later")]}], "mid-conversation"),
+    ],
+)
+def test_what_is_odd_is_noted_and_what_is_rendered_of_it_is_accepted(messages: list[Any], note: str) -> None:
+    found = read(*messages)
+    assert any(note in line for line in found.diagnostics), found.diagnostics
+    rendered = cold(found.messages, recover(found.messages), READERS["bedrock"])
+    assert refused(rendered) is None
+
+
+def test_blocks_are_read_wherever_they_stand() -> None:
+    found = read({"role": "assistant", "content": [use(), answer()]}, {"role": "user", "content": "plain"})
+    kinds = [type(block) for message in found.messages for block in message.blocks]
+    assert kinds == [ToolCall, ToolResult, Text]
+
+
+def test_what_we_send_is_read_again_as_what_it_was() -> None:
+    for seed in range(300):
+        messages, ledger = history(seed)
+        sent = json.loads(body(cold(messages, ledger, READERS["bedrock"])))
+        found = from_wire(sent, "converse")
+        assert found.diagnostics == [], seed
+        again = cold(found.messages, recover(found.messages), READERS["openai_chat"])
+        assert refused(again) is None
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 3) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["text", "toolUse", "toolResult", "toolUseId", "content", "role", "image", "source"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(
+    messages=st.lists(
+        st.dictionaries(st.sampled_from(["role", "content"]), values | st.just("user")), min_size=1
+    )
+)
+def test_any_messages_are_read_and_rendered(messages: list[Any]) -> None:
+    found = read(*messages)
+    rendered = cold(found.messages, recover(found.messages), READERS["bedrock"])
+    assert validate(body(rendered), BEDROCK.name, settings=TRUSTING) is None

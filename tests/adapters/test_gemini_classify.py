@@ -1,0 +1,130 @@
+"""Google's errors to actions: what the strict host answers, and what only the real one can."""
+
+import json
+from typing import Any
+
+import pytest
+
+from actors.adapters.classify import classify, in_answer, unfinished
+from actors.adapters.failure import Failure
+from actors.core.profiles import GEMINI, VERTEX
+from actors.core.rulebook import RULES
+from actors.testing.rules import GEMINI_RULES, GeminiSettings, validate
+from actors.testing.rules.base import Refusal
+from actors.testing.wires.gemini import GeminiWire
+from tests.testing.test_loopback_gemini_rules import CASES, Case, encoded
+
+KINDS = {"GEM-12": "overflow", "GEM-13": "config"}
+
+
+def answered(status: int, kind: str, message: str, *details: Any) -> Failure:  # Any: JSON
+    error = {"code": status, "message": message, "status": kind, "details": list(details)}
+    return classify(status, {}, json.dumps({"error": error}).encode(), GEMINI)
+
+
+def quota(name: str) -> dict[str, Any]:  # Any: JSON
+    return {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{"quotaId": name}]}
+
+
+RETRY = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "31.5s"}
+EXCEEDED = "You exceeded your current quota, please check your plan and billing details."
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if not case.rule.startswith("GEM-S")], ids=lambda case: case.rule
+)
+def test_each_refusal_of_the_strict_host_is_known_by_its_rule(case: Case) -> None:
+    refusal = validate(encoded(case.body), "gemini", settings=case.settings)
+    assert refusal is not None
+    body = GeminiWire(case.settings).error(refusal, 0)
+    failure = classify(refusal.status, {}, body, VERTEX if case.settings.vertex else GEMINI)
+    rule = case.rule.removesuffix("-vertex")
+    assert (failure.rule, failure.kind) == (rule, KINDS.get(rule, "transcript"))
+    assert failure.code == GEMINI_RULES[case.rule].type
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind", "rule", "wait"),
+    [
+        (answered(429, "RESOURCE_EXHAUSTED", EXCEEDED, RETRY), "rate_limit", "GEM-15", 31.5),
+        (
+            answered(
+                429, "RESOURCE_EXHAUSTED", EXCEEDED, quota("GenerateRequestsPerMinutePerProject"), RETRY
+            ),
+            "rate_limit",
+            "GEM-15",
+            31.5,
+        ),
+        (
+            answered(
+                429, "RESOURCE_EXHAUSTED", EXCEEDED, quota("GenerateRequestsPerDayPerProjectPerModel"), RETRY
+            ),
+            "quota",
+            "GEM-15",
+            31.5,
+        ),
+        (
+            answered(429, "RESOURCE_EXHAUSTED", "Resource exhausted. Please try again later."),
+            "rate_limit",
+            None,
+            None,
+        ),
+        (
+            answered(503, "UNAVAILABLE", "The model is overloaded. Please try again later."),
+            "transient",
+            "GEM-14",
+            None,
+        ),
+        (answered(500, "INTERNAL", "An internal error has occurred."), "transient", None, None),
+        (
+            answered(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."),
+            "config",
+            None,
+            None,
+        ),
+        (answered(400, "FAILED_PRECONDITION", "User location is not supported."), "config", None, None),
+        (answered(403, "PERMISSION_DENIED", "The caller does not have permission"), "config", None, None),
+        (answered(400, "INVALID_ARGUMENT", "something unheard of"), "transcript", None, None),
+    ],
+)
+def test_a_failure_says_what_to_do(failure: Failure, kind: str, rule: str | None, wait: float | None) -> None:
+    assert (failure.kind, failure.rule, failure.retry_after) == (kind, rule, wait)
+
+
+def test_an_error_in_a_stream_means_what_its_code_says() -> None:
+    failure = in_answer(
+        {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}, GEMINI
+    )
+    assert (failure.kind, failure.status) == ("transient", 503)
+    named = in_answer({"error": {"message": "slow down", "status": "RESOURCE_EXHAUSTED"}}, GEMINI)
+    assert (named.kind, named.status) == ("rate_limit", 429)
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ("MALFORMED_FUNCTION_CALL", "model_fault"),
+        ("UNEXPECTED_TOOL_CALL", "model_fault"),
+        ("MISSING_THOUGHT_SIGNATURE", "transcript"),
+        ("PROHIBITED_CONTENT", "refusal"),
+        ("SAFETY", "refusal"),
+        ("STOP", None),
+        ("MAX_TOKENS", None),
+    ],
+)
+def test_a_reason_to_stop_may_be_a_failure(reason: str, kind: str | None) -> None:
+    failure = unfinished(reason)
+    assert (failure.kind if failure else None) == kind
+
+
+def test_every_rule_that_the_provider_words_is_known_when_it_comes_back() -> None:
+    for rule in RULES.values():
+        if rule.id.startswith("GEM-") and rule.refusal:
+            status = {"GEM-13": 404, "GEM-14": 503, "GEM-15": 429}.get(rule.id, 400)
+            kind = {429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE", 404: "NOT_FOUND"}.get(
+                status, "INVALID_ARGUMENT"
+            )
+            refusal = Refusal(rule.id, status, kind, None, None, rule.refusal)
+            assert (
+                classify(status, {}, GeminiWire(GeminiSettings()).error(refusal, 0), GEMINI).rule == rule.id
+            )

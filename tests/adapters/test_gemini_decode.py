@@ -1,0 +1,175 @@
+"""generateContent answers, streamed and whole: what each part becomes, and what is a fault."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from actors.adapters.decode import decode, decode_body
+from actors.adapters.failure import AnswerFault
+from actors.core.content import Message, Seal, Text, Thinking, ToolCall
+from actors.core.jsonio import quote
+from actors.core.profiles import GEMINI
+from actors.core.stream import Finish, StreamEvent, ThinkingDelta, Usage
+from tests.adapters.wire_streams import GOOGLE, Fields, dumped, gemini_chunk, gemini_stream, run
+
+
+def streamed(*chunks: object) -> tuple[list[StreamEvent], Message]:
+    events, message = run(decode(GEMINI, GOOGLE), [gemini_stream(*chunks)])
+    assert isinstance(message, Message), message
+    return events, message
+
+
+def fault(*chunks: object) -> AnswerFault:
+    _, found = run(decode(GEMINI, GOOGLE), [gemini_stream(*chunks)])
+    assert isinstance(found, AnswerFault), found
+    return found
+
+
+def whole(body: object) -> Message | AnswerFault:
+    decoder = decode_body(GEMINI, GOOGLE)
+    decoder.feed(dumped(body))
+    try:
+        return decoder.close()
+    except AnswerFault as found:
+        return found
+
+
+def sealed(signature: str, text: str = "", kind: str = "thought_signature") -> Thinking:
+    return Thinking(text, Seal(kind, quote(signature), GOOGLE))
+
+
+def call(name: str = "read", **more: object) -> Fields:
+    return {"functionCall": {"name": name, "args": {"p": 1}}, **more}
+
+
+BLANK = "signed_blank"
+
+
+@pytest.mark.parametrize(
+    ("parts", "blocks"),
+    [
+        ([{"text": "a"}, {"text": "b"}], [Text("ab")]),
+        ([{"text": "a"}, {"text": "b", "thoughtSignature": "cw=="}], [Text("a"), sealed("cw=="), Text("b")]),
+        ([{"text": "a", "thoughtSignature": "cw=="}, {"text": "b"}], [sealed("cw=="), Text("a"), Text("b")]),
+        ([{"text": "a"}, {"text": "", "thoughtSignature": "cw=="}], [Text("a"), sealed("cw==", "", BLANK)]),
+        (
+            [{"text": "\n", "thoughtSignature": "cw=="}, {"text": "b"}],
+            [sealed("cw==", "\n", BLANK), Text("b")],
+        ),
+        ([{"text": "t", "thought": True}, {"text": "a"}], [Thinking("t"), Text("a")]),
+        ([{"text": "t", "thought": True, "thoughtSignature": "cw=="}], [Thinking("t")]),
+        ([{"text": ""}, {"inlineData": {"data": "aGk="}}], []),
+    ],
+)
+@pytest.mark.parametrize("in_one_chunk", [True, False])
+def test_a_signature_stays_on_its_part(
+    parts: Sequence[Fields], blocks: Sequence[object], in_one_chunk: bool
+) -> None:
+    chunks = [gemini_chunk(*parts)] if in_one_chunk else [gemini_chunk(part) for part in parts]
+    _, message = streamed(*chunks, gemini_chunk(finish="STOP"))
+    assert list(message.blocks) == blocks
+    assert whole(gemini_chunk(*parts, finish="STOP")) == message
+
+
+def test_the_signature_of_a_call_comes_directly_before_it() -> None:
+    _, message = streamed(
+        gemini_chunk({"text": "t"}, call(thoughtSignature="cw=="), call("run"), finish="STOP")
+    )
+    made = [ToolCall(f"hist_tool_{number}", name, {"p": 1}) for number, name in ((1, "read"), (2, "run"))]
+    assert list(message.blocks) == [Text("t"), sealed("cw=="), *made]
+
+
+def test_arguments_that_are_absent_or_no_object_do_no_harm() -> None:
+    parts: list[Fields] = [
+        {"functionCall": {"name": "read"}},
+        {"functionCall": {"name": "read", "args": [1]}},
+    ]
+    _, message = streamed(gemini_chunk(*parts, finish="STOP"))
+    assert [(made.json, made.raw) for made in message.calls] == [(b"{}", None), (b"{}", "[1]")]
+
+
+def test_figures_are_replaced_and_not_summed() -> None:
+    figures = {"promptTokenCount": 9, "toolUsePromptTokenCount": 1, "cachedContentTokenCount": 4}
+    events, _ = streamed(
+        gemini_chunk({"text": "a"}, usageMetadata=figures),
+        gemini_chunk(
+            finish="STOP", usageMetadata={**figures, "candidatesTokenCount": 3, "thoughtsTokenCount": 2}
+        ),
+    )
+    assert [event for event in events if isinstance(event, Usage)] == [Usage(10, 0, 4, 0), Usage(10, 5, 4, 0)]
+    assert events[-1] == Finish("STOP")
+
+
+@pytest.mark.requirement("U-11")
+def test_thoughts_are_shown_as_thinking() -> None:
+    events, _ = streamed(gemini_chunk({"text": "hm", "thought": True}, finish="STOP"))
+    assert ThinkingDelta("hm") in events
+
+
+@pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"])
+def test_what_the_model_could_not_write_is_its_fault_and_no_history(reason: str) -> None:
+    empty = {"candidates": [{"finishReason": reason, "index": 0}]}
+    assert (fault(empty).failure.kind, fault(empty).failure.action) == ("model_fault", "retry")
+    assert fault(gemini_chunk({"text": "I call"}, finish=reason)).failure.code == reason
+    assert isinstance(whole(empty), AnswerFault)
+
+
+def test_a_missing_signature_inside_a_200_is_our_bug() -> None:
+    found = fault({"candidates": [{"finishReason": "MISSING_THOUGHT_SIGNATURE"}]})
+    assert (found.failure.kind, found.failure.action) == ("transcript", "our_bug")
+
+
+def test_a_blocked_prompt_is_a_refusal() -> None:
+    blocked = {
+        "promptFeedback": {"blockReason": "PROHIBITED_CONTENT"},
+        "usageMetadata": {"promptTokenCount": 3},
+    }
+    assert (fault(blocked).failure.kind, fault(blocked).failure.code) == ("refusal", "PROHIBITED_CONTENT")
+    found = whole(blocked)
+    assert isinstance(found, AnswerFault)
+    assert found.failure.action == "give_up"
+
+
+def test_an_answer_cut_for_safety_is_a_refusal_only_where_nothing_was_said() -> None:
+    assert fault({"candidates": [{"finishReason": "SAFETY"}]}).failure.kind == "refusal"
+    for reason in ("SAFETY", "OTHER"):
+        _, message = streamed(gemini_chunk({"text": "so far"}), gemini_chunk(finish=reason))
+        assert message.text == "so far"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "wait"),
+    [
+        ({"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}, "transient", None),
+        (
+            {
+                "code": 429,
+                "message": "You exceeded your current quota, please check your plan and billing details.",
+                "status": "RESOURCE_EXHAUSTED",
+                "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "31s"}],
+            },
+            "rate_limit",
+            31.0,
+        ),
+    ],
+)
+def test_an_error_in_mid_stream_means_what_its_status_does(
+    error: Fields, kind: str, wait: float | None
+) -> None:
+    found = fault(gemini_chunk({"text": "a"}), {"error": error})
+    assert (found.failure.kind, found.failure.retry_after) == (kind, wait)
+    body = whole({"error": error})
+    assert isinstance(body, AnswerFault)
+    assert body.failure == found.failure
+
+
+def test_a_stream_without_a_finish_reason_is_cut_and_keeps_what_was_whole() -> None:
+    decoder = decode(GEMINI, GOOGLE)
+    _, found = run(decoder, [gemini_stream(gemini_chunk({"text": "a"}, call(thoughtSignature="cw==")))])
+    assert isinstance(found, AnswerFault)
+    assert list(decoder.rescued().blocks) == [
+        Text("a"),
+        sealed("cw=="),
+        ToolCall("hist_tool_1", "read", {"p": 1}),
+    ]
+    assert isinstance(whole(gemini_chunk({"text": "a"})), AnswerFault)

@@ -1,0 +1,333 @@
+"""generateContent requests: parts, signatures in their places, settings, and tools in the provider's schema subset."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors import check, dialect
+from actors.adapters.adapter import adapter
+from actors.adapters.gemini.schema import projected
+from actors.adapters.request import Request, Settings, ToolSpec
+from actors.core.content import Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.dialect import Dialect
+from actors.core.identity import Binding
+from actors.core.jsonio import Json, dump, quote
+from actors.core.ledger import Ledger
+from actors.core.profiles import GEMINI, GEMINI_2, VERTEX
+from actors.core.transcript import Entry, WireCall, WireResult
+from actors.pure import render
+from actors.testing import GeminiSettings, validate
+from actors.testing.histories import READERS
+from tests.core.session_log import examples
+
+HOME = READERS["gemini"]
+SENTINEL = "skip_thought_signature_validator"
+CALL = WireCall("", "read", Json(b'{"p": 1}'))
+RESULT = WireResult("", quote('ok "quoted"'), name="read")
+FAILED = WireResult("a1", quote("boom"), error=True, name="read")
+U, GO = Message("human", [Text("u")]), Message("human", [Text("go")])
+
+
+def sealed(signature: str, origin: Binding = HOME) -> Thinking:
+    return Thinking("", Seal("thought_signature", quote(signature), origin))
+
+
+def contents(*entries: Entry) -> Any:  # Any: JSON
+    encoder = adapter(GEMINI).encoder
+    return json.loads(b"[" + b"".join(encoder.fragment(entries, None)) + encoder.closing + b"]")
+
+
+def sent(messages: list[Message], binding: Binding = HOME) -> Any:  # Any: JSON
+    rendered = render(messages, Ledger(), dialect(binding.dialect), binding=binding)
+    assert rendered.report.faults == ()
+    return json.loads(b"[" + b"".join(rendered.segments) + b"]")
+
+
+def request(settings: Settings, profile: Dialect = GEMINI) -> tuple[Request, Any]:  # Any: JSON
+    codec = adapter(profile)
+    segments = codec.encoder.fragment([Entry("user", (Text("u"),))], None)
+    made = codec.request((*segments, codec.encoder.closing), settings)
+    assert check(made.body, profile) == []
+    assert validate(made.body, profile.name) is None
+    return made, json.loads(made.body)
+
+
+# ---- contents
+
+
+def test_results_head_the_content_and_text_follows_in_it() -> None:
+    entries = (
+        Entry("user", (Text("u"),)),
+        Entry("assistant", (Text("t"), CALL)),
+        Entry("user", (RESULT, FAILED)),
+    )
+    assert contents(*entries, Entry("user", (Text("go"),))) == [
+        {"role": "user", "parts": [{"text": "u"}]},
+        {"role": "model", "parts": [{"text": "t"}, {"functionCall": {"name": "read", "args": {"p": 1}}}]},
+        {
+            "role": "user",
+            "parts": [
+                {"functionResponse": {"name": "read", "response": {"output": 'ok "quoted"'}}},
+                {"functionResponse": {"id": "a1", "name": "read", "response": {"error": "boom"}}},
+                {"text": "go"},
+            ],
+        },
+    ]
+
+
+def test_a_signature_is_written_on_the_part_behind_it_or_on_an_empty_text() -> None:
+    blank = Thinking("\n", Seal("signed_blank", quote("b"), HOME))
+    blocks = (sealed("a"), Text("t"), blank, CALL, sealed("c"), sealed("d"))
+    (content,) = contents(Entry("assistant", blocks))
+    assert content["parts"] == [
+        {"text": "t", "thoughtSignature": "a"},
+        {"text": "\n", "thoughtSignature": "b"},
+        {"functionCall": {"name": "read", "args": {"p": 1}}},
+        {"text": "", "thoughtSignature": "c"},
+        {"text": "", "thoughtSignature": "d"},
+    ]
+
+
+def test_media_are_sent_inline() -> None:
+    (content,) = contents(Entry("user", (Media("image/png", data="aGk="),)))
+    assert content["parts"] == [{"inlineData": {"mimeType": "image/png", "data": "aGk="}}]
+
+
+# ---- signatures
+
+
+def calls(*blocks: Any) -> list[Message]:  # Any: any block
+    made = [block for block in blocks if isinstance(block, ToolCall)]
+    return [Message("model", blocks), Message("tool", [ToolResult(call.id, "ok") for call in made])]
+
+
+ONE, TWO = ToolCall("c1", "read"), ToolCall("c2", "run")
+NATIVE = Seal("call_id", quote("n1"), HOME)
+
+
+def signatures(content: Any) -> list[str | None]:  # Any: JSON
+    return [part.get("thoughtSignature") for part in content["parts"]]
+
+
+def test_a_native_step_keeps_its_signature_and_parallel_calls_get_none() -> None:
+    _, step, _ = sent([U, *calls(Text("t"), sealed("bmF0"), ONE, TWO)])
+    assert signatures(step) == [None, "bmF0", None]
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        READERS["anthropic"],
+        READERS["vertex"],
+        Binding("gemini", "gemini", HOME.endpoint, HOME.account, "gemini-other"),
+        Binding("gemini", "gemini", HOME.endpoint, "account-2", HOME.model),
+        Binding("gemini", "gemini", "https://relay.example", HOME.account, HOME.model),
+    ],
+)
+def test_a_foreign_step_gets_the_sentinel_on_its_first_call_alone(origin: Binding) -> None:
+    _, first, _, second, _ = sent(
+        [U, *calls(Text("t"), sealed("Zm9y", origin), ONE, TWO), *calls(ToolCall("c3", "read"))]
+    )
+    assert signatures(first) == [None, SENTINEL, None]
+    assert signatures(second) == [SENTINEL]
+
+
+def test_the_signature_of_a_blank_text_says_nothing_for_the_call_behind_it() -> None:
+    blank = Thinking("", Seal("signed_blank", quote("YmxhbmY"), HOME))
+    _, step, _ = sent([U, *calls(blank, ONE)])
+    assert signatures(step) == ["YmxhbmY", SENTINEL]
+
+
+def test_native_and_foreign_steps_stand_beside_each_other() -> None:
+    foreign = Message("model", [Thinking("words"), Text("other"), TWO], origin=READERS["openai_chat"])
+    messages = [U, *calls(sealed("b25l"), ONE), foreign, Message("tool", [ToolResult("c2", "ok")]), GO]
+    _, own, _, theirs, last = sent(messages)
+    assert (signatures(own), signatures(theirs)) == (["b25l"], [None, SENTINEL])
+    assert [list(part) for part in last["parts"]] == [["functionResponse"], ["text"]]
+
+
+def test_thought_summaries_are_never_sent_back() -> None:
+    assert "summary" not in json.dumps(sent([U, *calls(Thinking("summary"), sealed("b25l"), ONE), GO]))
+
+
+def test_neighbouring_words_of_the_model_share_a_content_and_are_not_merged() -> None:
+    said = [Message("model", [Text("a")]), Message("model", [sealed("b25l"), Text("b")])]
+    _, content, _ = sent([U, *said, GO])
+    assert content["parts"] == [{"text": "a"}, {"text": "b", "thoughtSignature": "b25l"}]
+
+
+def test_before_generation_three_nothing_stands_in() -> None:
+    _, step, _ = sent([U, *calls(ONE, TWO)], READERS["gemini_2"])
+    assert signatures(step) == [None, None]
+
+
+# ---- ids
+
+
+@pytest.mark.parametrize(
+    ("reader", "origin", "kept"),
+    [
+        ("gemini", "gemini", True),
+        ("gemini", "vertex", False),
+        ("vertex", "vertex", False),
+        ("vertex", "gemini", False),
+    ],
+)
+def test_an_id_goes_back_to_the_gemini_api_that_gave_it_and_to_nobody_else(
+    reader: str, origin: str, kept: bool
+) -> None:
+    call = ToolCall("c1", "read", native=Seal("call_id", quote("n1"), READERS[origin]))
+    _, step, answer = sent([U, *calls(call, TWO)], READERS[reader])
+    made = [part["functionCall"].get("id") for part in step["parts"]]
+    answered = [part["functionResponse"].get("id") for part in answer["parts"]]
+    assert made == answered == (["n1", None] if kept else [None, None])
+
+
+# ---- settings
+
+
+def test_model_and_streaming_are_in_the_path() -> None:
+    assert request(Settings(model="gemini-3-pro"))[0].path == (
+        "/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse"
+    )
+    assert request(Settings(model="a/b", stream=False))[0].path == "/v1beta/models/a%2Fb:generateContent"
+    assert request(Settings(model="m", stream=False), VERTEX)[0].path == "/models/m:generateContent"
+
+
+def test_settings_have_their_fields() -> None:
+    tools = (ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{"p":{"type":"string"}}}')),)
+    settings = Settings(
+        model="m", system="s", tools=tools, tool_choice="required", max_tokens=7, temperature=0.5
+    )
+    made, body = request(settings)
+    declared = body["tools"][0]["functionDeclarations"]
+    assert declared == [
+        {
+            "name": "read",
+            "description": "Read.",
+            "parameters": {"type": "OBJECT", "properties": {"p": {"type": "STRING"}}},
+        }
+    ]
+    assert body["toolConfig"] == {"functionCallingConfig": {"mode": "ANY"}}
+    assert body["systemInstruction"] == {"parts": [{"text": "s"}]}
+    assert body["generationConfig"] == {"maxOutputTokens": 7, "temperature": 0.5}
+    assert made.losses == ()
+    _, off = request(Settings(model="m", tools=tools, tool_choice="none"))
+    assert off["toolConfig"] == {"functionCallingConfig": {"mode": "NONE"}}
+    assert "toolConfig" not in request(Settings(model="m", tools=tools))[1]
+
+
+def test_a_profile_may_take_json_schema_as_it_is() -> None:
+    schema = b'{"type":"object","properties":{"p":{"const":1}},"additionalProperties":false}'
+    settings = Settings(model="m", tools=(ToolSpec("read", "Read.", Json(schema)),))
+    made, body = request(settings, GEMINI.derive(schema_subset="json_schema"))
+    assert body["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"] == json.loads(schema)
+    assert made.losses == ()
+    assert request(settings)[0].losses == ("schema.additionalProperties", "schema.const")
+
+
+@pytest.mark.parametrize(
+    ("profile", "asked", "config", "losses"),
+    [
+        (GEMINI, {"thinking": "adaptive"}, {"includeThoughts": True}, ()),
+        (GEMINI, {"effort": "high"}, {"thinkingLevel": "HIGH"}, ()),
+        (GEMINI, {"thinking": "off"}, {"thinkingLevel": "LOW"}, ("thinking",)),
+        (
+            GEMINI,
+            {"thinking": "manual", "thinking_tokens": 9, "effort": "low"},
+            {"includeThoughts": True, "thinkingBudget": 9},
+            ("effort",),
+        ),
+        (GEMINI_2, {"thinking": "off"}, {"thinkingBudget": 0}, ()),
+        (GEMINI_2, {"effort": "high"}, None, ("effort",)),
+        (GEMINI, {}, None, ()),
+    ],
+)
+def test_thinking_is_asked_for_by_level_or_by_budget(
+    profile: Dialect, asked: dict[str, Any], config: object, losses: tuple[str, ...]
+) -> None:
+    made, body = request(Settings(model="m", **asked), profile)
+    assert body.get("generationConfig", {}).get("thinkingConfig") == config
+    assert made.losses == losses
+
+
+# ---- schemas
+
+
+def subset(schema: object) -> tuple[Any, tuple[str, ...]]:  # Any: JSON
+    made, lost = projected(dump({"type": "object", "properties": {"p": schema}}))  # type: ignore[dict-item]  # any JSON
+    assert made is not None
+    return json.loads(made)["properties"]["p"], lost
+
+
+@pytest.mark.parametrize(
+    ("schema", "made", "lost"),
+    [
+        ({"type": "string", "format": "date-time"}, {"type": "STRING", "format": "date-time"}, ()),
+        ({"type": "string", "format": "uri"}, {"type": "STRING"}, ("format",)),
+        ({"type": ["integer", "null"]}, {"type": "INTEGER", "nullable": True}, ()),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}], "description": "d"},
+         {"type": "STRING", "description": "d", "nullable": True}, ()),
+        ({"oneOf": [{"type": "string"}, {"type": "integer"}]},
+         {"anyOf": [{"type": "STRING"}, {"type": "INTEGER"}]}, ("oneOf",)),
+        ({"enum": ["a", "b", None]}, {"type": "STRING", "nullable": True, "enum": ["a", "b"], "format": "enum"}, ()),
+        ({"enum": [1, 2]}, {"type": "INTEGER"}, ("enum",)),
+        ({"const": "a"}, {"type": "STRING", "enum": ["a"], "format": "enum"}, ()),
+        ({"type": "array"}, {"type": "ARRAY", "items": {"type": "STRING"}}, ()),
+        ({"type": "array", "items": {"type": "number"}, "uniqueItems": True},
+         {"type": "ARRAY", "items": {"type": "NUMBER"}}, ("uniqueItems",)),
+        ({"allOf": [{"type": "object", "properties": {"a": {"type": "boolean"}}}], "required": ["a", "b"]},
+         {"type": "OBJECT", "properties": {"a": {"type": "BOOLEAN"}}, "required": ["a"]}, ()),
+        ({"minimum": 1, "exclusiveMaximum": 9, "type": "integer"}, {"type": "INTEGER", "minimum": 1},
+         ("exclusiveMaximum",)),
+        (True, {"type": "STRING"}, ()),
+        ({"$ref": "https://x.example/schema"}, {"type": "OBJECT"}, ("$ref",)),
+    ],
+)  # fmt: skip
+def test_a_schema_is_said_in_the_subset_and_what_it_cannot_say_is_named(
+    schema: object, made: object, lost: tuple[str, ...]
+) -> None:
+    assert subset(schema) == (made, lost)
+
+
+def test_a_schema_that_refers_to_itself_ends() -> None:
+    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "n": {"type": "integer"}}}
+    made, lost = projected(dump({"$ref": "#/$defs/node", "$defs": {"node": node}}))  # type: ignore[dict-item]  # any JSON
+    assert made is not None
+    assert json.loads(made) == {
+        "type": "OBJECT",
+        "properties": {"next": {"type": "OBJECT"}, "n": {"type": "INTEGER"}},
+    }
+    assert lost == ("$ref",)
+
+
+def test_a_tool_without_parameters_declares_none() -> None:
+    assert projected(Json(b'{"type":"object","properties":{}}')) == (None, ())
+
+
+NAMES = st.sampled_from(["a", "b", "$ref", "not", "x-own"])
+WORDS = (
+    "type properties items anyOf oneOf allOf $ref enum const format required title nullable minimum maxItems default "
+    "additionalProperties"
+)
+KEYWORDS = st.sampled_from(WORDS.split())
+SCHEMAS = st.recursive(
+    st.sampled_from([None, True, 1, "string", "object", "null", "array", "#", "#/properties/a", "a"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(KEYWORDS, inner, max_size=4)
+        | st.dictionaries(NAMES, inner, max_size=3)
+    ),
+    max_leaves=20,
+)
+
+
+@examples(500)
+@given(schema=SCHEMAS)
+def test_whatever_a_schema_is_the_provider_takes_what_becomes_of_it(schema: object) -> None:
+    spec = ToolSpec("read", "Read.", dump({"type": "object", "properties": {"p": schema}}))  # type: ignore[dict-item]  # any JSON
+    made, _ = request(Settings(model="m", tools=(spec,)))
+    assert validate(made.body, "gemini", settings=GeminiSettings()) is None

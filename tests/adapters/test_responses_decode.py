@@ -1,0 +1,262 @@
+"""OpenAI Responses: what an answer means, and what is kept of one that is not whole."""
+
+import json
+
+import pytest
+
+from actors.adapters.decode import decode
+from actors.adapters.failure import AnswerFault
+from actors.core.content import Message, Thinking
+from actors.core.profiles import OPENAI_RESPONSES
+from actors.core.stream import ArgumentsDelta, CallDone, Finish, TextDelta, Usage
+from tests.adapters.wire_streams import (
+    REASONING,
+    SUMMARY,
+    Fields,
+    added,
+    answer,
+    body_answer,
+    finished,
+    function_call,
+    responses_stream,
+    run,
+    said,
+    told,
+)
+
+CALL = function_call("fc_1", "call_A", "read", '{"p":1}')
+
+
+def words(text: str, item_id: str = "msg_1", **more: object) -> Fields:
+    content = [{"type": "output_text", "text": text, "annotations": []}]
+    return {"type": "message", "id": item_id, "role": "assistant", "content": content, **more}
+
+
+def thought(**more: object) -> Fields:
+    return {"type": "reasoning", "id": "rs_1", "summary": SUMMARY, "encrypted_content": "gAAA+/==é", **more}
+
+
+def ended(status: str = "completed", **response: object) -> Fields:
+    return {"type": f"response.{status}", "response": {"status": status, **response}}
+
+
+def streamed(*events: Fields) -> Message:
+    return answer(OPENAI_RESPONSES, responses_stream(*events, done=False))
+
+
+def fault(*events: Fields, body: object = None) -> AnswerFault:
+    if body is None:
+        _, found = run(decode(OPENAI_RESPONSES), [responses_stream(*events, done=False)])
+    else:
+        with pytest.raises(AnswerFault) as raised:
+            body_answer(OPENAI_RESPONSES, body)
+        found = raised.value
+    assert isinstance(found, AnswerFault)
+    return found
+
+
+def test_a_body_is_read_as_its_stream_is() -> None:
+    usage = {
+        "input_tokens": 9,
+        "output_tokens": 4,
+        "input_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 2},
+    }
+    output = [thought(), words("Hi.", phase="final_answer"), CALL]
+    events, message = body_answer(OPENAI_RESPONSES, {"status": "completed", "output": output, "usage": usage})
+    assert said(message) == (
+        ("thinking", "Let me see…\n\nYes.", json.dumps(REASONING, ensure_ascii=False)),
+        ("thinking", "", '"final_answer"'),
+        ("text", "Hi."),
+        ("call", "hist_tool_1", "read", '{"p":1}', '"call_A"'),
+    )
+    seals = [block.seal for block in message.blocks if isinstance(block, Thinking)]
+    assert [seal and seal.kind for seal in seals] == ["reasoning_item", "phase"]
+    assert Usage(9, 4, 3, 2) in events
+    assert Finish("completed") in events
+    whole = (finished(at, **item) for at, item in enumerate(output))
+    assert streamed(*whole, ended(usage=usage)) == message
+
+
+def test_an_item_that_is_told_only_at_its_end_is_read_whole() -> None:
+    events, message = run(
+        decode(OPENAI_RESPONSES), [responses_stream(finished(0, **words("Hi.")), finished(1, **CALL))]
+    )
+    assert isinstance(message, Message)
+    assert [block[0] for block in said(message)] == ["text", "call"]
+    assert TextDelta("Hi.") in events
+    assert CallDone(message.calls[0].id) in events
+
+
+def test_a_relay_that_sends_only_the_last_event_is_read_whole() -> None:
+    message = streamed(ended(output=[words("Hi."), CALL]))
+    assert [block[0] for block in said(message)] == ["text", "call"]
+
+
+def test_the_output_of_the_last_event_is_not_read_again() -> None:
+    message = streamed(
+        finished(1, **words("Hi.")), finished(2, **CALL), ended(output=[words("Hi.", "msg_9"), CALL])
+    )
+    assert [block[0] for block in said(message)] == ["text", "call"]
+
+
+@pytest.mark.parametrize("named", ["fc_rewritten", ""])
+def test_a_delta_of_an_unknown_item_goes_by_its_index(named: str) -> None:
+    message = streamed(
+        added(0, **function_call("fc_1", "call_A", "read", "")),
+        added(1, **function_call("fc_2", "call_B", "run", "")),
+        told("function_call_arguments", 0, named, '{"p":'),
+        told("function_call_arguments", 1, "fc_2", "{}"),
+        told("function_call_arguments", 0, named, "1}"),
+        ended(),
+    )
+    assert [call.json for call in message.calls] == [b'{"p":1}', b"{}"]
+
+
+def test_a_delta_without_any_name_goes_to_the_latest_item_of_its_kind() -> None:
+    delta = {"type": "response.output_text.delta", "delta": "Hi"}
+    assert streamed(delta, delta, ended()).text == "HiHi"
+
+
+def test_the_end_of_an_item_has_the_last_word_on_its_arguments() -> None:
+    message = streamed(
+        added(0, **function_call("fc_1", "call_A", "read", "")),
+        told("function_call_arguments", 0, "fc_1", '{"p": 9'),
+        finished(0, **CALL),
+        ended(),
+    )
+    assert message.calls[0].json == b'{"p":1}'
+
+
+def test_arguments_told_at_their_end_complete_what_came_before() -> None:
+    done = {"type": "response.function_call_arguments.done", "output_index": 0, "item_id": "fc_1"}
+    events, message = run(
+        decode(OPENAI_RESPONSES),
+        [
+            responses_stream(
+                added(0, **function_call("fc_1", "call_A", "read", "")),
+                told("function_call_arguments", 0, "fc_1", '{"p"'),
+                {**done, "arguments": '{"p":1}'},
+            )
+        ],
+    )
+    assert isinstance(message, Message)
+    assert [event.text for event in events if isinstance(event, ArgumentsDelta)] == ['{"p"', ":1}"]
+
+
+@pytest.mark.parametrize("state", [None, "", 3])
+def test_reasoning_without_encrypted_content_is_words_alone(state: object) -> None:
+    message = streamed(finished(0, **thought(encrypted_content=state)), finished(1, **words("Hi.")), ended())
+    assert said(message)[0] == ("thinking", "Let me see…\n\nYes.", "")
+
+
+@pytest.mark.parametrize("item_id", ["", "reasoning-1", "rs_é", "rs_" + "x" * 62])
+def test_reasoning_under_an_id_that_would_be_refused_is_words_alone(item_id: str) -> None:
+    message = streamed(finished(0, **thought(id=item_id)), finished(1, **words("Hi.")), ended())
+    assert said(message)[0][-1] == ""
+
+
+def test_encrypted_content_is_taken_from_the_end_of_its_item_only() -> None:
+    stream = responses_stream(added(0, **thought(encrypted_content="part")), done=False)
+    decoder = decode(OPENAI_RESPONSES)
+    run(decoder, [stream])
+    assert decoder.rescued().blocks == ()
+
+
+def test_unknown_fields_of_reasoning_are_not_kept_and_its_content_is() -> None:
+    content = [{"type": "reasoning_text", "text": "raw"}]
+    message = streamed(finished(0, **thought(status=None, zzz=1, content=content)), ended())
+    again = json.loads(json.loads(said(message)[0][2]))
+    assert set(again) == {"type", "id", "summary", "content", "encrypted_content"}
+    assert again["content"] == content
+
+
+def test_a_refusal_is_what_the_model_said() -> None:
+    parts = [{"type": "refusal", "refusal": "I cannot."}]
+    assert streamed(finished(0, type="message", id="msg_1", content=parts), ended()).text == "I cannot."
+
+
+def test_the_input_of_a_custom_tool_is_kept_verbatim() -> None:
+    item = {
+        "type": "custom_tool_call",
+        "id": "ctc_1",
+        "call_id": "call_C",
+        "name": "sql",
+        "input": "select 1",
+    }
+    message = streamed(
+        added(0, **{**item, "input": ""}),
+        told("custom_tool_call_input", 0, "ctc_1", "select"),
+        finished(0, **item),
+        ended(),
+    )
+    assert (message.calls[0].raw, message.calls[0].json) == ("select 1", b"{}")
+
+
+def test_items_of_the_providers_own_tools_are_passed_over() -> None:
+    search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+    message = streamed(added(0, **search), finished(0, **search), finished(1, **words("Hi.")), ended())
+    assert said(message) == (("text", "Hi."),)
+
+
+@pytest.mark.parametrize("cut", ["", '{"p":', "{}"])
+def test_an_incomplete_response_keeps_finished_calls_and_no_cut_one(cut: str) -> None:
+    details = {"reason": "max_output_tokens"}
+    half = function_call("fc_2", "call_B", "run", cut, "incomplete")
+    begun = added(1, **function_call("fc_2", "call_B", "run", ""))
+    for last in (finished(1, **half), told("function_call_arguments", 1, "fc_2", cut)):
+        events, message = run(
+            decode(OPENAI_RESPONSES),
+            [
+                responses_stream(
+                    finished(0, **CALL),
+                    begun,
+                    last,
+                    ended("incomplete", incomplete_details=details),
+                    done=False,
+                )
+            ],
+        )
+        assert isinstance(message, Message)
+        assert [call.name for call in message.calls] == ["read"]
+        assert Finish("max_output_tokens") in events
+    body = {"status": "incomplete", "incomplete_details": details, "output": [words("Hi."), CALL, half]}
+    assert [call.name for call in body_answer(OPENAI_RESPONSES, body)[1].calls] == ["read"]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("server_error", "transient"),
+        ("rate_limit_exceeded", "rate_limit"),
+        ("context_length_exceeded", "overflow"),
+    ],
+)
+def test_an_error_inside_an_answer_is_classified_however_it_is_wrapped(code: str, kind: str) -> None:
+    error = {"code": code, "message": "no"}
+    failed = {"status": "failed", "error": error}
+    for event in (
+        {"type": "response.failed", "response": failed},
+        {"type": "error", **error, "param": None},
+        {"type": "error", "error": error},
+        {"type": "error", "error": {**error, "type": code}, "sequence_number": 3},
+    ):
+        assert fault(event).failure.kind == kind
+    assert fault(body={**failed, "output": []}).failure.kind == kind
+
+
+@pytest.mark.parametrize("status", ["cancelled", "queued", "in_progress", "zzz"])
+def test_a_response_that_did_not_end_is_a_fault(status: str) -> None:
+    assert fault(body={"status": status, "output": []}).failure.action == "retry"
+
+
+def test_a_stream_that_a_relay_ends_with_done_alone_is_a_fault() -> None:
+    stream = responses_stream(finished(0, **words("Hi.")), done=False) + b"data: [DONE]\n\n"
+    _, found = run(decode(OPENAI_RESPONSES), [stream])
+    assert isinstance(found, AnswerFault)
+    whole = responses_stream(finished(0, **words("Hi."))) + b"data: [DONE]\n\n"
+    assert answer(OPENAI_RESPONSES, whole).text == "Hi."
+
+
+@pytest.mark.parametrize("body", [{}, {"object": "response"}, {"status": "completed", "output": None}])
+def test_a_body_without_output_is_a_fault(body: object) -> None:
+    assert fault(body=body).failure.kind == "transient"

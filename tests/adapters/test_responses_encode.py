@@ -1,0 +1,292 @@
+"""OpenAI Responses: a transcript to bytes, shape for shape, and reasoning where it may be."""
+
+import json
+from typing import Any
+
+import pytest
+
+from actors import Message, Text, ToolCall, ToolResult, check, dialect, encode, render
+from actors.adapters.adapter import adapter
+from actors.adapters.request import Settings, ToolSpec
+from actors.core.content import Block, Media, Seal, Thinking
+from actors.core.identity import Binding
+from actors.core.jsonio import Json, quote
+from actors.core.lane import Lane, Rendered
+from actors.core.ledger import Ledger
+from actors.core.profiles import OPENAI_RESPONSES
+from actors.core.transcript import Entry, WireCall, WireResult
+from actors.testing.histories import READERS, history
+from tests.core.session_log import cold, refused
+
+HERE = READERS["openai_responses"]
+OTHER_MODEL = Binding("responses", "openai_responses", HERE.endpoint, HERE.account, "gpt-other")
+OTHER_ACCOUNT = Binding("responses", "openai_responses", HERE.endpoint, "account-2", HERE.model)
+OTHER_HOST = Binding("relay", "openai_responses", "https://relay.example/v1", HERE.account, HERE.model)
+STRANGERS = [OTHER_MODEL, OTHER_ACCOUNT, OTHER_HOST, READERS["openai_chat"], READERS["anthropic"]]
+CALL = WireCall("call_1", "read", Json(b'{"p": 1}'))
+RESULT = WireResult("call_1", quote('ok "quoted"'))
+FAILED = WireResult("call_1", quote("boom"), error=True)
+TOOL = ToolSpec("read", "Read.", Json(b'{"type":"object"}'))
+
+Wire = dict[str, Any]  # Any: items as JSON
+
+
+def item(number: int) -> str:
+    return f'{{"type":"reasoning","id":"rs_{number}","summary":[],"encrypted_content":"gAAA{number}"}}'
+
+
+def thought(number: int = 1, origin: Binding = HERE) -> Thinking:
+    return Thinking("", Seal("reasoning_item", quote(item(number)), origin))
+
+
+def phase(word: str = "commentary", origin: Binding = HERE) -> Thinking:
+    return Thinking("", Seal("phase", quote(word), origin))
+
+
+def written(*entries: Entry) -> list[Wire]:
+    pieces = adapter(OPENAI_RESPONSES).encoder.fragment(entries, None)
+    items: list[Wire] = json.loads(b"[" + b"".join(pieces) + b"]")
+    return items
+
+
+def said(*blocks: Block, after: tuple[Message, ...] = ()) -> list[Message]:
+    results = [ToolResult(block.id, "ok") for block in blocks if isinstance(block, ToolCall)]
+    tail = [Message("tool", results)] if results else []
+    return [Message("human", [Text("u")]), Message("model", blocks, origin=HERE), *tail, *after]
+
+
+def items(messages: list[Message], binding: Binding | None = HERE, lane: Lane | None = None) -> list[Wire]:
+    rendered = render(messages, Ledger(), OPENAI_RESPONSES, lane, binding=binding)
+    assert refused(rendered) is None
+    found: list[Wire] = json.loads(encode(rendered, model="m"))["input"]
+    return found
+
+
+def kinds(found: list[Wire]) -> list[str]:
+    return [part["type"] if part["type"] != "message" else part["role"] for part in found]
+
+
+def test_an_entry_is_a_run_of_items() -> None:
+    entries = (
+        Entry("user", (Text("u"),)),
+        Entry("assistant", (thought(), Text("t"), CALL)),
+        Entry("tool", (RESULT, FAILED)),
+    )
+    assert written(*entries) == [
+        {"type": "message", "role": "user", "content": "u"},
+        json.loads(item(1)),
+        {"type": "message", "role": "assistant", "content": "t"},
+        {"type": "function_call", "call_id": "call_1", "name": "read", "arguments": '{"p": 1}'},
+        {"type": "function_call_output", "call_id": "call_1", "output": 'ok "quoted"'},
+        {"type": "function_call_output", "call_id": "call_1", "output": "ERROR: boom"},
+    ]
+
+
+def test_a_user_message_is_a_list_of_parts_where_it_holds_more_than_a_text() -> None:
+    image, linked = Media("image/png", data="aGk="), Media("image/*", url="https://x.example/a.png")
+    document, there = (
+        Media("application/pdf", data="aGk="),
+        Media("application/pdf", url="https://x.example/d"),
+    )
+    (message,) = written(Entry("user", (Text("see"), image, linked, document, there)))
+    assert message["content"] == [
+        {"type": "input_text", "text": "see"},
+        {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,aGk="},
+        {"type": "input_image", "detail": "auto", "image_url": "https://x.example/a.png"},
+        {"type": "input_file", "filename": "document.pdf", "file_data": "data:application/pdf;base64,aGk="},
+        {"type": "input_file", "file_url": "https://x.example/d"},
+    ]
+
+
+def test_words_come_before_calls_each_behind_its_own_reasoning() -> None:
+    call = ToolCall("c1", "read")
+    found = items(said(thought(1), call, thought(2), Text("t"), ToolCall("c2", "read")))
+    assert kinds(found) == [
+        "user",
+        "reasoning",
+        "assistant",
+        "reasoning",
+        *["function_call"] * 2,
+        *["function_call_output"] * 2,
+    ]
+    assert [found[1]["id"], found[3]["id"]] == ["rs_2", "rs_1"]
+
+
+def test_a_phase_stays_with_its_message_and_goes_to_nobody_else() -> None:
+    messages = said(thought(), phase(), Text("t"), Text("u"))
+    shown = [part.get("phase") for part in items([*messages, Message("human", [Text("go")])])]
+    assert shown == [None, None, "commentary", None, None]
+    for binding in (None, *STRANGERS[:3]):
+        assert not any("phase" in part for part in items(messages, binding))
+
+
+@pytest.mark.requirement("REQ-915-023", "REQ-915-024")
+@pytest.mark.parametrize("binding", STRANGERS)
+def test_reasoning_goes_back_to_its_own_account_and_model_only(binding: Binding) -> None:
+    messages = said(thought(), ToolCall("c1", "read"))
+    assert items(messages)[1] == json.loads(item(1))
+    rendered = cold(messages, Ledger(), binding)
+    assert refused(rendered) is None
+    assert b"rs_1" not in b"".join(rendered.segments)
+
+
+def test_foreign_reasoning_never_becomes_an_item() -> None:
+    foreign = Thinking("hm", Seal("signature", quote("c2ln"), READERS["anthropic"]))
+    strange = Thinking("hm", Seal("signature", quote("c2ln"), HERE))
+    assert kinds(items(said(foreign, strange, Thinking("hm"), Text("t")))) == ["user", "assistant", "user"]
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        (thought(),),
+        (Text("t"), thought()),
+        (thought(), Text(" ")),
+        (thought(), thought(2), phase()),
+        (phase(),),
+    ],
+)
+def test_reasoning_that_nothing_follows_is_left_out(blocks: tuple[Block, ...]) -> None:
+    rendered = render(said(*blocks), Ledger(), OPENAI_RESPONSES, binding=HERE)
+    assert refused(rendered) is None
+    assert dict(rendered.report.losses)["thinking"] == sum(isinstance(block, Thinking) for block in blocks)
+
+
+def test_a_reasoning_item_goes_out_once_in_the_life_of_a_lane() -> None:
+    again = Message("model", [thought(), Text("again")], origin=HERE)
+    messages = said(thought(), Text("t"), after=(again, Message("human", [Text("u")])))
+    assert [part["id"] for part in items(messages) if part["type"] == "reasoning"] == ["rs_1"]
+    first: Rendered = render(messages, Ledger(), OPENAI_RESPONSES, binding=HERE)
+    longer = [*messages, again, Message("human", [Text("v")])]
+    second = render(longer, Ledger(), OPENAI_RESPONSES, first.lane, binding=HERE)
+    assert refused(second) is None
+    assert b"".join(second.segments).count(b"rs_1") == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("reasoning_item", quote("{")),
+        ("reasoning_item", quote("[]")),
+        ("reasoning_item", quote("\ud800")),
+        ("reasoning_item", Json(b"3")),
+        ("reasoning_item", quote('{"type":"reasoning","id":"rs_1","summary":[]}')),
+        ("reasoning_item", quote(item(1).replace("rs_1", "reasoning-1"))),
+        ("reasoning_item", quote('{"type":"message","role":"user","content":"x"}')),
+        ("phase", quote("zzz")),
+        ("phase", Json(b"3")),
+    ],
+)
+def test_a_seal_that_holds_no_state_of_this_api_is_left_out(kind: str, data: Json) -> None:
+    odd = Thinking("", Seal(kind, data, HERE))
+    assert items(said(odd, Text("t"))) == items(said(Text("t")))
+
+
+def test_a_native_call_id_goes_back_and_a_foreign_one_is_minted() -> None:
+    own = ToolCall("c1", "read", native=Seal("call_id", quote("call_own"), HERE))
+    foreign = ToolCall("c2", "read", native=Seal("call_id", quote("toolu_1"), READERS["anthropic"]))
+    found = [part["call_id"] for part in items(said(own, foreign)) if "call_id" in part]
+    assert found[0] == found[2] == "call_own"
+    assert found[1] == found[3]
+    assert found[1].startswith("call_")
+
+
+# ---- the request
+
+
+def asked(**settings: Any) -> tuple[Wire, tuple[str, ...]]:  # Any: fields of Settings
+    profile = settings.pop("profile", OPENAI_RESPONSES)
+    lane = render([Message("human", [Text("u")])], Ledger(), profile)
+    request = adapter(profile).request(lane.segments, Settings(model="m", **settings))
+    assert request.path == "/responses"
+    assert check(request.body, profile) == []
+    body: Wire = json.loads(request.body)
+    return body, request.losses
+
+
+def test_a_request_is_stateless_and_asks_for_encrypted_reasoning() -> None:
+    body, losses = asked(stream=False)
+    assert body == {
+        "model": "m",
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        "input": [{"type": "message", "role": "user", "content": "u"}],
+    }
+    assert losses == ()
+
+
+def test_settings_are_written_in_the_words_of_the_api() -> None:
+    body, losses = asked(
+        system="Be brief.",
+        tools=(TOOL,),
+        tool_choice="required",
+        max_tokens=99,
+        temperature=0.5,
+        effort="high",
+    )
+    assert body["instructions"] == "Be brief."
+    assert body["tools"] == [
+        {
+            "type": "function",
+            "name": "read",
+            "description": "Read.",
+            "parameters": {"type": "object", "properties": {}},
+            "strict": False,
+        }
+    ]
+    assert (body["tool_choice"], body["max_output_tokens"], body["temperature"]) == ("required", 99, 0.5)
+    assert body["reasoning"] == {"effort": "high"}
+    assert body["stream"] is True
+    assert losses == ()
+
+
+@pytest.mark.parametrize(
+    ("settings", "changes", "key", "value", "losses"),
+    [
+        ({"thinking": "off"}, {}, "reasoning", {"effort": "none"}, ()),
+        ({"thinking": "adaptive"}, {}, "reasoning", None, ()),
+        ({"thinking": "manual", "thinking_tokens": 2048}, {}, "reasoning", None, ("thinking_tokens",)),
+        ({"effort": "low"}, {"thinking_switch": "none"}, "reasoning", None, ("effort",)),
+        ({"thinking": "off"}, {"thinking_switch": "none"}, "reasoning", None, ("thinking",)),
+        ({"temperature": 1.0}, {"sampling": False}, "temperature", None, ("temperature",)),
+        ({}, {"thinking_carrier": "none"}, "include", None, ()),
+        (
+            {"tools": (TOOL,), "tool_choice": "required"},
+            {"forced_choice": "no"},
+            "tool_choice",
+            None,
+            ("tool_choice",),
+        ),
+        (
+            {"tools": (TOOL,), "tool_choice": "required", "thinking": "adaptive"},
+            {"forced_choice": "not_when_thinking"},
+            "tool_choice",
+            None,
+            ("tool_choice",),
+        ),
+        ({"tools": (TOOL,), "tool_choice": "none"}, {"forced_choice": "no"}, "tool_choice", "none", ()),
+    ],
+)
+def test_what_a_profile_does_not_take_is_left_out_and_named(
+    settings: Wire, changes: Wire, key: str, value: object, losses: tuple[str, ...]
+) -> None:
+    body, lost = asked(**settings, profile=OPENAI_RESPONSES.derive(**changes))
+    assert body.get(key) == value
+    assert lost == losses
+
+
+@pytest.mark.requirement("PROMISE-1")
+def test_generated_histories_send_no_item_id_but_that_of_reasoning() -> None:
+    thoughts = 0
+    for seed in range(3000):
+        messages, ledger = history(seed)
+        rendered = cold(messages, ledger, HERE)
+        assert refused(rendered) is None, seed
+        for part in json.loads(b"[" + b"".join(rendered.segments) + b"]"):
+            assert ("id" in part) == (part["type"] == "reasoning")
+            thoughts += part["type"] == "reasoning"
+    assert thoughts > 50
+
+
+def test_the_alias_names_the_profile() -> None:
+    assert dialect("responses") is dialect("openai_responses") is OPENAI_RESPONSES

@@ -1,0 +1,176 @@
+"""Responses transcripts read into messages, in the state in which people bring them."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors import check, dialect, encode, render
+from actors import from_wire as opened
+from actors.adapters.importing import from_wire
+from actors.adapters.reading import Imported
+from actors.core.content import Thinking
+from tests.adapters.test_importing import outline
+
+Wire = dict[str, object]
+
+
+def user(content: object) -> Wire:
+    return {"type": "message", "role": "user", "content": content}
+
+
+def model(content: object, **more: object) -> Wire:
+    return {"type": "message", "role": "assistant", "content": content, **more}
+
+
+def call(call_id: object, **more: object) -> Wire:
+    return {"type": "function_call", "call_id": call_id, "name": "f", "arguments": "{}", **more}
+
+
+def gave(call_id: object, output: object = "ok") -> Wire:
+    return {"type": "function_call_output", "call_id": call_id, "output": output}
+
+
+THOUGHT: Wire = {
+    "type": "reasoning",
+    "id": "rs_1",
+    "summary": [{"type": "summary_text", "text": "Hm."}],
+    "encrypted_content": "gAAA",
+}
+
+
+def read(*items: object) -> Imported:
+    return from_wire(list(items), "responses")
+
+
+def test_a_sound_transcript_is_read_without_a_remark() -> None:
+    imported = read(
+        {"role": "developer", "content": "Be brief."},
+        user("u"),
+        THOUGHT,
+        model(
+            [{"type": "output_text", "text": "Looking.", "annotations": []}], id="msg_1", phase="commentary"
+        ),
+        call("a", id="fc_1", status="completed"),
+        call("b"),
+        gave("b", "B"),
+        gave("a", "A"),
+        model("done"),
+        {"role": "user", "content": [{"type": "input_text", "text": "thanks"}]},
+    )
+    assert outline(imported) == [
+        "human: 'u'",
+        "model: thinks(Hm.) 'Looking.' call1 call2",
+        "tool: result2(B) result1(A)",
+        "model: 'done'",
+        "human: 'thanks'",
+    ]
+    assert (imported.system, imported.diagnostics) == ("Be brief.", [])
+
+
+def test_reasoning_is_sealed_and_never_goes_back_as_its_readers_own() -> None:
+    (message,) = read(THOUGHT, model("t")).messages
+    thought = message.blocks[0]
+    assert isinstance(thought, Thinking)
+    assert thought.seal is not None
+    assert (thought.seal.kind, thought.seal.origin.backend) == ("reasoning_item", "imported")
+
+
+@pytest.mark.parametrize(
+    ("body", "system", "said"),
+    [
+        ({"input": [user("u")], "instructions": "s"}, "s", ["human: 'u'"]),
+        ({"input": "u", "instructions": None}, None, ["human: 'u'"]),
+        ({"input": [user("u")], "model": "m"}, None, ["human: 'u'"]),
+    ],
+)
+def test_a_whole_body_is_read_with_its_instructions(body: Wire, system: str | None, said: list[str]) -> None:
+    imported = from_wire(body, "responses")
+    assert (outline(imported), imported.system) == (said, system)
+
+
+def test_a_custom_call_keeps_its_input_verbatim_and_its_output() -> None:
+    made = {"type": "custom_tool_call", "call_id": "a", "name": "sql", "input": "select 1"}
+    imported = read(made, {"type": "custom_tool_call_output", "call_id": "a", "output": "1"})
+    assert outline(imported) == ["model: call1", "tool: result1(1)"]
+    assert imported.messages[0].calls[0].raw == "select 1"
+
+
+@pytest.mark.parametrize(
+    ("odd", "note"),
+    [
+        ({"type": "item_reference", "id": "msg_1"}, "reference to an item that its provider keeps"),
+        ({"type": "web_search_call", "id": "ws_1"}, "item of type 'web_search_call'"),
+        ({"type": "zzz"}, "item of type 'zzz'"),
+        ({}, "item of type ''"),
+        ("text", "entry that is no item"),
+        ({"role": "narrator", "content": "x"}, "message of role narrator"),
+        (user([{"type": "input_audio", "zzz": 1}]), "content part of type 'input_audio'"),
+        (user(3), "content of an unknown kind"),
+    ],
+)
+def test_what_has_no_place_is_kept_as_labelled_text(odd: object, note: str) -> None:
+    imported = read(user("u"), odd)
+    assert len(imported.messages) == 2
+    assert imported.messages[1].text.startswith(f"[{note}]")
+    assert imported.diagnostics == [f"input[1]: {note} kept as text"]
+
+
+def test_broken_pairs_are_read_as_they_stand() -> None:
+    imported = read(
+        gave("z"), user("u"), call("a"), call("a"), gave("a", "1"), gave("a", "2"), gave("a", "3")
+    )
+    assert outline(imported) == [
+        "tool: result1(ok)",
+        "human: 'u'",
+        "model: call2 call3",
+        "tool: result2(1) result3(2) result3(3)",
+    ]
+    assert len(imported.diagnostics) == 2
+
+
+def test_a_call_without_a_call_id_goes_by_its_item_id() -> None:
+    assert outline(read(call(None, id="fc_1"), gave("fc_1"))) == ["model: call1", "tool: result1(ok)"]
+
+
+def test_a_tool_message_of_the_other_api_is_a_result() -> None:
+    imported = read(call("a"), {"role": "tool", "tool_call_id": "a", "content": "ok"})
+    assert outline(imported) == ["model: call1", "tool: result1(ok)"]
+
+
+def test_images_and_files_are_media_wherever_they_stand() -> None:
+    image = {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
+    file = {"type": "input_file", "filename": "d.pdf", "file_data": "data:application/pdf;base64,aGk="}
+    there = {"type": "input_file", "file_url": "https://x.example/d.pdf"}
+    imported = read(
+        user([image, file, there]), call("a"), gave("a", [{"type": "input_text", "text": "see"}, image])
+    )
+    assert outline(imported) == [
+        "human: media(image/png) media(application/pdf) media(application/pdf)",
+        "model: call1",
+        "tool: result1(see + image/png)",
+    ]
+
+
+WORDS = st.sampled_from(
+    """type role content id call_id name arguments output input summary encrypted_content text user assistant
+    message function_call function_call_output reasoning item_reference custom_tool_call input_text
+    input_image image_url system tool phase""".split()  # noqa: SIM905  as a list it is a page
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 3) | st.text(max_size=4) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=5),
+    max_leaves=8,
+)
+
+
+@pytest.mark.requirement("REQ-915-004")
+@given(items=st.lists(JSON, min_size=1, max_size=5))
+def test_whatever_is_brought_leaves_as_a_valid_request(items: list[object]) -> None:
+    profile = dialect("responses")
+    history, ledger = opened([user("u"), *items], "responses")
+    body = encode(render(history, ledger, profile), model="m")
+    assert check(body, profile) == []
+    again, known = opened(json.loads(body), "responses")
+    assert check(encode(render(again, known, profile), model="m"), profile) == []

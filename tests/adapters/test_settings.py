@@ -1,0 +1,212 @@
+"""What a dialect takes of what was asked for, and that the rest is named."""
+
+import json
+from typing import Any
+
+import pytest
+
+from actors import History, Ledger, dialect, render
+from actors.adapters.adapter import adapter
+from actors.adapters.request import Request, Settings, ToolSpec
+from actors.core.content import Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.dialect import Dialect
+from actors.core.identity import Binding
+from actors.core.jsonio import Json, JsonValue, dump, quote
+from actors.testing import AnthropicSettings, validate
+
+ANTHROPIC = dialect("anthropic")
+CLAUDE = Binding("claude", "anthropic", "https://x.example", "", "m")
+OBJECT = Json(b'{"type":"object"}')
+
+
+def request(settings: Settings, profile: Dialect, *messages: Message) -> Request:
+    """Return the request for a conversation, as a session makes it."""
+    rendered = render(History(messages or [Message("human", [Text("u")])]), Ledger(), profile, binding=CLAUDE)
+    assert rendered.report.faults == ()
+    return adapter(profile).request(rendered.segments, settings, rendered.shown)
+
+
+def body(made: Request) -> Any:  # Any: JSON
+    return json.loads(made.body)
+
+
+def test_a_temperature_goes_where_it_is_taken_and_is_named_where_it_is_not() -> None:
+    settings = Settings(model="m", temperature=0.5)
+    assert body(request(settings, ANTHROPIC))["temperature"] == 0.5
+    deaf = ANTHROPIC.derive(sampling=False)
+    assert "temperature" not in body(request(settings, deaf))
+    assert request(settings, deaf).losses == ("temperature",)
+
+
+@pytest.mark.parametrize("mode", ["adaptive", "manual"])
+def test_thinking_leaves_no_room_for_a_temperature_or_a_forced_tool(mode: str) -> None:
+    """ANT-48, and the sampling that the provider fixes while a model thinks."""
+    settings = Settings(
+        model="m",
+        temperature=0.5,
+        thinking=mode,  # type: ignore[arg-type]  # the parameter is one of the literals
+        tools=(ToolSpec("read", "", OBJECT),),
+        tool_choice="required",
+    )
+    made = request(settings, ANTHROPIC)
+    assert made.losses == ("temperature", "tool_choice")
+    assert not {"temperature", "tool_choice"} & body(made).keys()
+    assert validate(made.body, "anthropic") is None
+
+
+def test_manual_thinking_has_a_budget_smaller_than_the_answer() -> None:
+    asked = body(request(Settings(model="m", thinking="manual", thinking_tokens=20_000), ANTHROPIC))
+    assert asked["thinking"] == {"type": "enabled", "budget_tokens": 20_000}
+    assert asked["max_tokens"] > 20_000
+    tight = body(request(Settings(model="m", thinking="manual", max_tokens=10), ANTHROPIC))
+    assert tight["max_tokens"] > tight["thinking"]["budget_tokens"] >= 1024
+
+
+def test_effort_and_off_are_said_in_the_providers_words() -> None:
+    asked = body(request(Settings(model="m", thinking="off", effort="low"), ANTHROPIC))
+    assert asked["thinking"] == {"type": "disabled"}
+    assert asked["output_config"] == {"effort": "low"}
+
+
+def loop(*opening: Text | Thinking) -> list[Message]:
+    """Return a conversation that ends with the result of a call, whose message opens with `opening`."""
+    return [
+        Message("human", [Text("u")]),
+        Message("model", [*opening, ToolCall("c1", "read")], origin=CLAUDE),
+        Message("tool", [ToolResult("c1", "ok")]),
+    ]
+
+
+OWN = Thinking("hm", Seal("signature", quote("sig"), CLAUDE))
+MANUAL = Settings(model="m", thinking="manual")
+TRUSTING = AnthropicSettings(signatures="trust")
+
+
+@pytest.mark.requirement("REQ-915-024")
+def test_manual_thinking_waits_until_a_loop_that_another_provider_opened_has_ended() -> None:
+    """ANT-40, scenario 24: asking for it there would be refused."""
+    foreign = request(MANUAL, ANTHROPIC, *loop())
+    assert "thinking" not in body(foreign)
+    assert foreign.losses == ("thinking",)
+    assert validate(foreign.body, "anthropic", settings=TRUSTING) is None
+    naive = foreign.body.replace(b'{"model"', b'{"thinking":{"type":"enabled","budget_tokens":1024},"model"')
+    refusal = validate(naive, "anthropic", settings=TRUSTING)
+    assert refusal is not None
+    assert refusal.rule == "ANT-40"
+    ended = request(
+        MANUAL, ANTHROPIC, *loop(), Message("model", [Text("done")]), Message("human", [Text("go")])
+    )
+    assert "thinking" in body(ended)
+    assert validate(ended.body, "anthropic", settings=TRUSTING) is None
+
+
+def test_manual_thinking_goes_on_in_a_loop_of_its_own() -> None:
+    own = request(MANUAL, ANTHROPIC, *loop(OWN))
+    assert "thinking" in body(own)
+    assert validate(own.body, "anthropic", settings=TRUSTING) is None
+    longer = [
+        *loop(OWN),
+        Message("model", [ToolCall("c2", "read")]),
+        Message("tool", [ToolResult("c2", "ok")]),
+    ]
+    assert "thinking" in body(request(MANUAL, ANTHROPIC, *longer))
+    steered = [*loop(Text("t")), Message("human", [Text("quickly")])]
+    assert "thinking" not in body(request(MANUAL, ANTHROPIC, *steered))
+
+
+def test_a_loop_is_followed_across_the_requests_of_a_lane() -> None:
+    history = History(loop())
+    first = render(history, Ledger(), ANTHROPIC, binding=CLAUDE)
+    assert first.shown.thought is False
+    for message in (
+        Message("model", [OWN, ToolCall("c2", "read")]),
+        Message("tool", [ToolResult("c2", "ok")]),
+    ):
+        history = history.append(message)
+    second = render(history, Ledger(), ANTHROPIC, first.lane, binding=CLAUDE)
+    assert second.shown.thought is False  # the same loop still
+    history = history.append(Message("model", [Text("done")])).append(Message("human", [Text("go")]))
+    third = render(history, Ledger(), ANTHROPIC, second.lane, binding=CLAUDE)
+    assert third.shown.thought is True
+    assert third.shown == render(history, Ledger(), ANTHROPIC, binding=CLAUDE).shown
+
+
+def test_a_tool_name_the_dialect_refuses_goes_out_under_another_and_comes_back_as_its_own() -> None:
+    choosy = ANTHROPIC.derive(tool_name_pattern=r"(?!search\Z)[a-zA-Z0-9_-]{1,64}")
+    settings = Settings(model="m", tools=(ToolSpec("search", "", OBJECT), ToolSpec("read", "", OBJECT)))
+    made = request(settings, choosy, Message("model", [ToolCall("c1", "search")]))
+    (sent,) = made.names
+    assert sent != "search"
+    assert made.names == {sent: "search"}
+    assert [tool["name"] for tool in body(made)["tools"]] == [sent, "read"]
+    assert sent.encode() in made.body.partition(b'"messages":')[2]
+    answer = {
+        "content": [{"type": "tool_use", "id": "t", "name": sent, "input": {}}],
+        "stop_reason": "tool_use",
+    }
+    decoder = adapter(choosy).decoder(CLAUDE, 1, 1, stream=False, names=made.names)
+    decoder.feed(json.dumps(answer).encode())
+    assert [call.name for call in decoder.close().calls] == ["search"]
+
+
+def test_a_reference_that_kimi_does_not_follow_is_lost_and_named() -> None:
+    """KIM-07."""
+    schema = dump({"type": "object", "properties": {"a": {"$ref": "https://x.example/s.json"}}})
+    settings = Settings(model="m", tools=(ToolSpec("read", "", schema),))
+    assert request(settings, dialect("kimi")).losses == ("schema.$ref",)
+    assert request(settings, dialect("openai")).losses == ()
+
+
+@pytest.mark.parametrize("name", ["openai", "responses", "anthropic", "bedrock", "mistral", "kimi"])
+def test_a_schema_has_an_object_with_properties_at_its_root_and_items_in_its_arrays(name: str) -> None:
+    """OAC-11, in the words of several hosts; `tuple[int, str]` of a function gives the array."""
+    pair: JsonValue = {
+        "type": "array",
+        "prefixItems": [{"type": "integer"}, {"type": "string"}],
+        "minItems": 2,
+    }
+    odd: list[JsonValue] = [
+        {"type": "object"},
+        {"type": "object", "anyOf": [{"required": ["a"]}], "properties": {"a": {"type": "string"}}},
+        {"type": "object", "properties": {"b": pair}},
+    ]
+    tools = tuple(ToolSpec(f"t{at}", "", dump(schema)) for at, schema in enumerate(odd))
+    made = adapter(dialect(name)).request((), Settings(model="m", tools=tools))
+    text = made.body.decode()
+    assert "schema.anyOf" in made.losses
+    assert text.count('"properties"') == 3
+    assert '"required":["a"]' not in text
+    assert text.count('"items"') == 1
+
+
+def test_a_schema_that_needs_nothing_stays_as_it_is() -> None:
+    whole = Json(b'{"type": "object",  "properties":{"a":{"type":"string"}}}')
+    made = request(Settings(model="m", tools=(ToolSpec("t", "", whole),)), ANTHROPIC)
+    assert made.body.count(bytes(whole)) == 1
+    assert made.losses == ()
+
+
+def test_kimi_is_given_types_in_the_arms_of_a_choice_and_references_alone() -> None:
+    """KIM-07, as seen: no type beside anyOf or $ref, no tuples, nothing that refers out."""
+    schema: JsonValue = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "object", "additionalProperties": {"$ref": "#/definitions/X"}},
+            "b": {"type": "string", "anyOf": [{"minLength": 1}, {"type": "null"}]},
+            "c": {"$ref": "#/$defs/X", "type": "string"},
+            "e": {"type": "array", "items": [{"type": "string"}]},
+            "f": False,
+        },
+        "definitions": {"X": {"type": "string"}},
+    }
+    tool = ToolSpec("t", "", dump(schema))
+    sent = body(request(Settings(model="m", tools=(tool,)), dialect("kimi")))["tools"][0]["function"][
+        "parameters"
+    ]
+    assert sent["properties"] == {
+        "a": {"type": "object", "additionalProperties": {"$ref": "#/$defs/X"}},
+        "b": {"anyOf": [{"type": "string", "minLength": 1}, {"type": "null"}]},
+        "c": {"$ref": "#/$defs/X"},
+        "e": {"type": "array", "items": {"anyOf": [{"type": "string"}]}},
+        "f": {"type": "null"},
+    }

@@ -1,0 +1,420 @@
+"""Vendors of Chat Completions: what each is sent otherwise, and how each one's reasoning comes and goes back."""
+
+import json
+from random import Random
+from typing import Any
+
+import pytest
+
+from actors import Message, Text, ToolCall, ToolResult, check, dialect, encode, from_wire, render
+from actors.adapters.adapter import adapter
+from actors.adapters.decode import decode, decode_body
+from actors.adapters.failure import AnswerFault
+from actors.adapters.request import Settings, ToolSpec
+from actors.core.content import Media, Seal, Thinking
+from actors.core.identity import Binding
+from actors.core.jsonio import Json, quote
+from actors.core.ledger import Ledger
+from actors.testing.histories import READERS
+from tests.adapters.wire_streams import (
+    Fields,
+    calls,
+    chunk,
+    cut_at_random,
+    dumped,
+    fragment,
+    openai_stream,
+    run,
+)
+
+KIMI, DEEPSEEK, MISTRAL, ROUTER = (READERS[name] for name in ("kimi", "deepseek", "mistral", "openrouter"))
+TOOL = ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{"p":{}}}'))
+GO = Message("human", [Text("go")])
+
+
+def said(name: str, *blocks: Any, reader: Binding | None = None) -> dict[str, Any]:  # Any: any block; JSON
+    """The assistant message that these blocks become, when the model made them in a turn with a human's."""
+    results = [ToolResult(block.id, "ok") for block in blocks if isinstance(block, ToolCall)]
+    tail = [Message("tool", results)] if results else [GO]
+    history = [GO, Message("model", blocks, origin=reader), *tail]
+    body = encode(render(history, Ledger(), dialect(name), binding=reader), model="m")
+    message: dict[str, Any] = json.loads(body)["messages"][1]  # Any: JSON
+    return message
+
+
+def answered(binding: Binding, stream: bytes) -> Message:
+    """The message of a stream that must be good, wherever it is cut."""
+    profile = dialect(binding.dialect)
+    _, whole = run(decode(profile, binding), [stream])
+    assert isinstance(whole, Message), whole
+    for seed in range(20):
+        assert run(decode(profile, binding), list(cut_at_random(stream, Random(seed))))[1] == whole
+    assert run(decode(profile, binding), [bytes([byte]) for byte in stream])[1] == whole
+    return whole
+
+
+def replayed(message: Message, reader: Binding) -> dict[str, Any]:  # Any: JSON
+    """What a model's own message looks like when it goes back."""
+    return said(reader.dialect, *message.blocks, reader=reader)
+
+
+# ---- reasoning
+
+
+@pytest.mark.parametrize("reader", [KIMI, DEEPSEEK], ids=lambda binding: binding.dialect)
+@pytest.mark.requirement("REQ-915-024")
+def test_reasoning_content_goes_back_verbatim_to_who_wrote_it(reader: Binding) -> None:
+    stream = openai_stream(
+        chunk({"reasoning_content": 'Hm, "na\u00efve"\n'}),
+        chunk({"reasoning_content": " \U0001f600"}),
+        chunk({"content": "I look."}),
+        calls(fragment(0, "functions.read:0", "read", "{}")),
+        chunk({}, "tool_calls"),
+    )
+    message = replayed(answered(reader, stream), reader)
+    assert message["reasoning_content"] == 'Hm, "na\u00efve"\n \U0001f600'
+    assert message["content"] == "I look."
+
+
+@pytest.mark.parametrize("name", ["kimi", "deepseek"])
+@pytest.mark.parametrize(
+    "thought",
+    [
+        (),
+        (Thinking("hm"),),
+        (Thinking("hm", Seal("signature", quote("s"), READERS["anthropic"])),),
+        (Thinking("", Seal("reasoning_content", quote("reasoning_content"), KIMI)),),
+    ],
+    ids=["none", "unsealed", "a stranger's", "without words"],
+)
+def test_calls_without_reasoning_of_the_readers_own_have_words_in_its_place(
+    name: str, thought: tuple[Thinking, ...]
+) -> None:
+    message = said(name, *thought, ToolCall("c", "read"), reader=READERS[name])
+    assert message["reasoning_content"] == dialect(name).thinking_placeholder != ""
+    assert "reasoning_content" not in said(name, *thought, Text("no calls"), reader=READERS[name])
+
+
+NOT_THEIRS = [
+    name for name in READERS if dialect(name).family == "openai_chat" and name not in ("kimi", "deepseek")
+]
+OWN = Thinking("hm", Seal("reasoning_content", quote("reasoning_content"), KIMI))
+
+
+@pytest.mark.requirement("REQ-915-023")
+@pytest.mark.parametrize("name", NOT_THEIRS)
+def test_no_other_dialect_is_ever_sent_reasoning_content(name: str) -> None:
+    message = said(name, OWN, Text("t"), ToolCall("c", "read"), reader=READERS[name])
+    assert message.keys() == {"role", "content", "tool_calls"}
+    assert "hm" not in json.dumps(message)
+
+
+def test_reasoning_alone_is_no_message() -> None:
+    for name in ("kimi", "deepseek"):
+        own = Thinking("hm", Seal("reasoning_content", quote("reasoning_content"), READERS[name]))
+        history = [GO, Message("model", [own], origin=READERS[name]), GO]
+        rendered = render(history, Ledger(), dialect(name), binding=READERS[name])
+        assert [entry.role for entry in rendered.transcript] == ["user", "user"]
+        assert dict(rendered.report.losses)["thinking"] == 1
+
+
+def test_reasoning_that_broke_off_is_nobodys() -> None:
+    decoder = decode(dialect("kimi"), KIMI)
+    decoder.feed(openai_stream(chunk({"reasoning_content": "Hm"}), chunk({"content": "I"}), done=False))
+    assert decoder.rescued().blocks == (Text("I"),)
+
+
+DETAILS: list[Fields] = [
+    {
+        "type": "reasoning.text",
+        "text": "Let me \u2026",
+        "signature": None,
+        "format": "anthropic-claude-v1",
+        "index": 0,
+    },
+    {"type": "reasoning.text", "text": "see", "index": 0},
+    {"type": "reasoning.text", "text": "", "signature": "c2ln/+==", "index": 0},
+    {"type": "reasoning.encrypted", "data": "b3BhcXVl", "id": "rs_1", "index": 1},
+    {"type": "reasoning.summary", "summary": "So", "index": 2},
+]
+WHOLE = [
+    {
+        "type": "reasoning.text",
+        "text": "Let me \u2026see",
+        "signature": "c2ln/+==",
+        "format": "anthropic-claude-v1",
+        "index": 0,
+    },
+    DETAILS[3],
+    DETAILS[4],
+]
+
+
+def routed(upstream: str | None, *, number: int = 0) -> Message:
+    served = {"provider": upstream} if upstream else {}
+    stream = openai_stream(
+        *(chunk({"reasoning_details": [detail]}, **served) for detail in DETAILS),
+        calls(fragment(0, f"call_{number}", "read", "{}")),
+        chunk({}, "tool_calls"),
+    )
+    message = answered(ROUTER, stream)
+    (call,) = message.calls
+    renamed = ToolCall(f"hist_tool_{number}", call.name, native=call.native, json=call.json)
+    return Message("model", [*message.blocks[:-1], renamed], origin=ROUTER)
+
+
+def test_reasoning_details_go_back_in_order_on_the_same_message() -> None:
+    message = routed("Anthropic")
+    assert message.blocks[0] == Thinking(
+        "Let me \u2026seeSo",
+        Seal(
+            "reasoning_details",
+            quote(json.dumps(WHOLE, ensure_ascii=False, separators=(",", ":"))),
+            _up("Anthropic"),
+        ),
+    )
+    assert replayed(message, ROUTER)["reasoning_details"] == WHOLE
+
+
+def _up(upstream: str) -> Binding:
+    return Binding(ROUTER.backend, ROUTER.dialect, ROUTER.endpoint, ROUTER.account, ROUTER.model, upstream)
+
+
+def test_details_of_a_body_go_back_as_they_came() -> None:
+    message = {"role": "assistant", "content": "hi", "reasoning": "seen", "reasoning_details": WHOLE}
+    decoder = decode_body(dialect("openrouter"), ROUTER)
+    decoder.feed(dumped({"choices": [{"message": message, "finish_reason": "stop"}], "provider": "One"}))
+    made = decoder.close()
+    assert made.blocks[0].text == "seen"  # type: ignore[union-attr]  # it is a thinking block
+    assert replayed(made, ROUTER)["reasoning_details"] == WHOLE
+
+
+@pytest.mark.parametrize(("first", "second"), [("One", "Two"), (None, "Two"), ("One", None)])
+def test_reasoning_of_another_upstream_is_foreign(first: str | None, second: str | None) -> None:
+    turns = [routed(first, number=1), routed(second, number=2), routed(first, number=3)]
+    history = [GO]
+    profile = dialect("openrouter")
+    lane, sent = None, b""
+    for message in turns:
+        history += [message, Message("tool", [ToolResult(message.calls[0].id, "ok")])]
+        rendered = render(history, Ledger(), profile, lane, binding=ROUTER)
+        assert b"".join(rendered.lane.segments).startswith(sent)
+        lane, sent = rendered.lane, b"".join(rendered.lane.segments)
+    told = [message for message in json.loads(b"[%b]" % sent) if message["role"] == "assistant"]
+    assert ["reasoning_details" in message for message in told] == [True, False, True]
+    assert sent == b"".join(render(history, Ledger(), profile, binding=ROUTER).lane.segments)
+
+
+CHUNKS = openai_stream(
+    chunk({"role": "assistant", "content": ""}),
+    chunk({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Let "}]}]}),
+    chunk(
+        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "me"}], "signature": "c2ln"}]}
+    ),
+    chunk({"content": [{"type": "text", "text": "I "}]}),
+    chunk({"content": "look."}),
+    calls(fragment(None, "abcDEF123", "read", "{}"), fragment(0, "abcDEF124", "run", '{"c":1}')),
+    chunk({}, "tool_calls", usage={"prompt_tokens": 5, "completion_tokens": 2}),
+)
+
+
+def test_thinking_chunks_lead_the_content_they_came_with() -> None:
+    message = answered(MISTRAL, CHUNKS)
+    told = replayed(message, MISTRAL)
+    assert told["content"] == [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "Let me"}], "signature": "c2ln"},
+        {"type": "text", "text": "I look."},
+    ]
+    assert [call["id"] for call in told["tool_calls"]] == ["abcDEF123", "abcDEF124"]
+    elsewhere = said("mistral", *message.blocks, reader=READERS["groq"])
+    assert elsewhere["content"] == "I look."
+
+
+def test_calls_that_come_whole_and_figures_on_the_last_chunk_are_read() -> None:
+    decoder = decode(dialect("mistral"), MISTRAL)
+    decoder.feed(CHUNKS)
+    assert [(call.name, call.arguments) for call in decoder.close().calls] == [
+        ("read", {}),
+        ("run", {"c": 1}),
+    ]
+    assert (decoder.usage.input_tokens, decoder.usage.output_tokens) == (5, 2)
+
+
+def test_an_error_in_the_middle_of_a_gateways_stream_is_a_failure() -> None:
+    raw = {"error": {"message": "Overloaded", "type": "overloaded_error"}}
+    error = {"code": 502, "message": "Provider returned error", "metadata": {"raw": json.dumps(raw)}}
+    decoder = decode(dialect("openrouter"), ROUTER)
+    with pytest.raises(AnswerFault) as caught:
+        decoder.feed(openai_stream(chunk({"content": "I"}), chunk({"content": ""}, "error", error=error)))
+    assert (caught.value.failure.kind, caught.value.failure.status) == ("transient", 502)
+    assert decoder.rescued().text == "I"
+
+
+# ---- shapes
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("openai_chat", None), ("deepseek", None), ("glm", ""), ("vllm", ""), ("mistral", "-"), ("kimi", "-")],
+)
+def test_calls_without_text_say_so_as_the_vendor_wants_it(name: str, content: object) -> None:
+    assert said(name, ToolCall("c", "read")).get("content", "-") == content
+
+
+def test_mistral_hears_from_the_model_between_a_result_and_a_user() -> None:
+    history = [GO, Message("model", [ToolCall("c", "read")]), Message("tool", [ToolResult("c", "ok")]), GO]
+    first = render(history, Ledger(), dialect("mistral"))
+    roles = [entry.role for entry in first.transcript]
+    assert roles == ["user", "assistant", "tool", "assistant", "user"]
+    more = [*history, Message("model", [Text("so")]), GO]
+    second = render(more, Ledger(), dialect("mistral"), first.lane)
+    assert b"".join(second.lane.segments).startswith(b"".join(first.lane.segments))
+
+
+def test_a_template_sees_roles_that_alternate() -> None:
+    history = [Message("model", [Text("a")]), Message("model", [Text("b")]), GO, GO]
+    for name in ("vllm", "llama_cpp", "ollama"):
+        roles = [entry.role for entry in render(history, Ledger(), dialect(name)).transcript]
+        assert roles == ["user", "assistant", "user", "assistant", "user", "assistant", "user"]
+
+
+def test_ollama_is_sent_images_by_value_only() -> None:
+    by_url, by_value = Media("image/png", url="https://a.example/i.png"), Media("image/png", data="aGk=")
+    body = encode(render([Message("human", [by_url, by_value])], Ledger(), dialect("ollama")), model="m")
+    kinds = [part["type"] for part in json.loads(body)["messages"][0]["content"]]
+    assert kinds == ["text", "image_url"]
+
+
+def test_qwen_calls_no_tool_search() -> None:
+    call = said("qwen", ToolCall("c", "search"))["tool_calls"][0]["function"]
+    rendered = render([GO], Ledger(), dialect("qwen"))
+    declared = json.loads(encode(rendered, model="m", tools=[{"name": "search"}, {"name": "search_web"}]))[
+        "tools"
+    ]
+    assert call["name"] == declared[0]["function"]["name"] != "search"
+    assert call["name"].startswith("search_")
+    assert declared[1]["function"]["name"] == "search_web"
+
+
+# ---- settings
+
+
+def asked(name: str, **settings: Any) -> tuple[dict[str, Any], tuple[str, ...]]:  # Any: any setting; JSON
+    """What a request with these settings says beside its messages, and what it could not say."""
+    codec = adapter(dialect(name))
+    rendered = render([GO], Ledger(), codec.dialect)
+    request = codec.request(rendered.segments, Settings(model="m", **settings))
+    assert check(request.body, codec.dialect) == []
+    body = json.loads(request.body)
+    return {
+        key: value for key, value in body.items() if key not in ("model", "messages", "tools")
+    }, request.losses
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "sent", "losses"),
+    [
+        ("openai_chat", {"max_tokens": 5}, {"max_completion_tokens": 5}, ()),
+        ("mistral", {"max_tokens": 5}, {"max_tokens": 5}, ()),
+        ("mistral", {"stream": True}, {"stream": True}, ()),
+        ("kimi", {"stream": True}, {"stream": True, "stream_options": {"include_usage": True}}, ()),
+        ("kimi", {"temperature": 0.5}, {}, ("temperature",)),
+        ("deepseek", {"temperature": 0.5}, {"temperature": 0.5}, ()),
+        ("openai_chat", {"tool_choice": "required"}, {"tool_choice": "required"}, ()),
+        ("mistral", {"tool_choice": "required"}, {"tool_choice": "any"}, ()),
+        ("kimi", {"tool_choice": "required"}, {}, ("tool_choice",)),
+        ("kimi", {"tool_choice": "none"}, {"tool_choice": "none"}, ()),
+        ("deepseek", {"tool_choice": "required"}, {}, ("tool_choice",)),
+        ("deepseek", {"tool_choice": "required", "thinking": "off"},
+         {"tool_choice": "required", "thinking": {"type": "disabled"}}, ()),
+        ("kimi", {"thinking": "adaptive"}, {"thinking": {"type": "enabled"}}, ()),
+        ("glm", {"thinking": "off", "effort": "low"}, {"thinking": {"type": "disabled"}}, ("effort",)),
+        ("deepseek", {"thinking": "manual", "thinking_tokens": 9}, {"thinking": {"type": "enabled"}},
+         ("thinking_tokens",)),
+        ("openai_chat", {"effort": "high"}, {"reasoning_effort": "high"}, ()),
+        ("mistral", {"thinking": "off", "thinking_tokens": 9}, {"reasoning_effort": "none"}, ("thinking_tokens",)),
+        ("openrouter", {"effort": "high"}, {"reasoning": {"effort": "high"}}, ()),
+        ("openrouter", {"thinking": "manual", "thinking_tokens": 9, "effort": "low"},
+         {"reasoning": {"max_tokens": 9}}, ("effort",)),
+        ("openrouter", {"thinking": "off"}, {"reasoning": {"enabled": False}}, ()),
+        ("openrouter", {"thinking": "adaptive"}, {"reasoning": {"enabled": True}}, ()),
+        ("qwen", {"thinking": "off", "thinking_tokens": 9, "effort": "x"}, {},
+         ("thinking", "thinking_tokens", "effort")),
+        ("openrouter", {}, {}, ()),
+    ],
+)  # fmt: skip
+def test_a_setting_is_said_in_the_vendors_way_or_named_as_lost(
+    name: str,
+    settings: dict[str, Any],
+    sent: dict[str, Any],
+    losses: tuple[str, ...],  # Any: any setting; JSON
+) -> None:
+    assert asked(name, **{"stream": False, "tools": (TOOL,), **settings}) == (sent, losses)
+
+
+def test_a_tool_of_kimis_has_types_and_references_as_moonshot_wants_them() -> None:
+    schema = {
+        "type": "object",
+        "definitions": {"X": {"enum": ["a", "b"]}},
+        "properties": {
+            "x": {"$ref": "#/definitions/X"},
+            "any": {},
+            "const": {"const": 1},
+            "list": {"type": "array", "items": {"properties": {"y": True}}},
+            "mixed": {"enum": ["a", 1]},
+            "either": {"anyOf": [{"minLength": 1}, {"type": "null"}]},
+            "said": {"type": "string", "description": "stays"},
+        },
+    }
+    body = encode(
+        render([GO], Ledger(), dialect("kimi")), model="m", tools=[{"name": "read", "parameters": schema}]
+    )
+    parameters = json.loads(body)["tools"][0]["function"]["parameters"]
+    properties = parameters["properties"]
+    assert parameters["$defs"] == {"X": {"enum": ["a", "b"], "type": "string"}}
+    assert properties["x"] == {"$ref": "#/$defs/X"}
+    assert properties["const"] == {"const": 1, "type": "integer"}
+    assert properties["said"] == schema["properties"]["said"]  # type: ignore[index]  # it is an object
+    assert len(properties["any"]["anyOf"]) == len(properties["mixed"]["anyOf"]) == 6
+    assert properties["list"]["items"]["type"] == "object"
+
+
+# ---- importing
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "blocks"),
+    [
+        ("kimi", {"content": "a", "reasoning_content": "hm"}, (Thinking("hm"), Text("a"))),
+        ("vllm", {"content": "a", "reasoning": "hm"}, (Thinking("hm"), Text("a"))),
+        ("openrouter", {"content": "a", "reasoning_details": WHOLE}, (Thinking("Let me \u2026seeSo"), Text("a"))),
+        ("openrouter", {"content": "a", "reasoning_details": "odd"}, (Text("a"),)),
+        ("mistral", {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+                                 {"type": "text", "text": "a"}]}, (Thinking("hm"), Text("a"))),
+        ("mistral", {"content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "a"}]},
+         (Thinking("hm"), Text("a"))),
+        ("mistral", {"content": [{"type": "thinking", "thinking": [1, None, {"text": 3}]}, {"type": "text"}, "a"]},
+         (Text("a"),)),
+    ],
+)  # fmt: skip
+def test_a_vendors_reasoning_is_read_and_belongs_to_nobody(
+    name: str,
+    message: dict[str, Any],
+    blocks: tuple[Any, ...],  # Any: JSON; any block
+) -> None:
+    history, _ = from_wire([{"role": "assistant", **message}], name)
+    assert history[0].blocks == blocks
+
+
+def test_mistrals_content_chunks_are_read() -> None:
+    parts = [
+        {"type": "image_url", "image_url": "https://a.example/i.png"},
+        {"type": "document_url", "document_url": "https://a.example/d.pdf"},
+        {"type": "reference", "reference_ids": [1]},
+    ]
+    history, _ = from_wire([{"role": "user", "content": parts}], "mistral")
+    assert history[0].blocks[:2] == (
+        Media("image/*", url="https://a.example/i.png"),
+        Media("application/pdf", url="https://a.example/d.pdf"),
+    )
+    assert "reference" in history[0].text
