@@ -7,6 +7,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from actors.testing.bedrock_server import BedrockServer
+    from actors.testing.compatible_server import (
+        CompatibleServer,
+        DeepSeekServer,
+        GroqServer,
+        KimiServer,
+        MistralServer,
+        OpenRouterServer,
+    )
+    from actors.testing.dialects import SERVERS, strict_server
     from actors.testing.faults import (
         OVERLOADED,
         QUOTA,
@@ -20,38 +30,68 @@ if TYPE_CHECKING:
         Stall,
         Status,
     )
+    from actors.testing.gemini_server import GeminiServer
+    from actors.testing.responses_server import ResponsesServer
     from actors.testing.rules import (
         AnthropicProfile,
         AnthropicSettings,
+        BedrockProfile,
+        BedrockSettings,
+        CompatibleProfile,
+        CompatibleSettings,
+        GeminiProfile,
+        GeminiSettings,
         OpenAIProfile,
         OpenAISettings,
         Refusal,
+        ResponsesProfile,
+        ResponsesSettings,
         validate,
     )
     from actors.testing.script import Call, Redacted, Say, Script, Think, Turn
     from actors.testing.server import AnthropicServer, Exchange, Limits, OpenAIServer, serve
+    from actors.testing.sigv4 import AwsKey
 
 __all__ = [
     "OVERLOADED",
     "QUOTA",
     "RATE_LIMITED",
+    "SERVERS",
     "SERVER_ERROR",
     "AnthropicProfile",
     "AnthropicServer",
     "AnthropicSettings",
+    "AwsKey",
+    "BedrockProfile",
+    "BedrockServer",
+    "BedrockSettings",
     "Call",
+    "CompatibleProfile",
+    "CompatibleServer",
+    "CompatibleSettings",
+    "DeepSeekServer",
     "Disconnect",
     "ErrorInStream",
     "Exchange",
     "Fault",
     "Garbage",
+    "GeminiProfile",
+    "GeminiServer",
+    "GeminiSettings",
+    "GroqServer",
+    "KimiServer",
     "Limits",
     "MalformedEvent",
+    "MistralServer",
     "OpenAIProfile",
     "OpenAIServer",
     "OpenAISettings",
+    "OpenRouterServer",
     "Redacted",
     "Refusal",
+    "ResponsesProfile",
+    "ResponsesServer",
+    "ResponsesSettings",
     "Say",
     "Script",
     "Stall",
@@ -59,6 +99,7 @@ __all__ = [
     "Think",
     "Turn",
     "serve",
+    "strict_server",
     "validate",
 ]
 
@@ -69,8 +110,21 @@ _MODULES = {
     "server": ("AnthropicServer", "Exchange", "Limits", "OpenAIServer", "serve"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
+_HOMES |= {
+    "CompatibleProfile": "rules",
+    "CompatibleSettings": "rules",
+    "CompatibleServer": "compatible_server",
+}
+_HOMES |= dict.fromkeys(
+    ("DeepSeekServer", "GroqServer", "KimiServer", "MistralServer", "OpenRouterServer"), "compatible_server"
+)
 _HOMES |= {"Fault": "faults", "Garbage": "faults", "MalformedEvent": "faults", "Stall": "faults"}
+_HOMES |= {"GeminiProfile": "rules", "GeminiServer": "gemini_server", "GeminiSettings": "rules"}
+_HOMES |= {"AwsKey": "sigv4", "BedrockServer": "bedrock_server"}
+_HOMES |= {"BedrockProfile": "rules", "BedrockSettings": "rules"}
+_HOMES |= {"SERVERS": "dialects", "strict_server": "dialects"}
 _HOMES |= {"Status": "faults", "validate": "rules"}
+_HOMES |= {"ResponsesProfile": "rules", "ResponsesSettings": "rules", "ResponsesServer": "responses_server"}
 
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and no other name

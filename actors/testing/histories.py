@@ -13,19 +13,22 @@ What goes wrong here:
                 their calls, under another speaker, without a call, a whole turn twice, words in between
     identity    canonical ids repeated, empty, over-long, hostile; native ids own, foreign, colliding
     thinking    sealed by the reader, by another model or account, by a stranger; unsealed, alone, last
-    content     empty and blank texts, media and code anywhere, malformed arguments, values of any kind
+    content     empty and blank texts, media anywhere and in results, code, malformed arguments, values of any kind
     ledger      that knows nothing, less, more, otherwise; seals, and results that came after them
 
 A result's content holds a mark of its own, `R<n>.` in ASCII, unless it is too odd to hold one: so it can be
-counted in the bytes it ends up in.
+counted in the bytes it ends up in. So can an image of a result, whose bytes are `I<n>.`.
 """
 
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import TypeAlias, TypeVar
 
 from actors.core.content import (
     Block,
+    Media,
     Message,
     Seal,
     Speaker,
@@ -52,7 +55,9 @@ from actors.core.projection import mint as projected
 from actors.core.recovery import recover
 from actors.testing.stock import (
     ARGUMENTS,
+    ATTACHED,
     HOSTILE_IDS,
+    ITEMS,
     MEDIA,
     NAMES,
     NATIVE,
@@ -74,18 +79,64 @@ T = TypeVar("T")
 READERS: dict[str, Binding] = {
     "openai_chat": Binding("openai", "openai_chat", "https://openai.example/v1", "account-1", "gpt-test"),
     "anthropic": Binding("claude", "anthropic", "https://anthropic.example", "account-1", "claude-test"),
+    "openai_responses": Binding(
+        "responses", "openai_responses", "https://openai.example/v1", "account-1", "gpt-test"
+    ),
+    "gemini": Binding("gemini", "gemini", "https://gemini.example", "account-1", "gemini-test"),
+    "vertex": Binding("vertex", "vertex", "https://vertex.example", "account-1", "gemini-test"),
+    "gemini_2": Binding("gemini_2", "gemini_2", "https://gemini.example", "account-1", "gemini-2-test"),
+    "bedrock": Binding("bedrock", "bedrock", "https://bedrock.example", "account-1", "anthropic.claude-test"),
+    "mistral": Binding("mistral", "mistral", "https://mistral.example/v1", "account-1", "magistral"),
+    "kimi": Binding("kimi", "kimi", "https://kimi.example/v1", "account-1", "k3"),
+    "deepseek": Binding("deepseek", "deepseek", "https://deepseek.example", "account-1", "v4"),
+    "openrouter": Binding("router", "openrouter", "https://router.example/v1", "account-1", "a/b"),
+    **{
+        name: Binding(name, name, f"https://{name}.example/v1", "account-1", "m")
+        for name in (
+            "xai",
+            "qwen",
+            "glm",
+            "minimax",
+            "groq",
+            "vllm",
+            "llama_cpp",
+            "ollama",
+            "openai_compatible",
+        )
+    },
 }
 """Whom generated conversations know as their own: what these sealed, they get back."""
 
-_OPENAI, _CLAUDE = READERS.values()
+_OPENAI, _CLAUDE = READERS["openai_chat"], READERS["anthropic"]
 _ORIGINS: tuple[Binding, ...] = (
     _CLAUDE,
     _OPENAI,
+    READERS["mistral"],
+    READERS["kimi"],
+    READERS["deepseek"],
+    replace(READERS["openrouter"], upstream="One"),
+    replace(READERS["openrouter"], upstream="Two"),
     Binding("claude", "anthropic", "https://anthropic.example", "account-1", "claude-other"),
     Binding("claude", "anthropic", "https://anthropic.example", "account-2", "claude-test"),
     Binding("claude", "anthropic", "https://copy.example", "account-1", "claude-test"),
-    Binding("kimi", "kimi", "https://kimi.example/v1", "account-1", "k3"),
+    READERS["openai_responses"],
+    Binding("responses", "openai_responses", "https://openai.example/v1", "account-1", "gpt-other"),
+    READERS["gemini"],
+    READERS["vertex"],
+    READERS["gemini_2"],
+    READERS["bedrock"],
+    Binding("gemini", "gemini", "https://gemini.example", "account-2", "gemini-test"),
+    Binding("kimi", "kimi", "https://elsewhere.example/v1", "account-1", "k3"),
 )
+_SIGNED_PARTS = ("gemini", "vertex", "gemini_2")
+"""Dialects in which a signature stands on the part it belongs to."""
+_SEALS: dict[str, tuple[str, Json]] = {
+    "mistral": ("thinking_chunk", quote('{"signature":"c2lnbmVk"}')),
+    "kimi": ("reasoning_content", quote("reasoning_content")),
+    "deepseek": ("reasoning_content", quote("reasoning_content")),
+    "openrouter": ("reasoning_details", quote('[{"type":"reasoning.text","text":"hm","index":0}]')),
+}
+"""How the vendors of Chat Completions seal their reasoning, by dialect."""
 
 
 def history(seed: int) -> tuple[list[Message], Ledger]:
@@ -128,7 +179,7 @@ class _Author:
         return self.draw(n) == n - 1
 
     def say(self, speaker: Speaker, blocks: Iterable[Block]) -> None:
-        origin = self.pick(_ORIGINS) if speaker == "model" else None
+        origin = replace(self.pick(_ORIGINS), upstream="") if speaker == "model" else None
         self.said.append(Message(speaker, blocks, len(self.said) // 3, origin))
 
     def text(self) -> Text:
@@ -139,7 +190,14 @@ class _Author:
         if self.rarely(4):
             return Thinking(words)
         kind, data = self.pick(SIGNATURES) if self.rarely(4) else SIGNATURES[self.draw(2)]
-        return Thinking("" if kind == "redacted" else words, Seal(kind, data, self.pick(_ORIGINS)))
+        origin = self.pick(_ORIGINS)
+        if origin.dialect == "openai_responses" and not self.rarely(6):
+            kind, data = self.pick(ITEMS)
+        if origin.dialect in _SIGNED_PARTS:
+            kind = "signed_blank" if self.rarely(8) else "thought_signature"
+            return Thinking("", Seal(kind, data, origin))
+        kind, data = _SEALS.get(origin.dialect, (kind, data))
+        return Thinking("" if kind == "redacted" else words, Seal(kind, data, origin))
 
     def call(self, call_id: str) -> ToolCall:
         name = self.pick(NAMES) if self.rarely(4) else NAMES[self.draw(3)]
@@ -172,8 +230,16 @@ class _Author:
         """Return a result that is one."""
         odd = self.rarely(12)
         result = ToolResult(call_id, content_json=self.pick(ODD_VALUES)) if odd else self._marked(call_id)
+        if self.rarely(8):
+            result = replace(result, media=tuple(self._attached() for _ in range(1 + self.draw(3))))
         self.given.setdefault(call_id, result)
         return result
+
+    def _attached(self) -> Media:
+        if self.rarely(3):
+            return self.pick(ATTACHED)
+        self._marks += 1
+        return Media("image/png", b64encode(b"I%d." % self._marks).decode())
 
     def _marked(self, call_id: str) -> ToolResult:
         mark = self.mark()
@@ -434,7 +500,7 @@ class _Bookkeeper:
             return (self._other(call_id),)
         if given.error_json is not None:
             return (Failed(call_id, given.error_json),)
-        return (Returned(call_id, given.content_json or Json(b"null")),)
+        return (Returned(call_id, given.content_json or Json(b"null"), given.media),)
 
     def _other(self, call_id: CallId) -> CallEvent:
         value = quote(f"{self._author.mark()} by the ledger")

@@ -36,6 +36,7 @@ class Answer:
         parts: The body. Streamed, each is sent on its own; else they are one body of known length.
         cut: Bytes of the body after which `then` happens; None happens before any byte of the response.
         then: `end` sends everything.
+        over: Called once the answer is sent, as far as it goes; also if the client left or serving was cancelled.
     """
 
     status: int
@@ -44,6 +45,7 @@ class Answer:
     streamed: bool = False
     cut: int | None = None
     then: Literal["end", "close", "reset", "stall"] = "end"
+    over: Callable[[], None] | None = None
 
     @property
     def sent(self) -> bool:
@@ -65,7 +67,7 @@ async def serve_connection(
         connection = _Connection(stream, write_bytes)
         try:
             while (request := await connection.request(max_body)) is not None:
-                if not await connection.send(answer(request)):
+                if not await connection.answered(answer(request)):
                     return
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, h11.LocalProtocolError):
             return
@@ -116,6 +118,14 @@ class _Connection:
     async def _refuse(self, status: int) -> None:
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             await self.send(Answer(status, (("connection", "close"),), ()))
+
+    async def answered(self, answer: Answer) -> bool:
+        """Send an answer and say that it is over; return whether the connection can be used again."""
+        try:
+            return await self.send(answer)
+        finally:
+            if answer.over is not None:
+                answer.over()
 
     async def send(self, answer: Answer) -> bool:
         """Send an answer; return whether the connection can be used again."""

@@ -36,7 +36,10 @@ class Think:
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """A redacted thinking block, signed by the server. Nothing on the OpenAI wire."""
+    """A redacted thinking block, signed by the server.
+
+    An encrypted reasoning detail on OpenRouter's wire; nothing on those of OpenAI and the other vendors of its family.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ is recorded with its verdict. Connections, bodies and recordings are bounded.
 
 import hmac
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -49,7 +49,6 @@ from actors.testing.wire import AnthropicWire, OpenAIWire, Wire
 
 _SECRET_HEADERS = frozenset({"authorization", "x-api-key", "api-key", "proxy-authorization", "cookie"})
 _JSON = ("content-type", "application/json")
-_SSE = ("content-type", "text/event-stream; charset=utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +98,16 @@ class LoopbackServer:
         api_key: The only key that is let in; None lets everyone in.
         write_bytes: Most bytes of one TCP write; None writes each event whole. 1 sends byte by byte.
         limits: Bounds of connections, bodies and recordings.
+
+    `dialect` names the dialect whose rules it has. `on_exchange`, which may be set at any time, is called with
+    each exchange once its answer is sent.
     """
 
-    base_path: ClassVar[str]
-    paths: ClassVar[frozenset[str]]
+    dialect: str
+    base_path: str
+    paths: frozenset[str]
     request_id_header: ClassVar[str]
+    stream_type: ClassVar[str] = "text/event-stream; charset=utf-8"
 
     def __init__(
         self,
@@ -120,6 +124,7 @@ class LoopbackServer:
         self.faults: Faults = faults if faults is not None else {}
         self.api_key = api_key
         self.port: int | None = None
+        self.on_exchange: Callable[[Exchange], None] | None = None
         self._write_bytes = write_bytes
         self._limits = limits or Limits()
         self._received = 0
@@ -137,6 +142,15 @@ class LoopbackServer:
         return f"http://127.0.0.1:{self.port}{self.base_path}"
 
     @property
+    def endpoint(self) -> str:
+        """The base URL as a backend of ours wants it: `base_url`, but for Vertex AI, where it has the project.
+
+        Raises:
+            RuntimeError: The server does not run.
+        """
+        return self.base_url
+
+    @property
     def received(self) -> int:
         """How many requests were received, those no longer recorded included."""
         return self._received
@@ -151,9 +165,13 @@ class LoopbackServer:
         """The verdicts of the recorded exchanges that a rule refused."""
         return [exchange.verdict for exchange in self._recorded if exchange.verdict is not None]
 
-    async def listen(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        """Serve on a free loopback port until cancelled. `serve` does this for several servers."""
-        listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+    async def listen(self, port: int = 0, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        """Serve on a loopback port, a free one by default, until cancelled. `serve` does this for several servers.
+
+        Raises:
+            OSError: The port is taken.
+        """
+        listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port)
         self.port = listener.extra_attributes[anyio.abc.SocketAttribute.local_port]()
         slots = anyio.Semaphore(self._limits.connections)
 
@@ -173,7 +191,7 @@ class LoopbackServer:
     def answer(self, request: HttpRequest) -> Answer:
         """Judge one request, record it and return the answer."""
         order, self._received = self._received, self._received + 1
-        parsed = _parsed(request.body)
+        parsed = self.read(request)
         fault = fault_for(self.faults, order, parsed)
         verdict: Refusal | None = None
         answer = self._before_judging(request, fault, order)
@@ -182,10 +200,27 @@ class LoopbackServer:
             answer = self._refusal(verdict, order) if verdict else self._served(request, parsed, fault, order)
         headers = tuple(item for item in request.headers.items() if item[0] not in _SECRET_HEADERS)
         status = answer.status if answer.sent else 0
-        self._recorded.append(
-            Exchange(order, request.method, request.path, headers, request.body, verdict, status, fault)
+        exchange = Exchange(
+            order, request.method, request.path, headers, request.body, verdict, status, fault
         )
-        return answer
+        self._recorded.append(exchange)
+        return replace(answer, over=partial(self._over, exchange))
+
+    def _over(self, exchange: Exchange) -> None:
+        if self.on_exchange is not None:
+            self.on_exchange(exchange)
+
+    def routed(self, request: HttpRequest) -> bool:
+        """Say whether the path is one of this server's."""
+        return request.path in self.paths
+
+    def read(self, request: HttpRequest) -> Json:
+        """Return the parsed body, None if it is no JSON. Scripts, faults and the wire see it so."""
+        return _parsed(request.body)
+
+    def streams(self, request: HttpRequest, parsed: Json) -> bool:
+        """Say whether the answer is asked for as a stream."""
+        return bool(parsed.get("stream"))
 
     def judge(self, request: HttpRequest) -> Refusal | None:
         """Return the refusal of the dialect's rules, or None."""
@@ -199,19 +234,23 @@ class LoopbackServer:
         """Return the body of a token count if the request asks for one."""
         return None
 
+    def refusal_headers(self, refusal: Refusal) -> tuple[tuple[str, str], ...]:
+        """Return the headers in which the provider says what kind of refusal it is."""
+        return ()
+
     def _before_judging(self, request: HttpRequest, fault: Fault | None, order: int) -> Answer | None:
         if request.too_large:
             return self._refusal(self.wire.failure(413), order)
         if (denied := self.denied(request)) is not None:
             return self._refusal(denied, order)
-        if request.path not in self.paths:
+        if not self.routed(request):
             return self._refusal(self.wire.failure(404), order)
         if request.method != "POST":
             return self._refusal(self.wire.failure(405), order)
         return self._status(fault, order) if isinstance(fault, Status) else None
 
     def _served(self, request: HttpRequest, parsed: Json, fault: Fault | None, order: int) -> Answer:
-        streamed = bool(parsed.get("stream"))
+        streamed = self.streams(request, parsed)
         if isinstance(fault, ErrorInStream) and not streamed:
             return self._refusal(self._told(fault), order)
         if isinstance(fault, Garbage):
@@ -221,12 +260,12 @@ class LoopbackServer:
         turn = self.script.turn(parsed)
         if fault is None:
             self.script.advance()
-        parts = self._spoiled(self._parts(turn, parsed, order), fault, order)
-        headers = (_SSE if streamed else _JSON, self._mark(order))
+        parts = self._spoiled(self._parts(turn, parsed, order, streamed), fault, order)
+        headers = (("content-type", self.stream_type) if streamed else _JSON, self._mark(order))
         return _broken(Answer(200, headers, tuple(parts), streamed), fault)
 
-    def _parts(self, turn: Turn, request: Json, order: int) -> list[bytes]:
-        if request.get("stream"):
+    def _parts(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
+        if streamed:
             return self.wire.events(turn, request, order)
         return [self.wire.response(turn, request, order)]
 
@@ -252,11 +291,13 @@ class LoopbackServer:
             message=fault.message or usual.message,
         )
         body = self.wire.error(told, order) if fault.body is None else fault.body
-        return Answer(fault.status, (_JSON, self._mark(order), *fault.headers), (body,))
+        headers = (_JSON, self._mark(order), *self.refusal_headers(told), *fault.headers)
+        return Answer(fault.status, headers, (body,))
 
     def _refusal(self, refusal: Refusal, order: int) -> Answer:
         body = self.wire.error(refusal, order)
-        return Answer(refusal.status, (_JSON, self._mark(order)), (body,))
+        headers = (_JSON, self._mark(order), *self.refusal_headers(refusal))
+        return Answer(refusal.status, headers, (body,))
 
     def _mark(self, order: int) -> tuple[str, str]:
         return (self.request_id_header, f"req_{order}")
@@ -269,6 +310,7 @@ class OpenAIServer(LoopbackServer):
     `settings`.
     """
 
+    dialect = "openai_chat"
     base_path = "/v1"
     paths = frozenset({"/v1/chat/completions"})
     request_id_header = "x-request-id"
@@ -303,7 +345,7 @@ class OpenAIServer(LoopbackServer):
         return self._judge(request.body)
 
     def denied(self, request: HttpRequest) -> Refusal | None:
-        if self.api_key is None or _same(_bearer(request), self.api_key):
+        if self.api_key is None or same(bearer(request), self.api_key):
             return None
         return self.wire.failure(401)
 
@@ -316,6 +358,7 @@ class AnthropicServer(LoopbackServer):
     request come from its `anthropic-beta` header.
     """
 
+    dialect = "anthropic"
     base_path = ""
     paths = frozenset({"/v1/messages", "/v1/messages/count_tokens"})
     request_id_header = "request-id"
@@ -356,8 +399,8 @@ class AnthropicServer(LoopbackServer):
     def denied(self, request: HttpRequest) -> Refusal | None:
         if self.api_key is None:
             return None
-        key = request.headers.get("x-api-key") or _bearer(request)
-        if not _same(key, self.api_key):
+        key = request.headers.get("x-api-key") or bearer(request)
+        if not same(key, self.api_key):
             return self.wire.failure(401)
         if "anthropic-version" not in request.headers:
             return replace(self.wire.failure(400), message="anthropic-version: header is required")
@@ -406,10 +449,12 @@ def _parsed(body: bytes) -> Json:
         return None
 
 
-def _bearer(request: HttpRequest) -> str:
+def bearer(request: HttpRequest) -> str:
+    """Return the bearer token of a request, empty if it has none."""
     kind, _, key = request.headers.get("authorization", "").partition(" ")
     return key if kind.lower() == "bearer" else ""
 
 
-def _same(given: str, wanted: str) -> bool:
+def same(given: str, wanted: str) -> bool:
+    """Compare two keys in a time that does not depend on where they differ."""
     return hmac.compare_digest(given.encode(), wanted.encode())

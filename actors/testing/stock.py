@@ -96,6 +96,22 @@ SIGNATURES = (
     ("signature", quote("")),
     ("redacted", quote("")),
 )
+ITEMS = (
+    *(
+        (
+            "reasoning_item",
+            quote(f'{{"type":"reasoning","id":"rs_{n}","summary":[],"encrypted_content":"ZQ=="}}'),
+        )
+        for n in range(6)
+    ),
+    ("phase", quote("commentary")),
+    ("phase", quote("final_answer")),
+    ("phase", quote("zzz")),
+    ("reasoning_item", quote("{")),
+    ("reasoning_item", quote("[]")),
+    ("reasoning_item", quote('{"type":"reasoning","id":"rs_9","summary":[]}')),
+)
+"""Provider state of the family `responses`, few enough to come twice."""
 MEDIA: tuple[Block, ...] = (
     Code("print(1)", "python"),
     Media("image/png", "aGk="),
@@ -108,6 +124,7 @@ MEDIA: tuple[Block, ...] = (
     Media("application/pdf", url="https://example.test/a\ud800.pdf"),
     Code("", ""),
 )
+ATTACHED = tuple(block for block in MEDIA if isinstance(block, Media))
 REASONS: tuple[Reason, ...] = (
     "cancelled",
     "interrupted",

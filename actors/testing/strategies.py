@@ -32,6 +32,7 @@ from actors.core.events import (
     Started,
     Submitted,
     SwitchApplied,
+    SwitchFailed,
     SwitchHeld,
     SwitchSuperseded,
     TurnEnded,
@@ -116,20 +117,22 @@ def blocks() -> "SearchStrategy[Block]":
 
     seals = st.none() | st.builds(Seal, words(), words().map(quote), bindings())
     maybe = st.none() | json_pieces()
+    media = st.builds(Media, words(), words(), words())
     return st.one_of(
         st.builds(Text, words()),
         st.builds(Thinking, words(), seals),
         st.builds(ToolCall, words(), words(), values(), st.none() | words(), seals),
         st.builds(
-            lambda call_id, content, error, complete: ToolResult(
-                call_id, content_json=content, error_json=error, is_complete=complete
+            lambda call_id, content, error, complete, attached: ToolResult(
+                call_id, content_json=content, error_json=error, is_complete=complete, media=attached
             ),
             words(),
             maybe,
             maybe,
             st.none() | st.booleans(),
+            st.lists(media, max_size=2),
         ),
-        st.builds(Media, words(), words(), words()),
+        media,
         st.builds(Code, words(), words()),
     )
 
@@ -151,6 +154,7 @@ def call_events(ids: "SearchStrategy[str] | None" = None) -> "SearchStrategy[Cal
     call_ids = (st.sampled_from(["c1", "c2", ""]) if ids is None else ids).map(CallId)
     reasons = st.sampled_from(REASONS)
     ends = st.sampled_from([quote("one"), quote("two"), Json(b"null"), Json(b'{"a":[1]}')])
+    attached = st.sampled_from([(), (Media("image/png", "aGk="),)])
     binding = Binding("b", "openai_chat")
     return st.one_of(
         st.builds(
@@ -161,7 +165,7 @@ def call_events(ids: "SearchStrategy[str] | None" = None) -> "SearchStrategy[Cal
         ),
         st.builds(Started, call_ids),
         st.builds(Cancelled, call_ids, reasons),
-        st.builds(Returned, call_ids, ends),
+        st.builds(Returned, call_ids, ends, attached),
         st.builds(Failed, call_ids, ends),
         st.builds(Denied, call_ids, ends),
         st.builds(Refused, call_ids, ends),
@@ -195,6 +199,7 @@ def events() -> "SearchStrategy[Event]":
         st.builds(SwitchHeld, count, words()),
         st.builds(SwitchApplied, words(), st.booleans()),
         st.builds(SwitchSuperseded, words(), words()),
+        st.builds(SwitchFailed, words(), words()),
         st.builds(Compacted, count, count, messages()),
         st.builds(EpochBegan, bindings(), count, why, st.booleans()),
         st.builds(TurnEnded, count, ends, words()),

@@ -35,7 +35,8 @@ class Wire(Protocol):
         """Return the dialect's own words for a failure of this status that no rule is behind."""
 
 
-def _minted(prefix: str, host: str, number: int, at: int) -> str:
+def minted(prefix: str, host: str, number: int, at: int) -> str:
+    """Return an id that is the same for the same host, response and place, and no other."""
     return prefix + hashlib.sha256(f"{host}/{number}/{at}".encode()).hexdigest()[:24]
 
 
@@ -44,7 +45,7 @@ def _id(call: Call, turn: Turn, prefix: str, host: str, number: int, at: int) ->
         return call.id
     match turn.ids:
         case "minted":
-            return _minted(prefix, host, number, at)
+            return minted(prefix, host, number, at)
         case "restart":
             return f"call_{at}"
         case "blank":
@@ -55,17 +56,19 @@ def _arguments(call: Call) -> str:
     return dumped(dict(call.arguments)).decode() if call.raw is None else call.raw
 
 
-def _pieces(text: str, size: int) -> Iterator[str]:
+def pieces(text: str, size: int) -> Iterator[str]:
+    """Return `text` in pieces of `size` characters."""
     return (text[at : at + size] for at in range(0, len(text), size))
 
 
-def _failure(status: int, table: Mapping[int, tuple[str, str | None, str]]) -> Refusal:
+def failure_of(status: int, table: Mapping[int, tuple[str, str | None, str]]) -> Refusal:
+    """Return what a table of failures says of a status."""
     fallback = table[500] if status >= 500 else ("invalid_request_error", None, f"Status {status}.")
     kind, code, message = table.get(status, fallback)
     return Refusal("", status, kind, code, None, message)
 
 
-_OPENAI_FAILURES = {
+OPENAI_FAILURES = {
     401: ("invalid_request_error", "invalid_api_key", "Incorrect API key provided."),
     404: ("invalid_request_error", None, "Invalid URL."),
     405: ("invalid_request_error", "method_not_supported", "Not allowed to use this method on this URL."),
@@ -87,20 +90,29 @@ class OpenAIWire:
     host: str = ""
 
     def response(self, turn: Turn, request: Json, number: int) -> bytes:
-        message: Json = {"role": "assistant", "content": _said(turn), "refusal": None, **turn.extra}
+        return dumped(self.completion(turn, request, number))
+
+    def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
+        events = self.chunks(turn, request, number)
+        return [b"data: " + dumped(event) + b"\n\n" for event in events] + [b"data: [DONE]\n\n"]
+
+    def completion(self, turn: Turn, request: Json, number: int) -> Json:
+        """Return a response that is not streamed, as JSON."""
+        message: Json = {"role": "assistant", "content": said(turn), "refusal": None, **turn.extra}
         if thought := "".join(part.text for part in turn.parts if isinstance(part, Think)):
             message["reasoning_content"] = thought
         if turn.calls:
-            message["tool_calls"] = [self._call(turn, number, at) for at in range(len(turn.calls))]
+            message["tool_calls"] = [self.call(turn, request, number, at) for at in range(len(turn.calls))]
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _openai_stop(turn)}
         usage = {"usage": _openai_usage(turn)}
-        return dumped({**self._head("chat.completion", request, number), "choices": [choice], **usage})
+        return {**self._head("chat.completion", request, number), "choices": [choice], **usage}
 
-    def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
+    def chunks(self, turn: Turn, request: Json, number: int) -> list[Json]:
+        """Return the chunks of a streamed response, as JSON."""
         head = self._head("chat.completion.chunk", request, number)
         usage = bool((request.get("stream_options") or {}).get("include_usage"))
         chunks: list[Json] = [{"role": "assistant", "content": None if turn.calls else "", "refusal": None}]
-        chunks += self._deltas(turn, number)
+        chunks += self._deltas(turn, request, number)
         choices: list[tuple[Json, str | None]] = [(delta, None) for delta in chunks] + [
             ({}, _openai_stop(turn))
         ]
@@ -115,7 +127,7 @@ class OpenAIWire:
         ]
         if usage:
             events.append({**head, "choices": [], "usage": _openai_usage(turn)})
-        return [b"data: " + dumped(event) + b"\n\n" for event in events] + [b"data: [DONE]\n\n"]
+        return events
 
     def error(self, refusal: Refusal, number: int) -> bytes:
         error = {"message": refusal.message, "type": refusal.type, "param": refusal.param}
@@ -125,52 +137,60 @@ class OpenAIWire:
         return b"data: " + self.error(refusal, number) + b"\n\n"
 
     def failure(self, status: int) -> Refusal:
-        return _failure(status, _OPENAI_FAILURES)
+        return failure_of(status, OPENAI_FAILURES)
 
     def _head(self, kind: str, request: Json, number: int) -> Json:
-        name = _minted("chatcmpl-", self.host, number, 0)
+        name = minted("chatcmpl-", self.host, number, 0)
         return {"id": name, "object": kind, "created": _CREATED, "model": request["model"]}
 
-    def _call(self, turn: Turn, number: int, at: int) -> Json:
+    def call(self, turn: Turn, request: Json, number: int, at: int) -> Json:
+        """Return one call of a response, whole."""
         call = turn.calls[at]
         made = {"name": call.name, "arguments": _arguments(call)}
-        return {
-            "id": _id(call, turn, "call_", self.host, number, at),
-            "type": "function",
-            "function": made,
-            **turn.extra,
-        }
+        call_id = self.call_id(turn, request, number, at)
+        return {"id": call_id, "type": "function", "function": made, **turn.extra}
 
-    def _deltas(self, turn: Turn, number: int) -> Iterator[Json]:
-        at = 0
+    def call_id(self, turn: Turn, request: Json, number: int, at: int) -> str:
+        """Return the id of one call of a response."""
+        return _id(turn.calls[at], turn, "call_", self.host, number, at)
+
+    def thoughts(self, part: Think | Redacted, turn: Turn, at: int) -> Iterator[Json]:
+        """Yield the deltas of one piece of reasoning, the `at`th of its turn."""
+        if isinstance(part, Think):
+            yield from ({"reasoning_content": piece} for piece in pieces(part.text, turn.fragment))
+
+    def _deltas(self, turn: Turn, request: Json, number: int) -> Iterator[Json]:
+        at = thought = 0
         for part in turn.parts:
             match part:
                 case Say(text=text):
-                    yield from ({"content": piece} for piece in _pieces(text, turn.fragment))
-                case Think(text=text):
-                    yield from ({"reasoning_content": piece} for piece in _pieces(text, turn.fragment))
+                    yield from ({"content": piece} for piece in pieces(text, turn.fragment))
+                case Think() | Redacted():
+                    yield from self.thoughts(part, turn, thought)
+                    thought += 1
                 case Call():
-                    yield from ({"tool_calls": [delta]} for delta in self._fragments(turn, number, at))
+                    fragments = self.fragments(turn, request, number, at)
+                    yield from ({"tool_calls": [delta]} for delta in fragments)
                     at += 1
-                case Redacted():
-                    pass
 
-    def _fragments(self, turn: Turn, number: int, at: int) -> Iterator[Json]:
-        whole = self._call(turn, number, at)
+    def fragments(self, turn: Turn, request: Json, number: int, at: int) -> Iterator[Json]:
+        """Yield one call of a streamed response in fragments."""
+        whole = self.call(turn, request, number, at)
         index = {} if turn.index == "missing" else {"index": at if turn.index == "counted" else 0}
         if turn.whole_calls:
             yield {**index, **whole}
             return
         name, text = whole["function"]["name"], whole["function"]["arguments"]
         yield {**index, **whole, "function": {"name": name, "arguments": ""}}
-        for piece in _pieces(text, turn.fragment):
+        for piece in pieces(text, turn.fragment):
             if turn.repeat_id:
                 yield {**index, **whole, "function": {"name": name, "arguments": piece}}
             else:
                 yield {**index, "function": {"arguments": piece}}
 
 
-def _said(turn: Turn) -> str | None:
+def said(turn: Turn) -> str | None:
+    """Return the text of a turn, None if it says nothing."""
     texts = [part.text for part in turn.parts if isinstance(part, Say)]
     return "".join(texts) if texts else None
 
@@ -236,12 +256,12 @@ class AnthropicWire:
         return _event({"type": "error", "error": error})
 
     def failure(self, status: int) -> Refusal:
-        return _failure(status, _ANTHROPIC_FAILURES)
+        return failure_of(status, _ANTHROPIC_FAILURES)
 
     def _message(self, turn: Turn, request: Json, number: int) -> Json:
         read, cached = turn.usage[0], {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
         return {
-            "id": _minted("msg_", self.host, number, 0),
+            "id": minted("msg_", self.host, number, 0),
             "type": "message",
             "role": "assistant",
             "model": request["model"],
@@ -289,18 +309,18 @@ def _block_events(part: object, block: Json, at: int, turn: Turn) -> Iterator[Js
     match part:
         case Say(text=text):
             start: Json = {"type": "text", "text": ""}
-            deltas = ({"type": "text_delta", "text": piece} for piece in _pieces(text, turn.fragment))
+            deltas = ({"type": "text_delta", "text": piece} for piece in pieces(text, turn.fragment))
         case Think(text=text):
             start = {"type": "thinking", "thinking": "", "signature": ""}
             thoughts = [
-                {"type": "thinking_delta", "thinking": piece} for piece in _pieces(text, turn.fragment)
+                {"type": "thinking_delta", "thinking": piece} for piece in pieces(text, turn.fragment)
             ]
             deltas = [*thoughts, {"type": "signature_delta", "signature": block["signature"]}]
         case Call():
             start = {**block, "input": {}}
             size = max(len(_arguments(part)), 1) if turn.whole_calls else turn.fragment
-            pieces = ["", *_pieces(_arguments(part), size)]
-            deltas = ({"type": "input_json_delta", "partial_json": piece} for piece in pieces)
+            cut = ["", *pieces(_arguments(part), size)]
+            deltas = ({"type": "input_json_delta", "partial_json": piece} for piece in cut)
         case _:
             start, deltas = block, ()
     yield {"type": "content_block_start", "index": at, "content_block": start}

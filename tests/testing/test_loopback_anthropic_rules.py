@@ -373,6 +373,25 @@ CONFIG = [
         "thinking.adaptive.block_binding: Extra inputs are not permitted",
         body(user("u"), thinking={"type": "adaptive"}),
     ),
+    Case(
+        "ANT-51",
+        body(user("u"), said(use()), user(answer(content=[image(4)], is_error=True))),
+        "messages.2.content.0.tool_result.content: all content must be type `text` if `is_error` is true",
+        body(user("u"), said(use()), user(answer(content=[image(4)]))),
+    ),
+    Case(
+        "ANT-52",
+        body(user("u"), said({"type": "redacted_thinking", "data": "x"}), user("v")),
+        "messages.1: The final block in an assistant message cannot be `thinking`.",
+        body(user("u"), said({"type": "text", "text": "t"}), user("v")),
+        AnthropicSettings(signatures="trust"),
+    ),
+    Case(
+        "ANT-53",
+        body(user("u"), said(use()), user(answer(content="", is_error=True))),
+        "messages.2.content.0.tool_result: content cannot be empty if `is_error` is true",
+        body(user("u"), said(use()), user(answer(content=""))),
+    ),
 ]
 
 MID = {"role": "system", "content": "s"}

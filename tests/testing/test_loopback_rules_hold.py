@@ -9,8 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from actors.testing.rules import sign, validate
-from actors.testing.rules.base import AnthropicSettings
+from actors.testing.rules import COMPATIBLE_RULES, sign, validate
+from actors.testing.rules.base import AnthropicSettings, CompatibleSettings
+from actors.testing.rules.openrouter import sign as sign_detail
+from actors.testing.rules.responses_reasoning import encrypted
+from actors.testing.rules.responses_rules import ResponsesSettings
 
 Json = Any  # a body under test may be anything
 
@@ -36,6 +39,37 @@ OPENAI: Json = {
         {"role": "tool", "tool_call_id": "a", "content": "r"},
         {"role": "tool", "tool_call_id": "b", "content": [{"type": "text", "text": "r"}]},
         {"role": "user", "content": "u"},
+    ],
+}
+
+
+BEDROCK: Json = {
+    "system": [{"text": "s"}, {"cachePoint": {"type": "default"}}],
+    "inferenceConfig": {"maxTokens": 4096, "temperature": 1},
+    "outputConfig": {"effort": "low"},
+    "additionalModelRequestFields": {"thinking": {"type": "adaptive"}},
+    "toolConfig": {
+        "tools": [{"toolSpec": {"name": "read", "inputSchema": {"json": {"type": "object"}}}}],
+        "toolChoice": {"auto": {}},
+    },
+    "messages": [
+        {"role": "user", "content": [{"text": "u"}, {"image": {"format": "png", "source": {"bytes": "AA"}}}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"text": "t"},
+                {"toolUse": {"toolUseId": "a", "name": "read", "input": {"p": 1}}},
+                {"toolUse": {"toolUseId": "b", "name": "read", "input": {}}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"toolResult": {"toolUseId": "a", "content": [{"text": "r"}], "status": "error"}},
+                {"toolResult": {"toolUseId": "b", "content": [{"json": {"x": 1}}]}},
+                {"text": "u"},
+            ],
+        },
     ],
 }
 
@@ -66,7 +100,57 @@ def _anthropic() -> Json:
     return request
 
 
-SOUND = {"openai_chat": OPENAI, "anthropic": _anthropic()}
+def _responses() -> Json:
+    request: Json = {
+        "model": "m",
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        "reasoning": {"effort": "low"},
+        "tools": [{"type": "function", "name": "read", "parameters": {"type": "object"}, "strict": False}],
+        "tool_choice": "auto",
+        "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "u"}]}],
+    }
+    summary = [{"type": "summary_text", "text": "t"}]
+    state = encrypted(request, (), "rs_1", summary, ResponsesSettings())
+    calls = [{"type": "function_call", "call_id": name, "name": "read", "arguments": "{}"} for name in "ab"]
+    outputs = [{"type": "function_call_output", "call_id": name, "output": "r"} for name in "ab"]
+    thought = {"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": state}
+    request["input"] += [thought, *calls, *outputs, {"role": "user", "content": "u"}]
+    return request
+
+
+def _family(vendor: str) -> Json:
+    """Return a sound body of one vendor of the Chat Completions family."""
+    request = copy.deepcopy(OPENAI)
+    if vendor == "mistral":
+        del request["stream_options"]
+    ids = {"mistral": ("aaaaaaaa1", "bbbbbbbb2"), "kimi": ("functions.read:0", "functions.read:1")}
+    first, second = ids.get(vendor, ("a", "b"))
+    asked, *results = request["messages"][2:5]
+    for call, result, call_id in zip(asked["tool_calls"], results, (first, second), strict=True):
+        call["id"] = result["tool_call_id"] = call_id
+    if vendor in ("kimi", "deepseek"):
+        asked["reasoning_content"] = "t"
+        request["tool_choice"] = "auto"
+    if vendor == "openrouter":
+        request["messages"].insert(5, {"role": "assistant", "content": "a", "reasoning_details": [_detail()]})
+    if vendor == "mistral":
+        request["messages"].insert(5, {"role": "assistant", "content": "a"})
+    return request
+
+
+def _detail() -> Json:
+    signature = sign_detail("t", 0, CompatibleSettings())
+    return {"type": "reasoning.text", "text": "t", "signature": signature, "index": 0}
+
+
+SOUND = {
+    "openai_chat": OPENAI,
+    "anthropic": _anthropic(),
+    "openai_responses": _responses(),
+    "bedrock": BEDROCK,
+    **{vendor: _family(vendor) for vendor in COMPATIBLE_RULES},
+}
 
 
 def places(value: Json) -> Iterator[tuple[Json, Json]]:
@@ -78,7 +162,9 @@ def places(value: Json) -> Iterator[tuple[Json, Json]]:
 
 
 SCALARS = st.none() | st.booleans() | st.integers(-2, 5000) | st.floats(-3, 3) | st.text("ab _.", max_size=5)
-NAMES = st.sampled_from(["type", "text", "id", "role", "content", "thinking", "a", "function"])
+NAMES = st.sampled_from(
+    ["type", "text", "id", "toolUse", "reasoningContent", "role", "content", "thinking", "a", "function"]
+)
 VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3)
 )
@@ -122,11 +208,11 @@ def test_any_damaged_body_gets_a_verdict_and_strict_is_the_stricter(
     assert strict is not None or hosted is None
     if strict is not None:
         assert strict.message
-        assert 400 <= strict.status < 500
+        assert 400 <= strict.status < 500 or strict.rule == "LCP-06"
 
 
 @settings(max_examples=200, deadline=None, database=None)
 @given(raw=st.binary(max_size=60) | VALUES.map(lambda value: json.dumps(value).encode()))
 def test_any_bytes_at_all_get_a_verdict(raw: bytes) -> None:
-    assert validate(raw, "openai_chat") is not None
-    assert validate(raw, "anthropic") is not None
+    for dialect in SOUND:
+        assert validate(raw, dialect) is not None

@@ -7,12 +7,17 @@
 official host takes today. Whatever `strict` accepts, `hosted` accepts.
 """
 
-from actors.testing.rules import anthropic, openai_chat
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from actors.testing.rules import anthropic, bedrock, compatible, gemini, openai_chat, responses
 from actors.testing.rules.anthropic_rules import RULES as ANTHROPIC_RULES
 from actors.testing.rules.anthropic_thinking import sign
 from actors.testing.rules.base import (
     AnthropicProfile,
     AnthropicSettings,
+    CompatibleProfile,
+    CompatibleSettings,
     Mode,
     OpenAIProfile,
     OpenAISettings,
@@ -20,55 +25,98 @@ from actors.testing.rules.base import (
     Refused,
     Rule,
 )
+from actors.testing.rules.bedrock_rules import RULES as BEDROCK_RULES
+from actors.testing.rules.bedrock_rules import BedrockProfile, BedrockSettings
+from actors.testing.rules.compatible import COMPATIBLE_RULES, HOSTS
+from actors.testing.rules.gemini_rules import RULES as GEMINI_RULES
+from actors.testing.rules.gemini_rules import GeminiProfile, GeminiSettings
 from actors.testing.rules.openai_messages import RULES as OPENAI_CHAT_RULES
+from actors.testing.rules.responses_rules import RULES as RESPONSES_RULES
+from actors.testing.rules.responses_rules import ResponsesProfile, ResponsesSettings
 
 __all__ = [
     "ANTHROPIC_RULES",
+    "BEDROCK_RULES",
+    "COMPATIBLE_RULES",
+    "DIALECTS",
+    "GEMINI_RULES",
     "OPENAI_CHAT_RULES",
+    "RESPONSES_RULES",
     "AnthropicProfile",
     "AnthropicSettings",
+    "BedrockProfile",
+    "BedrockSettings",
+    "CompatibleProfile",
+    "CompatibleSettings",
+    "GeminiProfile",
+    "GeminiSettings",
     "Mode",
     "OpenAIProfile",
     "OpenAISettings",
     "Refusal",
+    "ResponsesProfile",
+    "ResponsesSettings",
     "Rule",
+    "Settings",
     "sign",
     "validate",
     "validate_count",
 ]
 
-_OPENAI = OpenAISettings()
-_ANTHROPIC = AnthropicSettings()
+Settings: TypeAlias = (
+    OpenAISettings
+    | AnthropicSettings
+    | ResponsesSettings
+    | GeminiSettings
+    | BedrockSettings
+    | CompatibleSettings
+)
+"""What a host takes, in the words of its family."""
+
+_Walk: TypeAlias = Callable[[bytes, Mode, Any], None]  # Any: each takes its own settings
+
+
+def _vendor(name: str) -> _Walk:
+    return lambda body, mode, settings: compatible.validate(body, name, mode, settings)
+
+
+_HOSTS: Mapping[str, tuple[Settings, _Walk]] = {
+    "openai_chat": (OpenAISettings(), openai_chat.validate),
+    "anthropic": (AnthropicSettings(), anthropic.validate),
+    "openai_responses": (ResponsesSettings(), responses.validate),
+    "gemini": (GeminiSettings(), gemini.validate),
+    "vertex": (GeminiSettings(vertex=True), gemini.validate),
+    "gemini_2": (GeminiSettings(GeminiProfile(signatures=False)), gemini.validate),
+    "bedrock": (BedrockSettings(), bedrock.validate),
+    **{name: (CompatibleSettings(), _vendor(name)) for name in HOSTS},
+}
+
+DIALECTS = tuple(_HOSTS)
+"""Names of the dialects that have rules."""
 
 
 def validate(
-    body: bytes,
-    dialect: str,
-    *,
-    mode: Mode = "strict",
-    settings: OpenAISettings | AnthropicSettings | None = None,
+    body: bytes, dialect: str, *, mode: Mode = "strict", settings: Settings | None = None
 ) -> Refusal | None:
     """Return what the provider would answer to `body` if it refused it, else None.
 
     Args:
         body: The request body as it would go over the wire.
-        dialect: `openai_chat` or `anthropic`.
+        dialect: One of `DIALECTS`.
         settings: Of the dialect's own type; by default any model name, with the default profile.
 
     Raises:
-        ValueError: Another dialect, or settings of the other one.
+        ValueError: Another dialect, or settings of another one.
     """
+    if dialect not in _HOSTS:
+        raise ValueError(f"No rules for dialect {dialect!r}; there are {', '.join(DIALECTS)}.")
+    usual, walk = _HOSTS[dialect]
+    if settings is not None and type(settings) is not type(usual):
+        raise ValueError(
+            f"Dialect {dialect!r} takes {type(usual).__name__}, not {type(settings).__name__}; give those, or none."
+        )
     try:
-        match dialect, settings:
-            case "openai_chat", None | OpenAISettings():
-                openai_chat.validate(body, mode, settings or _OPENAI)
-            case "anthropic", None | AnthropicSettings():
-                anthropic.validate(body, mode, settings or _ANTHROPIC)
-            case _:
-                raise ValueError(
-                    f"No rules for dialect {dialect!r} with {type(settings).__name__}; "
-                    "use 'openai_chat' with OpenAISettings or 'anthropic' with AnthropicSettings."
-                )
+        walk(body, mode, settings or usual)
     except Refused as refused:
         return refused.refusal
     return None
@@ -79,7 +127,7 @@ def validate_count(
 ) -> Refusal | None:
     """Return what Anthropic's token count would answer to `body` if it refused it, else None."""
     try:
-        anthropic.validate(body, mode, settings or _ANTHROPIC, count=True)
+        anthropic.validate(body, mode, settings or AnthropicSettings(), count=True)
     except Refused as refused:
         return refused.refusal
     return None

@@ -127,6 +127,8 @@ def _check_block(block: Json, role: str, path: str) -> None:
 def _check_result(block: dict[str, Json], path: str) -> None:
     field(block, "is_error", bool, f"{path}.", required=False)
     content = block.get("content")
+    if block.get("is_error") and (content is None or (isinstance(content, str) and not content.strip())):
+        raise RULES["ANT-53"].refused(path=path)
     if content is None or isinstance(content, str):
         return
     if not isinstance(content, list):
@@ -140,6 +142,8 @@ def _check_result(block: dict[str, Json], path: str) -> None:
             tags = ", ".join(f"'{name}'" for name in sorted(_IN_RESULT))
             raise RULES["ANT-S04"].refused(path=inner, tag=tag, tags=tags)
         _check_block(part, "user", inner)
+    if block.get("is_error") and any(part["type"] != "text" for part in content):
+        raise RULES["ANT-51"].refused(path=path)
 
 
 def _check_image(source: dict[str, Json], path: str) -> None:

@@ -154,6 +154,9 @@ _THINKING = (
         "This model does not support effort level '{effort}'. Supported levels: {levels}.",
     ),
     Rule("ANT-50", "{path}.block_binding: Extra inputs are not permitted"),
+    Rule("ANT-51", "{path}.content: all content must be type `text` if `is_error` is true"),
+    Rule("ANT-52", "messages.{at}: The final block in an assistant message cannot be `thinking`."),
+    Rule("ANT-53", "{path}: content cannot be empty if `is_error` is true"),
 )
 
 _SHAPE = (

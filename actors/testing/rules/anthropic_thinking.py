@@ -71,6 +71,10 @@ def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: Anthro
         if mode == "strict" and not profile.interleaved:
             _check_leading(messages)
         _Check(request, mode, profile, settings).run()
+    for at, message in enumerate(messages):
+        kinds = _kinds(message)
+        if kinds and kinds[-1] in THINKING:
+            raise RULES["ANT-52"].refused(at=at)
     if (request.get("thinking") or {}).get("type") == "enabled":
         _check_open_loop(messages)
 

@@ -57,12 +57,17 @@ class Rule:
     def refused(self, param: str | None = None, **values: object) -> "Refused":
         """Return the exception that carries this rule's refusal, its template filled with `values`."""
         message = self.text.format(**values)
-        return Refused(Refusal(self.id, self.status, self.type, self.code, param, message))
+        refusal = Refusal(self.id, self.status, self.type, self.code, param, message)
+        return Refused(refusal, {**values, "param": param})
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A provider's answer to a request it will not take. `param` is None where the dialect has none."""
+    """A provider's answer to a request it will not take. `param` is None where the dialect has none.
+
+    Args:
+        detail: What the provider's error body repeats of the request, as JSON; not part of a comparison.
+    """
 
     rule: str
     status: int
@@ -70,14 +75,19 @@ class Refusal:
     code: str | None
     param: str | None
     message: str
+    detail: Json = field(default=None, compare=False)
 
 
 class Refused(Exception):
-    """Leaves a validator at the first fault. Never leaves this package."""
+    """Leaves a validator at the first fault. Never leaves this package.
 
-    def __init__(self, refusal: Refusal) -> None:
+    `values` is what the rule's sentence was made of: a vendor that says it in words of its own needs them.
+    """
+
+    def __init__(self, refusal: Refusal, values: Mapping[str, object] | None = None) -> None:
         super().__init__(refusal.message)
         self.refusal = refusal
+        self.values = values or {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +95,34 @@ class OpenAIProfile:
     """What one OpenAI model takes.
 
     Args:
-        id_length: Longest tool call id, in characters.
+        id_length: Longest tool call id, in characters; None is unlimited.
         system_role: False for models that take neither system nor developer messages.
         sampling: False for reasoning models, which refuse `temperature` and its kin.
         context_tokens: Window in tokens, estimated at four bytes of body each. None is unlimited.
     """
 
-    id_length: int = 40
+    id_length: int | None = 40
     system_role: bool = True
     sampling: bool = True
     context_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompatibleProfile(OpenAIProfile):
+    """What one model of a vendor of the Chat Completions family takes.
+
+    Args:
+        thinking: `on` and `off` hold where the request does not say; `always` cannot be switched off.
+        generation: Of the tokenizer (Mistral): 3, 7, 11, 13 or 15.
+        template: What the chat template of a self-hosted model demands (vLLM): `free`, roles that
+            `alternate`, or roles that alternate except for calls and results (`alternate_around_tools`).
+        tools: False for models that take no tools (OpenRouter), or servers started without (llama.cpp).
+    """
+
+    thinking: Literal["on", "off", "always"] = "off"
+    generation: int = 11
+    template: Literal["free", "alternate", "alternate_around_tools"] = "free"
+    tools: bool = True
 
 
 Thinking: TypeAlias = Literal["adaptive", "enabled", "disabled"]
@@ -135,6 +163,28 @@ class OpenAISettings:
 
     profile: OpenAIProfile = OpenAIProfile()
     models: Mapping[str, OpenAIProfile] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompatibleSettings:
+    """One host of the Chat Completions family.
+
+    Args:
+        profile: Used for every model when `models` is None; None is the vendor's own.
+        models: The models that exist, by name.
+        upstream: Who serves the request behind a gateway (OpenRouter); its signatures are bound to it.
+        upstream_vendor: Whose rules the upstream has.
+        secret: Key of the stand-in signatures.
+        signatures: `trust` takes any signature, and any id as one the host itself made: for judging bodies
+            that no host has answered.
+    """
+
+    profile: CompatibleProfile | None = None
+    models: Mapping[str, CompatibleProfile] | None = None
+    upstream: str = "Anthropic"
+    upstream_vendor: str = "openai_chat"
+    secret: bytes = field(default=b"stand-in signing secret", repr=False)
+    signatures: Literal["verify", "trust"] = "verify"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,37 @@
 """OpenAI Chat Completions: what `POST /v1/chat/completions` refuses outside the messages.
 
 The walk: body, model, required parameters, unknown keys, values, tools, then the messages. The rule table and
-the messages are in `openai_messages`.
+the messages are in `openai_messages`. The same walk judges the vendors of the family, under their `Host`.
 """
 
+import re
 from collections.abc import Mapping
 
 from actors.testing.rules import openai_messages
-from actors.testing.rules.base import Json, Mode, OpenAIProfile, OpenAISettings, parse, unknown_key
-from actors.testing.rules.openai_messages import RULES, check_name, check_type, integer, only, require
+from actors.testing.rules.base import (
+    CompatibleSettings,
+    Json,
+    Mode,
+    OpenAIProfile,
+    OpenAISettings,
+    Refused,
+    parse,
+    unknown_key,
+)
+from actors.testing.rules.host import Host, Terms, thinks
+from actors.testing.rules.openai_messages import (
+    MESSAGE_KEYS,
+    NAME,
+    PARTS,
+    RULES,
+    check_identity,
+    check_name,
+    check_sequence,
+    check_type,
+    integer,
+    only,
+    require,
+)
 
 _NAMES = (
     "audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens "
@@ -17,7 +40,7 @@ _NAMES = (
     "safety_identifier seed service_tier stop store stream stream_options temperature tool_choice tools "
     "top_logprobs top_p user verbosity web_search_options"
 )
-_KEYS = frozenset(_NAMES.split())
+KEYS = frozenset(_NAMES.split())
 _FUNCTION_KEYS = frozenset({"name", "description", "parameters", "strict"})
 _SAMPLING = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs")
 _RANGES: Mapping[str, tuple[float, float]] = {
@@ -32,24 +55,44 @@ _MAX_CACHE_KEY = 64
 _MAX_STOPS = 4
 
 
-def validate(body: bytes, mode: Mode, settings: OpenAISettings) -> None:
-    """Walk one request body.
+def validate(
+    body: bytes, mode: Mode, settings: OpenAISettings | CompatibleSettings, host: Host | None = None
+) -> None:
+    """Walk one request body. `host` is the vendor; None is OpenAI itself.
 
     Raises:
-        Refused: At the first rule that is broken.
+        Refused: At the first rule that is broken, in the vendor's words.
     """
-    request = _parsed(body)
-    profile = _profile(request, settings)
+    host = host or OPENAI
+    request: Json = None
+    try:
+        request = _parsed(body)
+        _walk(request, Terms(host, mode, settings, _profile(request, settings, host)), len(body))
+    except Refused as refused:
+        raise host.said(refused, request) from None
+
+
+def judge(request: Json, terms: Terms, size: int) -> None:
+    """Walk a request that is parsed already, in the words of its own host. `size` of the body, in bytes."""
+    try:
+        _walk(request, terms, size)
+    except Refused as refused:
+        raise terms.host.said(refused, request) from None
+
+
+def _walk(request: dict[str, Json], terms: Terms, size: int) -> None:
     if request.get("messages") is None:
-        raise RULES["OAC-07"].refused("messages", path="messages")
-    if (key := unknown_key(request, _KEYS)) is not None:
+        raise RULES["OAC-07"].refused("messages", path="messages", parent="", key="messages")
+    if terms.refuses_unknown_keys() and (key := unknown_key(request, terms.host.keys)) is not None:
         raise RULES["OAC-12"].refused(key, path=key)
-    _check_values(request, profile)
-    _check_tools(request)
-    openai_messages.check(request["messages"], mode, profile, long_strings=len(body) > 1_048_576)
-    tokens = len(body) // 4
-    if profile.context_tokens is not None and tokens > profile.context_tokens:
-        raise RULES["OAC-15"].refused("messages", limit=profile.context_tokens, tokens=tokens)
+    _check_values(request, terms)
+    _check_tools(request, terms)
+    openai_messages.check(request["messages"], terms, long_strings=size > 1_048_576)
+    for check in terms.host.checks:
+        check(request, terms)
+    tokens, limit = size // 4, terms.profile.context_tokens
+    if limit is not None and tokens > limit:
+        raise RULES["OAC-15"].refused("messages", limit=limit, tokens=tokens)
 
 
 def _parsed(body: bytes) -> dict[str, Json]:
@@ -62,24 +105,25 @@ def _parsed(body: bytes) -> dict[str, Json]:
     return request
 
 
-def _profile(request: dict[str, Json], settings: OpenAISettings) -> OpenAIProfile:
+def _profile(
+    request: dict[str, Json], settings: OpenAISettings | CompatibleSettings, host: Host
+) -> OpenAIProfile:
     model = request.get("model")
     if not isinstance(model, str) or not model:
         raise RULES["OAC-19"].refused()
     if settings.models is None:
-        return settings.profile
+        return settings.profile or host.profile
     if model not in settings.models:
         raise RULES["OAC-16"].refused(model=model)
     return settings.models[model]
 
 
-def _check_values(request: dict[str, Json], profile: OpenAIProfile) -> None:
+def _check_values(request: dict[str, Json], terms: Terms) -> None:
     if (n := request.get("n")) is not None and (not integer(n) or n < 1):
         raise RULES["OAC-S02"].refused("n", path="n")
     _check_stop(request.get("stop"))
-    for key in _SAMPLING:
-        if not profile.sampling and request.get(key) is not None:
-            raise RULES["OAC-18"].refused(key, path=key)
+    if not terms.profile.sampling:
+        _check_sampling(request, terms.host.fixed)
     for key, (low, high) in _RANGES.items():
         _check_range(key, request.get(key), low, high)
     for key in _FLAGS:
@@ -88,7 +132,14 @@ def _check_values(request: dict[str, Json], profile: OpenAIProfile) -> None:
     for key in ("max_tokens", "max_completion_tokens"):
         if (limit := request.get(key)) is not None and (not integer(limit) or limit < 1):
             raise RULES["OAC-S02"].refused(key, path=key)
-    _check_options(request)
+    _check_options(request, terms)
+
+
+def _check_sampling(request: dict[str, Json], fixed: Mapping[str, float]) -> None:
+    for key in dict.fromkeys((*_SAMPLING, *fixed)):
+        only = fixed.get(key)
+        if request.get(key) is not None and (only is None or request[key] != only):
+            raise RULES["OAC-18"].refused(key, path=key, only=only)
 
 
 def _check_stop(stop: Json) -> None:
@@ -107,7 +158,7 @@ def _check_range(key: str, value: Json, low: float, high: float) -> None:
         raise RULES["OAC-S02"].refused(key, path=key)
 
 
-def _check_options(request: dict[str, Json]) -> None:
+def _check_options(request: dict[str, Json], terms: Terms) -> None:
     if isinstance(key := request.get("prompt_cache_key"), str) and len(key) > _MAX_CACHE_KEY:
         path = "prompt_cache_key"
         raise RULES["OAC-17"].refused(path, path=path, limit=_MAX_CACHE_KEY, length=len(key))
@@ -117,10 +168,10 @@ def _check_options(request: dict[str, Json]) -> None:
     check_type(options, dict, "stream_options", "an object")
     if not request.get("stream"):
         raise RULES["OAC-S03"].refused("stream_options")
-    only(options, frozenset({"include_usage", "include_obfuscation"}), "stream_options")
+    only(options, frozenset({"include_usage", "include_obfuscation"}), "stream_options", terms)
 
 
-def _check_tools(request: dict[str, Json]) -> None:
+def _check_tools(request: dict[str, Json], terms: Terms) -> None:
     tools = request.get("tools")
     if tools is None:
         for key in ("tool_choice", "parallel_tool_calls"):
@@ -133,42 +184,50 @@ def _check_tools(request: dict[str, Json]) -> None:
     if len(tools) > _MAX_TOOLS:
         raise RULES["OAC-09"].refused("tools", path="tools", limit=_MAX_TOOLS, length=len(tools))
     for at, tool in enumerate(tools):
-        _check_tool(tool, f"tools[{at}]")
-    _check_choice(request.get("tool_choice"), tools)
+        _check_tool(tool, f"tools[{at}]", terms)
+    _check_choice(request.get("tool_choice"), tools, terms.host.choices)
+    if (forced := terms.host.forced) and _forces(request.get("tool_choice")) and thinks(request, terms.model):
+        choice = request["tool_choice"] if isinstance(request["tool_choice"], str) else "specified"
+        raise terms.host.rules[forced].refused("tool_choice", choice=choice)
 
 
-def _check_tool(tool: Json, path: str) -> None:
+def _forces(choice: Json) -> bool:
+    return isinstance(choice, dict) or choice in ("required", "any")
+
+
+def _check_tool(tool: Json, path: str, terms: Terms) -> None:
     check_type(tool, dict, path, "an object")
     which = require(tool, "type", path)
-    if which not in ("function", "custom"):
-        raise RULES["OAC-06"].refused(
-            f"{path}.type", path=f"{path}.type", value=which, values="'function' and 'custom'"
-        )
-    only(tool, frozenset({"type", which}), path)
+    if which not in terms.host.tool_types:
+        listed = openai_messages.listed(terms.host.tool_types)
+        raise RULES["OAC-06"].refused(f"{path}.type", path=f"{path}.type", value=which, values=listed)
+    only(tool, frozenset({"type", which}), path, terms)
     inner, at = require(tool, which, path), f"{path}.{which}"
     check_type(inner, dict, at, "an object")
-    check_name(require(inner, "name", at), f"{at}.name")
+    check_name(require(inner, "name", at), f"{at}.name", terms)
     if which == "function":
-        only(inner, _FUNCTION_KEYS, at)
-        _check_schema(inner)
+        only(inner, _FUNCTION_KEYS, at, terms)
+        if inner.get("parameters") is not None and (wrong := terms.host.schema(inner)):
+            raise RULES["OAC-11"].refused(None, name=inner["name"], why=wrong)
 
 
-def _check_schema(function: dict[str, Json]) -> None:
-    schema, name = function.get("parameters"), function["name"]
-    if schema is None:
-        return
-    wrong = None
+def not_an_object(function: dict[str, Json]) -> str | None:
+    """Say what is wrong with parameters that are no schema of an object."""
+    schema = function["parameters"]
     if not isinstance(schema, dict):
-        wrong = f"{schema!r} is not of type 'object', 'boolean'."
-    elif schema.get("type") != "object":
-        got = schema.get("type")
-        wrong = f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{got}\"'."
-    elif function.get("strict") and schema.get("additionalProperties") is not False:
-        wrong = "In context=(), 'additionalProperties' is required to be supplied and to be false."
-    else:
-        wrong = _itemless_array(schema, ())
-    if wrong:
-        raise RULES["OAC-11"].refused(None, name=name, why=wrong)
+        return f"{schema!r} is not of type 'object', 'boolean'."
+    if (got := schema.get("type")) != "object":
+        return f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{got}\"'."
+    return None
+
+
+def _schema_fault(function: dict[str, Json]) -> str | None:
+    if (wrong := not_an_object(function)) is not None:
+        return wrong
+    schema: dict[str, Json] = function["parameters"]
+    if function.get("strict") and schema.get("additionalProperties") is not False:
+        return "In context=(), 'additionalProperties' is required to be supplied and to be false."
+    return _itemless_array(schema, ())
 
 
 def _itemless_array(schema: dict[str, Json], context: tuple[str, ...]) -> str | None:
@@ -184,13 +243,12 @@ def _itemless_array(schema: dict[str, Json], context: tuple[str, ...]) -> str | 
     return None
 
 
-def _check_choice(choice: Json, tools: list[Json]) -> None:
-    if choice is None or choice in ("none", "auto", "required"):
+def _check_choice(choice: Json, tools: list[Json], known: tuple[str, ...]) -> None:
+    if choice is None or choice in known:
         return
     if isinstance(choice, str):
-        raise RULES["OAC-06"].refused(
-            "tool_choice", path="tool_choice", value=choice, values="'none', 'auto', and 'required'"
-        )
+        listed = openai_messages.listed(known)
+        raise RULES["OAC-06"].refused("tool_choice", path="tool_choice", value=choice, values=listed)
     check_type(choice, dict, "tool_choice", "one of a string or object")
     which = require(choice, "type", "tool_choice")
     if which == "allowed_tools":
@@ -206,3 +264,18 @@ def _check_choice(choice: Json, tools: list[Json]) -> None:
 
 def _named(tool: dict[str, Json], wanted: Json) -> bool:
     return isinstance(wanted, dict) and tool.get("name") == wanted.get("name")
+
+
+OPENAI = Host(
+    name="openai_chat",
+    rules=RULES,
+    keys=KEYS,
+    message_keys=MESSAGE_KEYS,
+    parts=PARTS,
+    part_keys=frozenset({"prompt_cache_breakpoint"}),
+    names=re.compile(NAME),
+    tool_types=("function", "custom"),
+    schema=_schema_fault,
+    identity=check_identity,
+    sequence=check_sequence,
+)

@@ -10,15 +10,13 @@ The strict mode also refuses what self-hosted copies of this API refuse: argumen
 object in a string, one id on two calls of a message, an assistant message with nothing in it.
 """
 
-import re
+from collections.abc import Iterable
 
 from actors.testing.rules.base import (
     COPIES,
     DOC,
     RECALLED,
     Json,
-    Mode,
-    OpenAIProfile,
     Rule,
     kind,
     parse,
@@ -26,6 +24,7 @@ from actors.testing.rules.base import (
     table,
     unknown_key,
 )
+from actors.testing.rules.host import Terms
 
 _TOO_LONG = (
     "Invalid '{path}': string too long. Expected a string with maximum length {limit}, "
@@ -137,30 +136,35 @@ RULES = table(
     Rule("OAC-S12", "Invalid value for 'content': expected a string, got null.", source=RECALLED),
 )
 
-_ROLES = "'system', 'assistant', 'user', 'function', 'tool', and 'developer'"
-_KEYS = {
-    "system": frozenset({"role", "content", "name"}),
-    "developer": frozenset({"role", "content", "name"}),
-    "user": frozenset({"role", "content", "name"}),
-    "assistant": frozenset({"role", "content", "name", "refusal", "audio", "tool_calls", "function_call"}),
+_NAMED = frozenset({"role", "content", "name"})
+MESSAGE_KEYS = {
+    "system": _NAMED,
+    "assistant": _NAMED | {"refusal", "audio", "tool_calls", "function_call"},
+    "user": _NAMED,
+    "function": _NAMED,
     "tool": frozenset({"role", "content", "tool_call_id"}),
-    "function": frozenset({"role", "content", "name"}),
+    "developer": _NAMED,
 }
-_TEXT_ONLY = frozenset({"text"})
-_PARTS = {
+PARTS = {
     "user": frozenset({"text", "image_url", "input_audio", "file"}),
     "assistant": frozenset({"text", "refusal"}),
 }
+_TEXT_ONLY = frozenset({"text"})
 _MAX_NAME = 64
 _MAX_STRING = 1_048_576
+_TYPE_NAMES: dict[type, str] = {
+    str: "a string",
+    dict: "an object",
+    list: "an array of objects",
+    object: "any value",
+}
 _CALL_KEYS = {
     "function": (frozenset({"id", "type", "function"}), frozenset({"name", "arguments"}), "arguments"),
     "custom": (frozenset({"id", "type", "custom"}), frozenset({"name", "input"}), "input"),
 }
-_NAME = re.compile(NAME)
 
 
-def check(messages: Json, mode: Mode, profile: OpenAIProfile, *, long_strings: bool) -> None:
+def check(messages: Json, terms: Terms, *, long_strings: bool) -> None:
     """Walk the messages of one request. `long_strings`: the body is long enough to hold one too long.
 
     Raises:
@@ -170,40 +174,48 @@ def check(messages: Json, mode: Mode, profile: OpenAIProfile, *, long_strings: b
     if not messages:
         raise RULES["OAC-04"].refused("messages", path="messages")
     for at, message in enumerate(messages):
-        _check_shape(message, f"messages[{at}]", profile)
+        _check_shape(message, f"messages[{at}]", terms)
     if long_strings:
         _check_lengths(messages)
+    terms.host.identity(messages, terms)
     for at, message in enumerate(messages):
-        _check_ids(message, f"messages[{at}]", profile)
-    if mode == "strict":
-        for at, message in enumerate(messages):
-            _check_calls_as_copies_do(message, at)
-    _check_sequence(messages)
+        _check_calls_as_copies_do(message, at, terms)
+    terms.host.sequence(messages, terms)
 
 
-def _check_shape(message: Json, path: str, profile: OpenAIProfile) -> None:
+def _check_shape(message: Json, path: str, terms: Terms) -> None:
     check_type(message, dict, path, "an object")
-    role = require(message, "role", path)
-    if not isinstance(role, str) or role not in _KEYS:
-        raise RULES["OAC-06"].refused(f"{path}.role", path=path, value=role, values=_ROLES)
-    if role in ("system", "developer") and not profile.system_role:
+    role, keys = require(message, "role", path), terms.host.message_keys
+    if not isinstance(role, str) or role not in keys:
+        raise RULES["OAC-06"].refused(f"{path}.role", path=path, value=role, values=listed(keys))
+    if role in ("system", "developer") and not terms.profile.system_role:
         raise RULES["OAC-13"].refused(f"{path}.role", path=f"{path}.role", role=role)
-    only(message, _KEYS[role], path)
+    only(message, keys[role], path, terms)
     if "name" in message:
         check_type(message["name"], str, f"{path}.name", "a string")
     if message.get("tool_calls") is not None:
-        _check_calls(message["tool_calls"], f"{path}.tool_calls")
+        _check_calls(message["tool_calls"], f"{path}.tool_calls", terms)
     if role == "tool":
-        check_type(require(message, "tool_call_id", path), str, f"{path}.tool_call_id", "a string")
-    _check_content(message, role, path)
+        _check_text(message, "tool_call_id", path, terms)
+    _check_content(message, role, path, terms)
 
 
-def _check_content(message: dict[str, Json], role: str, path: str) -> None:
+def listed(names: Iterable[str]) -> str:
+    """Return names as OpenAI's messages enumerate them."""
+    quoted = [f"'{name}'" for name in names]
+    return f"{', '.join(quoted[:-1])}, and {quoted[-1]}" if len(quoted) > 2 else " and ".join(quoted)
+
+
+def _check_text(value: dict[str, Json], key: str, path: str, terms: Terms) -> None:
+    """Check a text that must be there, unless this host lets it be absent."""
+    if key in value or key not in terms.host.optional:
+        check_type(require(value, key, path), str, f"{path}.{key}", "a string")
+
+
+def _check_content(message: dict[str, Json], role: str, path: str, terms: Terms) -> None:
     if role == "assistant" and message.get("content") is None:
         return
-    if "content" not in message:
-        raise RULES["OAC-07"].refused(f"{path}.content", path=f"{path}.content")
-    content = message["content"]
+    content = require(message, "content", path)
     if content is None and role == "function":
         return
     if content is None:
@@ -214,72 +226,75 @@ def _check_content(message: dict[str, Json], role: str, path: str) -> None:
     if not content:
         raise RULES["OAC-04"].refused(f"{path}.content", path=f"{path}.content")
     for at, part in enumerate(content):
-        _check_part(part, _PARTS.get(role, _TEXT_ONLY), path, f"{path}.content[{at}]")
+        allowed = terms.host.parts.get(role, _TEXT_ONLY)
+        _check_part(part, allowed, path, f"{path}.content[{at}]", terms)
 
 
-def _check_part(part: Json, allowed: frozenset[str], message: str, path: str) -> None:
+def _check_part(part: Json, allowed: frozenset[str], message: str, path: str, terms: Terms) -> None:
     check_type(part, dict, path, "an object")
     which = require(part, "type", path)
     if not isinstance(which, str) or which not in allowed:
         raise RULES["OAC-08"].refused(message, path=message)
-    only(part, frozenset({"type", which, "prompt_cache_breakpoint"}), path)
-    value = require(part, which, path)
-    if which in ("text", "refusal"):
-        check_type(value, str, f"{path}.{which}", "a string")
-    else:
-        check_type(value, dict, f"{path}.{which}", "an object")
+    only(part, frozenset({"type", which}) | terms.host.part_keys, path, terms)
+    wanted = terms.host.part_types.get(which, dict)
+    check_type(require(part, which, path), wanted, f"{path}.{which}", _TYPE_NAMES[wanted])
 
 
-def _check_calls(calls: Json, path: str) -> None:
+def _check_calls(calls: Json, path: str, terms: Terms) -> None:
     check_type(calls, list, path, "an array of objects")
     if not calls:
         raise RULES["OAC-04"].refused(path, path=path)
     for at, call in enumerate(calls):
-        _check_call(call, f"{path}[{at}]")
+        _check_call(call, f"{path}[{at}]", terms)
 
 
-def _check_call(call: Json, path: str) -> None:
+def _check_call(call: Json, path: str, terms: Terms) -> None:
     check_type(call, dict, path, "an object")
-    check_type(require(call, "id", path), str, f"{path}.id", "a string")
-    which = require(call, "type", path)
-    if not isinstance(which, str) or which not in _CALL_KEYS:
-        raise RULES["OAC-06"].refused(
-            f"{path}.type", path=path, value=which, values="'function' and 'custom'"
-        )
+    _check_text(call, "id", path, terms)
+    which = "function" if "type" in terms.host.optional else require(call, "type", path)
+    which = call.get("type", which)
+    if not isinstance(which, str) or which not in terms.host.tool_types:
+        types = listed(terms.host.tool_types)
+        raise RULES["OAC-06"].refused(f"{path}.type", path=path, value=which, values=types)
     outer, inner, text = _CALL_KEYS[which]
-    only(call, outer, path)
+    only(call, outer | terms.host.call_keys, path, terms)
     made, at = require(call, which, path), f"{path}.{which}"
     check_type(made, dict, at, "an object")
-    only(made, inner, at)
+    only(made, inner, at, terms)
     check_type(require(made, "name", at), str, f"{at}.name", "a string")
-    check_type(require(made, text, at), str, f"{at}.{text}", "a string")
+    if not isinstance(require(made, text, at), terms.host.argument_types):
+        check_type(made[text], str, f"{at}.{text}", "a string")
 
 
-def _check_ids(message: dict[str, Json], path: str, profile: OpenAIProfile) -> None:
-    if message["role"] == "tool":
-        _check_id(message["tool_call_id"], f"{path}.tool_call_id", profile.id_length)
-    for at, call in enumerate(message.get("tool_calls") or ()):
-        _check_id(call["id"], f"{path}.tool_calls[{at}].id", profile.id_length)
-        which = call["type"]
-        check_name(call[which]["name"], f"{path}.tool_calls[{at}].{which}.name")
+def check_identity(messages: list[Json], terms: Terms) -> None:
+    """Check the ids and names of all messages, as OpenAI does."""
+    for number, message in enumerate(messages):
+        path = f"messages[{number}]"
+        if message["role"] == "tool":
+            check_id(message["tool_call_id"], f"{path}.tool_call_id", terms.profile.id_length)
+        for at, call in enumerate(message.get("tool_calls") or ()):
+            check_id(call["id"], f"{path}.tool_calls[{at}].id", terms.profile.id_length)
+            which = call["type"]
+            check_name(call[which]["name"], f"{path}.tool_calls[{at}].{which}.name", terms)
 
 
-def _check_id(call_id: str, path: str, limit: int) -> None:
+def check_id(call_id: str, path: str, limit: int | None) -> None:
+    """Refuse an id that is empty or too long."""
     if not call_id:
         raise RULES["OAC-S07"].refused(path, path=path)
-    if len(call_id) > limit:
+    if limit is not None and len(call_id) > limit:
         raise RULES["OAC-03"].refused(path, path=path, limit=limit, length=len(call_id))
 
 
-def check_name(name: Json, path: str) -> None:
-    """Refuse a tool name that is empty, too long or has characters beyond letters, digits, `_` and `-`."""
+def check_name(name: Json, path: str, terms: Terms) -> None:
+    """Refuse a tool name that is empty, too long or has characters beyond those the host takes."""
     check_type(name, str, path, "a string")
     if not name:
-        raise RULES["OAC-S07"].refused(path, path=path)
+        raise RULES["OAC-S07"].refused(path, path=path, name=name)
     if len(name) > _MAX_NAME:
-        raise RULES["OAC-10"].refused(path, path=path, limit=_MAX_NAME, length=len(name))
-    if not _NAME.fullmatch(name):
-        raise RULES["OAC-S06"].refused(path, path=path)
+        raise RULES["OAC-10"].refused(path, path=path, limit=_MAX_NAME, length=len(name), name=name)
+    if not terms.host.names.fullmatch(name):
+        raise RULES["OAC-S06"].refused(path, path=path, name=name)
 
 
 def _check_lengths(messages: list[Json]) -> None:
@@ -289,18 +304,24 @@ def _check_lengths(messages: list[Json]) -> None:
             raise RULES["OAC-14"].refused(where, path=where, limit=_MAX_STRING, length=len(text))
 
 
-def _check_calls_as_copies_do(message: dict[str, Json], at: int) -> None:
+def _check_calls_as_copies_do(message: dict[str, Json], at: int, terms: Terms) -> None:
     seen: set[str] = set()
     for number, call in enumerate(message.get("tool_calls") or ()):
         path = f"messages[{at}].tool_calls[{number}]"
-        if call["id"] in seen:
+        if call.get("id") in seen and terms.holds(RULES["OAC-S10"]):
             raise RULES["OAC-S10"].refused(f"{path}.id", id=call["id"])
-        seen.add(call["id"])
-        if call["type"] == "function" and not _is_object(call["function"]["arguments"]):
-            raise RULES["OAC-S09"].refused(f"{path}.function.arguments")
+        seen.add(call.get("id", ""))
+        if call.get("type", "function") == "function":
+            _check_arguments(call["function"]["arguments"], f"{path}.function.arguments", terms)
     nothing = message.get("content") is None and message.get("refusal") is None
-    if message["role"] == "assistant" and not seen and nothing and not message.get("function_call"):
-        raise RULES["OAC-S11"].refused(f"messages[{at}]")
+    empty = not seen and nothing and not message.get("function_call")
+    if message["role"] == "assistant" and empty and terms.holds(RULES["OAC-S11"]):
+        raise RULES["OAC-S11"].refused(f"messages[{at}]", at=at)
+
+
+def _check_arguments(arguments: Json, path: str, terms: Terms) -> None:
+    if isinstance(arguments, str) and not _is_object(arguments) and terms.holds(RULES["OAC-S09"]):
+        raise RULES["OAC-S09"].refused(path, arguments=arguments)
 
 
 def _is_object(arguments: str) -> bool:
@@ -310,17 +331,18 @@ def _is_object(arguments: str) -> bool:
         return False
 
 
-def _check_sequence(messages: list[Json]) -> None:
+def check_sequence(messages: list[Json], terms: Terms) -> None:
+    """Check that every call is answered at once, as OpenAI does."""
     waiting: list[str] = []
     for at, message in enumerate(messages):
         if message["role"] != "tool":
             _check_answered(waiting, at)
             waiting = [call["id"] for call in message.get("tool_calls") or ()]
         elif not waiting:
-            raise RULES["OAC-02"].refused(f"messages.[{at}].role")
+            raise RULES["OAC-02"].refused(f"messages.[{at}].role", id=message["tool_call_id"], at=at)
         elif message["tool_call_id"] not in waiting:
             call_id = message["tool_call_id"]
-            raise RULES["OAC-S08"].refused(f"messages.[{at}].tool_call_id", id=call_id)
+            raise RULES["OAC-S08"].refused(f"messages.[{at}].tool_call_id", id=call_id, at=at)
         else:
             waiting.remove(message["tool_call_id"])
     _check_answered(waiting, len(messages) - 1)
@@ -328,7 +350,7 @@ def _check_sequence(messages: list[Json]) -> None:
 
 def _check_answered(waiting: list[str], at: int) -> None:
     if waiting:
-        raise RULES["OAC-01"].refused(f"messages.[{at}].role", ids=", ".join(waiting))
+        raise RULES["OAC-01"].refused(f"messages.[{at}].role", ids=", ".join(waiting), at=at)
 
 
 def check_type(value: Json, wanted: type, path: str, expected: str) -> None:
@@ -336,19 +358,19 @@ def check_type(value: Json, wanted: type, path: str, expected: str) -> None:
     if not isinstance(value, wanted):
         name = kind(value)
         article = "" if name == "null" else "an " if name[0] in "aeio" else "a "
-        raise RULES["OAC-05"].refused(path, path=path, expected=expected, got=article + name)
+        raise RULES["OAC-05"].refused(path, path=path, expected=expected, got=article + name, kind=name)
 
 
 def require(value: dict[str, Json], key: str, path: str) -> Json:
     """Return a value that must be there."""
     if key not in value:
-        raise RULES["OAC-07"].refused(f"{path}.{key}", path=f"{path}.{key}")
+        raise RULES["OAC-07"].refused(f"{path}.{key}", path=f"{path}.{key}", parent=path, key=key)
     return value[key]
 
 
-def only(value: dict[str, Json], allowed: frozenset[str], path: str) -> None:
-    """Refuse keys beyond the allowed ones."""
-    if (key := unknown_key(value, allowed)) is not None:
+def only(value: dict[str, Json], allowed: frozenset[str], path: str, terms: Terms) -> None:
+    """Refuse keys beyond the allowed ones, where this host does."""
+    if terms.refuses_unknown_keys() and (key := unknown_key(value, allowed)) is not None:
         raise RULES["OAC-12"].refused(f"{path}.{key}", path=f"{path}.{key}")
 
 

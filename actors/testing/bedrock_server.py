@@ -1,0 +1,94 @@
+"""The strict loopback server of AWS Bedrock Converse, plain and streamed."""
+
+import hmac
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from urllib.parse import unquote
+
+from actors.testing.faults import Faults
+from actors.testing.loopback import HttpRequest
+from actors.testing.rules import validate
+from actors.testing.rules.base import Json, Mode, Refusal
+from actors.testing.rules.bedrock_rules import BedrockProfile, BedrockSettings
+from actors.testing.script import Behaviour, Script, Turn
+from actors.testing.server import Limits, LoopbackServer
+from actors.testing.sigv4 import AwsKey, verify
+from actors.testing.wires.bedrock import BedrockWire
+
+_PATH = re.compile(r"/model/(?P<model>[^/]+)/converse(?P<stream>-stream)?")
+
+
+class BedrockServer(LoopbackServer):
+    """Bedrock Converse at `base_url` + `/model/MODEL/converse` and `/converse-stream`.
+
+    `models` names the models that exist and what each takes; None lets any name in, under the profile of
+    `settings`, which also says with which secret and for which organisation reasoning is signed. `api_key` is
+    the only bearer token that is let in, `aws_key` the only key whose signature is; either will do if both are
+    given. A script sees the request with its `model` and whether it asks for a `stream`.
+    """
+
+    dialect = "bedrock"
+    base_path = ""
+    paths: frozenset[str] = frozenset()
+    request_id_header = "x-amzn-requestid"
+    stream_type = "application/vnd.amazon.eventstream"
+
+    def __init__(
+        self,
+        script: Script | Sequence[Turn] | Behaviour | None = None,
+        *,
+        models: Mapping[str, BedrockProfile] | None = None,
+        settings: BedrockSettings | None = None,
+        mode: Mode = "strict",
+        faults: Faults | None = None,
+        api_key: str | None = None,
+        aws_key: AwsKey | None = None,
+        write_bytes: int | None = None,
+        host: str = "",
+        limits: Limits | None = None,
+    ) -> None:
+        self._settings = settings or BedrockSettings()
+        if models is not None:
+            self._settings = replace(self._settings, models=models)
+        self._mode: Mode = mode
+        self._aws_key = aws_key
+        super().__init__(
+            Script.of(script),
+            BedrockWire(self._settings, mode, host),
+            faults=faults,
+            api_key=api_key,
+            write_bytes=write_bytes,
+            limits=limits,
+        )
+
+    def routed(self, request: HttpRequest) -> bool:
+        return _PATH.fullmatch(request.path) is not None
+
+    def read(self, request: HttpRequest) -> Json:
+        body, path = super().read(request), _PATH.fullmatch(request.path)
+        if path is None or not isinstance(body, dict):
+            return body
+        return {**body, "model": unquote(path["model"]), "stream": path["stream"] is not None}
+
+    def judge(self, request: HttpRequest) -> Refusal | None:
+        path = _PATH.fullmatch(request.path)
+        model = unquote(path["model"]) if path else ""
+        return validate(
+            request.body, "bedrock", mode=self._mode, settings=replace(self._settings, model=model)
+        )
+
+    def denied(self, request: HttpRequest) -> Refusal | None:
+        if self.api_key is None and self._aws_key is None:
+            return None
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        if self.api_key is not None and kind.lower() == "bearer":
+            if hmac.compare_digest(token.encode(), self.api_key.encode()):
+                return None
+            return replace(self.wire.failure(403), message="Authentication failed: API Key is not valid.")
+        if self._aws_key is not None:
+            return verify(request, self._aws_key, "bedrock")
+        return replace(self.wire.failure(403), message="Missing Authentication Token")
+
+    def refusal_headers(self, refusal: Refusal) -> tuple[tuple[str, str], ...]:
+        return (("x-amzn-errortype", f"{refusal.type}:http://internal.amazon.com/coral/com.amazon.bedrock/"),)

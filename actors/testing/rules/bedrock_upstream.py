@@ -1,0 +1,135 @@
+"""What stands behind Bedrock: the vendor's own API, to which a request is passed on.
+
+Bedrock checks what is its own, writes the request in the vendor's words and wraps what the vendor refuses. So
+reasoning, and where results stand, are judged by the rules of Anthropic Messages over the same conversation
+in that form.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from actors.testing.rules import anthropic
+from actors.testing.rules.anthropic_thinking import sign
+from actors.testing.rules.base import AnthropicProfile, AnthropicSettings, Json, Mode, Refused, dumped
+from actors.testing.rules.bedrock_rules import RULES, BedrockSettings
+
+_MIMES = {"pdf": "application/pdf", "txt": "text/plain"}
+
+
+def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: BedrockSettings) -> None:
+    """Pass a request on.
+
+    Raises:
+        Refused: The vendor refused it; its sentence is inside (BED-10).
+    """
+    try:
+        anthropic.validate(dumped(_passed_on(request, settings)), mode, _settings(settings, profile))
+    except Refused as refused:
+        raise RULES["BED-10"].refused(text=refused.refusal.message) from refused
+
+
+def signed(request: Json, produced: Sequence[Json], text: str, settings: BedrockSettings, mode: Mode) -> str:
+    """Return the signature of reasoning of `text` after the blocks `produced`, all in Bedrock's form."""
+    blocks = [block for made in produced for block in _block(made)]
+    return sign(_passed_on(request, settings), blocks, text, _settings(settings, AnthropicProfile()), mode)
+
+
+def _settings(settings: BedrockSettings, profile: AnthropicProfile) -> AnthropicSettings:
+    return AnthropicSettings(
+        profile,
+        account=settings.organisation,
+        secret=settings.secret,
+        signatures=settings.signatures,
+        betas=frozenset({"thinking-binding-controls-2026-08-01"}),
+    )
+
+
+def _passed_on(request: Json, settings: BedrockSettings) -> Json:
+    inference = request.get("inferenceConfig") or {}
+    body: Json = {"model": settings.model, "max_tokens": inference.get("maxTokens", 4096)}
+    if "temperature" in inference:
+        body["temperature"] = inference["temperature"]
+    body |= request.get("additionalModelRequestFields") or {}
+    if effort := (request.get("outputConfig") or {}).get("effort"):
+        body["output_config"] = {"effort": effort}
+    if system := [_text(block) for block in request.get("system") or () if "text" in block]:
+        body["system"] = system
+    body |= _tools(request.get("toolConfig") or {})
+    body["messages"] = [
+        {
+            "role": message["role"],
+            "content": [made for block in message["content"] for made in _block(block)],
+        }
+        for message in request["messages"]
+    ]
+    return body
+
+
+def _tools(config: Json) -> Json:
+    specs = [tool["toolSpec"] for tool in config.get("tools") or () if "toolSpec" in tool]
+    if not specs:
+        return {}
+    tools = [{"name": spec["name"], "input_schema": spec["inputSchema"]["json"]} for spec in specs]
+    choice = config.get("toolChoice")
+    if not choice:
+        return {"tools": tools}
+    ((kind, value),) = choice.items()
+    return {"tools": tools, "tool_choice": {"type": kind, **value}}
+
+
+def _block(block: Json) -> Iterable[Json]:
+    """Give a block in the vendor's form; a mark for the cache is none."""
+    ((kind, value),) = block.items()
+    match kind:
+        case "text":
+            yield _text(block)
+        case "toolUse":
+            yield {
+                "type": "tool_use",
+                "id": _id(value["toolUseId"]),
+                "name": value["name"],
+                "input": value["input"],
+            }
+        case "toolResult":
+            failed = {"is_error": True} if value.get("status") == "error" else {}
+            content = [made for part in value["content"] for made in _part(part)]
+            yield {
+                "type": "tool_result",
+                "tool_use_id": _id(value["toolUseId"]),
+                "content": content,
+                **failed,
+            }
+        case "reasoningContent":
+            yield _reasoning(value)
+        case "image" | "document":
+            yield _media(kind, value)
+        case _:
+            return
+
+
+def _part(part: Json) -> Iterable[Json]:
+    if "json" in part:
+        yield {"type": "text", "text": dumped(part["json"]).decode()}
+    else:
+        yield from _block(part)
+
+
+def _text(block: Json) -> Json:
+    return {"type": "text", "text": block["text"]}
+
+
+def _id(call_id: str) -> str:
+    """Return an id the vendor takes: its characters are fewer."""
+    return call_id.replace(".", "_2E").replace(":", "_3A")
+
+
+def _reasoning(value: Json) -> Json:
+    if "redactedContent" in value:
+        return {"type": "redacted_thinking", "data": value["redactedContent"]}
+    text = value["reasoningText"]
+    return {"type": "thinking", "thinking": text["text"], "signature": text.get("signature", "")}
+
+
+def _media(kind: str, value: Json) -> Json:
+    mime = f"image/{value['format']}" if kind == "image" else _MIMES.get(value.get("format"), "text/plain")
+    data = value["source"].get("bytes", "")
+    return {"type": kind, "source": {"type": "base64", "media_type": mime, "data": data}}

@@ -1,0 +1,181 @@
+"""Google's generateContent: what it refuses, and the order of the walk.
+
+The model in the path, the body's JSON, its shape (`gemini_shape`); then roles and parts, tools, the sequence of
+call and response turns, signatures (`gemini_signatures`), and the size.
+
+Theory of operation. Pairing is local and by position: the calls of a model content must be answered by as many
+responses at the head of the content after it. So each content is looked at with the one before it.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from actors.testing.rules import gemini_signatures
+from actors.testing.rules.base import Json, Mode, parse
+from actors.testing.rules.gemini_rules import NAME, RULES, GeminiProfile, GeminiSettings
+from actors.testing.rules.gemini_shape import check_shape
+
+_NAME = re.compile(NAME)
+_ROLES = frozenset({"user", "model"})
+_DATA = frozenset(
+    """text inlineData fileData functionCall functionResponse executableCode codeExecutionResult toolCall
+    toolResponse""".split()  # noqa: SIM905  as a list it is a page
+)
+_NO_CONTENT: Json = {"role": "", "parts": []}
+
+
+def validate(body: bytes, mode: Mode, settings: GeminiSettings) -> None:
+    """Walk one request body.
+
+    Raises:
+        Refused: At the first rule that is broken.
+    """
+    profile = profile_of(settings)
+    request = _parsed(body)
+    check_shape(request, ids=not settings.vertex)
+    contents = request.get("contents") or []
+    if not contents:
+        raise RULES["GEM-07"].refused("contents")
+    for at, content in enumerate(contents):
+        _check_content(content, f"contents[{at}]", settings)
+    names = _check_tools(request)
+    _check_config(request, names)
+    _check_sequence(contents, mode)
+    gemini_signatures.check(contents, mode, profile, settings)
+    limit = profile.context_tokens
+    if limit is not None and len(body) // 4 > limit:
+        raise RULES["GEM-12"].refused(tokens=len(body) // 4, limit=limit)
+
+
+def profile_of(settings: GeminiSettings) -> GeminiProfile:
+    """Return what the model of the path takes.
+
+    Raises:
+        Refused: It does not exist.
+    """
+    if settings.models is None:
+        return settings.profile
+    if settings.model not in settings.models:
+        raise RULES["GEM-13"].refused(model=settings.model)
+    return settings.models[settings.model]
+
+
+def _parsed(body: bytes) -> dict[str, Json]:
+    try:
+        request = parse(body)
+    except ValueError as why:
+        raise RULES["GEM-S01"].refused(why=str(why)) from why
+    if not isinstance(request, dict):
+        raise RULES["GEM-S01"].refused(why="Root element must be a message.")
+    return request
+
+
+# ---- contents
+
+
+def _check_content(content: Json, path: str, settings: GeminiSettings) -> None:
+    role = content.get("role", "user")
+    if role not in _ROLES:
+        rule = "GEM-08-vertex" if settings.vertex else "GEM-08"
+        raise RULES[rule].refused(f"{path}.role", role=role)
+    if not content.get("parts"):
+        raise RULES["GEM-11"].refused(f"{path}.parts")
+    for at, part in enumerate(content["parts"]):
+        _check_part(part, f"{path}.parts[{at}]", role)
+
+
+def _check_part(part: Json, path: str, role: str) -> None:
+    held = [key for key in part if key in _DATA and part[key] is not None]
+    if len(held) != 1:
+        raise RULES["GEM-S12" if held else "GEM-11"].refused(path, path=path)
+    if part.get("text") == "" and "thoughtSignature" not in part:
+        raise RULES["GEM-11"].refused(path)
+    if "functionCall" in part:
+        _check_name(part["functionCall"], f"{path}.function_call.name")
+        if role != "model":
+            raise RULES["GEM-02"].refused(path)
+    if "functionResponse" in part:
+        _check_name(part["functionResponse"], f"{path}.function_response.name")
+        if role != "user":
+            raise RULES["GEM-03"].refused(path)
+
+
+def _check_name(value: Json, path: str) -> None:
+    name = value.get("name") or ""
+    if not name:
+        raise RULES["GEM-S03"].refused(path, path=path)
+    if not _NAME.fullmatch(name):
+        raise RULES["GEM-S04"].refused(path, path=path)
+
+
+def _held(content: Json, key: str) -> list[Json]:
+    return [part[key] for part in content["parts"] if key in part]
+
+
+def _check_sequence(contents: Sequence[Json], mode: Mode) -> None:
+    for at, (before, content) in enumerate(pairwise([_NO_CONTENT, *contents])):
+        _check_turn(before, content, f"contents[{at}]", mode)
+    last = contents[-1]
+    if _held(last, "functionCall"):
+        raise RULES["GEM-01"].refused()
+    if last.get("role", "user") != "user":
+        raise RULES["GEM-S07"].refused()
+
+
+def _check_turn(before: Json, content: Json, path: str, mode: Mode) -> None:
+    calls, responses = _held(before, "functionCall"), _held(content, "functionResponse")
+    if responses and not calls:
+        raise RULES["GEM-03"].refused(path)
+    if any("functionResponse" not in part for part in content["parts"][: len(responses)]):
+        raise RULES["GEM-03"].refused(path)
+    if len(calls) != len(responses):
+        raise RULES["GEM-01"].refused(path)
+    if _held(content, "functionCall") and before.get("role", "user") != "user":
+        raise RULES["GEM-02"].refused(path)
+    if mode == "strict":
+        if before.get("role", "user") == content.get("role", "user") or not (
+            before["role"] or content.get("role", "user") == "user"
+        ):
+            raise RULES["GEM-S06"].refused(path)
+        for at, (call, response) in enumerate(zip(calls, responses, strict=True)):
+            if (call["name"], call.get("id")) != (response["name"], response.get("id")):
+                where = f"{path}.parts[{at}].function_response"
+                raise RULES["GEM-S08"].refused(where, path=where)
+
+
+# ---- the rest of the request
+
+
+def _check_tools(request: Json) -> set[str]:
+    names: set[str] = set()
+    for at, tool in enumerate(request.get("tools") or ()):
+        for number, declared in enumerate(tool.get("functionDeclarations") or ()):
+            path = f"tools[{at}].function_declarations[{number}]"
+            _check_name(declared, f"{path}.name")
+            if declared["name"] in names:
+                raise RULES["GEM-S05"].refused(path, name=declared["name"])
+            names.add(declared["name"])
+            if declared.get("parameters") is not None:
+                _check_schema(declared["parameters"], f"{path}.parameters")
+    return names
+
+
+def _check_schema(schema: Json, path: str) -> None:
+    arms = schema.get("anyOf") or ()
+    if not arms and schema.get("type") is None:
+        raise RULES["GEM-S10"].refused(path, path=path)
+    if schema.get("type") == "ARRAY" and schema.get("items") is None:
+        raise RULES["GEM-S10"].refused(path, path=f"{path}.items")
+    inner = [*arms, *(schema.get("properties") or {}).values()]
+    for value in [*inner, schema["items"]] if schema.get("items") else inner:
+        _check_schema(value, f"{path}.*")
+
+
+def _check_config(request: Json, names: set[str]) -> None:
+    calling = (request.get("toolConfig") or {}).get("functionCallingConfig")
+    if calling and not names:
+        raise RULES["GEM-S09"].refused("tool_config")
+    thinking = (request.get("generationConfig") or {}).get("thinkingConfig") or {}
+    if "thinkingBudget" in thinking and "thinkingLevel" in thinking:
+        raise RULES["GEM-S11"].refused("generation_config.thinking_config")

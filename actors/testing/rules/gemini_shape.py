@@ -1,0 +1,162 @@
+"""Google's generateContent: the messages of a request as data, and the walk that reads JSON against them.
+
+A field is named by its JSON spelling and has a kind: a scalar, another message, or a list of one. The provider's
+parser reads the whole request before anything else, reports every unknown name at once, one a line, in the spelling
+of the protocol buffer, and knows only what is listed here.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from actors.testing.rules.base import Json
+from actors.testing.rules.gemini_rules import RULES
+
+Message: TypeAlias = Mapping[str, str]
+
+
+def _message(**fields: str) -> Message:
+    return fields
+
+
+_SCHEMA = _message(
+    type="Type", format="string", title="string", description="string", nullable="bool", enum="string[]",
+    maxItems="int", minItems="int", properties="Schema{}", required="string[]", minProperties="int",
+    maxProperties="int", minLength="int", maxLength="int", pattern="string", example="any", anyOf="Schema[]",
+    propertyOrdering="string[]", default="any", items="Schema", minimum="number", maximum="number",
+)  # fmt: skip
+
+_MESSAGES: Mapping[str, Message] = {
+    "GenerateContentRequest": _message(
+        contents="Content[]", systemInstruction="Content", tools="Tool[]", toolConfig="ToolConfig",
+        generationConfig="GenerationConfig", safetySettings="any", cachedContent="string",
+    ),
+    "Content": _message(role="string", parts="Part[]"),
+    "Part": _message(
+        text="string", inlineData="Blob", fileData="FileData", functionCall="FunctionCall",
+        functionResponse="FunctionResponse", executableCode="any", codeExecutionResult="any", toolCall="any",
+        toolResponse="any", thought="bool", thoughtSignature="bytes", partMetadata="Struct",
+        mediaResolution="any", videoMetadata="any",
+    ),
+    "Blob": _message(mimeType="string", data="bytes", displayName="string"),
+    "FileData": _message(mimeType="string", fileUri="string", displayName="string"),
+    "FunctionCall": _message(id="string", name="string", args="Struct"),
+    "FunctionResponse": _message(
+        id="string", name="string", response="Struct", parts="FunctionResponsePart[]", willContinue="bool",
+        scheduling="string",
+    ),
+    "FunctionResponsePart": _message(inlineData="Blob", fileData="FileData"),
+    "Tool": _message(
+        functionDeclarations="FunctionDeclaration[]", googleSearch="any", codeExecution="any", urlContext="any"
+    ),
+    "FunctionDeclaration": _message(
+        name="string", description="string", parameters="Schema", parametersJsonSchema="any", response="Schema",
+        responseJsonSchema="any", behavior="string",
+    ),
+    "Schema": _SCHEMA,
+    "ToolConfig": _message(functionCallingConfig="FunctionCallingConfig", retrievalConfig="any"),
+    "FunctionCallingConfig": _message(mode="Mode", allowedFunctionNames="string[]"),
+    "GenerationConfig": _message(
+        stopSequences="string[]", responseMimeType="string", responseSchema="Schema", responseJsonSchema="any",
+        responseModalities="string[]", candidateCount="int", maxOutputTokens="int", temperature="number",
+        topP="number", topK="number", seed="int", presencePenalty="number", frequencyPenalty="number",
+        responseLogprobs="bool", logprobs="int", thinkingConfig="ThinkingConfig", mediaResolution="string",
+        speechConfig="any", imageConfig="any",
+    ),
+    "ThinkingConfig": _message(includeThoughts="bool", thinkingBudget="int", thinkingLevel="Level"),
+}  # fmt: skip
+_ENUMS = {
+    "Type": frozenset({"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"}),
+    "Mode": frozenset({"AUTO", "ANY", "NONE", "VALIDATED"}),
+    "Level": frozenset({"MINIMAL", "LOW", "MEDIUM", "HIGH"}),
+}
+_SCALARS: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "string": ((str,), "TYPE_STRING"),
+    "bytes": ((str,), "TYPE_BYTES"),
+    "bool": ((bool,), "TYPE_BOOL"),
+    "int": ((int,), "TYPE_INT32"),
+    "number": ((int, float), "TYPE_FLOAT"),
+    "Struct": ((dict,), "type.googleapis.com/google.protobuf.Struct"),
+}
+_PACKAGE = "type.googleapis.com/google.ai.generativelanguage.v1beta"
+
+
+def check_shape(request: dict[str, Json], *, ids: bool) -> None:
+    """Read a request as the provider's parser does; `ids` says whether calls may have an id.
+
+    Raises:
+        Refused: At a value of a wrong type, or at the end with all unknown names.
+    """
+    walk = _Walk(ids)
+    walk.message(request, "GenerateContentRequest", "")
+    if walk.unknown:
+        rule = "GEM-09" if walk.unknown[0][0] == "id" else "GEM-10"
+        lines = "\n".join(line for _, line in walk.unknown)
+        raise RULES[rule].refused(walk.unknown[0][0], lines=lines)
+
+
+class _Walk:
+    """One reading of a request: stops at a wrong value, collects unknown names."""
+
+    def __init__(self, ids: bool) -> None:
+        self._ids = ids
+        self.unknown: list[tuple[str, str]] = []
+
+    def message(self, value: Json, kind: str, path: str) -> None:
+        if not isinstance(value, dict):
+            raise _invalid(path, f"{_PACKAGE}.{kind}", value)
+        known = _MESSAGES[kind]
+        for name, inner in value.items():
+            if name not in known or (name == "id" and not self._ids):
+                at = f" at '{path}'" if path else ""
+                told = f'Invalid JSON payload received. Unknown name "{name}"{at}: Cannot find field.'
+                self.unknown.append((name, told))
+            elif inner is not None:
+                self._field(inner, known[name], f"{path}.{_snake(name)}" if path else _snake(name))
+
+    def _field(self, value: Json, kind: str, path: str) -> None:
+        if kind.endswith("[]"):
+            if not isinstance(value, list):
+                raise _invalid(path, f"{_PACKAGE}.{kind[:-2]}", value)
+            for at, item in enumerate(value):
+                self._field(item, kind[:-2], f"{path}[{at}]")
+        elif kind.endswith("{}"):
+            if not isinstance(value, dict):
+                raise _invalid(path, f"{_PACKAGE}.{kind[:-2]}", value)
+            for number, item in enumerate(value.values()):
+                self._field(item, kind[:-2], f"{path}[{number}].value")
+        elif kind in _MESSAGES:
+            self.message(value, kind, path)
+        elif kind in _ENUMS:
+            if not isinstance(value, str) or value not in _ENUMS[kind]:
+                raise _invalid(path, f"{_PACKAGE}.{kind}", value)
+        elif kind != "any":
+            _check_scalar(value, kind, path)
+
+
+def _check_scalar(value: Json, kind: str, path: str) -> None:
+    types, name = _SCALARS[kind]
+    if not isinstance(value, types) or (isinstance(value, bool) and kind != "bool"):
+        raise _invalid(path, name, value)
+    if kind == "bytes" and isinstance(value, str) and decoded(value) is None:
+        raise RULES["GEM-06"].refused(path, path=path, value=value[:40])
+
+
+def decoded(text: str) -> bytes | None:
+    """Return the bytes of a base64 text of either alphabet, padded or not; None if it is none."""
+    plain = text.replace("-", "+").replace("_", "/").rstrip("=")
+    try:
+        return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _invalid(path: str, kind: str, value: Json) -> Exception:
+    shown = f'"{value}"' if isinstance(value, str) else str(value)
+    return RULES["GEM-S02"].refused(path, path=path, kind=kind, value=shown[:80])
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"[A-Z]", lambda found: "_" + found[0].lower(), name)

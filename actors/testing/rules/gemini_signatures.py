@@ -1,0 +1,75 @@
+"""Google's generateContent: stand-in thought signatures, and what is refused about them.
+
+Theory of operation. A signature carries the model, the account, the route (Gemini API or Vertex AI) and a digest of
+the part it was made for, under an HMAC. So the server keeps no state: it opens a signature that comes back and
+compares. A signature on another part than its own does not open, whatever moved it there.
+
+The first call of a model content must have a signature, its own or a sentinel. The strict mode demands it of
+every content and takes a sentinel nowhere else; the official host looks at the current turn only.
+"""
+
+import hashlib
+import hmac
+import json
+from base64 import b64encode
+from collections.abc import Sequence
+
+from actors.testing.rules.base import Json, Mode, dumped
+from actors.testing.rules.gemini_rules import RULES, SENTINELS, GeminiProfile, GeminiSettings
+from actors.testing.rules.gemini_shape import decoded
+
+
+def sign(part: Json, settings: GeminiSettings) -> str:
+    """Return the signature of a part that the host of these settings makes."""
+    payload = dumped(_bound(part, settings))
+    return b64encode(_mac(payload, settings) + payload).decode()
+
+
+def check(contents: Sequence[Json], mode: Mode, profile: GeminiProfile, settings: GeminiSettings) -> None:
+    """Check the signatures of contents whose shape and sequence are right.
+
+    Raises:
+        Refused: At the first rule that is broken.
+    """
+    current = 0 if mode == "strict" else _current_turn(contents)
+    for at, content in enumerate(contents):
+        first = next((part for part in content["parts"] if "functionCall" in part), None)
+        if first is not None and profile.signatures and at >= current and not first.get("thoughtSignature"):
+            raise RULES["GEM-04"].refused(name=first["functionCall"]["name"], position=at + 1)
+        for part in content["parts"]:
+            signature = part.get("thoughtSignature")
+            if signature and not _stands(signature, part, part is first, mode, settings):
+                raise RULES["GEM-05-vertex" if settings.vertex else "GEM-05"].refused()
+
+
+def _current_turn(contents: Sequence[Json]) -> int:
+    """Return where the current turn begins: after the last words of the user."""
+    begun = 0
+    for at, content in enumerate(contents):
+        if content.get("role", "user") == "user" and any("text" in part for part in content["parts"]):
+            begun = at
+    return begun
+
+
+def _stands(signature: str, part: Json, first: bool, mode: Mode, settings: GeminiSettings) -> bool:
+    if signature in SENTINELS:
+        return first or mode != "strict"
+    if settings.signatures == "trust":
+        return True
+    raw = decoded(signature) or b""
+    mac, payload = raw[:32], raw[32:]
+    if not hmac.compare_digest(mac, _mac(payload, settings)):
+        return False
+    return bool(json.loads(payload) == _bound(part, settings))
+
+
+def _bound(part: Json, settings: GeminiSettings) -> Json:
+    """Return what a signature binds. Names are left out: a name the model invented is sent back in a legal form."""
+    held = part["functionCall"].get("args") if "functionCall" in part else part.get("text")
+    route = "vertex" if settings.vertex else "api"
+    digest = hashlib.sha256(dumped(["functionCall" in part, held])).hexdigest()[:16]
+    return [settings.model, settings.account, route, digest]
+
+
+def _mac(payload: bytes, settings: GeminiSettings) -> bytes:
+    return hmac.new(settings.secret, payload, hashlib.sha256).digest()

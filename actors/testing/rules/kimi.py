@@ -1,0 +1,133 @@
+"""Kimi: OpenAI's pairing in words of its own, no empty text, and reasoning on every call turn.
+
+The strict mode also wants ids in Kimi's own form and no id twice: the API answers other ids without an error,
+but its models then drop calls.
+"""
+
+import re
+from dataclasses import replace
+
+from actors.testing.rules.base import RECALLED, CompatibleProfile, CompatibleSettings, Json, Rule, table
+from actors.testing.rules.host import Host, Terms
+from actors.testing.rules.openai_chat import KEYS, OPENAI, not_an_object
+from actors.testing.rules.openai_messages import MESSAGE_KEYS
+from actors.testing.rules.openai_messages import RULES as FAMILY
+from actors.testing.rules.reasoning import check_present
+
+_DROPPED = "no refusal: the model drops calls"
+
+RULES = table(
+    replace(FAMILY["OAC-01"], id="KIM-01"),
+    Rule("KIM-02", "Invalid request: tool_call_id  is not found"),
+    Rule(
+        "KIM-03",
+        "thinking is enabled but reasoning_content is missing in assistant tool call message at index {at}",
+    ),
+    Rule("KIM-04", "Invalid request: the message at position {at} with role 'assistant' must not be empty"),
+    Rule("KIM-05", "text content is empty"),
+    Rule(
+        "KIM-06",
+        "Invalid request: function name is invalid, must start with a letter and can contain letters, numbers, "
+        "underscores, and dashes",
+    ),
+    Rule(
+        "KIM-07",
+        "tools.function.parameters is not a valid moonshot flavored json schema, details: <{why}>",
+    ),
+    Rule("KIM-08", "unknown tool type: {value}, currently only function and plugin are supported"),
+    Rule("KIM-09", "invalid {path}: only {only} is allowed for this model"),
+    Rule("KIM-10", "tool_choice '{choice}' is incompatible with thinking enabled"),
+    Rule("KIM-11", "Invalid request: messages must not be empty"),
+    Rule("KIM-12", "Invalid request: Your request exceeded model token limit: {limit}"),
+    Rule("KIM-S01", "tool call id {id} is not in the form functions.name:index", _DROPPED, strict_only=True),
+    Rule("KIM-S02", "tool call id {id} is used twice", _DROPPED, strict_only=True),
+    Rule(
+        "KIM-S03",
+        "reasoning_content is not the one that was returned with this tool call message, at index {at}",
+        RECALLED,
+        strict_only=True,
+    ),
+)
+_ID = re.compile(r"(functions\.)?.+:\d+", re.DOTALL)
+
+
+def _check_empty(request: Json, terms: Terms) -> None:
+    for at, message in enumerate(request["messages"]):
+        content = message.get("content")
+        if message["role"] == "assistant" and not content and not message.get("tool_calls"):
+            raise RULES["KIM-04"].refused(f"messages[{at}]", at=at)
+        for part in content if isinstance(content, list) else ():
+            if part["type"] == "text" and not part["text"]:
+                raise RULES["KIM-05"].refused(f"messages[{at}].content")
+
+
+def _check_ids(request: Json, terms: Terms) -> None:
+    settings = terms.settings
+    trusted = isinstance(settings, CompatibleSettings) and settings.signatures == "trust"
+    seen: set[str] = set()
+    for message in request["messages"] if terms.mode == "strict" else ():
+        for call in message.get("tool_calls") or ():
+            call_id = call["id"]
+            if not trusted and not _ID.fullmatch(call_id):
+                raise RULES["KIM-S01"].refused(id=call_id)
+            if call_id in seen:
+                raise RULES["KIM-S02"].refused(id=call_id)
+            seen.add(call_id)
+
+
+def _moonshot_fault(function: Json) -> str | None:
+    if (wrong := not_an_object(function)) is not None:
+        return f"At path '': {wrong}"
+    return _property_fault(function["parameters"], "")
+
+
+def _property_fault(schema: Json, path: str) -> str | None:
+    properties = schema.get("properties")
+    for key, inner in properties.items() if isinstance(properties, dict) else ():
+        at = f"{path}.properties.{key}".lstrip(".")
+        if not isinstance(inner, dict):
+            continue
+        if not str(inner.get("$ref", "#/$defs")).startswith("#/$defs"):
+            return f"At path '{at}': references must start with #/$defs/"
+        if not inner.keys() & {"type", "$ref", "anyOf", "enum"}:
+            return f"At path '{at}': type is not defined"
+        if wrong := _property_fault(inner, at):
+            return wrong
+    return None
+
+
+KIMI: Host = replace(
+    OPENAI,
+    name="kimi",
+    rules=RULES,
+    words={
+        "OAC-01": "KIM-01",
+        "OAC-02": "KIM-02",
+        "OAC-S08": "KIM-02",
+        "OAC-S11": "KIM-04",
+        "OAC-S06": "KIM-06",
+        "OAC-S07 name": "KIM-06",
+        "OAC-10": "KIM-06",
+        "OAC-11": "KIM-07",
+        "OAC-06 type": "KIM-08",
+        "OAC-18": "KIM-09",
+        "OAC-04 messages": "KIM-11",
+        "OAC-15": "KIM-12",
+    },
+    keys=KEYS | {"thinking", "partial"},
+    unknown_keys="ignore",
+    message_keys={
+        role: keys | {"reasoning_content", "partial"}
+        for role, keys in MESSAGE_KEYS.items()
+        if role != "developer"
+    },
+    tool_types=("function", "plugin"),
+    names=re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*"),
+    enforced=frozenset({"OAC-S11"}),
+    fixed={"temperature": 1, "top_p": 0.95, "n": 1, "presence_penalty": 0, "frequency_penalty": 0},
+    schema=_moonshot_fault,
+    checks=(_check_empty, check_present, _check_ids),
+    reasoning="KIM-03",
+    forced="KIM-10",
+    profile=CompatibleProfile(id_length=None, thinking="on"),
+)

@@ -1,0 +1,170 @@
+"""OpenRouter: a gateway. The upstream's rules, and reasoning that only the upstream that made it can read.
+
+Theory of operation. OpenRouter ignores keys it does not know and passes on what its upstream takes, so the
+upstream's host judges what is left of the request. `reasoning_details` carry stand-in signatures that name the
+upstream, the text, and the place among the details of their message. A stream cuts a detail into fragments of one
+index; fragments and the whole are the same here.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+from actors.testing.rules import openai_chat
+from actors.testing.rules.anthropic_rules import RULES as ANTHROPIC
+from actors.testing.rules.base import (
+    CompatibleProfile,
+    CompatibleSettings,
+    Json,
+    Refusal,
+    Refused,
+    Rule,
+    dumped,
+    table,
+)
+from actors.testing.rules.host import Host, Terms
+from actors.testing.rules.openai_chat import KEYS, OPENAI
+from actors.testing.rules.openai_messages import MESSAGE_KEYS, PARTS
+
+RULES = table(
+    Rule("ORT-01", "No endpoints found that support tool use", status=404),
+    Rule(
+        "ORT-02",
+        "This endpoint's maximum context length is {limit} tokens. However, you requested about {tokens} "
+        "tokens. Please reduce the length of either one, or use the middle-out transform.",
+    ),
+    replace(ANTHROPIC["ANT-42"], id="ORT-03"),
+    replace(ANTHROPIC["ANT-41"], id="ORT-04"),
+)
+_UPSTREAMS = frozenset({"ORT-03", "ORT-04"})
+
+
+def sign(text: str, place: int, settings: CompatibleSettings) -> str:
+    """Return the signature of one reasoning detail.
+
+    Args:
+        text: Of the whole detail.
+        place: Among the details of its message, from 0.
+    """
+    payload = dumped([settings.upstream, place, hashlib.sha256(text.encode()).hexdigest()[:16]])
+    return base64.b64encode(_mac(payload, settings) + payload).decode()
+
+
+def _mac(payload: bytes, settings: CompatibleSettings) -> bytes:
+    return hmac.new(settings.secret, payload, hashlib.sha256).digest()
+
+
+def _opened(signature: Json, settings: CompatibleSettings) -> list[Json] | None:
+    """Return upstream, place and text digest of a signature that is genuine."""
+    try:
+        raw = base64.b64decode(signature, validate=True)
+    except (binascii.Error, ValueError, TypeError):
+        return None
+    if not hmac.compare_digest(raw[:32], _mac(raw[32:], settings)):
+        return None
+    opened: list[Json] = json.loads(raw[32:])
+    return opened
+
+
+def merged(details: list[Json]) -> list[dict[str, Json]]:
+    """Return details with the fragments of one index made one."""
+    whole: list[dict[str, Json]] = []
+    for detail in details:
+        last = whole[-1] if whole else None
+        if last and "signature" not in last and "index" in detail and last.get("index") == detail["index"]:
+            text = (last.get("text") or "") + (detail.get("text") or "")
+            last.update({**detail, "text": text})
+        else:
+            whole.append({key: value for key, value in detail.items() if key != "signature" or value})
+    return whole
+
+
+def _check_details(request: Json, terms: Terms) -> None:
+    settings = terms.settings
+    if not isinstance(settings, CompatibleSettings) or settings.signatures == "trust":
+        return
+    messages = request["messages"]
+    latest = max((at for at, message in enumerate(messages) if message["role"] == "assistant"), default=-1)
+    for at, message in enumerate(messages):
+        details = message.get("reasoning_details")
+        if message["role"] != "assistant" or not isinstance(details, list):
+            continue
+        for place, detail in enumerate(merged([item for item in details if isinstance(item, dict)])):
+            _check_detail(detail, (at, place), settings, latest=at == latest)
+
+
+def _check_detail(
+    detail: dict[str, Json], where: tuple[int, int], settings: CompatibleSettings, *, latest: bool
+) -> None:
+    signature = detail.get("signature") or detail.get("data")
+    if signature is None:
+        return
+    at, place = where
+    text = str(detail.get("text") or "")
+    opened = _opened(signature, settings)
+    if opened is None or opened[0] != settings.upstream:
+        raise RULES["ORT-03"].refused(at=at, block=place)
+    if opened[1:] != [place, hashlib.sha256(text.encode()).hexdigest()[:16]]:
+        raise RULES["ORT-04" if latest else "ORT-03"].refused(at=at, block=place)
+
+
+def _check_tools(request: Json, terms: Terms) -> None:
+    if request.get("tools") and not terms.model.tools:
+        raise RULES["ORT-01"].refused()
+
+
+def upstreams_rules(hosts: Mapping[str, Host]) -> Host:
+    """Return OpenRouter in front of these upstream vendors, by name."""
+
+    def check_upstream(request: Json, terms: Terms) -> None:
+        settings = terms.settings
+        name = settings.upstream_vendor if isinstance(settings, CompatibleSettings) else "openai_chat"
+        host = hosts[name]
+        inner = replace(terms, host=host, profile=replace(terms.profile, id_length=host.profile.id_length))
+        try:
+            openai_chat.judge(_passed_on(request, host), inner, 0)
+        except Refused as refused:
+            refusal = replace(refused.refusal, detail={"vendor": name, "error": refused.refusal.detail})
+            raise Refused(refusal, refused.values) from None
+
+    return replace(OPENROUTER, checks=(_check_tools, check_upstream, _check_details))
+
+
+def _passed_on(request: Json, host: Host) -> Json:
+    """Return what the upstream sees of a request."""
+    messages = [
+        {
+            key: value
+            for key, value in message.items()
+            if key in host.message_keys.get(message["role"], message)
+        }
+        for message in request["messages"]
+    ]
+    kept = {key: value for key, value in request.items() if key in host.keys}
+    return {**kept, "messages": messages}
+
+
+def _wrapped(refusal: Refusal, request: Json, values: Mapping[str, object]) -> Refusal:
+    """Mark what the upstream said about its own reasoning as the upstream's."""
+    return replace(refusal, detail={"vendor": "anthropic"}) if refusal.rule in _UPSTREAMS else refusal
+
+
+OPENROUTER: Host = replace(
+    OPENAI,
+    name="openrouter",
+    rules=RULES,
+    words={"OAC-15": "ORT-02"},
+    keys=KEYS
+    | {"provider", "reasoning", "models", "transforms", "plugins", "usage", "top_k", "include_reasoning"},
+    unknown_keys="ignore",
+    message_keys={role: keys | {"reasoning", "reasoning_details"} for role, keys in MESSAGE_KEYS.items()},
+    parts=PARTS | {role: frozenset({"text", "image_url"}) for role in ("tool", "system", "developer")},
+    identity=lambda messages, terms: None,
+    sequence=lambda messages, terms: None,
+    profile=CompatibleProfile(id_length=None),
+    finish=_wrapped,
+)

@@ -1,0 +1,196 @@
+"""OpenAI Responses: what `POST /v1/responses` refuses outside the items, and the order of the walk.
+
+Body, model, required parameters, unknown keys, values, tools; then the items (`responses_items`), encrypted
+reasoning (`responses_reasoning`) and the size.
+"""
+
+import re
+from collections.abc import Mapping
+
+from actors.testing.rules import responses_items, responses_reasoning
+from actors.testing.rules.base import Json, Mode, parse, unknown_key
+from actors.testing.rules.responses_items import check_type, only, require
+from actors.testing.rules.responses_rules import RULES, ResponsesProfile, ResponsesSettings
+
+_NAMES = (
+    "access_programs background background_options context_management conversation image include input "
+    "instructions max_output_tokens max_tool_calls metadata model moderation parallel_tool_calls "
+    "previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention reasoning "
+    "safety_identifier service_tier store stream stream_options temperature text tool_choice tools top_logprobs "
+    "top_p truncation user"
+)
+_KEYS = frozenset(_NAMES.split())
+_TOOL_NAMES = "type name description parameters strict defer_loading allowed_callers output_schema"
+_TOOL_KEYS = frozenset(_TOOL_NAMES.split())
+_ENCRYPTED = "reasoning.encrypted_content"
+_INCLUDES = frozenset(
+    {
+        _ENCRYPTED,
+        "file_search_call.results",
+        "web_search_call.results",
+        "web_search_call.action.sources",
+        "message.input_image.image_url",
+        "computer_call_output.output.image_url",
+        "code_interpreter_call.outputs",
+        "message.output_text.logprobs",
+    }
+)
+_EFFORTS = frozenset({"none", "minimal", "low", "medium", "high", "xhigh", "max"})
+_SAMPLING = ("temperature", "top_p", "top_logprobs")
+_RANGES: Mapping[str, tuple[float, float]] = {"temperature": (0, 2), "top_p": (0, 1)}
+_NAME = r"^[a-zA-Z0-9_-]+$"
+_MAX_NAME = 128
+_MIN_OUTPUT = 16
+
+
+def validate(body: bytes, mode: Mode, settings: ResponsesSettings) -> None:
+    """Walk one request body.
+
+    Raises:
+        Refused: At the first rule that is broken.
+    """
+    request = _parsed(body)
+    profile = _profile(request, settings)
+    if request.get("input") is None:
+        raise RULES["OAR-S02"].refused("input", path="input")
+    if (key := unknown_key(request, _KEYS)) is not None:
+        raise RULES["OAR-S03"].refused(key, path=key)
+    _check_values(request, profile, settings)
+    _check_tools(request)
+    responses_items.check(request["input"], mode, profile, settings)
+    if isinstance(request["input"], list):
+        responses_reasoning.check(request, mode, profile, settings)
+    if profile.context_tokens is not None and len(body) // 4 > profile.context_tokens:
+        raise RULES["OAR-13"].refused("input")
+
+
+def _parsed(body: bytes) -> dict[str, Json]:
+    try:
+        request = parse(body)
+    except ValueError as why:
+        raise RULES["OAR-S01"].refused(why=why) from why
+    if not isinstance(request, dict):
+        raise RULES["OAR-S01"].refused(why="the body is not an object")
+    return request
+
+
+def _profile(request: dict[str, Json], settings: ResponsesSettings) -> ResponsesProfile:
+    model = request.get("model")
+    if not isinstance(model, str) or not model:
+        raise RULES["OAR-S02"].refused("model", path="model")
+    if settings.models is None:
+        return settings.profile
+    if model not in settings.models:
+        raise RULES["OAR-12"].refused("model", model=model)
+    return settings.models[model]
+
+
+def _check_values(request: dict[str, Json], profile: ResponsesProfile, settings: ResponsesSettings) -> None:
+    for key in ("store", "stream", "parallel_tool_calls", "background"):
+        if request.get(key) is not None:
+            check_type(request[key], bool, key, "a boolean")
+    if request.get("instructions") is not None:
+        check_type(request["instructions"], str, "instructions", "a string")
+    for key in _SAMPLING:
+        if not profile.sampling and request.get(key) is not None:
+            raise RULES["OAR-S10"].refused(key, path=key)
+    for key, (low, high) in _RANGES.items():
+        _check_range(key, request.get(key), low, high)
+    asked = request.get("max_output_tokens")
+    if asked is not None and (not isinstance(asked, int) or isinstance(asked, bool) or asked < _MIN_OUTPUT):
+        raise RULES["OAR-S13"].refused("max_output_tokens", path="max_output_tokens")
+    _check_include(request.get("include"), profile)
+    _check_reasoning(request.get("reasoning"))
+    previous = request.get("previous_response_id")
+    if previous is not None and not settings.stored:
+        raise RULES["OAR-S12"].refused("previous_response_id", id=previous)
+
+
+def _check_range(key: str, value: Json, low: float, high: float) -> None:
+    if value is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool):
+        check_type(value, float, key, "a decimal")
+    if not low <= value <= high:
+        raise RULES["OAR-S13"].refused(key, path=key)
+
+
+def _check_include(include: Json, profile: ResponsesProfile) -> None:
+    if include is None:
+        return
+    check_type(include, list, "include", "an array of strings")
+    for at, wanted in enumerate(include):
+        if not isinstance(wanted, str) or wanted not in _INCLUDES:
+            values = ", ".join(repr(name) for name in sorted(_INCLUDES))
+            raise RULES["OAR-S04"].refused(f"include[{at}]", value=wanted, values=values)
+    if _ENCRYPTED in include and not profile.encrypted:
+        raise RULES["OAR-S11"].refused("include")
+
+
+def _check_reasoning(reasoning: Json) -> None:
+    if reasoning is None:
+        return
+    check_type(reasoning, dict, "reasoning", "an object")
+    only(reasoning, frozenset({"effort", "summary", "generate_summary", "context", "mode"}), "reasoning")
+    effort = reasoning.get("effort")
+    if effort is not None and (not isinstance(effort, str) or effort not in _EFFORTS):
+        values = ", ".join(repr(name) for name in sorted(_EFFORTS))
+        raise RULES["OAR-S04"].refused("reasoning.effort", value=effort, values=values)
+
+
+def _check_tools(request: dict[str, Json]) -> None:
+    tools = request.get("tools")
+    tools = [] if tools is None else tools
+    check_type(tools, list, "tools", "an array of objects")
+    for at, tool in enumerate(tools):
+        check_type(tool, dict, f"tools[{at}]", "an object")
+        which = require(tool, "type", f"tools[{at}]")
+        check_type(which, str, f"tools[{at}].type", "a string")
+        if which in ("function", "custom"):
+            check_name(require(tool, "name", f"tools[{at}]"), f"tools[{at}].name")
+        if which == "function":
+            _check_function(tool, f"tools[{at}]")
+    _check_choice(request.get("tool_choice"), tools)
+
+
+def _check_function(tool: dict[str, Json], path: str) -> None:
+    only(tool, _TOOL_KEYS, path)
+    if tool.get("description") is not None:
+        check_type(tool["description"], str, f"{path}.description", "a string")
+    schema = tool.get("parameters")
+    if schema is None:
+        return
+    check_type(schema, dict, f"{path}.parameters", "an object")
+    wrong = None
+    if schema.get("type") != "object":
+        wrong = f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema.get('type')}\"'."
+    elif tool.get("strict") and schema.get("additionalProperties") is not False:
+        wrong = "In context=(), 'additionalProperties' is required to be supplied and to be false."
+    if wrong:
+        raise RULES["OAR-S08"].refused(f"{path}.parameters", name=tool["name"], why=wrong)
+
+
+def check_name(name: Json, path: str) -> None:
+    """Refuse a tool name that is empty, too long or has characters beyond letters, digits, `_` and `-`."""
+    check_type(name, str, path, "a string")
+    if len(name) > _MAX_NAME:
+        raise RULES["OAR-S07"].refused(path, path=path, limit=_MAX_NAME, length=len(name))
+    if not re.fullmatch(_NAME[1:-1], name):
+        raise RULES["OAR-S05"].refused(path, path=path, pattern=_NAME)
+
+
+def _check_choice(choice: Json, tools: list[Json]) -> None:
+    if choice is None or choice in ("none", "auto"):
+        return
+    if choice == "required":
+        if not tools:
+            raise RULES["OAR-S09"].refused("tool_choice", name="required")
+        return
+    if isinstance(choice, str):
+        raise RULES["OAR-S04"].refused("tool_choice", value=choice, values="'none', 'auto', and 'required'")
+    check_type(choice, dict, "tool_choice", "one of a string or object")
+    which = require(choice, "type", "tool_choice")
+    if which in ("function", "custom") and not any(
+        tool.get("type") == which and tool.get("name") == choice.get("name") for tool in tools
+    ):
+        raise RULES["OAR-S09"].refused("tool_choice", name=choice.get("name"))

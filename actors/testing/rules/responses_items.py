@@ -1,0 +1,308 @@
+"""OpenAI Responses: the walk over `input`: shapes, ids and names, the sequence.
+
+Theory of operation. The items are walked several times, so that the first fault reported is the first in the order of
+checks and not in the order of the array. Pairing is global: an output takes the call of its `call_id` out of those that
+are open, wherever it stands, and at the end none may be open. Strict copies also want the outputs of a run of calls
+directly behind it; that is a second walk with a list of the run's calls.
+
+Item ids that this server mints tell what they came after: `fc_r<x>_<n>` was made behind reasoning `rs_<x>`. So the
+rule that such an item comes with its reasoning needs no memory. Where items are not stored, no id may be sent at all.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from actors.testing.rules.base import Json, Mode, kind, parse, unknown_key
+from actors.testing.rules.responses_rules import RULES, ResponsesProfile, ResponsesSettings
+
+_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+_OUTPUTS = {"function_call_output": "function", "custom_tool_call_output": "custom tool"}
+_KEYS: Mapping[str, frozenset[str]] = {
+    kind_: frozenset(names.split())
+    for kind_, names in {
+        "message": "type role content id status phase",
+        "function_call": "type call_id name arguments id status namespace caller",
+        "custom_tool_call": "type call_id name input id status namespace caller",
+        "function_call_output": "type call_id output id status name caller",
+        "custom_tool_call_output": "type call_id output id status caller",
+        "reasoning": "type id summary content encrypted_content status",
+        "compaction": "type id encrypted_content",
+        "item_reference": "type id",
+    }.items()
+}
+_PREFIXES = {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
+_INPUT_PARTS: Mapping[str, frozenset[str]] = {
+    "input_text": frozenset({"type", "text", "prompt_cache_breakpoint"}),
+    "input_image": frozenset({"type", "image_url", "file_id", "detail", "prompt_cache_breakpoint"}),
+    "input_file": frozenset({"type", "file_id", "file_url", "file_data", "filename", "detail"}),
+}
+_SAID_PARTS: Mapping[str, frozenset[str]] = {
+    "output_text": frozenset({"type", "text", "annotations", "logprobs"}),
+    "refusal": frozenset({"type", "refusal"}),
+}
+_ROLES = ("user", "assistant", "system", "developer")
+_MADE_BEHIND = re.compile(r"[a-z]+_r([0-9a-f]+)_\d+")
+_NAME = r"^[a-zA-Z0-9_-]+$"
+_MAX_NAME = 128
+_MAX_STRING = 10_485_760
+
+
+def check(items: Json, mode: Mode, profile: ResponsesProfile, settings: ResponsesSettings) -> None:
+    """Walk the input of one request.
+
+    Raises:
+        Refused: At the first rule that is broken.
+    """
+    if isinstance(items, str):
+        return
+    check_type(items, list, "input", "one of a string or array of objects")
+    if not items:
+        raise RULES["OAR-S06"].refused("input", path="input", what="array")
+    for at, item in enumerate(items):
+        _check_shape(item, f"input[{at}]")
+    for at, item in enumerate(items):
+        _check_names(item, f"input[{at}]", profile)
+    _check_item_ids(items, mode, settings)
+    _check_pairs(items)
+    _check_reasoning(items)
+    if mode == "strict":
+        _check_as_copies_do(items)
+    if mode == "strict" or profile.adjacent:
+        _check_groups(items)
+
+
+def item_kind(item: Json) -> str:
+    """Return the type of an item; a message may leave it out."""
+    which: str = item.get("type", "message")
+    return which
+
+
+# --- shapes
+
+
+def _check_shape(item: Json, path: str) -> None:
+    check_type(item, dict, path, "an object")
+    if "type" not in item and "role" not in item:
+        raise RULES["OAR-S02"].refused(f"{path}.type", path=f"{path}.type")
+    which = item.get("type", "message")
+    if not isinstance(which, str) or which not in _KEYS:
+        values = ", ".join(repr(name) for name in _KEYS)
+        raise RULES["OAR-S04"].refused(f"{path}.type", value=which, values=values)
+    only(item, _KEYS[which], path)
+    match which:
+        case "message":
+            _check_message(item, path)
+        case "function_call" | "custom_tool_call":
+            for key in ("call_id", "name", _CALLS[which]):
+                check_type(require(item, key, path), str, f"{path}.{key}", "a string")
+        case "function_call_output" | "custom_tool_call_output":
+            check_type(require(item, "call_id", path), str, f"{path}.call_id", "a string")
+            _check_content(require(item, "output", path), _INPUT_PARTS, f"{path}.output")
+        case "reasoning":
+            _check_thought(item, path)
+        case _:
+            check_type(item.get("id", ""), str, f"{path}.id", "a string")
+
+
+def _check_message(item: dict[str, Json], path: str) -> None:
+    role = require(item, "role", path)
+    if role not in _ROLES:
+        values = ", ".join(repr(name) for name in _ROLES)
+        raise RULES["OAR-S04"].refused(f"{path}.role", value=role, values=values)
+    if item.get("phase") not in (None, "commentary", "final_answer"):
+        raise RULES["OAR-S04"].refused(
+            f"{path}.phase", value=item["phase"], values="'commentary' and 'final_answer'"
+        )
+    parts = {**_SAID_PARTS, "input_text": _INPUT_PARTS["input_text"]} if role == "assistant" else _INPUT_PARTS
+    _check_content(require(item, "content", path), parts, f"{path}.content")
+
+
+def _check_content(content: Json, parts: Mapping[str, frozenset[str]], path: str) -> None:
+    if isinstance(content, str):
+        if len(content) > _MAX_STRING:
+            raise RULES["OAR-S07"].refused(path, path=path, limit=_MAX_STRING, length=len(content))
+        return
+    check_type(content, list, path, "one of a string or array of objects")
+    if not content:
+        raise RULES["OAR-S06"].refused(path, path=path, what="array")
+    for at, part in enumerate(content):
+        check_type(part, dict, f"{path}[{at}]", "an object")
+        which = require(part, "type", f"{path}[{at}]")
+        if not isinstance(which, str) or which not in parts:
+            values = ", ".join(repr(name) for name in parts)
+            raise RULES["OAR-S04"].refused(f"{path}[{at}].type", value=which, values=values)
+        only(part, parts[which], f"{path}[{at}]")
+        _check_part(part, which, f"{path}[{at}]")
+
+
+def _check_part(part: dict[str, Json], which: str, path: str) -> None:
+    keys = {"input_image": ("image_url", "file_id"), "input_file": ("file_url", "file_data", "file_id")}.get(
+        which, ("refusal",) if which == "refusal" else ("text",)
+    )
+    held = next((key for key in keys if part.get(key) is not None), None)
+    if held is None:
+        raise RULES["OAR-S02"].refused(f"{path}.{keys[0]}", path=f"{path}.{keys[0]}")
+    check_type(part[held], str, f"{path}.{held}", "a string")
+    if held == "file_data" and not part.get("filename"):
+        raise RULES["OAR-S02"].refused(f"{path}.filename", path=f"{path}.filename")
+    if not part[held]:
+        raise RULES["OAR-S06"].refused(f"{path}.{held}", path=f"{path}.{held}", what="string")
+
+
+def _check_thought(item: dict[str, Json], path: str) -> None:
+    check_type(require(item, "id", path), str, f"{path}.id", "a string")
+    summary = require(item, "summary", path)
+    check_type(summary, list, f"{path}.summary", "an array of objects")
+    for at, part in enumerate(summary):
+        check_type(part, dict, f"{path}.summary[{at}]", "an object")
+        only(part, frozenset({"type", "text"}), f"{path}.summary[{at}]")
+        check_type(
+            require(part, "text", f"{path}.summary[{at}]"), str, f"{path}.summary[{at}].text", "a string"
+        )
+    if item.get("encrypted_content") is not None:
+        check_type(item["encrypted_content"], str, f"{path}.encrypted_content", "a string")
+
+
+# --- ids and names
+
+
+def _check_names(item: dict[str, Json], path: str, profile: ResponsesProfile) -> None:
+    call_id = item.get("call_id")
+    if call_id is not None:
+        if not call_id:
+            raise RULES["OAR-S06"].refused(f"{path}.call_id", path=f"{path}.call_id", what="string")
+        if len(call_id) > profile.call_id_length:
+            raise RULES["OAR-08"].refused(
+                f"{path}.call_id", path=f"{path}.call_id", limit=profile.call_id_length, length=len(call_id)
+            )
+    if item_kind(item) not in _CALLS:
+        return
+    name, path = item["name"], f"{path}.name"
+    if len(name) > _MAX_NAME:
+        raise RULES["OAR-S07"].refused(path, path=path, limit=_MAX_NAME, length=len(name))
+    if not re.fullmatch(_NAME[1:-1], name):
+        raise RULES["OAR-S05"].refused(path, path=path, pattern=_NAME)
+
+
+def _check_item_ids(items: list[Json], mode: Mode, settings: ResponsesSettings) -> None:
+    seen: set[str] = set()
+    for at, (which, named) in _named(items):
+        prefix = _PREFIXES.get(which, "")
+        if not named.startswith(prefix):
+            raise RULES["OAR-06"].refused(f"input[{at}].id", path=f"input[{at}].id", id=named, prefix=prefix)
+        if not settings.stored and _is_reference(items[at], which, mode):
+            raise RULES["OAR-05"].refused("input", id=named)
+        if named in seen:
+            raise RULES["OAR-07"].refused("input", id=named)
+        behind = _MADE_BEHIND.fullmatch(named)
+        if settings.stored and which in _PREFIXES and behind and f"rs_{behind[1]}" not in seen:
+            raise RULES["OAR-04"].refused("input", id=named, kind=which, wanted=f"rs_{behind[1]}")
+        seen.add(named)
+
+
+def _named(items: list[Json]) -> Iterator[tuple[int, tuple[str, str]]]:
+    for at, item in enumerate(items):
+        named = item.get("id")
+        if named is None:
+            continue
+        check_type(named, str, f"input[{at}].id", "a string")
+        yield at, (item_kind(item), named)
+
+
+def _is_reference(item: dict[str, Json], which: str, mode: Mode) -> bool:
+    """Say whether an item is looked up by its id: one that holds nothing else, and in strict copies any other."""
+    if which == "reasoning":
+        return not item.get("encrypted_content")
+    return which == "item_reference" or (mode == "strict" and which != "compaction")
+
+
+# --- the sequence
+
+
+def _check_pairs(items: list[Json]) -> None:
+    waiting: list[tuple[str, str]] = []
+    for item in items:
+        which = item_kind(item)
+        if which in _CALLS:
+            waiting.append((which, item["call_id"]))
+        elif which in _OUTPUTS:
+            answered = which.removesuffix("_output"), item["call_id"]
+            if answered not in waiting:
+                raise RULES["OAR-02"].refused("input", kind=_OUTPUTS[which], id=item["call_id"])
+            waiting.remove(answered)
+    for which, call_id in waiting:
+        raise RULES["OAR-01" if which == "function_call" else "OAR-11"].refused("input", id=call_id)
+
+
+def _check_reasoning(items: list[Json]) -> None:
+    for item, behind in zip(items, [*items[1:], None], strict=True):
+        if item_kind(item) == "reasoning" and not (behind is not None and _by_model(behind)):
+            raise RULES["OAR-03"].refused("input", id=item["id"])
+
+
+def _by_model(item: Json) -> bool:
+    which = item_kind(item)
+    if which == "message":
+        return bool(item["role"] == "assistant")
+    return which not in _OUTPUTS and which != "item_reference"
+
+
+def _check_groups(items: list[Json]) -> None:
+    run: list[str] = []
+    closing = False
+    for item in items:
+        which = item_kind(item)
+        if which in _OUTPUTS:
+            if item["call_id"] not in run:
+                raise RULES["OAR-14"].refused("input", id=item["call_id"])
+            run.remove(item["call_id"])
+            closing = bool(run)
+        elif run and (closing or which not in (*_CALLS, "reasoning")):
+            raise RULES["OAR-14"].refused("input", id=run[0])
+        elif which in _CALLS:
+            run.append(item["call_id"])
+
+
+def _check_as_copies_do(items: list[Json]) -> None:
+    seen: set[str] = set()
+    for at, item in enumerate(items):
+        which = item_kind(item)
+        if which == "function_call" and not _is_object(item["arguments"]):
+            raise RULES["OAR-S20"].refused(f"input[{at}].arguments")
+        if which in _CALLS and item["call_id"] in seen:
+            raise RULES["OAR-S21"].refused(f"input[{at}].call_id", id=item["call_id"])
+        if which in _CALLS:
+            seen.add(item["call_id"])
+    if _by_model(items[-1]) and item_kind(items[-1]) == "message":
+        raise RULES["OAR-S22"].refused("input")
+
+
+def _is_object(arguments: str) -> bool:
+    try:
+        return isinstance(parse(arguments.encode()), dict)
+    except ValueError:
+        return False
+
+
+# --- words
+
+
+def check_type(value: Json, wanted: type, path: str, expected: str) -> None:
+    """Refuse `value` if it is not of the wanted type, naming both types as the provider does."""
+    if not isinstance(value, wanted):
+        name = kind(value)
+        article = "" if name == "null" else "an " if name[0] in "aeio" else "a "
+        raise RULES["OAR-10"].refused(path, path=path, expected=expected, got=article + name)
+
+
+def require(value: dict[str, Json], key: str, path: str) -> Json:
+    """Return a value that must be there."""
+    if key not in value:
+        raise RULES["OAR-S02"].refused(f"{path}.{key}", path=f"{path}.{key}")
+    return value[key]
+
+
+def only(value: dict[str, Json], allowed: frozenset[str], path: str) -> None:
+    """Refuse keys beyond the allowed ones."""
+    if (key := unknown_key(value, allowed)) is not None:
+        raise RULES["OAR-S03"].refused(f"{path}.{key}", path=f"{path}.{key}")

@@ -1,0 +1,147 @@
+"""OpenAI Responses: the table of rules, and what one host and its models take.
+
+The host is stateless by default, as with `store: false`: it keeps no items, so nothing may be referred to by id.
+`stored` makes it one that keeps every item, for the rules about items sent by id.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from actors.testing.rules.base import COPIES, DOC, RECALLED, Rule, table
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsesProfile:
+    """What one model behind the API takes.
+
+    Args:
+        call_id_length: Longest `call_id`, in characters.
+        adjacent: Outputs must follow directly after their calls, as DeepSeek's copy of the API wants it. The strict
+            mode wants it always.
+        encrypted: The model gives and takes encrypted reasoning.
+        prefix_bound: Encrypted reasoning is refused behind another prefix than the one it was made for. (The
+            hosted mode withholds it in silence, as the host does.)
+        sampling: False for reasoning models, which refuse `temperature` and its kin.
+        context_tokens: Window in tokens, estimated at four bytes of body each. None is unlimited.
+    """
+
+    call_id_length: int = 64
+    adjacent: bool = False
+    encrypted: bool = True
+    prefix_bound: bool = False
+    sampling: bool = True
+    context_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsesSettings:
+    """One host that speaks Responses.
+
+    Args:
+        profile: Used for every model when `models` is None.
+        models: The models that exist, by name.
+        account: Label of the account; encrypted reasoning is bound to it.
+        secret: Key of the stand-in encryption. Hosts with different secrets are foreign to each other.
+        signatures: `trust` takes any encrypted content: for judging bodies that no host has answered.
+        stored: The host keeps its items, so they may be sent by id.
+    """
+
+    profile: ResponsesProfile = ResponsesProfile()
+    models: Mapping[str, ResponsesProfile] | None = None
+    account: str = "account-1"
+    secret: bytes = field(default=b"stand-in encryption secret", repr=False)
+    signatures: Literal["verify", "trust"] = "verify"
+    stored: bool = False
+
+
+_TOO_LONG = (
+    "Invalid '{path}': string too long. Expected a string with maximum length {limit}, "
+    "but got a string with length {length} instead."
+)
+
+RULES = table(
+    Rule("OAR-01", "No tool output found for function call {id}."),
+    Rule("OAR-02", "No tool call found for {kind} call output with call_id {id}."),
+    Rule("OAR-03", "Item '{id}' of type 'reasoning' was provided without its required following item."),
+    Rule(
+        "OAR-04",
+        "Item '{id}' of type '{kind}' was provided without its required 'reasoning' item: '{wanted}'.",
+    ),
+    Rule(
+        "OAR-05",
+        "Item with id '{id}' not found. Items are not persisted when `store` is set to false. Try again with "
+        "`store` set to true, or remove this item from your input.",
+        status=404,
+    ),
+    Rule(
+        "OAR-06",
+        "Invalid '{path}': '{id}'. Expected an ID that begins with '{prefix}'.",
+        code="invalid_value",
+    ),
+    Rule(
+        "OAR-07", "Duplicate item found with id {id}. Remove duplicate items from your input and try again."
+    ),
+    Rule("OAR-08", _TOO_LONG, code="string_above_max_length"),
+    Rule(
+        "OAR-09",
+        "The encrypted content for item {id} could not be verified. Reason: {why}",
+        code="invalid_encrypted_content",
+    ),
+    Rule(
+        "OAR-10",
+        "Invalid type for '{path}': expected {expected}, but got {got} instead.",
+        code="invalid_type",
+    ),
+    Rule("OAR-11", "Custom tool call output is missing for call id: {id}."),
+    Rule("OAR-12", "The requested model '{model}' does not exist.", code="model_not_found"),
+    Rule(
+        "OAR-13",
+        "Your input exceeds the context window of this model. Please adjust your input and try again.",
+        code="context_length_exceeded",
+    ),
+    Rule("OAR-14", "No tool output found for tool call {id}.", code="invalid_request_error"),
+    Rule("OAR-S01", "We could not parse the JSON body of your request. ({why})", source=RECALLED),
+    Rule("OAR-S02", "Missing required parameter: '{path}'.", source=DOC, code="missing_required_parameter"),
+    Rule("OAR-S03", "Unknown parameter: '{path}'.", source=DOC, code="unknown_parameter"),
+    Rule(
+        "OAR-S04",
+        "Invalid value: '{value}'. Supported values are: {values}.",
+        source=DOC,
+        code="invalid_value",
+    ),
+    Rule(
+        "OAR-S05",
+        "Invalid '{path}': string does not match pattern. Expected a string that matches the pattern "
+        "'{pattern}'.",
+        source=DOC,
+        code="invalid_value",
+    ),
+    Rule(
+        "OAR-S06",
+        "Invalid '{path}': empty {what}. Expected {what} with minimum length 1, but got an empty {what} "
+        "instead.",
+        source=RECALLED,
+        code="empty_array",
+    ),
+    Rule("OAR-S07", _TOO_LONG, source=DOC, code="string_above_max_length"),
+    Rule("OAR-S08", "Invalid schema for function '{name}': {why}", code="invalid_function_parameters"),
+    Rule("OAR-S09", "Tool choice '{name}' not found in 'tools' parameter.", source=RECALLED),
+    Rule(
+        "OAR-S10",
+        "Unsupported parameter: '{path}' is not supported with this model.",
+        source=RECALLED,
+        code="unsupported_parameter",
+    ),
+    Rule("OAR-S11", "Encrypted content is not supported with this model.", source=RECALLED),
+    Rule(
+        "OAR-S12",
+        "Previous response with id '{id}' not found.",
+        source=RECALLED,
+        code="previous_response_not_found",
+    ),
+    Rule("OAR-S13", "Invalid value for '{path}'.", source=RECALLED, code="invalid_value"),
+    Rule("OAR-S20", "invalid tool call arguments", source=COPIES, strict_only=True),
+    Rule("OAR-S21", "Duplicate tool call id {id}", source=COPIES, strict_only=True),
+    Rule("OAR-S22", "The last item of the input is the assistant's.", source=COPIES, strict_only=True),
+)

@@ -1,0 +1,368 @@
+"""The vendors that differ from the family in a few rules, each a few lines of data."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from actors.testing.rules.base import RECALLED, CompatibleProfile, Json, Refusal, Rule, table
+from actors.testing.rules.host import Host, Terms
+from actors.testing.rules.openai_chat import KEYS, OPENAI, not_an_object
+from actors.testing.rules.openai_messages import MESSAGE_KEYS, check_identity, check_sequence
+
+_SOURCE = "the server's source"
+_THOUGHT = frozenset({"reasoning", "reasoning_content"})
+_MESSAGES = {role: keys | _THOUGHT if role == "assistant" else keys for role, keys in MESSAGE_KEYS.items()}
+_WITHOUT_DEVELOPER = {role: keys for role, keys in _MESSAGES.items() if role != "developer"}
+
+_FAMILY: Host = replace(
+    OPENAI,
+    rules={},
+    unknown_keys="strict",
+    message_keys=_MESSAGES,
+    tool_types=("function",),
+    schema=not_an_object,
+    profile=CompatibleProfile(),
+)
+
+
+def _own(host: Host, name: str, rules: dict[str, Rule], **words: str) -> Host:
+    """Return `host` under another name, with rules of its own for faults of the family (`OAC_01="XAI-01"`)."""
+    return replace(
+        host, name=name, rules=rules, words={key.replace("_", "-", 1): own for key, own in words.items()}
+    )
+
+
+def strict_only(check: Callable[[list[Json], Terms], None]) -> Callable[[list[Json], Terms], None]:
+    """Return a check that the hosted mode leaves out."""
+
+    def checked(messages: list[Json], terms: Terms) -> None:
+        if terms.mode == "strict":
+            check(messages, terms)
+
+    return checked
+
+
+# ---- xAI
+
+XAI = replace(
+    _own(
+        _FAMILY,
+        "xai",
+        table(
+            Rule(
+                "XAI-01",
+                "This model's maximum prompt length is {limit} but the request contains {tokens} tokens.",
+                code="Client specified an invalid argument",
+            ),
+        ),
+        OAC_15="XAI-01",
+    ),
+    error_code="Client specified an invalid argument",
+    keys=KEYS | {"search_parameters", "deferred"},
+)
+
+# ---- Qwen
+
+_ALGO = "<400> InternalError.Algo.InvalidParameter: "
+_QWEN_CODE = "invalid_parameter_error"
+
+
+def _check_search(request: Json, terms: Terms) -> None:
+    if any(tool["function"]["name"] == "search" for tool in request.get("tools") or ()):
+        raise terms.host.rules["QWN-05"].refused("tools")
+
+
+QWEN = replace(
+    _own(
+        _FAMILY,
+        "qwen",
+        table(
+            Rule(
+                "QWN-01",
+                _ALGO
+                + 'An assistant message with "tool_calls" must be followed by tool messages responding to '
+                'each "tool_call_id". The following tool_call_ids did not have response messages: '
+                "message[{at}].role",
+                code=_QWEN_CODE,
+            ),
+            Rule(
+                "QWN-02",
+                _ALGO
+                + 'messages with role "tool" must be a response to a preceeding message with "tool_calls".',
+                code=_QWEN_CODE,
+            ),
+            Rule(
+                "QWN-03",
+                _ALGO + 'The "function.arguments" parameter of the code model must be in JSON format.',
+                code=_QWEN_CODE,
+            ),
+            Rule(
+                "QWN-04",
+                "{value} is not one of ['system', 'assistant', 'user', 'tool', 'function']",
+                code=_QWEN_CODE,
+            ),
+            Rule("QWN-05", "Tool names are not allowed to be [search]", code=_QWEN_CODE),
+        ),
+        OAC_01="QWN-01",
+        OAC_02="QWN-02",
+        OAC_S08="QWN-02",
+        OAC_S09="QWN-03",
+        OAC_06="QWN-04",
+    ),
+    error_code=_QWEN_CODE,
+    keys=KEYS | {"enable_thinking", "thinking_budget", "enable_search", "top_k", "extra_body"},
+    message_keys=_WITHOUT_DEVELOPER,
+    enforced=frozenset({"OAC-S09"}),
+    checks=(_check_search,),
+)
+
+# ---- GLM
+
+_GLM_WRONG = "messages 参数非法"
+GLM = replace(
+    _own(
+        _FAMILY,
+        "glm",
+        table(
+            Rule("GLM-01", "输入不能为空", code="1214"),
+            Rule("GLM-02", _GLM_WRONG, code="1214"),
+            Rule("GLM-03", "API 调用参数有误", RECALLED, code="1210"),
+        ),
+        OAC_01="GLM-02",
+        OAC_02="GLM-02",
+        OAC_S08="GLM-02",
+        OAC_S11="GLM-02",
+        OAC_12="GLM-03",
+        OAC_S02="GLM-03",
+    ),
+    error_code="1214",
+    keys=KEYS | {"thinking", "do_sample", "request_id", "user_id", "tool_stream"},
+    message_keys=_WITHOUT_DEVELOPER,
+    enforced=frozenset({"OAC-S11"}),
+)
+GLM = replace(GLM, words={**GLM.words, "OAC-04 messages": "GLM-01"})
+
+# ---- MiniMax
+
+MINIMAX = replace(
+    _own(
+        _FAMILY,
+        "minimax",
+        table(
+            Rule(
+                "MMX-01",
+                "invalid params, tool result's tool id({id}) not found (2013)",
+                type="bad_request_error",
+            ),
+            Rule("MMX-02", "invalid params, context window exceeds limit (2013)", type="bad_request_error"),
+            Rule(
+                "MMX-03",
+                "invalid params, tool call result does not follow tool call (2013)",
+                RECALLED,
+                type="bad_request_error",
+            ),
+        ),
+        OAC_02="MMX-01",
+        OAC_S08="MMX-01",
+        OAC_15="MMX-02",
+        OAC_01="MMX-03",
+    ),
+    error_type="bad_request_error",
+    keys=KEYS | {"reasoning_split", "mask_sensitive_info"},
+    message_keys={
+        role: keys | {"reasoning_details"} if role == "assistant" else keys
+        for role, keys in _WITHOUT_DEVELOPER.items()
+    },
+)
+
+# ---- Groq
+
+GROQ = replace(
+    _own(
+        _FAMILY,
+        "groq",
+        table(
+            Rule(
+                "GRQ-01",
+                "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
+                code="tool_use_failed",
+            ),
+            Rule(
+                "GRQ-02",
+                "Tool choice is required, but model did not call a tool",
+                code="tool_use_failed",
+            ),
+            Rule(
+                "GRQ-03",
+                "Please reduce the length of the messages or completion.",
+                code="context_length_exceeded",
+            ),
+        ),
+        OAC_15="GRQ-03",
+    ),
+    keys=KEYS | {"reasoning_format", "include_reasoning", "search_settings"},
+)
+
+# ---- self-hosted: what the chat template of the model demands comes on top
+
+_SELF_HOSTED: Host = replace(
+    _FAMILY,
+    unknown_keys="ignore",
+    enforced=frozenset({"OAC-S09"}),
+    identity=strict_only(check_identity),
+    sequence=strict_only(check_sequence),
+)
+
+
+def _check_template(request: Json, terms: Terms) -> None:
+    template = terms.model.template
+    rule = {"alternate": "VLM-01", "alternate_around_tools": "VLM-02"}.get(template)
+    if rule is None:
+        return
+    messages = request["messages"]
+    if messages[0]["role"] in ("system", "developer"):
+        messages = messages[1:]
+    if template == "alternate_around_tools":
+        messages = [each for each in messages if each["role"] != "tool" and not each.get("tool_calls")]
+    if any((message["role"] == "user") != (at % 2 == 0) for at, message in enumerate(messages)):
+        raise terms.host.rules[rule].refused()
+
+
+VLLM = replace(
+    _own(
+        _SELF_HOSTED,
+        "vllm",
+        table(
+            Rule(
+                "VLM-01",
+                "Conversation roles must alternate user/assistant/user/assistant/...",
+                type="BadRequestError",
+                code="400",
+            ),
+            Rule(
+                "VLM-02",
+                "After the optional system message, conversation roles must alternate user and assistant roles "
+                "except for tool calls and results.",
+                type="BadRequestError",
+                code="400",
+            ),
+            Rule(
+                "VLM-03",
+                "This model's maximum context length is {limit} tokens. However, you requested {tokens} tokens. "
+                "Please reduce the length of the messages.",
+                type="BadRequestError",
+                code="400",
+            ),
+            Rule(
+                "VLM-04",
+                "Expecting value: the arguments of a tool call must be a JSON object",
+                RECALLED,
+                type="BadRequestError",
+                code="400",
+            ),
+        ),
+        OAC_15="VLM-03",
+        OAC_S09="VLM-04",
+    ),
+    error_type="BadRequestError",
+    error_code="400",
+    checks=(_check_template,),
+)
+
+# ---- llama.cpp
+
+
+def _check_tail(messages: list[Json], terms: Terms) -> None:
+    roles = [message["role"] for message in messages[-2:]]
+    if roles == ["assistant", "assistant"]:
+        raise terms.host.rules["LCP-07"].refused()
+    if messages[-1].get("tool_calls"):
+        raise terms.host.rules["LCP-08"].refused()
+    strict_only(check_sequence)(messages, terms)
+
+
+def _check_jinja(request: Json, terms: Terms) -> None:
+    if request.get("tools") and not terms.model.tools:
+        raise terms.host.rules["LCP-09"].refused()
+
+
+def _counted(refusal: Refusal, request: Json, values: Mapping[str, object]) -> Refusal:
+    if refusal.rule != "LCP-10":
+        return refusal
+    return replace(refusal, detail={"n_prompt_tokens": values["tokens"], "n_ctx": values["limit"]})
+
+
+LLAMA_CPP = replace(
+    _own(
+        _SELF_HOSTED,
+        "llama_cpp",
+        table(
+            Rule("LCP-01", "All non-assistant messages must contain 'content'", _SOURCE),
+            Rule("LCP-02", "Assistant message must contain either 'content' or 'tool_calls'!", _SOURCE),
+            Rule("LCP-03", "Missing tool call type", _SOURCE),
+            Rule("LCP-04", "Missing tool call function", _SOURCE),
+            Rule("LCP-05", "Missing tool call name", _SOURCE),
+            Rule(
+                "LCP-06",
+                "Failed to parse tool call arguments as JSON: {arguments}",
+                "measured",
+                status=500,
+                type="server_error",
+            ),
+            Rule("LCP-07", "Cannot have 2 or more assistant messages at the end of the list.", _SOURCE),
+            Rule("LCP-08", "Cannot continue an assistant message that contains tool calls.", _SOURCE),
+            Rule("LCP-09", "tools param requires --jinja flag", _SOURCE),
+            Rule(
+                "LCP-10",
+                "request ({tokens} tokens) exceeds the available context size ({limit} tokens), try increasing it",
+                _SOURCE,
+                type="exceed_context_size_error",
+            ),
+            Rule(
+                "LCP-11", "Failed to parse messages: Expected 'content' or 'tool_calls' (got {got})", _SOURCE
+            ),
+        ),
+    ),
+    words={
+        "OAC-07 content": "LCP-01",
+        "OAC-S12": "LCP-01",
+        "OAC-S11": "LCP-02",
+        "OAC-07 type": "LCP-03",
+        "OAC-07 function": "LCP-04",
+        "OAC-07 name": "LCP-05",
+        "OAC-S09": "LCP-06",
+        "OAC-15": "LCP-10",
+        "OAC-05 content": "LCP-11",
+    },
+    enforced=frozenset({"OAC-S09", "OAC-S11"}),
+    sequence=_check_tail,
+    checks=(_check_jinja,),
+    finish=_counted,
+)
+
+# ---- Ollama
+
+OLLAMA = replace(
+    _own(
+        _SELF_HOSTED,
+        "ollama",
+        table(
+            Rule("OLL-01", "invalid tool call arguments", _SOURCE),
+            Rule("OLL-02", "invalid message content type: {kind}", _SOURCE),
+        ),
+        OAC_S09="OLL-01",
+    ),
+    kinds={
+        "integer": "float64",
+        "decimal": "float64",
+        "boolean": "bool",
+        "object": "map[string]interface {}",
+        "null": "<nil>",
+    },
+)
+OLLAMA = replace(OLLAMA, words={**OLLAMA.words, "OAC-05 content": "OLL-02"})
+
+# ---- anyone else's copy of the API, with nothing known about it
+
+OPENAI_COMPATIBLE = _own(_FAMILY, "openai_compatible", {})
+
+VENDORS = (OPENAI_COMPATIBLE, XAI, QWEN, GLM, MINIMAX, GROQ, VLLM, LLAMA_CPP, OLLAMA)

@@ -1,0 +1,1 @@
+"""How the dialects write that are not the two first ones. One module a family."""

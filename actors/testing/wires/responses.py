@@ -1,0 +1,199 @@
+"""What a scripted turn looks like on the wire of OpenAI Responses.
+
+The output is made first, whole, as a list of items; the events tell the same items piece by piece. So a response and a
+stream of one turn can differ in nothing. An item id tells which reasoning it came behind (`rules/responses_items.py`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from actors.testing.rules.base import Json, Refusal, dumped
+from actors.testing.rules.responses_reasoning import encrypted
+from actors.testing.rules.responses_rules import ResponsesSettings
+from actors.testing.script import Call, Redacted, Say, Think, Turn
+from actors.testing.wire import _CREATED, OPENAI_FAILURES, _arguments, _id, failure_of, minted, pieces
+
+_ENCRYPTED = "reasoning.encrypted_content"
+_LAST = 999_999  # an error event does not know how many went before it; readers want numbers that rise
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsesWire:
+    """OpenAI Responses. `host` keeps the ids of several servers apart.
+
+    `Turn.stop` is the reason of an incomplete response (`max_output_tokens`), or `failed`.
+    """
+
+    settings: ResponsesSettings
+    host: str = ""
+
+    def response(self, turn: Turn, request: Json, number: int) -> bytes:
+        output = [item for _, item in self._output(turn, request, number)]
+        return dumped({**self._ended(turn, request, number, output), **turn.extra})
+
+    def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
+        begun = self._response(request, number, "in_progress", [])
+        events: list[Json] = [
+            {"type": "response.created", "response": begun},
+            {"type": "response.in_progress", "response": begun},
+        ]
+        output = self._output(turn, request, number)
+        for at, (part, item) in enumerate(output):
+            events += ({**event, "output_index": at} for event in _item_events(part, item, turn))
+        ended = self._ended(turn, request, number, [item for _, item in output])
+        events.append({"type": f"response.{ended['status']}", "response": ended})
+        return [
+            _event({**event, "sequence_number": sequence, **turn.extra})
+            for sequence, event in enumerate(events)
+        ]
+
+    def error(self, refusal: Refusal, number: int) -> bytes:
+        error = {"message": refusal.message, "type": refusal.type, "param": refusal.param}
+        return dumped({"error": {**error, "code": refusal.code}})
+
+    def error_event(self, refusal: Refusal, number: int) -> bytes:
+        told = {"code": refusal.code or refusal.type, "message": refusal.message, "param": refusal.param}
+        return _event({"type": "error", **told, "sequence_number": _LAST})
+
+    def failure(self, status: int) -> Refusal:
+        return failure_of(status, OPENAI_FAILURES)
+
+    def _response(self, request: Json, number: int, status: str, output: list[Json]) -> Json:
+        return {
+            "id": minted("resp_", self.host, number, 0),
+            "object": "response",
+            "created_at": _CREATED,
+            "status": status,
+            "error": None,
+            "incomplete_details": None,
+            "instructions": request.get("instructions"),
+            "max_output_tokens": request.get("max_output_tokens"),
+            "metadata": {},
+            "model": request["model"],
+            "output": output,
+            "parallel_tool_calls": True,
+            "previous_response_id": None,
+            "reasoning": request.get("reasoning") or {"effort": None, "summary": None},
+            "store": request.get("store", True),
+            "temperature": 1.0,
+            "text": {"format": {"type": "text"}},
+            "tool_choice": request.get("tool_choice", "auto"),
+            "tools": request.get("tools") or [],
+            "top_p": 1.0,
+            "truncation": "disabled",
+            "usage": None,
+        }
+
+    def _ended(self, turn: Turn, request: Json, number: int, output: list[Json]) -> Json:
+        status = {None: "completed", "completed": "completed", "failed": "failed"}.get(
+            turn.stop, "incomplete"
+        )
+        response = self._response(request, number, status, output)
+        if status == "failed":
+            error = {"code": "server_error", "message": "The model failed to generate a response."}
+            return {**response, "error": error}
+        if status == "incomplete":
+            response["incomplete_details"] = {"reason": turn.stop}
+        read, written = turn.usage
+        return response | {
+            "usage": {
+                "input_tokens": read,
+                "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+                "output_tokens": written,
+                "output_tokens_details": {"reasoning_tokens": 0},
+                "total_tokens": read + written,
+            }
+        }
+
+    def _output(self, turn: Turn, request: Json, number: int) -> list[tuple[object, Json]]:
+        output: list[tuple[object, Json]] = []
+        behind, calls = "", 0
+        for at, part in enumerate(turn.parts):
+            named = f"{behind or minted('', self.host, number, 0)}_{at}"
+            match part:
+                case Say(text=text):
+                    item = _message(f"msg_{named}", text)
+                case Call():
+                    native = _id(part, turn, "call_", self.host, number, calls)
+                    item = _function_call(f"fc_{named}", native, part)
+                    calls += 1
+                case _:
+                    word = minted("", self.host, number, 1 + at)
+                    item = self._reasoning(part, request, [made for _, made in output], f"rs_{word}")
+                    behind = f"r{word}"
+            output.append((part, item))
+        if turn.stop not in (None, "completed", "failed") and output:
+            output[-1][1]["status"] = "incomplete"
+        return output
+
+    def _reasoning(self, part: Think | Redacted, request: Json, before: list[Json], item_id: str) -> Json:
+        text = part.text if isinstance(part, Think) else ""
+        summary = [{"type": "summary_text", "text": text}] if text else []
+        state = part.signature if isinstance(part, Think) else None
+        if state is None and _ENCRYPTED in (request.get("include") or ()):
+            state = encrypted(request, before, item_id, summary, self.settings)
+        return {"id": item_id, "type": "reasoning", "summary": summary, "encrypted_content": state}
+
+
+def _message(item_id: str, text: str) -> Json:
+    content = [{"type": "output_text", "text": text, "annotations": [], "logprobs": []}]
+    return {"id": item_id, "type": "message", "status": "completed", "role": "assistant", "content": content}
+
+
+def _function_call(item_id: str, native: str, call: Call) -> Json:
+    return {
+        "id": item_id,
+        "type": "function_call",
+        "status": "completed",
+        "call_id": native,
+        "name": call.name,
+        "arguments": _arguments(call),
+    }
+
+
+def _item_events(part: object, item: Json, turn: Turn) -> Iterator[Json]:
+    match part:
+        case Say():
+            empty: Json = {"content": [], "status": "in_progress"}
+            told = _message_events(item, turn)
+        case Call():
+            empty = {"arguments": "", "status": "in_progress"}
+            told = _call_events(item, turn)
+        case _:  # the content of an item that was only added may be a part of it
+            partial = (item["encrypted_content"] or "")[:8] or None
+            empty = {"summary": [], "encrypted_content": partial}
+            told = _thought_events(item, turn)
+    yield {"type": "response.output_item.added", "item": {**item, **empty}}
+    yield from ({**event, "item_id": item["id"]} for event in told)
+    yield {"type": "response.output_item.done", "item": item}
+
+
+def _message_events(item: Json, turn: Turn) -> Iterator[Json]:
+    (part,) = item["content"]
+    yield {"type": "response.content_part.added", "content_index": 0, "part": {**part, "text": ""}}
+    for piece in pieces(part["text"], turn.fragment):
+        yield {"type": "response.output_text.delta", "content_index": 0, "delta": piece, "logprobs": []}
+    yield {"type": "response.output_text.done", "content_index": 0, "text": part["text"], "logprobs": []}
+    yield {"type": "response.content_part.done", "content_index": 0, "part": part}
+
+
+def _call_events(item: Json, turn: Turn) -> Iterator[Json]:
+    text = item["arguments"]
+    for piece in pieces(text, max(len(text), 1) if turn.whole_calls else turn.fragment):
+        yield {"type": "response.function_call_arguments.delta", "delta": piece}
+    yield {"type": "response.function_call_arguments.done", "name": item["name"], "arguments": text}
+
+
+def _thought_events(item: Json, turn: Turn) -> Iterator[Json]:
+    for at, part in enumerate(item["summary"]):
+        told = {"summary_index": at}
+        yield {"type": "response.reasoning_summary_part.added", **told, "part": {**part, "text": ""}}
+        for piece in pieces(part["text"], turn.fragment):
+            yield {"type": "response.reasoning_summary_text.delta", **told, "delta": piece}
+        yield {"type": "response.reasoning_summary_text.done", **told, "text": part["text"]}
+        yield {"type": "response.reasoning_summary_part.done", **told, "part": part}
+
+
+def _event(event: Json) -> bytes:
+    name: str = event["type"]
+    return b"event: " + name.encode() + b"\ndata: " + dumped(event) + b"\n\n"

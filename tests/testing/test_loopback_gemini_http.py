@@ -1,0 +1,155 @@
+"""Our adapter and transport against the strict server over HTTP: paths, streams, faults, on both backends."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import anyio
+import pytest
+
+from actors.adapters.adapter import Adapter, adapter
+from actors.adapters.failure import AnswerFault, Failure
+from actors.adapters.request import Settings, ToolSpec
+from actors.core.content import Message, Text, ToolResult
+from actors.core.history import History
+from actors.core.identity import Binding
+from actors.core.jsonio import Json
+from actors.core.lane import advanced, empty
+from actors.core.ledger import Ledger
+from actors.core.profiles import dialect
+from actors.core.render import Reader
+from actors.testing import (
+    OVERLOADED,
+    Call,
+    Disconnect,
+    ErrorInStream,
+    Fault,
+    GeminiProfile,
+    GeminiServer,
+    MalformedEvent,
+    Say,
+    Status,
+    Think,
+    Turn,
+    serve,
+)
+from actors.transport import HttpTransport, Timeouts
+
+pytestmark = pytest.mark.anyio
+
+TOOLS = (ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{"p":{"type":"string"}}}')),)
+STEP = Turn(Think("hm"), Say("Looking."), Call("read", {"p": "/a"}), Call("read", {"p": "/b"}))
+HELLO = Message("human", [Text("Hello.")])
+
+
+@dataclass
+class Line:
+    """One binding over HTTP."""
+
+    codec: Adapter
+    binding: Binding
+    transport: HttpTransport
+    url: str
+
+    async def ask(self, messages: list[Message], *, stream: bool = True) -> Message | Failure:
+        profile = self.codec.dialect
+        rendered = advanced(
+            empty(profile), History(messages), Ledger(), profile, self.codec.encoder, Reader(self.binding)
+        )
+        settings = Settings(model=self.binding.model, tools=TOOLS, system="Be brief.", stream=stream)
+        made = self.codec.request(rendered.segments, settings)
+        headers = (("x-goog-api-key", "key"),)
+        decoder = self.codec.decoder(self.binding, 1 + 10 * len(messages), 1, stream=stream)
+        async with self.transport.send(self.url + made.path, headers, made.segments, Timeouts()) as response:
+            chunks = [chunk async for chunk in response.chunks()]
+            if response.status != 200:
+                return self.codec.classify(response.status, response.headers, b"".join(chunks), 0.0)
+            try:
+                for chunk in chunks:
+                    decoder.feed(chunk)
+                return decoder.close()
+            except AnswerFault as fault:
+                return fault.failure
+
+
+@asynccontextmanager
+async def line(server: GeminiServer, name: str = "gemini") -> AsyncIterator[Line]:
+    with anyio.fail_after(20):
+        async with serve(server):
+            transport = HttpTransport()
+            binding = Binding("b", name, server.endpoint, "account-1", "gemini-test")
+            yield Line(adapter(dialect(name)), binding, transport, server.endpoint)
+            await transport.close()
+
+
+def answers(said: Message) -> Message:
+    return Message("tool", [ToolResult(call.id, "ok") for call in said.calls])
+
+
+@pytest.mark.parametrize("name", ["gemini", "vertex", "gemini_2"])
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_tool_conversation_is_completed(name: str, stream: bool) -> None:
+    models = {"gemini-test": GeminiProfile(signatures=name != "gemini_2")}
+    server = GeminiServer([STEP, STEP], vertex=name == "vertex", models=models, api_key="key", write_bytes=3)
+    async with line(server, name) as backend:
+        messages = [HELLO]
+        for _ in range(2):
+            said = await backend.ask(messages, stream=stream)
+            assert isinstance(said, Message)
+            assert (said.text, len(said.calls)) == ("Looking.", 2)
+            messages += [said, answers(said)]
+        last = await backend.ask(messages, stream=stream)
+        assert isinstance(last, Message)
+        assert last.text == "ok"
+    assert server.refusals == []
+
+
+async def test_failures_are_classified_as_they_come() -> None:
+    faults: dict[int, Fault] = {
+        0: Status(429),
+        1: OVERLOADED,
+        2: ErrorInStream(after_events=2, message="Overloaded now"),
+        3: Disconnect(after_bytes=300),
+        4: MalformedEvent(after_events=1),
+    }
+    async with line(GeminiServer([STEP], faults=faults)) as backend:
+        kinds = []
+        for number in range(4):
+            try:
+                failure = await backend.ask([HELLO])
+            except Exception:  # a connection that breaks is the transport's error
+                assert number == 3
+                continue
+            assert isinstance(failure, Failure)
+            kinds.append((failure.kind, failure.retry_after))
+        assert kinds == [("rate_limit", 31.0), ("transient", None), ("transient", None)]
+        garbled = await backend.ask([HELLO])
+        assert isinstance(garbled, Failure)
+        assert garbled.action == "retry"
+        said = await backend.ask([HELLO])
+        assert isinstance(said, Message)
+        assert len(said.calls) == 2
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_call_the_model_could_not_write_comes_without_content_and_is_asked_for_again(
+    stream: bool,
+) -> None:
+    async with line(GeminiServer([Turn(stop="MALFORMED_FUNCTION_CALL"), STEP])) as backend:
+        failure = await backend.ask([HELLO], stream=stream)
+        assert isinstance(failure, Failure)
+        assert (failure.kind, failure.action) == ("model_fault", "retry")
+        assert isinstance(await backend.ask([HELLO], stream=stream), Message)
+
+
+async def test_a_wrong_key_an_unknown_model_and_a_wrong_path_are_no_fault_of_the_transcript() -> None:
+    for server in (
+        GeminiServer(api_key="another"),
+        GeminiServer(models={"gemini-3": GeminiProfile()}),
+        GeminiServer(vertex=True),
+    ):
+        async with line(server) as backend:
+            backend.url = server.base_url
+            failure = await backend.ask([HELLO])
+            assert isinstance(failure, Failure)
+            assert failure.action == "next_backend"
