@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from actors.adapters.decode import decode
     from actors.core.check import check
     from actors.core.content import Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
-    from actors.core.dialect import Dialect, dialect
+    from actors.core.dialect import Dialect
     from actors.core.feed import Applied, Deferred, SessionEvent, TurnResult
     from actors.core.history import History
     from actors.core.identity import Binding
     from actors.core.ledger import Interaction, Ledger
+    from actors.core.profiles import dialect
     from actors.errors import ActorsError
     from actors.handle import Preview, Session
     from actors.pure import encode, from_wire, render
@@ -58,7 +59,8 @@ _HOMES = {
     "adapters.decode": ("decode",),
     "core.check": ("check",),
     "core.content": ("Code", "Media", "Message", "Seal", "Text", "Thinking", "ToolCall", "ToolResult"),
-    "core.dialect": ("Dialect", "dialect"),
+    "core.dialect": ("Dialect",),
+    "core.profiles": ("dialect",),
     "core.feed": ("Applied", "Deferred", "SessionEvent", "TurnResult"),
     "core.history": ("History",),
     "core.identity": ("Binding",),

@@ -11,6 +11,7 @@ seals before its first byte, the model's message before its calls run.
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal, Protocol, assert_never
 
 import anyio
@@ -22,7 +23,6 @@ from actors.core.content import Message, Text
 from actors.core.events import (
     Bound,
     EpochBegan,
-    Event,
     RequestSent,
     RoundEnded,
     Submitted,
@@ -30,15 +30,15 @@ from actors.core.events import (
     TurnEnded,
     TurnStatus,
 )
-from actors.core.feed import Attempt, Cause, Outlet, Sent, StatusEvent, ToolCallEvent, TurnResult
+from actors.core.feed import Attempt, Cause, Outlet, Sent, StatusEvent, ToolCallEvent, TurnResult, switched
 from actors.core.identity import Binding
 from actors.core.lane import Rendered, seals
-from actors.core.routing import Pool, after_failure, first
-from actors.core.state import State
+from actors.core.routing import Pool, after_failure, first, settled
+from actors.core.rulebook import REASONING
 from actors.core.stream import Usage
 from actors.core.turn import Bounds, Ended, Outcome, Step
-from actors.errors import ConfigError, JournalError, KernelError
-from actors.journal import Append, JournalCommand
+from actors.errors import ConfigError, KernelError
+from actors.journal import Head, JournalCommand
 from actors.kernel import Ref
 from actors.ledger import LedgerCommand, Seal, Snapshot
 from actors.provider import Abort, Aborted, Answer, Broken, Generate, ProviderCommand
@@ -52,12 +52,18 @@ INTERRUPTED = "[This answer was interrupted.]"
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
-    """One backend as a session uses it, resolved when a turn begins and frozen for it."""
+class Terms:
+    """What requests to one backend are made with, for one session."""
 
     binding: Binding
     adapter: Adapter
     settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Service(Terms):
+    """One backend as a session uses it, resolved when a turn begins and frozen for it."""
+
     provider: Ref[ProviderCommand]
 
 
@@ -70,6 +76,9 @@ class Services(Protocol):
         Raises:
             ConfigError: There is no such target, or it cannot be used.
         """
+
+    def terms(self, member: str) -> Terms:
+        """Return what requests to a pool's member are made with. Raises what `pool` raises."""
 
     def service(self, member: str) -> Service:
         """Return a pool's member, ready to serve a turn. Raises what `pool` raises."""
@@ -105,47 +114,6 @@ class Crew:
     renderer: Ref[RendererCommand]
     ledger: Ref[LedgerCommand]
     journal: Ref[JournalCommand]
-
-
-class Head:
-    """The head of a session's log: the state is folded and the event is on its way in one step.
-
-    Args:
-        state: What the log says so far.
-        journal: Who writes it.
-        failed: Called when an event of `send` was not written. The state is ahead of the log then: its owner crashes.
-    """
-
-    def __init__(
-        self, state: State, journal: Ref[JournalCommand], failed: Callable[[JournalError], None]
-    ) -> None:
-        self.state = state
-        self._journal = journal
-        self._failed = failed
-
-    async def write(self, *events: Event, then: Callable[[int], None] | None = None) -> int:
-        """Write events; return the number of the last one when they are durable.
-
-        `then` hears of it too, even if whoever waits here is cancelled meanwhile.
-
-        Raises:
-            JournalError: They are not written. The caller crashes with it, as `failed` does.
-        """
-        return await self._journal.ask(self._append(events, then, None))
-
-    async def send(self, *events: Event, then: Callable[[int], None]) -> None:
-        """Write events from a handler; `then` hears of it when they are durable."""
-        await self._journal.tell(self._append(events, then, self._failed))
-
-    def _append(
-        self,
-        events: tuple[Event, ...],
-        then: Callable[[int], None] | None,
-        failed: Callable[[JournalError], None] | None,
-    ) -> Append:
-        for event in events:
-            self.state = self.state.apply(event)
-        return Append(self.state.session, events, then, failed)
 
 
 @dataclass(slots=True)
@@ -184,13 +152,13 @@ class Conductor:
 
     def tell(self, status: str, seq: int, detail: str = "") -> None:
         """Show that something happened beside the turn: a switch held, applied or superseded."""
-        self.outlet.put(StatusEvent(status, seq, self.head.state.turns, detail=detail))
+        if self.outlet.is_watched:
+            self.outlet.put(StatusEvent(status, seq, self.head.state.turns, detail=detail))
 
     async def run(self, message: Message) -> None:
         """Conduct the ask to its end. How it came out is told by `ended`."""
         number = self.head.state.asks + 1
-        seq = await self.head.write(Submitted(number, message))
-        self.tell("submitted", seq)
+        self.head.hold(Submitted(number, message), partial(self.tell, "submitted"))
         pool = self._pool(self.head.state.target)
         member = first(pool, number, self.resting, anyio.current_time())
         tried: list[str] = []
@@ -215,7 +183,7 @@ class Conductor:
             if last:
                 self.ended(self._result(binding, ended), seq)
 
-        return await self.head.write(TurnEnded(turn, status, ended.why), then=told)
+        return await self.head.write(TurnEnded(turn, status, ended.why), told)
 
     def _result(self, served_by: Binding, ended: Ended) -> TurnResult:
         status = ended.status
@@ -238,10 +206,11 @@ class Conductor:
         if ended.shown and not pool.failover_after_output:
             return pool, None
         if (held := self.head.state.held) is not None:
-            seq = await self.head.write(SwitchApplied(held, held=True))
-            self.tell("switch_applied", seq, held)
-            pool = self._pool(held)
-            return pool, next((name for name in pool.members if name not in tried), None)
+            event = settled(held, self.services.pool)
+            self.outlet.put(switched(event, await self.head.write(event), self.head.state.turns))
+            if isinstance(event, SwitchApplied):
+                pool = self._pool(held)
+                return pool, next((name for name in pool.members if name not in tried), None)
         return pool, after_failure(pool, tried, ended.shown)
 
     def _pool(self, target: str) -> Pool:
@@ -321,6 +290,7 @@ class _Turn:
         self._service = service
         self._number = number
         self._rendered: Rendered | None = None
+        self._declined: tuple[bytes, str] | None = None  # what was refused last, and why
         self._tools_off = False
 
     async def do(self, step: turns.Asking) -> Outcome:
@@ -328,8 +298,8 @@ class _Turn:
         match step:
             case turns.Render():
                 return await self._render(step)
-            case turns.Rewrite(why=why):
-                return await self._rewrite(why)
+            case turns.Rewrite():
+                return await self._rewrite(step)
             case turns.Generate(round=number):
                 return await self._generate(number)
             case turns.RunBatch():
@@ -348,11 +318,14 @@ class _Turn:
         binding = self._service.binding
         self._tools_off = step.tools_off
         for _ in range(RERENDERS):
-            ledger = await self._crew.ledger.ask(Snapshot())
+            ledger = self._head.ledger
             rendered = await self._crew.renderer.ask(Render(binding, self._head.state.history, ledger))
             if rendered.report.faults:
                 self._rendered = rendered
-                return turns.Unfit(self._refused("judge", str(rendered.report.faults[0])))
+                fault = rendered.report.faults[0]
+                return turns.Unfit(self._refused("judge", str(fault)), fault.rule in REASONING)
+            if self._declined is not None and b"".join(rendered.segments) == self._declined[0]:
+                return turns.Unfit(self._declined[1])  # the same again would be refused again
             standing = rendered.lane.standing
             sent = RequestSent(
                 self._number,
@@ -362,23 +335,29 @@ class _Turn:
                 standing.cursor,
                 seals(rendered, ledger),
             )
-            if (seq := await self._crew.ledger.ask(Seal(sent, ledger))) is not None:
+            seq, self._head.ledger = await self._crew.ledger.ask(Seal(sent, ledger))
+            if seq is not None:
                 await self._crew.renderer.tell(Adopt(binding, rendered.lane))
                 self._rendered = rendered
-                shown = Sent(binding, standing.epoch, rendered.before, rendered.lane.size, rendered.report)
-                self._outlet.put(StatusEvent("request", seq, self._number, step.round, sent=shown))
+                self._show_request(step.round, rendered, seq)
                 return turns.Ready()
         return turns.Unfit(f"results came in during each of {RERENDERS} renders of one request")
 
-    async def _rewrite(self, why: str) -> Outcome:
-        """Begin an epoch with the conservative render."""
+    def _show_request(self, number: int, rendered: Rendered, seq: int) -> None:
+        if self._outlet.is_watched:
+            lane, binding = rendered.lane, self._service.binding
+            sent = Sent(binding, lane.standing.epoch, rendered.before, lane.size, rendered.report)
+            self._outlet.put(StatusEvent("request", seq, self._number, number, sent=sent))
+
+    async def _rewrite(self, step: turns.Rewrite) -> Outcome:
+        """Begin an epoch: without the reasoning of the old one, or with the conservative render."""
         binding = self._service.binding
         epoch = 1 + await self._epoch()
-        event = EpochBegan(binding, epoch, "refusal", plain=True)
+        event = EpochBegan(binding, epoch, "refusal" if step.plain else "thinking", plain=step.plain)
         floor = len(self._head.state.history)
         seq = await self._head.write(event)
         await self._crew.renderer.tell(Invalidate(event, floor))
-        self._conductor.tell("rewritten", seq, why)
+        self._conductor.tell("rewritten", seq, step.why)
         return turns.Ready()
 
     async def _epoch(self) -> int:
@@ -402,12 +381,12 @@ class _Turn:
         key = f"{self._head.state.session}/{self._number}/{number}"
         generate = Generate(
             key,
-            service.adapter.request(self._rendered.segments, self._settings),
+            service.adapter.request(self._rendered.segments, self._settings, self._rendered.shown),
             service.binding,
             self._head.state.calls + 1,
             self._number,
             number,
-            self._outlet if self._outlet.deltas else None,
+            self._outlet if self._outlet.is_watched else None,
         )
         self._conductor.stoppable(lambda: provider.tell(Abort(key)))
         try:
@@ -437,7 +416,8 @@ class _Turn:
         cause = Cause(failure.kind, failure.status)
         if failure.action == "our_bug":
             why = self._refused("provider", failure.message)
-            return turns.Broke(why, refused=True, elsewhere=False, cause=cause)
+            reasoning = failure.rule in REASONING
+            return turns.Broke(why, refused=True, reasoning=reasoning, elsewhere=False, cause=cause)
         message = await self._interrupted(number, broken, failure.message)
         return turns.Broke(
             failure.message,
@@ -451,7 +431,8 @@ class _Turn:
     def _refused(self, by: Literal["judge", "provider"], why: str) -> str:
         """Keep the evidence of a refusal; return its words."""
         assert self._rendered is not None
-        request = self._service.adapter.request(self._rendered.segments, self._settings)
+        self._declined = b"".join(self._rendered.segments), why
+        request = self._service.adapter.request(self._rendered.segments, self._settings, self._rendered.shown)
         session = self._head.state.session
         self._conductor.services.refused(Refusal(session, self._service.binding, by, why, request.body))
         return why
@@ -474,11 +455,18 @@ class _Turn:
         """Write the round's message, then show it and its calls."""
         finish = generated.finish if isinstance(generated, Answer) else None
         event = RoundEnded(self._number, number, message, generated.usage, finish, fault, generated.calls)
-        seq = await self._head.write(event)
-        put = self._outlet.put
-        put(StatusEvent("message", seq, self._number, number, fault or "", message))
+        if not message.calls:  # the turn's end follows
+            self._head.hold(event, partial(self._show, event))
+            return
+        self._show(event, await self._head.write(event))
+
+    def _show(self, event: RoundEnded, seq: int) -> None:
+        if not self._outlet.is_watched:
+            return
+        turn, number, message, put = event.turn, event.round, event.message, self._outlet.put
+        put(StatusEvent("message", seq, turn, number, event.fault or "", message))
         for call in message.calls:
-            put(ToolCallEvent(call.id, call.name, call.arguments, self._number, number, seq))
+            put(ToolCallEvent(call.id, call.name, call.arguments, turn, number, seq))
 
     async def _run(self, step: turns.RunBatch) -> Outcome:
         """Run a batch, and show how its calls ended."""
@@ -488,5 +476,6 @@ class _Turn:
             ended = await scheduler.ask(RunBatch(step.calls))
         finally:
             self._conductor.finished()
+        self._head.ledger = ended.ledger
         self._outlet.put(StatusEvent("tool_results", ended.seq, self._number, detail="", results=ended.ends))
         return turns.Ran(ended.refused)

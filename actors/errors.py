@@ -8,12 +8,13 @@
     ├── ProviderError               a provider did not give an answer
     │   ├── ProviderRefused         it refused the request for its structure: our bug
     │   ├── ProviderFailed          it failed; another try or another backend may help
+    │   ├── CredentialFailed        what proves who asks could not be had
     │   └── StreamFault             it answered 200 and then broke off; decoders raise its subclass
     │                               `actors.adapters.failure.AnswerFault`, which carries the classification
     ├── ConfigError                 what the operator wrote cannot be used
     │   ├── UnknownTarget           a backend, pool or provider that does not exist
     │   ├── MissingKey              a credential that is not there
-    │   └── ToolDefinitionError     a tool whose schema cannot be used
+    │   └── ToolDefinitionError     tools that cannot be offered
     ├── TranscriptError             a transcript file or value that cannot be read
     ├── SessionError                a session cannot do what was asked
     │   ├── Busy                    its queue of waiting asks is full
@@ -97,6 +98,10 @@ class ProviderFailed(ProviderError):
     """The provider failed, is overloaded, out of quota or out of reach."""
 
 
+class CredentialFailed(ProviderError):
+    """What proves who asks could not be had: a token command failed. Nothing was sent."""
+
+
 class StreamFault(ProviderError):
     """A response that began with 200 ended in an error, or without its end marker."""
 
@@ -114,7 +119,7 @@ class MissingKey(ConfigError):
 
 
 class ToolDefinitionError(ConfigError):
-    """A tool that cannot be offered: its schema is impossible, or its name is taken."""
+    """A tool that cannot be offered: its schema is impossible, its name is taken, or there are too many."""
 
 
 class TranscriptError(ActorsError):

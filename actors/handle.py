@@ -1,13 +1,14 @@
 """What a user holds of a session, and of an ask's stream."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 import anyio
 
-from actors.conductor import Crew, Services
+from actors.activation import Activation, SessionActors
+from actors.conductor import Crew
 from actors.core.content import Message, Text
 from actors.core.diagnostics import Report
 from actors.core.feed import (
@@ -45,8 +46,9 @@ class Preview:
         binding: Whom it would go to.
         body: The whole request body.
         report: What the render did, and why.
-        losses: What the target would not be shown, by kind.
-        kept: Bytes of the lane that are there already and stay as they are.
+        losses: What the target would not be shown, by kind (`thinking`, `media`, `code`, `empty`), and each setting
+            it does not take, by name (`temperature`, `tool_choice`, `schema:NAME`, ...).
+        kept: Bytes of the lane that are there already and stay as they are; 0 where it has none.
     """
 
     binding: Binding
@@ -54,6 +56,11 @@ class Preview:
     report: Report
     losses: dict[str, int]
     kept: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the body."""
+        return len(self.body)
 
 
 class Session:
@@ -63,19 +70,26 @@ class Session:
     left early) does not stop the turn: `cancel` does.
     """
 
-    def __init__(
-        self,
-        id: str,  # noqa: A002  the field's standard name
-        head: Ref[SessionCommand],
-        crew: Crew,
-        services: Services,
-        closed: Callable[[Crew, Ref[Any]], Awaitable[None]],  # Any: only to be stopped
-    ) -> None:
-        self.id = id
-        self._head = head
-        self._crew = crew
-        self._services = services
-        self._closed = closed
+    __slots__ = ("__weakref__", "_activation", "id")
+
+    def __init__(self, activation: Activation) -> None:
+        self.id = activation.name
+        self._activation = activation
+
+    @property
+    def _actors(self) -> SessionActors:
+        try:
+            return self._activation.wake()
+        except (ActorStopped, Draining):
+            raise self._gone() from None
+
+    @property
+    def _head(self) -> Ref[SessionCommand]:
+        return self._actors.head
+
+    @property
+    def _crew(self) -> Crew:
+        return self._actors.crew
 
     async def ask(self, words: Words) -> TurnResult:
         """Say something and return how it came out: text, status, who served it, at what cost.
@@ -87,7 +101,7 @@ class Session:
             SessionClosed: The session has ended, or ends before the ask does.
             SessionError: It crashed just now, and did not take the ask; or this is no message of a human.
         """
-        outlet = _Outlet(self._gone, deltas=False, quiet=True)
+        outlet = _Outlet(self._gone, is_watched=False)
         await self._submit(words, outlet)
         async for event in outlet:
             if isinstance(event, CompleteEvent | ErrorEvent):
@@ -101,7 +115,7 @@ class Session:
         The events end after exactly one `complete` or `error`. A reader that is too slow misses deltas, and is told
         by a `status` event `resync` if it missed more. Raises as `ask` does, the events included.
         """
-        outlet = _Outlet(self._gone, deltas=True, quiet=False)
+        outlet = _Outlet(self._gone, is_watched=True)
         await self._submit(words, outlet)
         try:
             yield outlet
@@ -112,7 +126,7 @@ class Session:
         """Send the next ask to `target`; return `Applied`, or `Deferred` while one is in flight.
 
         Raises:
-            ConfigError: The target does not exist or cannot be used. Nothing has changed.
+            ConfigError: The target does not exist, cannot be used, or takes fewer tools. Nothing has changed.
         """
         return await self._asked(Switch(target))
 
@@ -127,7 +141,7 @@ class Session:
 
     async def ledger(self) -> Ledger:
         """Return the truth about every tool call."""
-        return await self._of(self._crew.ledger, Snapshot())
+        return await self._asked(Snapshot(), lambda actors: actors.ledger)
 
     async def preview(self, target: str) -> Preview:
         """Return what would be sent to `target` now. Nothing is sent and nothing is kept.
@@ -135,13 +149,15 @@ class Session:
         Raises:
             ConfigError: The target does not exist or cannot be used.
         """
-        pool = self._services.pool(target)
-        service = self._services.service(pool.members[0])
         state = await self._asked(Look())
         ledger = await self.ledger()
-        rendered = await self._of(self._crew.renderer, Render(service.binding, state.history, ledger))
-        body = service.adapter.request(rendered.segments, service.settings).body
-        return Preview(service.binding, body, rendered.report, dict(rendered.report.losses), rendered.before)
+        services = self._actors.services
+        terms = services.terms(services.pool(target).members[0])
+        render = Render(terms.binding, state.history, ledger)
+        rendered = await self._asked(render, lambda actors: actors.crew.renderer)
+        request = terms.adapter.request(rendered.segments, terms.settings, rendered.shown)
+        losses = dict(rendered.report.losses) | dict.fromkeys(request.losses, 1)
+        return Preview(terms.binding, request.body, rendered.report, losses, rendered.before)
 
     async def close(self) -> None:
         """Cancel the ask in flight, drop those that wait, write that the session has ended, and end its actors.
@@ -158,11 +174,11 @@ class Session:
         """Have the end written; asked again if a crash came between, which is bounded by a session's restarts."""
         while True:
             with suppress(ActorFailed):
-                return await self._head.ask(End())
+                return await self._activation.wake().head.ask(End())
 
     async def abandon(self) -> None:
         """End the session's actors and write nothing: what is in flight ends when its log is read again."""
-        await self._closed(self._crew, self._head)
+        await self._activation.end()
 
     async def _submit(self, words: Words, outlet: "_Outlet") -> None:
         message = words if isinstance(words, Message) else Message("human", (Text(words),))
@@ -172,12 +188,15 @@ class Session:
             )
         await self._asked(Submit(message, outlet))
 
-    async def _asked(self, query: Query[R]) -> R:
-        return await self._of(self._head, query)
-
-    async def _of(self, actor: Ref[Any], query: Query[R]) -> R:  # Any: each of them has its own commands
+    async def _asked(
+        self,
+        query: Query[R],
+        whom: Callable[[SessionActors], Ref[Any]] = lambda actors: (
+            actors.head
+        ),  # Any: each has its own commands
+    ) -> R:
         try:
-            return await actor.ask(query)
+            return await whom(self._actors).ask(query)
         except (ActorStopped, Draining):
             raise self._gone() from None
         except ActorFailed:
@@ -190,10 +209,9 @@ class Session:
 class _Outlet:
     """An ask's stream. The terminal event has a place of its own, so that no overflow can lose it."""
 
-    def __init__(self, gone: Callable[[], SessionClosed], *, deltas: bool, quiet: bool) -> None:
+    def __init__(self, gone: Callable[[], SessionClosed], *, is_watched: bool) -> None:
         self._gone = gone
-        self.deltas = deltas
-        self._quiet = quiet
+        self.is_watched = is_watched
         self._terminal: CompleteEvent | ErrorEvent | None = None
         self._ended = False
         self._seq = 0
@@ -206,7 +224,7 @@ class _Outlet:
         if isinstance(event, CompleteEvent | ErrorEvent):
             self._terminal = event
             self._sender.close()
-        elif not self._quiet:
+        elif self.is_watched:
             with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
                 self._sender.send_nowait(event)
 

@@ -13,7 +13,7 @@ from typing import ClassVar, TypeAlias, TypeVar, assert_never
 import anyio
 import anyio.to_thread
 
-from actors.core.codec import decode_event, encode_event
+from actors.core.codec import decode_event
 from actors.core.events import Event
 from actors.core.state import Lanes, Rules, State, rebuilt
 from actors.errors import ActorStopped, JournalError
@@ -99,10 +99,85 @@ class JournalActor(Actor[JournalCommand]):
         command.then(records)
 
     async def _written(self, command: Append) -> int:
-        entry = Entry(command.session, tuple(map(encode_event, command.events)))
+        entry = Entry(command.session, command.events)
         if self._storage.blocking:
             return (await anyio.to_thread.run_sync(self._storage.append, [entry]))[0]
         return self._storage.append([entry])[0]
+
+
+Shown: TypeAlias = Callable[[int], None]
+"""Called with an event's number when it is durable."""
+
+
+class Head:
+    """The head of a session's log: the state is folded and the event is on its way in one step.
+
+    Args:
+        state: What the log says so far.
+        journal: Who writes it.
+        failed: Called when an event of `send` was not written. The state is ahead of the log then: its owner crashes.
+
+    `ledger` is the ledger as last heard of: a request is rendered from it, and whoever seals the request says so if it
+    has moved on since.
+    """
+
+    def __init__(
+        self, state: State, journal: Ref[JournalCommand], failed: Callable[[JournalError], None]
+    ) -> None:
+        self.resume(state)
+        self._journal = journal
+        self._failed = failed
+        self._held: list[tuple[Event, Shown]] = []
+        self._sent = 0  # calls of `send` not heard of. None is forgotten: what fails crashes the owner
+
+    @property
+    def settled(self) -> bool:
+        """Whether all that the state has is written."""
+        return not self._held and not self._sent
+
+    def resume(self, state: State) -> None:
+        """Go on from what the log says."""
+        self.state, self.ledger = state, state.ledger
+
+    def hold(self, event: Event, then: Shown) -> None:
+        """Write an event together with the next ones: nothing waits for it until then."""
+        self._held.append((event, then))
+
+    async def write(self, event: Event, then: Shown | None = None) -> int:
+        """Write an event; return its number when it is durable.
+
+        `then` hears of it too, even if whoever waits here is cancelled meanwhile.
+
+        Raises:
+            JournalError: It is not written. The caller crashes with it, as `failed` does.
+        """
+        return await self._journal.ask(self._append(event, then, None))
+
+    async def send(self, event: Event, then: Shown) -> None:
+        """Write an event from a handler; `then` hears of it when it is durable."""
+
+        def written(seq: int) -> None:
+            self._sent -= 1
+            then(seq)
+
+        self._sent += 1
+        await self._journal.tell(self._append(event, written, self._failed))
+
+    def _append(
+        self, event: Event, then: Shown | None, failed: Callable[[JournalError], None] | None
+    ) -> Append:
+        held, self._held = self._held, []
+        events = (*[first for first, _ in held], event)
+        for each in events:
+            self.state = self.state.apply(each)
+
+        def told(last: int) -> None:
+            for number, (_, shown) in enumerate(held, last - len(held)):
+                shown(number)
+            if then is not None:
+                then(last)
+
+        return Append(self.state.session, events, told if held else then, failed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +222,7 @@ class Incarnation:
         The log is read once for all of them, behind every append that the last incarnation sent.
 
         Raises:
-            JournalError: The log cannot be read.
+            JournalError: The log cannot be read, or a record of it is no event.
         """
         if self.first:
             return None
@@ -158,7 +233,7 @@ class Incarnation:
         if isinstance(self._records, JournalError):
             raise self._records
         if self._past is None:
-            events, self._records = list(map(decode_event, self._records)), []
+            events, self._records = _read(self._session, self._records), []
             self._past = Past(*rebuilt(events, self._rules), len(events))
         return self._past
 
@@ -166,6 +241,16 @@ class Incarnation:
         self._records = records
         assert self._read is not None
         self._read.set()
+
+
+def _read(session: str, records: list[bytes]) -> list[Event]:
+    events: list[Event] = []
+    for number, record in enumerate(records, 1):
+        try:
+            events.append(decode_event(record))
+        except JournalError as error:
+            raise JournalError(f"Session {session!r}, record {number}: {error}") from error
+    return events
 
 
 def crash(context: Context[C], error: JournalError) -> None:

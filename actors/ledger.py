@@ -5,20 +5,19 @@ order. Whoever asks sees every command that was received before the question, an
 in the order in which it was taken.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, assert_never
 
-from actors.core.events import CallEvent, Event, RequestSent
+from actors.core.events import CallEvent, RequestSent
 from actors.core.ledger import Ledger
 from actors.errors import JournalError
 from actors.journal import Append, Incarnation, JournalCommand, crash
-from actors.kernel import Actor, Context, Query, Ref
+from actors.kernel import Actor, Context, Query, Ref, Reply
 
 
 @dataclass(frozen=True)
-class Record(Query[int]):
-    """Apply the events of a batch; answered with the number of the last one when they are durable.
+class Record(Query[tuple[int, Ledger]]):
+    """Apply the events of a batch; answered when they are durable, with the number of the last one and the ledger then.
 
     Recording twice changes nothing in the ledger.
     """
@@ -32,15 +31,16 @@ class Snapshot(Query[Ledger]):
 
 
 @dataclass(frozen=True)
-class Seal(Query[int | None]):
+class Seal(Query[tuple[int | None, Ledger]]):
     """Write that a request is sent, with the synthetic results it carries.
 
     Args:
         event: What is written.
-        seen: The snapshot the request was rendered from.
+        seen: The ledger the request was rendered from.
 
     Answered with its number when it is durable, and None, with nothing written, if the ledger has moved on since
-    `seen`: a result came in the meantime, and the request must be rendered with it.
+    `seen`: a result came in the meantime, and the request must be rendered with it. Beside it stands the ledger as
+    it is then.
     """
 
     event: RequestSent
@@ -62,7 +62,8 @@ class LedgerActor(Actor[LedgerCommand]):
         self, session: str, ledger: Ledger, journal: Ref[JournalCommand], incarnation: Incarnation
     ) -> None:
         self._session = session
-        self._ledger = ledger
+        self.ledger = ledger
+        """The ledger as it stands. Others read it only when the actor has been put away."""
         self._journal = journal
         self._incarnation = incarnation
         self._context: Context[LedgerCommand] | None = None
@@ -71,33 +72,36 @@ class LedgerActor(Actor[LedgerCommand]):
         """Keep the context: a failed write is a child's failure. After a crash, go on from the log."""
         self._context = context
         if (past := await self._incarnation.past()) is not None:
-            self._ledger = past.state.ledger
+            self.ledger = past.state.ledger
 
     async def receive(self, command: LedgerCommand) -> None:
         match command:
             case Record(events=events):
-                reply = command.reply
-                self._ledger = self._ledger.apply(*events)
-                await self._write(events, reply.send, reply.fail)
+                await self._write(events, command.reply)
             case Snapshot(reply=snapshot):
-                snapshot.send(self._ledger)
+                snapshot.send(self.ledger)
             case Seal(event=event, seen=seen):
-                sealed = command.reply
-                if seen is not self._ledger:
-                    sealed.send(None)
+                if seen is not self.ledger:
+                    command.reply.send((None, self.ledger))
                     return
-                self._ledger = self._ledger.apply(event)
-                await self._write((event,), sealed.send, sealed.fail)
+                await self._write((event,), command.reply)
             case _:
                 assert_never(command)
 
     async def _write(
-        self, events: tuple[Event, ...], then: Callable[[int], None], fail: Callable[[JournalError], None]
+        self,
+        events: tuple[CallEvent | RequestSent, ...],
+        reply: Reply[tuple[int, Ledger]] | Reply[tuple[int | None, Ledger]],
     ) -> None:
+        ledger = self.ledger = self.ledger.apply(*events)
+
+        def written(seq: int) -> None:
+            reply.send((seq, ledger))
+
         def failed(error: JournalError) -> None:
-            fail(error)
+            reply.fail(error)
             assert self._context is not None
             if not self._incarnation.over:
                 crash(self._context, error)
 
-        await self._journal.tell(Append(self._session, events, then, failed))
+        await self._journal.tell(Append(self._session, events, written, failed))

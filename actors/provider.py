@@ -8,9 +8,9 @@ things twice.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import ClassVar, TypeAlias, assert_never
 
@@ -18,16 +18,19 @@ import anyio
 
 from actors import telemetry
 from actors.adapters.adapter import Adapter
-from actors.adapters.failure import AnswerFault, Failure
+from actors.adapters.failure import ACTIONS, AnswerFault, Failure
 from actors.adapters.request import Request
 from actors.core.content import Message
 from actors.core.feed import Outlet, TextEvent, ThinkingEvent
 from actors.core.identity import Binding
 from actors.core.stream import Decoder, StreamEvent, TextDelta, ThinkingDelta, Usage
-from actors.errors import ProviderFailed, StreamFault
+from actors.credentials import Credentials, Headers, Keys, Outgoing
+from actors.errors import ConfigError, CredentialFailed, ProviderFailed, StreamFault
 from actors.kernel import Actor, Child, Command, Context, Query
 from actors.transport import Response, Timeouts, Transport
 
+SECRET = 6
+"""Characters from which a header that proves who asks is taken out of a provider's words."""
 ERROR_BODY = 256 * 1024
 """Bytes of an error response that are read."""
 
@@ -63,14 +66,14 @@ class Endpoint:
 
     Args:
         url: Base URL.
-        headers: Makes the headers that carry the credential. Called for each request; never logged.
+        credentials: Make the headers that prove who asks, for each request; never logged.
         timeouts, retries: See there.
         concurrency: Requests at once.
         stream: Whether answers are asked for as streams.
     """
 
     url: str
-    headers: Callable[[], tuple[tuple[str, str], ...]] = tuple
+    credentials: Credentials = field(default_factory=Keys)
     timeouts: Timeouts = field(default_factory=Timeouts)
     retries: Retries = field(default_factory=Retries)
     concurrency: int = 256
@@ -186,7 +189,9 @@ class ProviderActor(Actor[ProviderCommand]):
                 self._rounds[key] = (round_, self._context.start(self._serve, command, round_, name=key))
             case Abort(key=key):
                 if key in self._rounds:
-                    self._rounds[key][0].abort()
+                    round_, child = self._rounds[key]
+                    round_.aborted = True
+                    child.cancel()
             case Counters():
                 command.reply.send(dict(self._counters))
             case _:
@@ -194,14 +199,15 @@ class ProviderActor(Actor[ProviderCommand]):
 
     async def _serve(self, command: Generate, round_: "_Round") -> None:
         try:
-            with round_.scope:
-                async with self._places:
-                    await round_.run(self._random)
-            generated = round_.outcome()
-            self._counters[type(generated).__name__.lower()] += 1
-            command.reply.send(generated)
+            async with self._places:
+                await round_.run(self._random)
+                round_.has_ended = True
         finally:
             del self._rounds[command.key]
+            if round_.aborted or round_.has_ended:  # else this actor is going down, and its asker is told
+                generated = round_.outcome()
+                self._counters[type(generated).__name__.lower()] += 1
+                command.reply.send(generated)
 
 
 class _Round:
@@ -223,26 +229,28 @@ class _Round:
         self._decoder = self._fresh()
         self._message: Message | None = None
         self._failure: Failure | None = None
-        self._aborted = False
+        self._proof: Headers = ()  # the credential's headers, as they were sent last
+        self.aborted = self.has_ended = False
         self._shown = False
         self._begun: set[str] = set()
         self._offset = 0
-        self.scope = anyio.CancelScope()
-
-    def abort(self) -> None:
-        """Stop what is under way."""
-        self._aborted = True
-        self.scope.cancel()
 
     async def run(self, random: Random) -> None:
         """Try until there is an answer, or a failure that is final."""
-        attempt = 0
+        attempt, renewed = 0, False
         while True:
             attempt += 1
             self._counters["requests"] += 1
             before, self._failure = self._failure, await self._attempt()
             if self._failure is None:
                 return
+            self._failure = _without_secrets(self._failure, self._proof)
+            if (
+                self._failure.status == 401 and not renewed
+            ):  # a token that was taken back: the next may be good
+                renewed = self._endpoint.credentials.refused(self._proof)
+                if renewed:
+                    continue
             if self._failure.action == "our_bug":
                 self._counters["tool_api_400_total"] += 1
             wait = self._wait(attempt, self._failure, random)
@@ -262,14 +270,18 @@ class _Round:
             )
         kept = decoder.rescued()
         message = kept if kept.blocks else None
-        if self._aborted or self._failure is None:
+        if self.aborted or self._failure is None:
             return Aborted(message, decoder.usage, calls)
         return Broken(self._failure, self._shown, message, decoder.usage, calls)
 
     def _fresh(self) -> Decoder:
         command = self._command
         return self._adapter.decoder(
-            command.binding, command.first_call, command.turn, stream=self._endpoint.stream
+            command.binding,
+            command.first_call,
+            command.turn,
+            stream=self._endpoint.stream,
+            names=command.request.names,
         )
 
     def _wait(self, attempt: int, failure: Failure, random: Random) -> float | None:
@@ -286,6 +298,8 @@ class _Round:
             return Failure("transient", "retry", f"The answer took longer than {total} s.")
         except AnswerFault as fault:
             return fault.failure
+        except (ConfigError, CredentialFailed) as error:
+            return Failure("config", ACTIONS["config"], str(error))
         except (ProviderFailed, StreamFault) as error:
             return Failure("transient", "retry", str(error))
         except Exception as error:  # an answer nobody thought of ends its own round, not those of others
@@ -295,7 +309,9 @@ class _Round:
     async def _exchange(self) -> Failure | None:
         request, endpoint = self._command.request, self._endpoint
         url = endpoint.url.rstrip("/") + request.path
-        headers = (*request.headers, *endpoint.headers())
+        outgoing = Outgoing(url, request.segments)
+        self._proof = await endpoint.credentials.headers(outgoing)
+        headers = (*request.headers, *self._proof)
         async with self._transport.send(url, headers, request.segments, endpoint.timeouts) as response:
             if response.status != 200:
                 return await self._refusal(response)
@@ -332,6 +348,16 @@ class _Round:
         self._offset += len(event.text)
         if self._command.outlet is not None:
             self._command.outlet.put(event)
+
+
+def _without_secrets(failure: Failure, proof: Headers) -> Failure:
+    """Return a failure without what was sent to prove who asks: some servers repeat it in their words."""
+    message = failure.message
+    for _, value in proof:
+        for secret in (value, value.removeprefix("Bearer ")):
+            if len(secret) >= SECRET:
+                message = message.replace(secret, "[removed]")
+    return failure if message == failure.message else replace(failure, message=message)
 
 
 def _capped(failure: Failure) -> bool:

@@ -20,7 +20,6 @@ from actors.core.identity import Binding
 from actors.core.jsonio import Json, dump
 from actors.core.lane import Lane, Rendered, advanced, empty
 from actors.core.ledger import Ledger
-from actors.core.projection import tool_name
 from actors.core.recovery import recover
 from actors.core.render import Reader, ThinkingPolicy
 from actors.tools import Tool
@@ -91,36 +90,35 @@ def encode(
         model: The provider's name of the model.
         tools: Tools to declare: `@tool` functions, `ToolSpec`, or `{"name", "description", "parameters"}`.
         system: System prompt.
-        max_tokens: Most tokens of the answer; None leaves it to the dialect.
+        max_tokens: Most tokens of the answer, at least 1; None leaves it to the dialect.
         tool_choice: `auto`, `none` or `required`.
         stream: Whether the answer comes as events.
 
     Raises:
         Fault: The judge refused the transcript (our bug, with the evidence), or what was declared: too many
             tools, two of one name, a schema that is none.
+        ConfigError: `max_tokens` is below 1.
     """
     if rendered.report.faults:
         raise rendered.report.faults[0]
     settings = Settings(
         model=model,
         system=system,
-        tools=tuple(_spec(declared, rendered.dialect) for declared in tools),
+        tools=tuple(map(_spec, tools)),
         tool_choice=tool_choice,
         max_tokens=max_tokens,
         stream=stream,
     )
-    body = adapter(rendered.dialect).request(rendered.segments, settings).body
+    body = adapter(rendered.dialect).request(rendered.segments, settings, rendered.shown).body
     if faults := check(body, rendered.dialect):
         raise faults[0]
     return body
 
 
-def _spec(declared: Declared, dialect: Dialect) -> ToolSpec:
-    """Return a declaration under the name that calls of the tool have in the transcript."""
+def _spec(declared: Declared) -> ToolSpec:
     if isinstance(declared, Tool):
-        declared = ToolSpec(declared.name, declared.description, declared.parameters)
-    elif not isinstance(declared, ToolSpec):
-        schema: Json = dump(declared.get("parameters") or {"type": "object", "properties": {}})
-        declared = ToolSpec(declared["name"], declared.get("description", ""), schema)
-    name = tool_name(declared.name, dialect.tool_name_pattern)
-    return ToolSpec(name, declared.description, declared.parameters)
+        return ToolSpec(declared.name, declared.description, declared.parameters)
+    if isinstance(declared, ToolSpec):
+        return declared
+    schema: Json = dump(declared.get("parameters") or {"type": "object", "properties": {}})
+    return ToolSpec(declared["name"], declared.get("description", ""), schema)

@@ -57,23 +57,24 @@ class RendererActor(Actor[RendererCommand]):
     level: ClassVar[int] = 3
 
     def __init__(self, lanes: Lanes, incarnation: Incarnation) -> None:
-        self._lanes = lanes
+        self.lanes = lanes
+        """The lanes as last adopted. Others read them only when the actor has been put away."""
         self._incarnation = incarnation
 
     async def started(self, context: Context[RendererCommand]) -> None:
         """After a crash, go on from the log."""
         if (past := await self._incarnation.past()) is not None:
-            self._lanes = past.lanes
+            self.lanes = past.lanes
 
     async def receive(self, command: RendererCommand) -> None:
         match command:
             case Render(binding=binding, history=history, ledger=ledger):
-                command.reply.send(self._lanes.render(binding, history, ledger))
+                command.reply.send(self.lanes.render(binding, history, ledger))
             case Adopt(binding=binding, lane=lane):
-                self._lanes.adopt(binding, lane)
+                self.lanes.adopt(binding, lane)
             case Invalidate(event=event, floor=floor):
-                self._lanes.begin(event, floor)
+                self.lanes.begin(event, floor)
             case Shown():
-                command.reply.send({binding: self._lanes.of(binding) for binding in self._lanes.bindings()})
+                command.reply.send({binding: self.lanes.of(binding) for binding in self.lanes.bindings()})
             case _:
                 assert_never(command)

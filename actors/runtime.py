@@ -12,44 +12,43 @@ import inspect
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from random import Random
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
+from weakref import WeakValueDictionary
 
 import anyio
 import anyio.to_thread
-from anyio.abc import TaskGroup
 
 from actors import config as configuration
 from actors import telemetry
-from actors.adapters.adapter import adapter
+from actors.activation import Activation, Host
+from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.request import Settings, ToolSpec
-from actors.conductor import Crew, Refusal, Service
+from actors.conductor import Refusal, Service, Terms
 from actors.core.batch import Approve
 from actors.core.content import Message
-from actors.core.dialect import Dialect, dialect
+from actors.core.dialect import Dialect
 from actors.core.events import Opened
 from actors.core.identity import Binding
 from actors.core.render import Reader
 from actors.core.routing import Pool
-from actors.core.state import Lanes, State
+from actors.core.state import State
 from actors.core.transcript import Encoder
 from actors.core.turn import Bounds
-from actors.errors import ConfigError, KernelError, SessionClosed, SessionExists
+from actors.credentials import Credentials, credentials_of
+from actors.errors import ConfigError, KernelError, SessionClosed, SessionExists, ToolDefinitionError
 from actors.handle import Session
-from actors.journal import Append, Incarnation, JournalActor, JournalCommand
-from actors.kernel import Ref, Restart, Strategy, System, Terminated
+from actors.journal import Append, JournalActor
+from actors.kernel import Ref, Restart, System
 from actors.kernel.actor import Child, current
+from actors.kernel.parking import parking
 from actors.kernel.system import SHARED
-from actors.ledger import LedgerActor, LedgerCommand
+from actors.kernel.tasks import Tasks, Work
 from actors.provider import Endpoint, ProviderActor, ProviderCommand, Retries
-from actors.renderer import RendererActor
-from actors.scheduler import SchedulerActor
-from actors.session import Desk, SessionActor
 from actors.storage import Storage
 from actors.storage.memory import MemoryStorage
 from actors.tools import Tool, Toolset
@@ -58,7 +57,6 @@ from actors.transport import HttpTransport, Timeouts, Transport
 CLOSING = 5.0
 """Seconds that connections may take to close when a runtime ends."""
 
-Headers: TypeAlias = Callable[[], tuple[tuple[str, str], ...]]
 
 EVIDENCE = 16
 """Refused transcripts that are kept."""
@@ -101,10 +99,10 @@ class Runtime:
         self.system = System(seed=seed, on_crash=telemetry.crashed)
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
         self._workshop: _Workshop | None = None
-        self._journal: Ref[JournalCommand] | None = None
+        self._host: Host | None = None
         self._providers: dict[tuple[str, Binding], Ref[ProviderCommand]] = {}
-        self._policies: dict[Binding, configuration.Thinking] = {}
         self._sessions: dict[str, Session] = {}
+        self._toolsets: WeakValueDictionary[tuple[Tool[..., Any], ...], Toolset] = WeakValueDictionary()
         self._reserving: set[str] = set()
         self._named = self._made = 0
         self.refusals: deque[Refusal] = deque(maxlen=EVIDENCE)
@@ -115,31 +113,36 @@ class Runtime:
     async def __aenter__(self) -> Self:
         if self._workshop is not None:
             raise KernelError("A runtime is entered once; make another")
-        tasks = anyio.create_task_group()
-        await tasks.__aenter__()
-        self._workshop = _Workshop(tasks, self.config.limits.tool_threads)
-        try:
-            await self.system.__aenter__()
-        except BaseException:
-            tasks.cancel_scope.cancel()
-            await tasks.__aexit__(None, None, None)
-            raise
-        self._journal = self.system.spawn(lambda: JournalActor(self.storage), "journal", depth=SHARED)
+        limits = self.config.limits
+        self._workshop = _Workshop(limits.tool_threads)
+        await self.system.__aenter__()
+        self._host = Host(
+            self.system,
+            self.system.spawn(lambda: JournalActor(self.storage), "journal", depth=SHARED),
+            self._workshop,
+            Bounds(limits.rounds, limits.corrections),
+            limits.waiting_asks,
+            self.rules,
+            partial(_Services, self),
+            self._forget,
+        )
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         assert self._workshop is not None
-        tasks, self._journal = self._workshop.tasks, None
+        tasks = self._workshop.tasks
+        if self._host is not None:
+            self._host.running, self._host = False, None
         try:
             await self.system.__aexit__(kind, error, trace)
         finally:
             with anyio.move_on_after(CLOSING, shield=True):
                 await self.transport.close()
             self._sessions.clear()
-            tasks.cancel_scope.cancel()
-            await tasks.__aexit__(None, None, None)
+            tasks.cancel()
+            await tasks.join()
         return None
 
     async def open(
@@ -163,17 +166,17 @@ class Runtime:
             approve: Asked before a call of a tool with `approval="ask"` runs; without it such calls are denied.
 
         Raises:
-            ConfigError: The target, a tool, the id or `approve` cannot be used.
+            ConfigError: The target, a tool, the id or `approve` cannot be used; or there are more tools than the
+                target takes.
             SessionExists: A session of this id is open, or has a log.
             JournalError: The log cannot be written. No session is open then.
         """
-        if self._journal is None:
+        if self._host is None:
             raise KernelError("This runtime is not running; enter it with 'async with Runtime() as runtime'")
         if inspect.iscoroutinefunction(approve):
             raise ConfigError("approve= takes a plain function that returns True or False, not an async one")
-        toolset = Toolset(tools)
-        services = _Services(self, toolset, system)
-        services.pool(target)
+        toolset = self._toolset(tools)
+        _Services(self, toolset, system).pool(target)
         name = self._reserved(id)
         try:
             while await self._has_log(name):
@@ -184,22 +187,16 @@ class Runtime:
                 raise SessionExists(f"Session {name!r} has ended and its log is kept; take another id")
             imported = tuple(messages)
             opened = Opened(name, target, system, imported, _calls_used(imported))
-            return await self._opened(opened, services, toolset, approve, self._journal)
+            return await self._opened(
+                Activation(State().apply(opened), self._host, toolset, approve, _below_caller()), opened
+            )
         finally:
             self._reserving.discard(name)
 
-    async def _opened(
-        self,
-        opened: Opened,
-        services: "_Services",
-        tools: Toolset,
-        approve: Approve | None,
-        journal: Ref[Append],
-    ) -> "Session":
-        session = self._crewed(opened.session, State().apply(opened), services, tools, approve)
-        self._sessions[opened.session] = session
+    async def _opened(self, activation: Activation, opened: Opened) -> "Session":
+        session = self._sessions[opened.session] = Session(activation)
         try:
-            await journal.ask(Append(opened.session, (opened,)))
+            await activation.host.journal.ask(Append(opened.session, (opened,)))
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await session.abandon()
@@ -223,17 +220,25 @@ class Runtime:
 
     def rules(self, binding: Binding) -> tuple[Dialect, Encoder, Reader]:
         """Return what a binding's lane is rendered with."""
-        codec = adapter(dialect(binding.dialect))
-        return codec.dialect, codec.encoder, Reader(binding, self._policies.get(binding, "native"))
+        codec = adapter(self.config.dialect(binding.dialect))
+        return codec.dialect, codec.encoder, Reader(binding, self.config.thinking(binding))
 
-    def provider(self, member: str, backend: configuration.Backend) -> Ref[ProviderCommand]:
-        """Return the provider actor of a backend, made at its first use under its target's name."""
-        binding = backend.binding
+    def provider(self, member: str, binding: Binding) -> Ref[ProviderCommand]:
+        """Return the provider actor of a member, made at its first use under its target's name.
+
+        Raises:
+            ConfigError: The member cannot be used, or as many backends are in use as the limit allows.
+        """
         if (known := self._providers.get((member, binding))) is not None:
             return known
-        self._policies[binding] = backend.thinking
-        headers = partial(_credentials, self.config, member)
-        make = partial(_provider, backend, headers, self.transport, self._random)
+        if len(self._providers) >= (most := self.config.limits.backends):
+            raise ConfigError(
+                f"{most} backends are in use, and {member!r} would be one more; raise limits.backends"
+            )
+        backend = self.config.backend(member)
+        codec = adapter(self.config.dialect(backend.dialect))
+        credentials = credentials_of(self.config, member)
+        make = partial(_provider, backend, codec, credentials, self.transport, self._random)
         self._made += 1
         name = f"provider/{backend.name}/{self._made}"
         ref: Ref[ProviderCommand] = self.system.spawn(make, name, depth=SHARED, restart=Restart(intensity=10))
@@ -259,129 +264,35 @@ class Runtime:
         self._reserving.add(given)
         return given
 
+    def _toolset(self, tools: Iterable[Tool[..., Any] | Callable[..., Any]]) -> Toolset:  # Any: any function
+        """Return a set of these tools; sessions that have the same share it."""
+        made = Toolset(tools)
+        return self._toolsets.setdefault(tuple(made), made)
+
+    def _forget(self, name: str) -> None:
+        self._sessions.pop(name, None)
+
     async def _has_log(self, name: str) -> bool:
         if self.storage.blocking:
             return bool(await anyio.to_thread.run_sync(self.storage.read, name))
         return bool(self.storage.read(name))
 
-    def _crewed(
-        self,
-        name: str,
-        state: State,
-        services: "_Services",
-        tools: Toolset,
-        approve: Approve | None,
-    ) -> "Session":
-        """Spawn a session's actors. They restart together, each from the log."""
-        assert self._journal is not None
-        assert self._workshop is not None
-        make = _Makings(self, name, state, services, tools, approve, self._journal, self._workshop)
-        group = self.system.group(name, Strategy.ONE_FOR_ALL)
-        spawn = partial(self.system.spawn, group=group, depth=_below_caller())
-        make.ledger = spawn(make.ledger_actor, f"{name}/ledger")
-        renderer = spawn(make.renderer_actor, f"{name}/renderer")
-        scheduler = spawn(make.scheduler_actor, f"{name}/scheduler")
-        make.crew = Crew(scheduler, renderer, make.ledger, self._journal)
-        head = spawn(make.session_actor, f"{name}/session")
-        make.opened()
-        self.system.watch(head, make.gone)
-        return Session(name, head, make.crew, services, self._close)
 
-    def _gone(self, name: str, desk: Desk) -> None:
-        """Forget a session that has ended, in order or because it crashed too often; end its streams."""
-        self._sessions.pop(name, None)
-        desk.clear()
-
-    async def _close(self, crew: Crew, head: Ref[Any]) -> None:  # Any: only to be stopped
-        """End a session's actors. A caller that is cancelled does not take the order back."""
-        assert self._workshop is not None
-        ended = anyio.Event()
-
-        async def stop() -> None:
-            for ref in (head, crew.scheduler, crew.renderer, crew.ledger):
-                await self.system.stop(ref)
-            ended.set()
-
-        self._workshop.start(stop, f"{head.name}/close")
-        await ended.wait()
-
-
-@dataclass(frozen=True, slots=True)
 class _Workshop:
     """Where tools run: beside the sessions, so that one which does not end holds up none of them."""
 
-    tasks: TaskGroup
-    threads: int
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self.tasks = Tasks(parking())
 
-    def start(
-        self, work: Callable[[], Coroutine[Any, Any, None]], name: str
-    ) -> None:  # Any: a coroutine's own
+    def start(self, work: Work, name: str) -> anyio.CancelScope:
         """Run a tool's task. It is cancelled when the runtime ends."""
-        self.tasks.start_soon(work, name=name)
+        return self.tasks.start(work, partial(_logged, name), name)
 
 
-class _Makings:
-    """What a session's actors are made from: first the state it was opened with, after a crash its log.
-
-    One object, and no closure for each actor: idle sessions are many, and the collector visits all they hold.
-    """
-
-    __slots__ = (
-        "_approve", "_bounds", "_desk", "_first", "_incarnation", "_journal", "_name", "_runtime",
-        "_services", "_tools", "_workshop", "crew", "ledger",
-    )  # fmt: skip
-    crew: Crew
-    ledger: Ref[LedgerCommand]
-
-    def __init__(
-        self,
-        runtime: Runtime,
-        name: str,
-        state: State,
-        services: "_Services",
-        tools: Toolset,
-        approve: Approve | None,
-        journal: Ref[JournalCommand],
-        workshop: _Workshop,
-    ) -> None:
-        limits = runtime.config.limits
-        self._runtime, self._name, self._services = runtime, name, services
-        self._tools = {tool.name: tool for tool in tools}
-        self._approve, self._journal, self._workshop = approve, journal, workshop
-        self._bounds, self._desk = Bounds(limits.rounds, limits.corrections), Desk(limits.waiting_asks)
-        self._first: State | None = state
-        self._incarnation = Incarnation(name, journal, runtime.rules, first=True)
-
-    def opened(self) -> None:
-        """Note that the actors have been made from what the session was opened with."""
-        self._first = None
-
-    def ledger_actor(self) -> LedgerActor:
-        """Return the ledger, which is made first: a new one is the beginning of a new incarnation."""
-        if self._first is None:
-            self._incarnation.over = True
-            self._incarnation = Incarnation(self._name, self._journal, self._runtime.rules, first=False)
-        return LedgerActor(self._name, self._state().ledger, self._journal, self._incarnation)
-
-    def renderer_actor(self) -> RendererActor:
-        lanes = Lanes(self._runtime.rules, len(self._state().history))
-        return RendererActor(lanes, self._incarnation)
-
-    def scheduler_actor(self) -> SchedulerActor:
-        return SchedulerActor(self._tools, self.ledger, self._workshop, self._approve)
-
-    def session_actor(self) -> SessionActor:
-        return SessionActor(
-            self._state(), self.crew, self._services, self._bounds, self._desk, self._incarnation
-        )
-
-    def gone(self, _: Terminated) -> None:
-        """Tell the runtime that the session has ended."""
-        self._runtime._gone(self._name, self._desk)
-
-    def _state(self) -> State:
-        """Return what the session was opened with; nothing after a crash, when `started` takes it from the log."""
-        return self._first or State()
+def _logged(name: str, error: BaseException | None) -> None:
+    if error is not None:
+        telemetry.crashed(name, error)
 
 
 class _Services:
@@ -396,22 +307,43 @@ class _Services:
         """Return the pool of a target; see `actors.conductor.Services`."""
         found = self._runtime.config.resolve(target)
         if isinstance(found, configuration.Backend):
+            self._check_tools(found)
             return Pool(target, (target,))
+        for member in found.members:
+            self._check_tools(member)
         settings = self._runtime.config.settings.pools[target]
         return Pool(target, settings.members, found.policy, found.cooldown, found.failover_after_output)
 
-    def service(self, member: str) -> Service:
-        """Return a member, ready to serve a turn."""
+    def _check_tools(self, backend: configuration.Backend) -> None:
+        """Refuse a backend whose dialect takes fewer tools than the session has."""
+        most = self._runtime.config.dialect(backend.dialect).max_tools
+        if most is not None and (count := len(self._tools)) > most:
+            raise ToolDefinitionError(
+                f"The session has {count} tools and backend {backend.name!r} takes at most {most} "
+                f"({backend.dialect}); open it with fewer, or with another backend"
+            )
+
+    def terms(self, member: str) -> Terms:
+        """Return what requests to a member are made with."""
         backend = self._runtime.config.backend(member)
-        codec = adapter(dialect(backend.dialect))
         settings = Settings(
             model=backend.model,
             system=self._system,
             tools=self._tools,
             max_tokens=backend.max_tokens,
+            temperature=backend.temperature,
+            thinking=backend.reasoning.mode,
+            thinking_tokens=backend.reasoning.tokens,
+            effort=backend.reasoning.effort,
             stream=backend.stream,
         )
-        return Service(backend.binding, codec, settings, self._runtime.provider(member, backend))
+        return Terms(backend.binding, adapter(self._runtime.config.dialect(backend.dialect)), settings)
+
+    def service(self, member: str) -> Service:
+        """Return a member, ready to serve a turn."""
+        terms = self.terms(member)
+        provider = self._runtime.provider(member, terms.binding)
+        return Service(terms.binding, terms.adapter, terms.settings, provider)
 
     def refused(self, refusal: Refusal) -> None:
         """Count, log and keep a refused transcript."""
@@ -428,29 +360,22 @@ def _below_caller() -> int:
 
 
 def _provider(
-    backend: configuration.Backend, headers: Headers, transport: Transport, random: Random
+    backend: configuration.Backend,
+    codec: Adapter,
+    credentials: Credentials,
+    transport: Transport,
+    random: Random,
 ) -> ProviderActor:
     limits = backend.limits
     endpoint = Endpoint(
         backend.endpoint,
-        headers,
+        credentials,
         Timeouts(limits.connect, limits.first_byte, limits.idle, limits.total),
         Retries(attempts=limits.attempts),
         limits.concurrency,
         backend.stream,
     )
-    return ProviderActor(adapter(dialect(backend.dialect)), endpoint, transport, random)
-
-
-def _credentials(config: configuration.Config, member: str) -> tuple[tuple[str, str], ...]:
-    """Return the headers that carry a member's key as it is now: it may have been rotated."""
-    backend = config.backend(member)
-    if backend.key is None:
-        return ()
-    key = backend.key.get_secret_value()
-    if backend.kind == "anthropic":
-        return (("x-api-key", key),)
-    return (("authorization", f"Bearer {key}"),)
+    return ProviderActor(codec, endpoint, transport, random)
 
 
 def _calls_used(messages: Iterable[Message]) -> int:

@@ -11,7 +11,7 @@ recorded as a late result.
 
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -27,9 +27,12 @@ from actors.core.batch import FAN_OUT, Approve, Plan, plan
 from actors.core.content import ToolCall
 from actors.core.events import CallEvent, Cancelled, Failed, Reason, Returned, Started
 from actors.core.identity import CallId
-from actors.core.jsonio import JsonValue, ingest, quote
+from actors.core.jsonio import JsonValue, quote
+from actors.core.ledger import Ledger
+from actors.core.returned import parted
 from actors.errors import JournalError, KernelError, SessionError
 from actors.kernel import Actor, Command, Context, Query, Receiver, Ref, Sender, channel
+from actors.kernel.tasks import Work
 from actors.ledger import LedgerCommand, Record
 from actors.tools import Approval, Bound, Tool
 
@@ -46,10 +49,8 @@ class Workshop(Protocol):
     def threads(self) -> int:
         """Threads one session's tools may have, those that are not async."""
 
-    def start(
-        self, work: Callable[[], Coroutine[Any, Any, None]], name: str
-    ) -> None:  # Any: a coroutine's own
-        """Start a task that ends with the runtime at the latest. It must not raise."""
+    def start(self, work: Work, name: str) -> anyio.CancelScope:
+        """Start a task that ends with the runtime at the latest; return what cancels it. What it raises is logged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +61,12 @@ class BatchEnded:
         ends: How each call ended, in call order, as the name of its event: `returned`,
             `failed`, `refused`, `denied`, `cancelled`.
         seq: Number of the last event in the log.
+        ledger: The ledger with these ends.
     """
 
     ends: tuple[tuple[CallId, str], ...]
     seq: int
+    ledger: Ledger
 
     @property
     def refused(self) -> int:
@@ -165,12 +168,14 @@ class SchedulerActor(Actor[SchedulerCommand]):
 class _Batch:
     """One batch while it runs."""
 
+    _written: tuple[int, Ledger]
+
     def __init__(
         self,
         planned: Plan,
         tools: Tools,
         ledger: Ref[LedgerCommand],
-        start: Callable[[Callable[[], Coroutine[Any, Any, None]], str], None],  # Any: a coroutine's own
+        start: Callable[[Work, str], anyio.CancelScope],
         threads: anyio.CapacityLimiter,
     ) -> None:
         self._plan = planned
@@ -184,7 +189,6 @@ class _Batch:
         }
         self._stopping: Reason | None = None
         self._deadline = math.inf
-        self._seq = 0
         self._news: tuple[Sender[CallEvent | None], Receiver[CallEvent | None]] = channel(FAN_OUT + 1)
 
     async def run(self, calls: Sequence[ToolCall]) -> BatchEnded:
@@ -192,9 +196,8 @@ class _Batch:
         started = tuple(Started(call.id) for call, _ in self._plan.run)
         await self._record((*self._plan.scheduled, *self._plan.answered, *started))
         for call, arguments in self._plan.run:
-            scope = self._open[call.id] = anyio.CancelScope()
-            running = _Running(self, self._tools[call.name], call.id, arguments, scope, self._threads)
-            self._start(running.run, call.name)
+            running = _Running(self, self._tools[call.name], call.id, arguments, self._threads)
+            self._open[call.id] = self._start(running.run, call.name)
         if self._stopping is not None:
             self._cancel_tools()
         try:
@@ -202,7 +205,7 @@ class _Batch:
         finally:
             self._cancel_tools()
             self._open.clear()  # what still comes, comes late
-        return BatchEnded(tuple((call.id, self._ends[call.id]) for call in calls), self._seq)
+        return BatchEnded(tuple((call.id, self._ends[call.id]) for call in calls), *self._written)
 
     def stop(self, reason: Reason) -> None:
         """Cancel every tool that is still running. Stopping again changes nothing."""
@@ -217,13 +220,16 @@ class _Batch:
         """Whether no further tool may begin."""
         return self._stopping is not None
 
-    async def ended(self, call_id: CallId, event: CallEvent | None) -> None:
+    def ended(self, call_id: CallId, event: CallEvent | None) -> None:
         """Take how a tool ended; None if it was stopped. After its call was closed, what comes is late."""
         if self._open.pop(call_id, None) is not None:
             self._news[0].send_nowait(event or Cancelled(call_id, self._why()))
         elif event is not None:
-            with suppress(KernelError, JournalError):  # its session has ended, or is just ending
-                await self._ledger.ask(Record((event,)))
+            self._start(partial(self._late, event), "late")  # the tool may have left its own task unusable
+
+    async def _late(self, event: CallEvent) -> None:
+        with suppress(KernelError, JournalError):  # its session has ended, or is just ending
+            await self._ledger.ask(Record((event,)))
 
     async def _collect(self) -> None:
         """Record ends as they come, those of one moment together, until every call is closed."""
@@ -258,7 +264,7 @@ class _Batch:
         for event in events:
             if isinstance(event, Returned | Failed | Cancelled):
                 self._ends[event.call_id] = type(event).__name__.lower()
-        self._seq = await self._ledger.ask(Record(events))
+        self._written = await self._ledger.ask(Record(events))
 
     def _why(self) -> Reason:
         return self._stopping or "interrupted"
@@ -278,27 +284,17 @@ class _Running:
     tool: Tool[..., Any]  # Any: any function
     call_id: CallId
     arguments: Mapping[str, Any]  # Any: whatever types the function asks for
-    scope: anyio.CancelScope
     threads: anyio.CapacityLimiter
 
     async def run(self) -> None:
-        ended: list[CallEvent | None] = []
+        event: CallEvent | None = None
         try:
-            with self.scope:
-                if not self.batch.stopping:
-                    await self._apart(ended)
-        except (Exception, BaseExceptionGroup) as error:
-            ended = ended or [self._failed(error)]
-        await self.batch.ended(self.call_id, ended[0] if ended else None)
-
-    async def _apart(self, ended: list[CallEvent | None]) -> None:
-        """Run the tool in a task of its own, which it may ruin: by a cancel scope left open, by an exit in a future."""
-
-        async def run() -> None:
-            ended.append(await self._end())
-
-        async with anyio.create_task_group() as own:
-            own.start_soon(run, name=self.tool.name)
+            if not self.batch.stopping:
+                event = await self._end()
+        except GeneratorExit as error:  # thrown in from outside, it drops what the callee returns
+            event = self._failed(error)
+        finally:
+            self.batch.ended(self.call_id, event)
 
     async def _end(self) -> CallEvent | None:
         """Return how the tool ended, None if it did not begin; raises only the cancellation of this task."""
@@ -324,7 +320,7 @@ class _Running:
         return await self._awaited(ended) if inspect.iscoroutine(ended) else ended
 
     async def _awaited(self, value: Awaitable[object]) -> CallEvent:
-        return Returned(self.call_id, ingest(await value).json)
+        return self._given(await value)
 
     def _in_thread(self, call: Callable[[], object]) -> Any:  # Any: an end, or a coroutine to be awaited
         """Call the function; what it raises must not cross from its thread into the event loop."""
@@ -332,9 +328,12 @@ class _Running:
             return None
         try:
             value = call()
-            return value if inspect.iscoroutine(value) else Returned(self.call_id, ingest(value).json)
+            return value if inspect.iscoroutine(value) else self._given(value)
         except BaseException as error:
             return self._failed(error)
+
+    def _given(self, value: object) -> Returned:
+        return Returned(self.call_id, *parted(value))
 
     def _failed(self, error: BaseException) -> Failed:
         return Failed(self.call_id, quote(_words(error)))

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias, assert_never
 
-from actors.conductor import Conductor, Crew, Head, Services
+from actors.conductor import Conductor, Crew, Services
 from actors.core.content import Message
 from actors.core.events import (
     Closed,
@@ -31,16 +31,17 @@ from actors.core.feed import (
     Deferred,
     ErrorEvent,
     Outlet,
-    StatusEvent,
     SwitchOutcome,
     TurnResult,
+    switched,
 )
 from actors.core.identity import Binding, CallId
+from actors.core.routing import settled
 from actors.core.state import State
 from actors.core.stream import Usage
 from actors.core.turn import Bounds
 from actors.errors import ActorsError, ActorStopped, Busy, JournalError, SessionClosed
-from actors.journal import Incarnation, crash
+from actors.journal import Head, Incarnation, crash
 from actors.kernel import Actor, Command, Context, Query, Reply
 from actors.ledger import Snapshot
 from actors.scheduler import CloseCalls
@@ -147,6 +148,7 @@ class SessionActor(Actor[SessionCommand]):
         bounds: Bounds,
         desk: Desk,
         incarnation: Incarnation,
+        resting: dict[str, float],
     ) -> None:
         self._head = Head(state, crew.journal, self._unwritten)
         self._crew = crew
@@ -158,15 +160,26 @@ class SessionActor(Actor[SessionCommand]):
         self._conductor: Conductor | None = None
         self._cancels: list[Reply[bool]] = []
         self._ends: list[Reply[None]] = []
-        self._resting: dict[str, float] = {}
+        self.resting = resting
+        """Until when backends rest, by name."""
         self._context: Context[SessionCommand] | None = None
+
+    @property
+    def state(self) -> State:
+        """The state as it stands, without the ledger."""
+        return self._head.state
+
+    @property
+    def idle(self) -> bool:
+        """Whether no ask is in flight, and all that was sent is written."""
+        return not self._busy and self._head.settled
 
     async def started(self, context: Context[SessionCommand]) -> None:
         """Close what a crash left open, before the next ask."""
         self._context = context
         past = await self._incarnation.past()
         if past is not None:
-            self._head.state = past.state
+            self._head.resume(past.state)
         with suppress(ActorStopped):  # one of the others crashed while the log was read
             if past is not None and (past.state.bound is not None or self._desk.current is not None):
                 self._busy = True
@@ -214,7 +227,7 @@ class SessionActor(Actor[SessionCommand]):
             self._crew,
             self._services,
             self._bounds,
-            self._resting,
+            self.resting,
             submit.outlet,
             self._desk.ended,
         )
@@ -230,6 +243,9 @@ class SessionActor(Actor[SessionCommand]):
 
     async def _switched(self, command: Switch) -> None:
         state, target, reply = self._head.state, command.target, command.reply
+        if self._ends or state.closed:
+            reply.fail(SessionClosed(f"Session {state.session!r} is ending; open another"))
+            return
         try:
             self._services.pool(target)
         except ActorsError as error:
@@ -259,7 +275,7 @@ class SessionActor(Actor[SessionCommand]):
             await self._conductor.cancel()
 
     async def _finished(self, command: Finished) -> None:
-        """Apply a held switch, then end the ask's stream, answer those who cancelled it, and begin the next."""
+        """Settle a held switch, then end the ask's stream, answer those who cancelled it, and begin the next."""
         held, submit = self._head.state.held, self._desk.current
         if command.head is not self._head:
             return
@@ -267,16 +283,18 @@ class SessionActor(Actor[SessionCommand]):
             await self._concluded()
             return
 
-        def applied(seq: int) -> None:
+        event = settled(held, self._services.pool)
+
+        def told(seq: int) -> None:
             if submit is not None:
-                submit.outlet.put(StatusEvent("switch_applied", seq, self._head.state.turns, detail=held))
+                submit.outlet.put(switched(event, seq, self._head.state.turns))
             if self._incarnation.over:
                 return
             assert self._context is not None
             with suppress(ActorStopped):  # it is ending, and its streams with it
                 self._context.start(self._context.ref.tell, command, name="finish")
 
-        await self._head.send(SwitchApplied(held, held=True), then=applied)
+        await self._head.send(event, then=told)
 
     async def _concluded(self) -> None:
         desk, cancels = self._desk, self._cancels

@@ -152,7 +152,7 @@ class Tool(Generic[P, R]):
         assert isinstance(value, dict)
         return value
 
-    @property
+    @cached_property
     def is_async(self) -> bool:
         """Whether a call gives something to await. The others need a thread."""
         call = getattr(self.function, "__call__", None)  # noqa: B004  # an object may have an async __call__

@@ -26,7 +26,6 @@ class Requirement:
     planned: str = ""
 
 
-DIALECTS = "part 2: every provider's dialect"
 ENGINE = "part 3: the full turn engine"
 DURABLE = "part 4: durability and compaction"
 
@@ -85,8 +84,8 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement("REQ-915-017", "S", "call and result carry the same projected id"),
     Requirement("REQ-915-018", "E", "OpenAI style: `call_*`"),
     Requirement("REQ-915-019", "E", "Anthropic style: `toolu_*`"),
-    Requirement("REQ-915-020", "E", "Kimi: `functions.{toolName}:{globalIndex}`", DIALECTS),
-    Requirement("REQ-915-021", "E", "Mistral: exactly 9 alphanumeric characters", DIALECTS),
+    Requirement("REQ-915-020", "E", "Kimi: `functions.{toolName}:{globalIndex}`"),
+    Requirement("REQ-915-021", "E", "Mistral: exactly 9 alphanumeric characters"),
     Requirement(
         "REQ-915-022",
         "X",
@@ -196,12 +195,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     ),
     Requirement("U-09", "", "streaming and non-streaming through the same path"),
     Requirement("U-10", "", "all parallel calls of a response kept"),
-    Requirement("U-11", "", "Gemini's stream events aligned with the canonical ones", DIALECTS),
+    Requirement("U-11", "", "Gemini's stream events aligned with the canonical ones"),
     Requirement(
         "U-12",
         "",
         "OpenAI and OpenRouter streams normalized; a fallback wrapper gives the canonical events where a backend cannot stream",
-        DIALECTS,
     ),
     Requirement("U-13", "", "at the iteration limit, a forced final text"),
     Requirement(

@@ -15,11 +15,13 @@ import anyio
 import anyio.lowlevel
 
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings, PoolSettings, RuntimeLimits
+from actors.config.providers import kind_of
 from actors.core.codec import decode_event
 from actors.core.events import Event
 from actors.core.feed import SessionEvent
 from actors.core.identity import CallId
 from actors.core.ledger import Interaction
+from actors.core.profiles import dialect
 from actors.core.state import Lanes, State, rebuilt
 from actors.handle import Session
 from actors.renderer import Shown
@@ -35,6 +37,8 @@ Json = dict[str, Any]  # Any: a request body under test
 
 PREFIX_BOUND = AnthropicSettings(profile=AnthropicProfile(prefix_bound=True))
 """The strictest signatures: a thinking block is valid only behind the exact prefix it was made for."""
+
+_MODELS = {"openai_chat": "gpt", "openai_responses": "gpt", "anthropic": "claude"}
 
 NO_RETRIES = BackendLimits(attempts=1)
 
@@ -59,7 +63,7 @@ async def hosting(
     with anyio.fail_after(seconds):
         async with serve(*servers.values()):
             backends = {
-                name: _backend(server, backend, (auth or {}).get(name)) for name, server in servers.items()
+                name: backend_at(server, backend, (auth or {}).get(name)) for name, server in servers.items()
             }
             settings = FileSettings(
                 backends=backends, pools=dict(pools or {}), limits=limits or RuntimeLimits()
@@ -71,10 +75,14 @@ async def hosting(
                     await assert_rebuilds(runtime, runtime.session(name))
 
 
-def _backend(server: LoopbackServer, limits: BackendLimits, auth: str | None) -> BackendSettings:
-    kind, model = ("anthropic", "claude") if isinstance(server, AnthropicServer) else ("openai", "gpt")
+def backend_at(
+    server: LoopbackServer, limits: BackendLimits = NO_RETRIES, auth: str | None = None
+) -> BackendSettings:
+    """Return the settings that reach a strict server."""
+    speaks = {"kind": kind_of(dialect(server.dialect)), "dialect": server.dialect}
+    model = _MODELS.get(server.dialect, "model")
     return BackendSettings.model_validate(
-        {"kind": kind, "model": model, "base_url": server.base_url, "limits": limits, "auth": auth}
+        {"model": model, "base_url": server.endpoint, "limits": limits, "auth": auth, **speaks}
     )
 
 
@@ -84,7 +92,14 @@ def log(runtime: Runtime, session: Session) -> list[Event]:
 
 
 async def assert_rebuilds(runtime: Runtime, session: Session) -> None:
-    """Compare a live session with the fold of its log: state, ledger, and lanes byte for byte."""
+    """Compare a session with the fold of its log, as it is and after its actors were put away, if they can be."""
+    await _assert_rebuilds(runtime, session)
+    if session._activation.rest():
+        await _assert_rebuilds(runtime, session)
+
+
+async def _assert_rebuilds(runtime: Runtime, session: Session) -> None:
+    """Compare state, ledger, and lanes byte for byte."""
     state, lanes = rebuilt(log(runtime, session), runtime.rules)
     live = await session._head.ask(Look())  # the test judges what no user can see
     ledger = await session.ledger()
@@ -116,12 +131,12 @@ def assert_prefixes(server: LoopbackServer) -> None:
 
 
 def blocks(body: Json) -> list[tuple[str, str]]:
-    """Return a body's messages as (role, block) pairs, each block as JSON."""
+    """Return a body's messages, or its items, as (role, block) pairs, each block as JSON."""
     pairs: list[tuple[str, str]] = []
-    for message in body["messages"]:
+    for message in body["input"] if "input" in body else body["messages"]:
         content = message.get("content")
         listed = content if isinstance(content, list) else [{k: v for k, v in message.items() if k != "role"}]
-        pairs.extend((message["role"], json.dumps(block)) for block in listed)
+        pairs.extend((message.get("role", ""), json.dumps(block)) for block in listed)
     return pairs
 
 
@@ -140,7 +155,7 @@ def results(body: Json) -> dict[str, str]:
 
 
 def _text(content: Any) -> str:  # Any: a string or a list of blocks
-    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
 def calls(body: Json) -> list[str]:

@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from actors.adapters.adapter import adapter
+from actors.core.profiles import PROFILES, dialect
 from benchmarks.__main__ import GOALS, MEASURES, main
+from benchmarks.dialects import decoding, encoding
 from benchmarks.table import Options, Row, table
 from benchmarks.turn import hosted
-from benchmarks.workload import DIALECTS, Author, Live, binding, blocks, payload, told
+from benchmarks.workload import DIALECTS, FAMILIES, Author, Live, binding, blocks, payload, told
 
 QUICK = Options(quick=True, backends=("asyncio",), skip_install=True)
 
@@ -33,7 +36,7 @@ def test_a_goal_that_does_not_exist_is_named_and_nothing_is_measured(
     assert "Z9" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("goal", ["A3", "D2"])
+@pytest.mark.parametrize("goal", ["A3", "D2", "P2D"])
 def test_a_measurement_gives_figures_beside_their_goal(goal: str) -> None:
     measure = next(measure for measure in MEASURES if measure.goal == goal)
     measured = [row for row in measure.run(QUICK) if row.value is not None]
@@ -50,9 +53,9 @@ def test_a_figure_is_held_against_its_goal_as_a_multiple_of_the_floor() -> None:
     assert "NO" in table([over])
 
 
-@pytest.mark.parametrize("target", DIALECTS)
+@pytest.mark.parametrize("target", FAMILIES)
 def test_the_measured_request_is_the_one_that_a_cold_render_gives(target: str) -> None:
-    live = Live("anthropic", target, 40)
+    live = Live(target, target, 40)
     live.next()
     live.append(live.author.turn())
     assert b"".join(live.next()) == b"".join(live.cold())
@@ -92,3 +95,15 @@ async def test_the_model_in_this_process_serves_whole_turns() -> None:
             assert (result.status, result.rounds) == ("complete", 2)
         ends = [item.status for item in (await session.ledger()).interactions()]
     assert ends == ["complete"] * 10
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_what_is_measured_of_a_codec_is_what_json_makes_of_the_same(name: str) -> None:
+    ours, floor = encoding(name)
+    encoded, dumped = ours(), floor()
+    assert isinstance(encoded, bytes)
+    assert isinstance(dumped, bytes)
+    closing = adapter(dialect(name)).encoder.closing
+    assert json.loads(b"[" + encoded + closing + b"]") == json.loads(dumped)
+    for work in decoding(name):
+        work()

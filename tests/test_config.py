@@ -7,8 +7,20 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from actors.config import Backend, BackendLimits, Config, Pool, load
+from actors.config import (
+    PROVIDERS,
+    Aws,
+    AwsKeys,
+    Backend,
+    BackendLimits,
+    Config,
+    Key,
+    Pool,
+    TokenCommand,
+    load,
+)
 from actors.core.identity import Binding
+from actors.core.profiles import OPENAI_CHAT
 from actors.errors import ConfigError, MissingKey, UnknownTarget
 
 CANARY = "sk-ant-CANARY0123456789"
@@ -72,7 +84,7 @@ def test_a_configured_backend_has_what_the_file_says(config: Config) -> None:
         model="claude-sonnet-5",
         endpoint="https://api.anthropic.com",
         account="team",
-        key=SecretStr("sk-team"),
+        credential=Key("x-api-key", SecretStr("sk-team")),
         max_tokens=2000,
         thinking="drop",
         limits=BackendLimits(idle=30.0, concurrency=16),
@@ -86,9 +98,9 @@ def test_a_configured_backend_has_what_the_file_says(config: Config) -> None:
 
 def test_a_backend_without_auth_uses_the_usual_variable_only_at_the_usual_endpoint(config: Config) -> None:
     gpt, local = backend(config, "gpt"), backend(config, "local")
-    assert gpt.key == SecretStr("sk-oai")
+    assert gpt.credential == Key("authorization", SecretStr("sk-oai"))
     assert gpt.endpoint == "https://api.openai.com/v1"
-    assert local.key is None
+    assert local.credential is None
     assert local.endpoint == "http://127.0.0.1:8080/v1"
 
 
@@ -104,23 +116,25 @@ def test_a_provider_and_model_need_no_file() -> None:
     config = load(None, ENVIRON)
     gpt, claude = backend(config, "openai:gpt-5.2"), backend(config, "anthropic:claude-sonnet-5")
     assert gpt.binding == Binding("openai", "openai_chat", "https://api.openai.com/v1", "", "gpt-5.2")
-    assert claude.key == SecretStr(CANARY)
+    assert claude.credential == Key("x-api-key", SecretStr(CANARY))
     assert backend(config, "openai:ft:gpt:x").model == "ft:gpt:x"
 
 
 def test_the_usual_url_variable_moves_the_endpoint_and_makes_the_key_optional() -> None:
     moved = {"OPENAI_BASE_URL": "http://localhost:1234/v1/"}
     there = backend(load(None, moved), "openai:m")
-    assert (there.endpoint, there.key) == ("http://localhost:1234/v1", None)
-    assert backend(load(None, moved | {"OPENAI_API_KEY": "k"}), "openai:m").key == SecretStr("k")
+    assert (there.endpoint, there.credential) == ("http://localhost:1234/v1", None)
+    assert backend(load(None, moved | {"OPENAI_API_KEY": "k"}), "openai:m").credential == Key(
+        "authorization", SecretStr("k")
+    )
 
 
 def test_a_key_is_looked_up_at_each_resolve() -> None:
     environ = {"OPENAI_API_KEY": "old"}
     config = load(None, environ)
-    assert backend(config, "openai:m").key == SecretStr("old")
+    assert backend(config, "openai:m").credential == Key("authorization", SecretStr("old"))
     environ["OPENAI_API_KEY"] = " new\n"
-    assert backend(config, "openai:m").key == SecretStr("new")
+    assert backend(config, "openai:m").credential == Key("authorization", SecretStr("new"))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +143,7 @@ def test_a_key_is_looked_up_at_each_resolve() -> None:
         ("claud", "No backend 'claud' in actors.toml; did you mean 'claude'?"),
         ("xyz", "No backend 'xyz' in actors.toml; it has: claude, local, gpt, main"),
         ("opnai:gpt-5", "No provider 'opnai'; did you mean 'openai'?"),
-        ("mystery:m", "No provider 'mystery'; providers: openai, anthropic"),
+        ("mystery:m", f"No provider 'mystery'; providers: {', '.join(PROVIDERS)}"),
         ("openai", "Target 'openai' names a provider but no model; use openai:MODEL"),
         ("openai:", "Target 'openai:' names no model; use openai:MODEL"),
         ("openai:a\nb", "Target 'openai:a\\nb' names no model; use openai:MODEL"),
@@ -195,6 +209,8 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
             B + "  max_tokens = 0\n",
             "actors.toml, line 4, column 3: [backends.b] max_tokens: must be greater than",
         ),
+        (B + "max_tokens = -1\n", "line 4, column 1: [backends.b] max_tokens: must be greater than"),
+        (B + "max_tokens = nan\n", "line 4, column 1: [backends.b] max_tokens: must be a valid integer"),
         (B + 'max_tokens = "9"\n', "line 4, column 1: [backends.b] max_tokens: must be a valid integer"),
         (
             B + "[backends.b.limits]\nidle = inf\n",
@@ -262,8 +278,8 @@ def test_an_empty_file_is_a_configuration(tmp_path: Path) -> None:
 def test_no_key_is_in_any_repr_dump_or_binding(config: Config) -> None:
     claude = backend(config, "anthropic:claude-sonnet-5")
     pool = config.resolve("main")
-    assert claude.key is not None
-    assert claude.key.get_secret_value() == CANARY
+    assert isinstance(claude.credential, Key)
+    assert claude.credential.value.get_secret_value() == CANARY
     for shown in (
         repr(config),
         repr(claude),
@@ -294,3 +310,108 @@ def test_settings_are_frozen(config: Config) -> None:
 
 def test_the_settings_of_a_file_hold_no_secret_to_pickle(config: Config) -> None:
     assert b"sk-" not in pickle.dumps(config.settings)
+
+
+# --- accounts ----------------------------------------------------------------------------------------
+
+AUTH = """
+[backends.b]
+kind = "anthropic"
+model = "m"
+base_url = "http://127.0.0.1:1"
+auth = {auth}
+"""
+VARIABLES = {"TOKEN": "t-1", "AWS_ACCESS_KEY_ID": "AKIA1", "AWS_SECRET_ACCESS_KEY": "s-1"}
+
+
+@pytest.mark.parametrize(
+    ("auth", "credential"),
+    [
+        ('"TOKEN"', Key("x-api-key", SecretStr("t-1"))),
+        ('{ key = "TOKEN" }', Key("x-api-key", SecretStr("t-1"))),
+        ('{ bearer = "TOKEN" }', Key("authorization", SecretStr("t-1"))),
+        ('{ command = ["broker", "token"], lifetime = 60 }', TokenCommand(("broker", "token"), 60.0)),
+        ('{ aws = "eu-west-1" }', Aws("eu-west-1", AwsKeys("AKIA1", SecretStr("s-1")))),
+    ],
+)
+def test_auth_is_a_key_a_bearer_token_a_command_or_a_signature(
+    tmp_path: Path, auth: str, credential: object
+) -> None:
+    path = tmp_path / "actors.toml"
+    path.write_text(AUTH.replace("{auth}", auth))
+    assert backend(load(path, VARIABLES), "b").credential == credential
+
+
+@pytest.mark.parametrize(
+    ("auth", "message"),
+    [
+        ("{}", "[backends.b] auth: takes one of key, bearer, command and aws"),
+        ('{ key = "A", aws = "r" }', "[backends.b] auth: takes one of key, bearer, command and aws"),
+        ('{ kez = "A" }', "[backends.b.auth] has no key 'kez'; did you mean 'key'?"),
+        ("{ command = [] }", "[backends.b.auth] command: "),
+        (
+            '{ bearer = "sk-live-1234567" }',
+            "[backends.b.auth] bearer: takes the name of an environment variable",
+        ),
+    ],
+)
+def test_an_auth_that_says_too_much_or_too_little_is_refused_in_one_line(
+    tmp_path: Path, auth: str, message: str
+) -> None:
+    path = tmp_path / "actors.toml"
+    path.write_text(AUTH.replace("{auth}", auth))
+    with pytest.raises(ConfigError) as refused:
+        load(path, VARIABLES)
+    assert message in str(refused.value)
+    assert "sk-live" not in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_backend_without_an_address_of_its_own_must_be_given_one(tmp_path: Path) -> None:
+    path = tmp_path / "actors.toml"
+    path.write_text('[backends.b]\nkind = "openai_compatible"\nmodel = "m"\n')
+    with pytest.raises(ConfigError, match=r"Backend 'b' of kind 'openai_compatible' needs a base_url"):
+        load(path, {}).backend("b")
+    with pytest.raises(ConfigError, match="set VERTEX_BASE_URL"):
+        load(None, {"VERTEX_ACCESS_TOKEN": "t"}).backend("vertex:m")
+
+
+# --- dialects of one's own ---------------------------------------------------------------------------
+
+
+def test_a_dialect_of_ones_own_changes_any_field_of_a_known_one(tmp_path: Path) -> None:
+    path = tmp_path / "actors.toml"
+    path.write_text(
+        '[dialects.house]\nbase = "openai"\nmax_tools = 3\nlast_roles = ["user"]\nuser_after_tool = "filler"\n'
+        '[backends.b]\nkind = "openai"\nmodel = "m"\nbase_url = "http://127.0.0.1:1"\ndialect = "house"\n'
+    )
+    config = load(path, {})
+    made = config.dialect(backend(config, "b").dialect)
+    assert (made.name, made.family, made.max_tools) == ("house", "openai_chat", 3)
+    assert made.last_roles == frozenset({"user"})
+    assert made == OPENAI_CHAT.derive(
+        name="house", max_tools=3, last_roles=frozenset({"user"}), user_after_tool="filler"
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("max_tools = 3", "[dialects.x] lacks the key 'base'"),
+        ('base = "opnai"', "[dialects.x] base: No dialect 'opnai'; did you mean 'openai'?"),
+        (
+            'base = "openai"\nmax_tolls = 3',
+            "[dialects.x] has no field 'max_tolls'; did you mean 'max_tools'?",
+        ),
+        ('base = "openai"\nfamily = "anthropic"', "[dialects.x] has no field 'family'"),
+        ('base = "openai"\nmax_tools = "many"', "[dialects.x] max_tools: must be a valid integer"),
+        ('base = "openai"\nid_pattern = "["', "[dialects.x] id_pattern: is no regular expression"),
+    ],
+)
+def test_a_dialect_that_cannot_be_is_refused_in_one_line(tmp_path: Path, table: str, message: str) -> None:
+    path = tmp_path / "actors.toml"
+    path.write_text(f"[dialects.x]\n{table}\n")
+    with pytest.raises(ConfigError) as refused:
+        load(path, {})
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)

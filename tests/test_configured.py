@@ -1,13 +1,35 @@
 """What `actors.toml` says is what happens."""
 
 import json
+from collections.abc import Callable
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 
 import anyio
 import pytest
 
 from actors import Runtime
-from actors.testing import AnthropicServer, Call, Disconnect, OpenAIServer, Say, Turn, serve
+from actors.config.providers import PROVIDERS
+from actors.testing import (
+    AnthropicServer,
+    BedrockServer,
+    Call,
+    CompatibleServer,
+    DeepSeekServer,
+    Disconnect,
+    Exchange,
+    GeminiServer,
+    KimiServer,
+    MistralServer,
+    OpenAIServer,
+    OpenRouterServer,
+    ResponsesServer,
+    Say,
+    Turn,
+    serve,
+)
+from actors.testing.server import LoopbackServer
 
 pytestmark = pytest.mark.anyio
 
@@ -17,33 +39,86 @@ def weather(city: str) -> str:
     return f"{city}: 4 C"
 
 
-@pytest.mark.requirement("U-09")
-@pytest.mark.parametrize("kind", ["openai", "anthropic"])
-async def test_a_backend_that_cannot_stream_gives_the_same_events_and_the_same_history(
-    tmp_path: Path, kind: str
+Script = list[Turn]
+SERVERS: dict[str, Callable[[Script], LoopbackServer]] = {
+    "openai": OpenAIServer,
+    "openai_responses": ResponsesServer,
+    "anthropic": AnthropicServer,
+    "gemini": GeminiServer,
+    "vertex": partial(GeminiServer, vertex=True),
+    "bedrock": BedrockServer,
+    "mistral": MistralServer,
+    "kimi": KimiServer,
+    "deepseek": DeepSeekServer,
+    "openrouter": OpenRouterServer,
+    **{
+        vendor: partial(CompatibleServer, vendor=vendor)
+        for vendor in (
+            "xai",
+            "qwen",
+            "glm",
+            "minimax",
+            "groq",
+            "vllm",
+            "llama_cpp",
+            "ollama",
+            "openai_compatible",
+        )
+    },
+}
+"""For each kind of backend, the strict server that stands for its provider."""
+
+
+def streamed(exchange: Exchange) -> bool:
+    """Say whether a request asks for a stream: by its body, or by its path."""
+    return bool(json.loads(exchange.body).get("stream")) or "stream" in exchange.path.lower()
+
+
+def endpoint(server: LoopbackServer) -> str:
+    return server.endpoint if isinstance(server, GeminiServer) else server.base_url
+
+
+def test_every_kind_of_backend_has_a_strict_server() -> None:
+    assert SERVERS.keys() == PROVIDERS.keys()
+
+
+@pytest.mark.requirement("U-02", "U-09", "U-11", "U-12")
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_every_provider_gives_the_same_events_and_the_same_history_streamed_or_not(
+    tmp_path: Path, kind: str, stream: bool
 ) -> None:
-    seen: dict[bool, list[object]] = {}
-    for stream in (True, False):
-        turns = [Turn(Say("Let me see."), Call("weather", {"city": "Oslo"})), Turn(Say("Cold."))]
-        server = OpenAIServer(turns) if kind == "openai" else AnthropicServer(turns)
-        path = tmp_path / "actors.toml"
-        with anyio.fail_after(30):
-            async with serve(server):
-                path.write_text(
-                    f'[backends.a]\nkind = "{kind}"\nmodel = "m"\n'
-                    f'base_url = "{server.base_url}"\nstream = {str(stream).lower()}\n'
-                )
-                async with Runtime(path, environ={}) as runtime:
-                    session = await runtime.open("a", tools=[weather])
-                    async with session.stream("Weather in Oslo?") as events:
-                        kinds = [event.type async for event in events]
-                    history = await session.history()
-        asked = [bool(json.loads(exchange.body).get("stream")) for exchange in server.requests]
-        assert asked == [stream, stream]
-        distinct = [kind for at, kind in enumerate(kinds) if at == 0 or kinds[at - 1] != kind]
-        seen[stream] = [distinct, [(message.speaker, message.text) for message in history]]
-    assert seen[True] == seen[False]
-    assert "text" in seen[False][0]  # type: ignore[operator]  # the list of kinds
+    server = SERVERS[kind](
+        [Turn(Say("Let me see."), Call("weather", {"city": "Oslo"})), Turn(Say("It is cold."))]
+    )
+    path = tmp_path / "actors.toml"
+    with anyio.fail_after(30):
+        async with serve(server):
+            path.write_text(
+                f'[backends.a]\nkind = "{kind}"\nmodel = "m"\n'
+                f'base_url = "{endpoint(server)}"\nstream = {str(stream).lower()}\n'
+            )
+            async with Runtime(path, environ={}) as runtime:
+                session = await runtime.open("a", tools=[weather])
+                async with session.stream("Weather in Oslo?") as asked:
+                    events = [event async for event in asked]
+                history = await session.history()
+    assert server.refusals == []
+    assert [streamed(exchange) for exchange in server.requests] == [stream, stream]
+    types = [kind for kind, _ in groupby(event.type for event in events)]
+    assert types == ["status", "text", "status", "tool_call", "status", "text", "status", "complete"]
+    words = "".join(event.text for event in events if event.type == "text")
+    assert words == "Let me see.It is cold."
+    (call,) = [event for event in events if event.type == "tool_call"]
+    assert (call.call_id, call.name, call.arguments) == ("hist_tool_1", "weather", {"city": "Oslo"})
+    said = [(message.speaker, message.text) for message in history]
+    assert said == [
+        ("human", "Weather in Oslo?"),
+        ("model", "Let me see."),
+        ("tool", ""),
+        ("model", "It is cold."),
+    ]
+    assert [result.content for message in history for result in message.results] == ["Oslo: 4 C"]
 
 
 @pytest.mark.requirement("REQ-915-043")

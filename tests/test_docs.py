@@ -28,6 +28,9 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
 
+KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "TEAM_KEY", "MOONSHOT_API_KEY", "GATEWAY_TOKEN")
+"""Variables that the files in the docs name."""
+
 
 def blocks(page: Path, *kinds: str) -> list[tuple[str, str]]:
     """Return a page's fenced blocks as (kind, content)."""
@@ -85,7 +88,14 @@ def test_every_configuration_in_the_docs_loads(page: Path, tmp_path: Path) -> No
     for _, text in blocks(page, "toml"):
         (tmp_path / "actors.toml").write_text(text)
         config = load(
-            tmp_path / "actors.toml", {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k", "TEAM_KEY": "k"}
+            tmp_path / "actors.toml",
+            {
+                "ANTHROPIC_API_KEY": "k",
+                "OPENAI_API_KEY": "k",
+                "TEAM_KEY": "k",
+                "MOONSHOT_API_KEY": "k",
+                "GATEWAY_TOKEN": "t",
+            },
         )
         assert [config.resolve(target) for target in config.targets]
 

@@ -58,7 +58,7 @@ def pool(*members: str, policy: str = "failover", cooldown: float = 0) -> dict[s
 class Unreachable(OpenAIServer):
     """A server that nobody listens for: its port was free a moment ago."""
 
-    async def listen(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+    async def listen(self, port: int = 0, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -222,17 +222,32 @@ async def test_a_structural_refusal_is_rewritten_once_and_not_hidden_by_a_failov
 
 @pytest.mark.requirement("PROMISE-1")
 async def test_a_second_structural_refusal_ends_the_ask_and_another_backend_still_serves() -> None:
+    gate = Gate()
+    gate.open("a")
     refusal = Status(400, message=STRUCTURAL[openai])
-    one, two = openai(faults={0: refusal, 1: refusal}), anthropic(Turn(Say("Here.")))
+    one = openai(Turn(Call("work", {"name": "a"})), faults={1: refusal, 2: refusal})
+    two = anthropic(Turn(Say("Here.")))
     async with hosting(a=one, b=two, pools=pool("a", "b")) as runtime:
-        session = await runtime.open("pool")
+        session = await runtime.open("pool", tools=[gate.tool])
         events = await gathered(session, "Do it.")
         assert isinstance(events[-1], ErrorEvent)
-        assert (one.received, two.received) == (2, 0)
+        assert (one.received, two.received) == (3, 0)
         await session.switch("b")
         assert (await session.ask("And?")).text == "Here."
         assert runtime.refused == 2
     assert two.refusals == []
+
+
+@pytest.mark.requirement("PROMISE-1")
+async def test_what_was_refused_is_never_sent_again_as_it_was() -> None:
+    """A rewritten transcript that says the same in the same bytes would be refused as before."""
+    refusal = Status(400, message=STRUCTURAL[openai])
+    server = openai(faults={0: refusal})
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a")
+        assert (await session.ask("Do it.")).status == "failed"
+        assert runtime.refused == 1
+    assert server.received == 1
 
 
 @pytest.mark.requirement("PROMISE-10")

@@ -1,61 +1,88 @@
-"""Whatever a conversation has gone through, what is rendered of it is accepted. At scale.
+"""Whatever a conversation has gone through, what is rendered of it is accepted, by every dialect. At scale.
 
-The suite judges a fixed number of generated conversations. For more, in a shell:
+The suite judges a fixed number of generated conversations: each is rendered at once for a few of the profiles in
+turn, and some are also played as a session that sends requests to them as it goes. For more, in a shell:
 
-    python -m tests.test_generated_histories --count 2000000 --start 50000
+    python -m tests.test_generated_histories --count 2000000 --seed 50000 --workers 2
 
-It prints a line for each conversation that fails, with its seed, and ends with status 1 if there was one.
+A line for each conversation that fails has its seed and dialect. `tests.at_scale` says the rest.
 """
 
-import argparse
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
+from actors.core.content import Message
+from actors.core.identity import Binding
+from actors.core.ledger import Ledger
+from actors.core.profiles import PROFILES
 from actors.testing.histories import READERS, history
-from tests.core.session_log import cold, refused
+from tests.at_scale import main
+from tests.core.session_log import broken, cold, refused, simulated
 
 COUNT = 50_000
 PARTS = 10
+EACH = 2
+"""Dialects that one conversation is rendered for."""
+PLAYED = 20
+"""Of so many conversations one is played as a session too."""
+
+NAMES = tuple(PROFILES)
 
 
-def wrong(seed: int) -> Iterator[str]:
-    """What is wrong with each transcript of one conversation, if anything."""
+def due(seed: int) -> tuple[str, ...]:
+    """The dialects that a conversation is rendered for. All of them have their turn equally often."""
+    return tuple(NAMES[(EACH * seed + place) % len(NAMES)] for place in range(EACH))
+
+
+def wrong(seed: int) -> list[str]:
+    """What is wrong with the transcripts of one conversation, if anything."""
     messages, ledger = history(seed)
-    for name, binding in READERS.items():
-        try:
-            why = refused(cold(messages, ledger, binding))
-        except Exception as error:  # whatever it is, the seed is worth more than the traceback
-            why = f"raised {type(error).__name__}: {error}"
-        if why is not None:
-            yield f"history({seed}) for {name}: {why}"
+    found: list[str] = []
+    for name in due(seed):
+        if (why := told(partial(at_once, messages, ledger, READERS[name]))) is not None:
+            found.append(f"history({seed}) for {name}: {why}")
+    if seed % PLAYED == 0:
+        names = [NAMES[(seed // PLAYED + step) % len(NAMES)] for step in (0, 7, 13)]
+        bindings = [READERS[name] for name in names]
+        if (why := told(partial(in_lanes, messages, ledger, seed, bindings))) is not None:
+            found.append(f"history({seed}) as a session with {', '.join(names)}: {why}")
+    return found
+
+
+def at_once(messages: list[Message], ledger: Ledger, binding: Binding) -> str | None:
+    """What is wrong with a conversation rendered for this binding alone."""
+    return refused(cold(messages, ledger, binding))
+
+
+def in_lanes(messages: list[Message], ledger: Ledger, seed: int, bindings: list[Binding]) -> str | None:
+    """What is wrong with the requests of a session that goes through a conversation with these bindings."""
+    return broken(simulated(messages, ledger, seed, bindings))
+
+
+def told(judge: Callable[[], str | None]) -> str | None:
+    """The verdict, or what was raised instead: the seed is worth more than the traceback."""
+    try:
+        return judge()
+    except Exception as error:
+        return f"raised {type(error).__name__}: {error}"
 
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-004", "REQ-915-005", "REQ-915-013", "REQ-915-038")
 @pytest.mark.parametrize("part", range(PARTS))
-def test_no_generated_history_is_refused_in_either_dialect(part: int) -> None:
+def test_no_generated_history_is_refused_in_any_dialect(part: int) -> None:
     size = COUNT // PARTS
     for seed in range(part * size, (part + 1) * size):
-        assert list(wrong(seed)) == []
+        assert wrong(seed) == []
 
 
-def main() -> int:
-    """Judge as many conversations as asked for."""
-    parser = argparse.ArgumentParser(prog="python -m tests.test_generated_histories", description=__doc__)
-    parser.add_argument("--count", type=int, default=COUNT, help="conversations, each in both dialects")
-    parser.add_argument("--start", type=int, default=0, help="first seed")
-    options = parser.parse_args()
-    began, failed = time.perf_counter(), 0
-    for seed in range(options.start, options.start + options.count):
-        for line in wrong(seed):
-            sys.stdout.write(f"{line}\n")
-            failed += 1
-    seconds = time.perf_counter() - began
-    sys.stdout.write(f"{options.count} histories, both dialects: {failed} failed, {seconds:.0f} s\n")
-    return 1 if failed else 0
+def test_every_profile_is_rendered_for_equally_often() -> None:
+    turns = [name for seed in range(len(NAMES)) for name in due(seed)]
+    assert {turns.count(name) for name in NAMES} == {EACH}
+    assert set(NAMES) == set(READERS)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(wrong, "histories", "tests.test_generated_histories", COUNT, batch=500))

@@ -8,10 +8,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import botocore.session
 import pytest
 import turnsafe
 from anthropic.types.message_create_params import MessageCreateParamsStreaming
+from botocore.validate import ParamValidator
 from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
 
 from actors import dialect, encode, render
 from actors.testing.histories import READERS, history
@@ -20,7 +23,9 @@ from tests.vendor_types import nonconformity
 REQUESTS: dict[str, Any] = {  # Any: vendors' typed dicts
     "openai_chat": CompletionCreateParamsStreaming,
     "anthropic": MessageCreateParamsStreaming,
+    "openai_responses": ResponseCreateParamsStreaming,
 }
+PAIRING = ["openai_chat", "anthropic"]  # what turnsafe knows
 TOOLS = [{"name": "read", "description": "Read.", "parameters": {"type": "object", "properties": {}}}]
 NOT_OURS = {"tokens", turnsafe.EMPTY_CONTENT}
 
@@ -49,13 +54,14 @@ def test_every_body_is_of_the_vendors_own_request_type(name: str) -> None:
 def test_the_vendors_type_refuses_an_unknown_key_and_a_wrong_type(name: str) -> None:
     _, body = next(_bodies(name, 1))
     assert nonconformity({**body, "zzz": 1}, REQUESTS[name]) is not None
-    assert nonconformity({**body, "messages": "u"}, REQUESTS[name]) is not None
-    first, *rest = body["messages"]
-    assert nonconformity({**body, "messages": [{**first, "zzz": 1}, *rest]}, REQUESTS[name]) is not None
+    key = "input" if "input" in body else "messages"
+    assert nonconformity({**body, key: 1}, REQUESTS[name]) is not None
+    first, *rest = body[key]
+    assert nonconformity({**body, key: [{**first, "zzz": 1}, *rest]}, REQUESTS[name]) is not None
 
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-006", "REQ-915-007", "REQ-915-008")
-@pytest.mark.parametrize("name", list(REQUESTS))
+@pytest.mark.parametrize("name", PAIRING)
 def test_another_projects_judge_of_pairing_and_adjacency_finds_nothing(name: str) -> None:
     provider = name.removesuffix("_chat")
     judged = 0
@@ -66,7 +72,7 @@ def test_another_projects_judge_of_pairing_and_adjacency_finds_nothing(name: str
     assert judged == 5000
 
 
-@pytest.mark.parametrize("name", list(REQUESTS))
+@pytest.mark.parametrize("name", PAIRING)
 def test_that_judge_refuses_a_call_whose_result_is_taken_away(name: str) -> None:
     spoilt = 0
     for _, body in _bodies(name, 200):
@@ -74,6 +80,64 @@ def test_that_judge_refuses_a_call_whose_result_is_taken_away(name: str) -> None
         if len(kept) < len(body["messages"]):
             spoilt += not turnsafe.validate(kept, name.removesuffix("_chat"))
     assert spoilt > 20
+
+
+def _converse() -> Any:  # Any: botocore has no types
+    """Return the shape of a Converse request, as AWS's service model has it."""
+    model = botocore.session.Session().get_service_model("bedrock-runtime")
+    return model.operation_model("Converse").input_shape
+
+
+def _converse_faults(body: dict[str, Any], shape: Any) -> str:  # Any: JSON, and botocore's shape
+    return str(ParamValidator().validate({"modelId": "m", **body}, shape).generate_report())
+
+
+@pytest.mark.requirement("PROMISE-1", "REQ-915-036")
+def test_every_bedrock_body_is_of_awss_own_request_shape() -> None:
+    shape, judged = _converse(), 0
+    for seed, body in _bodies("bedrock", 1500):
+        assert _converse_faults(body, shape) == "", f"history({seed})"
+        judged += 1
+    assert judged == 1500
+
+
+def test_awss_shape_refuses_an_unknown_key_a_wrong_type_and_an_empty_list() -> None:
+    shape = _converse()
+    _, body = next(_bodies("bedrock", 1))
+    first, *rest = body["messages"]
+    for spoilt in (
+        {**body, "zzz": 1},
+        {**body, "messages": "u"},
+        {**body, "toolConfig": {"tools": []}},
+        {**body, "messages": [{**first, "zzz": 1}, *rest]},
+        {**body, "messages": [{"role": "user", "content": [{"toolResult": {"toolUseId": "a"}}]}]},
+    ):
+        assert _converse_faults(spoilt, shape) != ""
+
+
+@pytest.mark.requirement("PROMISE-1", "REQ-915-006", "REQ-915-007", "REQ-915-008")
+def test_another_projects_judge_of_pairing_finds_nothing_in_bedrock_bodies_either() -> None:
+    judged = 0
+    for seed, body in _bodies("bedrock", 3000):
+        report = turnsafe.validate([_renamed(message) for message in body["messages"]], "anthropic")
+        assert bool(report), f"history({seed}): {report}"
+        judged += 1
+    assert judged == 3000
+
+
+def _renamed(message: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
+    """Return a Converse message with Anthropic's names for what stands in it."""
+    return {"role": message["role"], "content": [_renamed_block(block) for block in message["content"]]}
+
+
+def _renamed_block(block: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
+    match block:
+        case {"toolUse": call}:
+            return {"type": "tool_use", "id": call["toolUseId"], "name": call["name"], "input": call["input"]}
+        case {"toolResult": result}:
+            return {"type": "tool_result", "tool_use_id": result["toolUseId"], "content": result["content"]}
+        case _:
+            return {"type": "text", "text": block.get("text", "x")}
 
 
 def _answers(message: dict[str, Any]) -> str:  # Any: JSON

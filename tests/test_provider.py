@@ -17,12 +17,12 @@ from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.config import BackendLimits
 from actors.core.content import Message, Text, ToolCall
-from actors.core.dialect import dialect
 from actors.core.feed import CompleteEvent, ErrorEvent, TextEvent
 from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.jsonio import dump
 from actors.core.ledger import Ledger
+from actors.core.profiles import dialect
 from actors.errors import ProviderFailed
 from actors.kernel.system import System
 from actors.provider import (

@@ -15,13 +15,14 @@ import anyio.lowlevel
 import pytest
 
 from actors import Runtime
-from actors.conductor import Head
-from actors.core.codec import decode_event
+from actors.config import Config, FileSettings
+from actors.core.codec import decode_event, encode_event
 from actors.core.events import (
     Bound,
     Cancelled,
     Closed,
     Event,
+    Opened,
     RequestSent,
     Returned,
     RoundEnded,
@@ -34,7 +35,9 @@ from actors.core.feed import CompleteEvent, Deferred, ErrorEvent, SessionEvent
 from actors.core.state import State
 from actors.errors import JournalError, SessionError
 from actors.handle import Session
-from actors.kernel import Ref
+from actors.journal import Head, Incarnation, JournalActor
+from actors.kernel import Ref, System
+from actors.kernel.system import SHARED
 from actors.session import Finished
 from actors.storage import Entry
 from actors.storage.memory import MemoryStorage
@@ -182,12 +185,12 @@ async def test_a_crash_at_any_append_ends_each_ask_and_each_turn_once(which: str
         await swept(which, at, after=True)
 
     async with anyio.create_task_group() as tasks:
-        for at in range(1, 14):
+        for at in range(1, 11):
             tasks.start_soon(sweep, at)
 
 
 async def test_an_ask_whose_end_was_written_before_the_crash_has_that_end() -> None:
-    storage = Watched(5)
+    storage = Watched(3)
     async with hosting(a=openai(Turn(Say("Here."))), storage=storage) as runtime:
         session = await runtime.open("a")
         storage.hook = crashing(session, "session")
@@ -212,7 +215,7 @@ async def test_what_a_dead_sessions_ask_says_does_not_end_the_next() -> None:
 
 
 async def test_a_batch_whose_turn_ended_in_a_crash_is_not_run() -> None:
-    gate, storage = Gate(), Watched(4)
+    gate, storage = Gate(), Watched(3)
     gate.open("a", "b")
     async with hosting(a=openai(WORK, Turn(Say("Done."))), storage=storage) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
@@ -327,3 +330,19 @@ async def test_a_switch_that_was_held_when_a_session_crashed_is_applied_and_told
             seen = [(event.type, getattr(event, "status", "")) async for event in events]
         assert seen[-2:] == [("status", "switch_applied"), ("error", "")]
         assert (await session.ask("And now?")).served_by.backend == "b"
+
+
+async def test_a_damaged_record_is_named_with_its_session_and_its_number() -> None:
+    class Damaged(MemoryStorage):
+        def read(self, session: str, after: int = 0) -> list[bytes]:
+            whole = b"".join(encode_event(Opened("s", "t")))
+            return [whole, b'{"v":1,"event":"cancelled","call_id":"c","reason":"bogus"}']
+
+    storage = Damaged()
+    runtime = Runtime(Config(FileSettings(), {}), storage=storage)
+    async with System() as system:
+        journal = system.spawn(lambda: JournalActor(storage), "journal", depth=SHARED)
+        incarnation = Incarnation("s", journal, runtime.rules, first=False)
+        with anyio.fail_after(5), pytest.raises(JournalError) as raised:
+            await incarnation.past()
+    assert "Session 's', record 2: Not an event: cancelled.reason is \"bogus\"" in str(raised.value)

@@ -10,7 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors.config import Config, FileSettings
+from actors.config import Config, FileSettings, Reasoning, RuntimeLimits
 from actors.core.codec import decode_event
 from actors.core.content import Message, Text, ToolCall, ToolResult
 from actors.core.events import Closed, Event, Opened, SwitchApplied, TurnEnded
@@ -21,11 +21,12 @@ from actors.handle import Session
 from actors.runtime import Runtime
 from actors.storage import Entry
 from actors.storage.memory import MemoryStorage
-from actors.testing import Call, Say, Stall, Turn
+from actors.testing import Call, Say, Stall, Turn, serve
 from tests.runtime_support import (
     Gate,
     anthropic,
     assert_paired,
+    backend_at,
     blocks,
     bodies,
     calls,
@@ -413,3 +414,41 @@ async def test_a_system_prompt_and_tools_go_with_every_request_of_every_backend(
     sent: list[dict[str, Any]] = [*bodies(one), *bodies(two)]  # Any: request bodies
     assert all("Be brief." in str(body) for body in sent)
     assert all(len(body["tools"]) == 1 for body in sent)
+
+
+async def test_a_preview_of_any_target_makes_no_backend_and_one_too_many_is_refused() -> None:
+    server = openai()
+    async with serve(server):
+        limits = RuntimeLimits(backends=1)
+        backends = {name: backend_at(server) for name in ("a", "b")}
+        config = Config(FileSettings(backends=backends, limits=limits), {})
+        async with Runtime(config) as runtime:
+            session = await runtime.open("a")
+            assert (await session.ask("Hello.")).status == "complete"
+            before = [info.name for info in runtime.system.tree()]
+            preview = await session.preview("b")
+            assert (preview.size, preview.kept) == (len(preview.body), 0)
+            assert [info.name for info in runtime.system.tree()] == before
+            await session.switch("b")
+            refused = await session.ask("And you?")
+            assert (refused.status, refused.why) == (
+                "failed", "1 backends are in use, and 'b' would be one more; raise limits.backends"
+            )  # fmt: skip
+            await session.switch("a")
+            assert (await session.ask("Still there?")).status == "complete"
+
+
+async def test_a_preview_names_the_settings_its_target_does_not_take() -> None:
+    server = anthropic()
+    async with serve(server):
+        made = backend_at(server).model_copy(
+            update={"temperature": 0.5, "reasoning": Reasoning(mode="adaptive")}
+        )
+        config = Config(FileSettings(backends={"a": made}), {})
+        async with Runtime(config) as runtime:
+            session = await runtime.open("a")
+            assert (await session.preview("a")).losses == {"temperature": 1}
+            assert (await session.ask("Hello.")).status == "complete"
+    (body,) = bodies(server)
+    assert body["thinking"] == {"type": "adaptive"}
+    assert "temperature" not in body

@@ -177,6 +177,7 @@ async def test_a_call_that_is_not_approved_is_denied_and_the_model_is_told() -> 
         asked = await runtime.open("a", tools=[remove], approve=approve)
         assert (await asked.ask("Do it.")).status == "complete"
         assert runs == ["b"]
+        assert [item.reason for item in (await asked.ledger()).interactions()] == ["denied", None, "denied"]
         nobody = await runtime.open("b", tools=[remove])
         assert (await nobody.ask("Do it.")).status == "complete"
         assert runs == ["b"]

@@ -6,12 +6,14 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors.core.events import SwitchApplied, SwitchHeld, SwitchSuperseded
+from actors.config import PoolSettings
+from actors.core.events import SwitchApplied, SwitchFailed, SwitchHeld, SwitchSuperseded
 from actors.core.feed import Applied, Deferred, SessionEvent, StatusEvent
-from actors.errors import ConfigError, UnknownTarget
+from actors.errors import ConfigError, ToolDefinitionError, UnknownTarget
 from actors.handle import Session
-from actors.testing import Call, Say, Think, Turn
+from actors.testing import Call, Say, Status, Think, Turn
 from actors.testing.server import LoopbackServer
+from actors.tools import Tool
 from tests.runtime_support import (
     Gate,
     anthropic,
@@ -202,3 +204,84 @@ async def test_a_switch_is_told_only_in_the_stream_of_the_ask_it_waited_for() ->
         session = await runtime.open("a", tools=[gate.tool])
         await ask_and(session, gate, "b")
         assert not [status for status in statuses(await gathered(session, "And?")) if "switch" in status]
+
+
+@pytest.mark.requirement("REQ-915-050", "PROMISE-5")
+async def test_a_held_switch_whose_target_is_gone_at_the_boundary_has_failed_and_the_old_backend_stays() -> (
+    None
+):
+    gate, environ = Gate(), {"KEY": "secret"}
+    one, two = openai(*WORK, Turn(Say("Here."))), anthropic()
+    async with hosting(a=one, b=two, environ=environ, auth={"b": "KEY"}) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with session.stream("Do it.") as events:
+            await gate.started("a", "b")
+            assert await session.switch("b") == Deferred("b", 1)
+            del environ["KEY"]
+            gate.open("a", "b")
+            seen = [event async for event in events]
+        (failed,) = [e for e in seen if isinstance(e, StatusEvent) and e.status == "switch_failed"]
+        assert "environment variable KEY" in failed.detail
+        assert seen[-1].type == "complete"
+        assert "switch_applied" not in statuses(seen)
+        assert log(runtime, session)[(failed.seq or 0) - 1] == SwitchFailed("b", failed.detail)
+        assert (await session.ask("And?")).served_by.backend == "a"
+        assert two.received == 0
+        environ["KEY"] = "secret"
+        assert await session.switch("b") == Applied("b")
+
+
+async def test_a_held_switch_whose_target_is_gone_leaves_a_failover_to_the_pool() -> None:
+    gate, environ = Gate(), {"KEY": "secret"}
+    one, two, three = openai(WORK[0], faults={1: Status(500)}), anthropic(), anthropic(Turn(Say("Here.")))
+    pools = {"p": PoolSettings(members=("a", "c"))}
+    async with hosting(a=one, b=two, c=three, pools=pools, environ=environ, auth={"b": "KEY"}) as runtime:
+        session = await runtime.open("p", tools=[gate.tool])
+        async with session.stream("Do it.") as events:
+            await gate.started("a", "b")
+            await session.switch("b")
+            del environ["KEY"]
+            gate.open("a", "b")
+            told = statuses([event async for event in events])
+        assert told.index("switch_failed") < told.index("failover")
+        assert "switch_applied" not in told
+        assert (one.received, two.received, three.received) == (2, 0, 1)
+
+
+def many(count: int) -> list[Tool[..., object]]:
+    def work(**_: object) -> None:
+        """Do nothing."""
+
+    return [Tool.from_schema(f"work_{n}", "Work.", {"type": "object"}, work) for n in range(count)]
+
+
+TOO_MANY = r"The session has 129 tools and backend 'a' takes at most 128 \(openai_chat\)"
+
+
+async def test_a_session_with_more_tools_than_a_backend_takes_is_not_opened_on_it() -> None:
+    one, two = openai(Turn(Say("Here."))), anthropic()
+    pools = {"p": PoolSettings(members=("b", "a"))}
+    async with hosting(a=one, b=two, pools=pools) as runtime:
+        for target in ("a", "p"):
+            with pytest.raises(ToolDefinitionError, match=TOO_MANY):
+                await runtime.open(target, tools=many(129), id="s")
+        assert runtime.sessions == ()
+        session = await runtime.open("a", tools=many(128), id="s")
+        assert (await session.ask("Go.")).status == "complete"
+    assert one.refusals == []
+
+
+async def test_a_switch_to_a_backend_that_takes_fewer_tools_is_refused_and_changes_nothing() -> None:
+    one, two = openai(), anthropic(Turn(Say("Here.")))
+    pools = {"p": PoolSettings(members=("b", "a"))}
+    async with hosting(a=one, b=two, pools=pools) as runtime:
+        session = await runtime.open("b", tools=many(129))
+        before = len(log(runtime, session))
+        for target in ("a", "p"):
+            with pytest.raises(ConfigError, match=TOO_MANY):
+                await session.switch(target)
+            with pytest.raises(ConfigError, match=TOO_MANY):
+                await session.preview(target)
+        assert len(log(runtime, session)) == before
+        assert (await session.ask("Go.")).served_by.backend == "b"
+        assert one.received == 0

@@ -20,7 +20,7 @@ from typing import (
     get_type_hints,
 )
 
-from typing_extensions import is_typeddict
+from typing_extensions import TypeAliasType, is_typeddict
 
 _LISTS = (list, Iterable, Sequence)
 _UNWRAPPED = (Required, NotRequired, Annotated)
@@ -28,7 +28,11 @@ _UNWRAPPED = (Required, NotRequired, Annotated)
 
 def nonconformity(value: Any, declared: Any, path: str = "body") -> str | None:  # Any: JSON, and any type
     """Return where and how `value` departs from the declared type, or None."""
+    if isinstance(declared, TypeAliasType):
+        return nonconformity(value, declared.__value__, path)
     origin = get_origin(declared)
+    if isinstance(origin, TypeAliasType):
+        return nonconformity(value, origin.__value__[get_args(declared)], path)
     if origin in _UNWRAPPED:
         return nonconformity(value, get_args(declared)[0], path)
     if is_typeddict(declared):
@@ -68,7 +72,8 @@ def _fields(declared: Any) -> tuple[dict[str, Any], frozenset[str]]:  # Any: any
     """Return a typed dict's fields, and which of them it requires."""
     hints = get_type_hints(declared, include_extras=True)
     marked = {name for name, hint in hints.items() if get_origin(hint) is Required}
-    return hints, frozenset(marked | declared.__required_keys__)
+    left_out = {name for name, hint in hints.items() if get_origin(hint) is NotRequired}
+    return hints, frozenset(marked | (declared.__required_keys__ - left_out))
 
 
 def _dict(value: Any, declared: Any, path: str) -> str | None:  # Any: JSON, and any type

@@ -1,22 +1,30 @@
 """Where logs are kept: the interface that journal backends implement.
 
-A log is a sequence of records a session, numbered from 1 without gaps. A record is the JSON of one event, as
-segments that a durable backend joins. One writer, the journal actor, appends; anyone may read.
+A log is a sequence of records a session, numbered from 1 without gaps. A record is the JSON of one event. One
+writer, the journal actor, appends; anyone may read.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from actors.core.codec import encode_event
+from actors.core.events import Event
+
 Record: TypeAlias = tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Records of one session, to be appended in this order."""
+    """Events of one session, to be appended in this order."""
 
     session: str
-    records: tuple[Record, ...]
+    events: tuple[Event, ...]
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """The events as JSON, each in segments to be joined. Encoded at each read, so read it once."""
+        return tuple(map(encode_event, self.events))
 
 
 class Storage(Protocol):

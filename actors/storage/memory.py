@@ -1,12 +1,14 @@
 """The log in memory: for tests, for one-shot use, and as the plainest statement of the interface.
 
-Nothing survives the process, and within it nothing is dropped: the logs of closed sessions stay. Records
-stay as segments, so they share the content's pieces with the histories that hold them.
+Nothing survives the process, and within it nothing is dropped: the logs of closed sessions stay. Events are
+kept at rest, so they share what was said with the histories that hold it.
 """
 
 from collections.abc import Sequence
 
-from actors.storage import Entry, Record
+from actors.core.codec import AtRest, rest_event, rested_line
+from actors.core.pile import EMPTY, Pile, above, height, piled
+from actors.storage import Entry
 
 
 class MemoryStorage:
@@ -15,20 +17,20 @@ class MemoryStorage:
     blocking = False
 
     def __init__(self) -> None:
-        self._logs: dict[str, list[Record]] = {}
+        self._logs: dict[str, Pile[AtRest]] = {}
 
     def append(self, entries: Sequence[Entry]) -> list[int]:
         """Append all entries."""
         numbers: list[int] = []
         for entry in entries:
-            log = self._logs.setdefault(entry.session, [])
-            log.extend(entry.records)
-            numbers.append(len(log))
+            log = piled(self._logs.get(entry.session, EMPTY), map(rest_event, entry.events))
+            self._logs[entry.session] = log
+            numbers.append(height(log))
         return numbers
 
     def read(self, session: str, after: int = 0) -> list[bytes]:
         """Return a session's records past number `after`, joined."""
-        return [b"".join(record) for record in self._logs.get(session, [])[after:]]
+        return list(map(rested_line, above(self._logs.get(session, EMPTY), after)))
 
     def sessions(self) -> list[str]:
         """Return the ids of all sessions, oldest first."""

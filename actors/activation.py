@@ -1,0 +1,239 @@
+"""A session between its uses: what is kept of it, and how its actors come and go.
+
+Idle sessions are many, so one that has not been used has no actors: its state at rest and its lanes are all there is.
+Both are folds of its log, so actors that are made from them are as good as those that were put away. They are made at
+the session's next use. Of the sessions that have nothing to do, the `AWAKE` used last keep their actors.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import anyio
+
+from actors.conductor import Crew, Services
+from actors.core.batch import Approve
+from actors.core.rest import Rested, lay_down, wake
+from actors.core.state import Lanes, Rules, State
+from actors.core.turn import Bounds
+from actors.errors import ActorStopped
+from actors.journal import Incarnation, JournalCommand
+from actors.kernel import Ref, Strategy, System, Terminated
+from actors.kernel.tasks import Work
+from actors.ledger import LedgerActor, LedgerCommand
+from actors.renderer import RendererActor
+from actors.scheduler import SchedulerActor, Workshop
+from actors.session import Desk, SessionActor, SessionCommand
+from actors.tools import Toolset
+
+AWAKE = 256
+"""Sessions with nothing to do that keep their actors."""
+
+
+@dataclass(slots=True)
+class Host:
+    """What all sessions of a runtime share.
+
+    Args:
+        system: Where their actors live.
+        journal: Who writes their logs.
+        workshop: Where their tools run.
+        bounds: How long a turn may go on.
+        most_waiting: Asks that may wait behind the one in flight.
+        rules: What each binding is rendered with.
+        services: Gives what targets mean to a session with these tools and this system prompt.
+        forget: Called with the id of a session that has ended.
+        awake: The sessions that have actors, those that were not used for longest first.
+        running: Whether sessions may still get actors.
+    """
+
+    system: System
+    journal: Ref[JournalCommand]
+    workshop: Workshop
+    bounds: Bounds
+    most_waiting: int
+    rules: Rules
+    services: Callable[[Toolset, str | None], Services]
+    forget: Callable[[str], None]
+    awake: "dict[str, Activation]" = field(default_factory=dict)
+    running: bool = True
+
+    def used(self, activation: "Activation") -> None:
+        """Note that a session is used now. If too many have actors, put some away that have nothing to do."""
+        awake = self.awake
+        awake.pop(activation.name, None)
+        awake[activation.name] = activation
+        for _ in range(2):  # one more than was added, so that their number goes down again
+            oldest = next(iter(awake.values()))
+            if len(awake) <= AWAKE or oldest is activation:
+                return
+            del awake[oldest.name]
+            if not oldest.rest():
+                awake[oldest.name] = oldest
+
+
+class Activation:
+    """One session, with its actors or without.
+
+    Args:
+        state: What it was opened with.
+        host: What it shares with the others.
+        tools: What its model may call.
+        approve: Asked before calls of some tools.
+        depth: Where its actors stand in the order of asks.
+    """
+
+    __slots__ = ("_actors", "_lanes", "_resting", "_state", "approve", "depth", "host", "name", "tools")
+
+    def __init__(self, state: State, host: Host, tools: Toolset, approve: Approve | None, depth: int) -> None:
+        self.name = state.session
+        self.host, self.tools, self.approve, self.depth = host, tools, approve, depth
+        self._actors: SessionActors | None = None
+        self._state: Rested | None = lay_down(state)  # None while there are actors, and at the end
+        self._lanes: Lanes | None = None
+        self._resting: dict[str, float] | None = None
+
+    def wake(self) -> "SessionActors":
+        """Return the session's actors, made now if it has none. Send to them before the next wait.
+
+        Raises:
+            ActorStopped: The session has ended.
+            Draining: The system is shutting down.
+        """
+        if self._actors is None:
+            if self._state is None or not self.host.running:
+                raise ActorStopped(f"Session {self.name!r} has ended; open another")
+            self._actors = SessionActors(self, wake(self._state), self._lanes, self._resting or {})
+            self._state = self._lanes = self._resting = None
+        self.host.used(self)
+        return self._actors
+
+    def rest(self) -> bool:
+        """Put the actors away if they have nothing to do; say whether the session is without them now."""
+        if (actors := self._actors) is None:
+            return True
+        self._actors = None  # that these end is no end of the session
+        if (known := actors.put_away()) is None:
+            self._actors = actors
+            return False
+        head, renderer, ledger = known
+        self._state = lay_down(replace(head.state, ledger=ledger.ledger))
+        self._lanes, self._resting = renderer.lanes, head.resting or None
+        return True
+
+    def ended(self, actors: "SessionActors | None") -> None:
+        """Forget the session, which has ended with these actors: in order, or because they crashed too often."""
+        if actors is self._actors:
+            self._actors = self._state = None
+            self.host.awake.pop(self.name, None)
+            self.host.forget(self.name)
+
+    async def end(self) -> None:
+        """End the session's actors, and with them the session. A caller that is cancelled does not take it back."""
+        if (actors := self._actors) is None:
+            self.ended(None)
+            return
+        gone = anyio.Event()
+
+        async def stop() -> None:
+            await actors.stop()
+            gone.set()
+
+        self.host.workshop.start(stop, f"{self.name}/close")
+        await gone.wait()
+
+
+class SessionActors:
+    """A session's actors, and what they are made from: first what was kept of it, after a crash its log.
+
+    They restart together. The workshop is theirs, to know which tools still run.
+    """
+
+    def __init__(
+        self, activation: Activation, state: State, lanes: Lanes | None, resting: dict[str, float]
+    ) -> None:
+        host = activation.host
+        self._activation, self._host, self._name = activation, host, activation.name
+        self._state, self._lanes = state, lanes or Lanes(host.rules, len(state.history))
+        self._resting = resting
+        self._tools = {tool.name: tool for tool in activation.tools}
+        self._desk = Desk(host.most_waiting)
+        self._running = 0
+        self._incarnation = Incarnation(self._name, host.journal, host.rules, first=True)
+        self.services = host.services(activation.tools, state.system)
+        self.ledger: Ref[LedgerCommand]
+        self.crew: Crew
+        self.head: Ref[SessionCommand] = self._spawned(activation.depth)
+
+    @property
+    def threads(self) -> int:
+        """Threads the session's tools may have."""
+        return self._host.workshop.threads
+
+    def start(self, work: Work, name: str) -> anyio.CancelScope:
+        """Run a tool's task in the host's workshop, and know of it until it ends."""
+        self._running += 1
+        return self._host.workshop.start(partial(self._counted, work), name)
+
+    async def _counted(self, work: Work) -> None:
+        try:
+            await work()
+        finally:
+            self._running -= 1
+
+    def put_away(self) -> tuple[SessionActor, RendererActor, LedgerActor] | None:
+        """End the actors if they have nothing to do, and return the objects of those who know; None if they go on.
+
+        A tool that still runs keeps them: what it returns, a ledger has to take.
+        """
+        if self._running:
+            return None
+        objects = self._host.system.put_away(self.head, self.crew.renderer, self.ledger, self.crew.scheduler)
+        if objects is None:
+            return None
+        head, renderer, ledger, _ = objects
+        assert isinstance(head, SessionActor)
+        assert isinstance(renderer, RendererActor)
+        assert isinstance(ledger, LedgerActor)
+        return head, renderer, ledger
+
+    async def stop(self) -> None:
+        """End the actors, the session first: it needs the others."""
+        for ref in (self.head, self.crew.scheduler, self.crew.renderer, self.ledger):
+            await self._host.system.stop(ref)
+
+    def _spawned(self, depth: int) -> Ref[SessionCommand]:
+        system, name = self._host.system, self._name
+        spawn = partial(system.spawn, group=system.group(name, Strategy.ONE_FOR_ALL), depth=depth)
+        self.ledger = spawn(self._ledger_actor, f"{name}/ledger")
+        renderer = spawn(self._renderer_actor, f"{name}/renderer")
+        scheduler = spawn(self._scheduler_actor, f"{name}/scheduler")
+        self.crew = Crew(scheduler, renderer, self.ledger, self._host.journal)
+        head: Ref[SessionCommand] = spawn(self._session_actor, f"{name}/session")
+        self._state = State()  # what crashes from here on goes on from the log, in `started`
+        system.watch(head, self._gone)
+        return head
+
+    def _ledger_actor(self) -> LedgerActor:
+        """Return the ledger, which is made first: another one is the beginning of another incarnation."""
+        if not self._state.session:
+            self._incarnation.over = True
+            self._incarnation = Incarnation(self._name, self._host.journal, self._host.rules, first=False)
+        return LedgerActor(self._name, self._state.ledger, self._host.journal, self._incarnation)
+
+    def _renderer_actor(self) -> RendererActor:
+        return RendererActor(self._lanes, self._incarnation)
+
+    def _scheduler_actor(self) -> SchedulerActor:
+        return SchedulerActor(self._tools, self.ledger, self, self._activation.approve)
+
+    def _session_actor(self) -> SessionActor:
+        host = self._host
+        return SessionActor(
+            self._state, self.crew, self.services, host.bounds, self._desk, self._incarnation, self._resting
+        )
+
+    def _gone(self, _: Terminated) -> None:
+        """End the streams of a session that has ended, and have it forgotten."""
+        self._activation.ended(self)
+        self._desk.clear()

@@ -1,0 +1,416 @@
+"""Configuration: `actors.toml` and the environment, to typed and frozen settings.
+
+    [backends.claude]
+    kind = "anthropic"                  # or any other of `actors.config.providers`
+    model = "claude-sonnet-5"
+    auth = "ANTHROPIC_API_KEY"          # the variable that holds the key, never the key
+    account = "team"                    # a label, part of the binding
+    base_url = "https://api.anthropic.com"
+    limits = { idle = 30, concurrency = 16 }
+    reasoning = { mode = "adaptive", effort = "high" }
+
+    [backends.work]
+    kind = "vertex"
+    model = "gemini-3-pro"
+    base_url = "https://europe-west4-aiplatform.googleapis.com/v1/projects/p/locations/europe-west4/publishers/google"
+    auth = { command = ["gcloud", "auth", "print-access-token"], lifetime = 3000 }
+
+    [pools.main]
+    members = ["claude", "openai:gpt-5.2"]
+    policy = "failover"                 # or "round_robin", "manual"
+    cooldown = 60
+
+    [limits]
+    rounds = 25
+
+The environment is an argument: nothing here reads it. Keys are looked up when a target is resolved, so a
+rotated key is seen, and they are `SecretStr` from that moment on. What pydantic says of a wrong file is
+rewritten to one line with the place and without the value, because a value may be a key in the wrong line.
+"""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from pydantic import SecretStr, ValidationError
+
+from actors.config.complaints import at, clip, explained, hint
+from actors.config.dialects import derived
+from actors.config.providers import PROVIDERS, Kind, Provider, aws_region
+from actors.config.settings import (
+    NAME,
+    Auth,
+    BackendLimits,
+    BackendSettings,
+    Count,
+    FileSettings,
+    Frozen,
+    Policy,
+    PoolSettings,
+    Reasoning,
+    RuntimeLimits,
+    Thinking,
+    endpoint,
+    label,
+)
+from actors.core.dialect import Dialect
+from actors.core.identity import Binding
+from actors.core.profiles import dialect
+from actors.errors import ConfigError, MissingKey, UnknownTarget
+
+__all__ = [
+    "PROVIDERS",
+    "Auth",
+    "Aws",
+    "AwsKeys",
+    "Backend",
+    "BackendLimits",
+    "BackendSettings",
+    "Config",
+    "Credential",
+    "FileSettings",
+    "Key",
+    "Kind",
+    "Pool",
+    "PoolSettings",
+    "Reasoning",
+    "RuntimeLimits",
+    "TokenCommand",
+    "load",
+]
+
+MAX_FILE_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key or a token, and the header that carries it; in `authorization` it is a bearer token."""
+
+    header: str
+    value: SecretStr
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCommand:
+    """A program that prints a token, and the seconds it is used for where the program does not say."""
+
+    command: tuple[str, ...]
+    lifetime: float
+
+
+@dataclass(frozen=True, slots=True)
+class AwsKeys:
+    """An AWS access key; the token is that of a session, if the key is of one."""
+
+    access_key: str
+    secret_key: SecretStr
+    session_token: SecretStr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Aws:
+    """Signing for a region: with these keys, or with what AWS's usual chain finds (shared files, roles)."""
+
+    region: str
+    keys: AwsKeys | None
+
+
+Credential: TypeAlias = Key | TokenCommand | Aws
+
+
+class Backend(Frozen):
+    """A backend that can be talked to.
+
+    Args:
+        endpoint: Base URL; the adapter's path is put behind it.
+        account: Label of the account, part of the binding; empty if none was given.
+        credential: For this endpoint and no other; None if it takes none.
+        reasoning, temperature: What requests ask for, where the dialect takes it.
+        max_tokens: Most tokens of one answer; None leaves it to the dialect.
+        stream: Whether answers are asked for as streams.
+        thinking: What becomes of reasoning blocks: kept where the dialect can, dropped, or sent as text.
+    """
+
+    name: str
+    kind: Kind
+    dialect: str
+    model: str
+    endpoint: str
+    account: str = ""
+    credential: Credential | None = None
+    max_tokens: Count | None = None
+    thinking: Thinking = "native"
+    reasoning: Reasoning = Reasoning()
+    temperature: float | None = None
+    stream: bool = True
+    limits: BackendLimits = BackendLimits()
+
+    @property
+    def binding(self) -> Binding:
+        """What a switch to this backend binds a session to. No secret is in it."""
+        return Binding(self.name, self.dialect, self.endpoint, self.account, self.model)
+
+
+class Pool(Frozen):
+    """Backends that stand in for each other, in order. `cooldown` is in seconds."""
+
+    name: str
+    members: tuple[Backend, ...]
+    policy: Policy
+    cooldown: float
+    failover_after_output: bool = False
+
+
+@dataclass(frozen=True)
+class Config:
+    """The settings of a runtime, and the environment its keys are in.
+
+    Args:
+        settings: What the file says.
+        environ: Looked up at each `resolve`; never shown.
+        source: Name of the file, for messages; None if there is none.
+    """
+
+    settings: FileSettings
+    environ: Mapping[str, str] = field(repr=False, compare=False)
+    source: str | None = None
+    _dialects: Mapping[str, Dialect] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        own = {name: derived(name, table) for name, table in self.settings.dialects.items()}
+        object.__setattr__(self, "_dialects", own)
+
+    def dialect(self, name: str) -> Dialect:
+        """Return the profile of this name: one of the file's own, or one that comes with the project.
+
+        Raises:
+            UnknownTarget: There is no such profile.
+        """
+        return self._dialects.get(name) or dialect(name)
+
+    def thinking(self, binding: Binding) -> Thinking:
+        """Return what becomes of reasoning in what is sent to a binding."""
+        settings = self.settings.backends.get(binding.backend)
+        return "native" if settings is None else settings.thinking
+
+    @property
+    def limits(self) -> RuntimeLimits:
+        """The `[limits]` table."""
+        return self.settings.limits
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Names of the configured backends and pools, in the order of the file."""
+        return (*self.settings.backends, *self.settings.pools)
+
+    def resolve(self, target: str) -> Backend | Pool:
+        """Return the backend or pool a target names: a configured name, or `provider:model`.
+
+        Raises:
+            UnknownTarget: Nothing has that name.
+            MissingKey: The variable that should hold the key is not set.
+            ConfigError: A variable holds something that cannot be used.
+        """
+        if (pool := self.settings.pools.get(target)) is not None:
+            members = tuple(self.backend(member) for member in pool.members)
+            return Pool(
+                name=target,
+                members=members,
+                policy=pool.policy,
+                cooldown=pool.cooldown,
+                failover_after_output=pool.failover_after_output,
+            )
+        return self.backend(target)
+
+    def backend(self, target: str) -> Backend:
+        """Return the backend a target names. Raises as `resolve` does, and for a pool UnknownTarget."""
+        if (settings := self.settings.backends.get(target)) is not None:
+            return self._configured(target, settings)
+        name, colon, model = target.partition(":")
+        if not colon:
+            raise UnknownTarget(self._no_such(target))
+        for kind in PROVIDERS:
+            if kind == name:
+                return self._provided(kind, model)
+        raise UnknownTarget(f"No provider {clip(name)}; {hint(name, PROVIDERS, 'providers')}")
+
+    def _configured(self, name: str, settings: BackendSettings) -> Backend:
+        provider = PROVIDERS[settings.kind]
+        if not (settings.base_url or provider.endpoint):
+            raise ConfigError(f"Backend {name!r} of kind {settings.kind!r} needs a base_url")
+        return Backend(
+            name=name,
+            kind=settings.kind,
+            dialect=self.dialect(settings.dialect or provider.dialect).name,
+            model=settings.model,
+            endpoint=settings.base_url or provider.endpoint,
+            account=settings.account or "",
+            credential=self._credential(f"Backend {name!r}", settings, provider),
+            max_tokens=settings.max_tokens,
+            thinking=settings.thinking,
+            reasoning=settings.reasoning,
+            temperature=settings.temperature,
+            stream=settings.stream,
+            limits=settings.limits,
+        )
+
+    def _credential(self, owner: str, settings: BackendSettings, provider: Provider) -> Credential | None:
+        auth = settings.auth
+        if auth is None:
+            # The usual variable's key belongs to the provider itself, not to whatever base_url names.
+            is_its_own = settings.base_url is None and provider.key_variable
+            return self._default(owner, provider, provider.endpoint) if is_its_own else None
+        if auth.command is not None:
+            return TokenCommand(auth.command, auth.lifetime)
+        if auth.aws is not None:
+            return self._aws(owner, auth.aws)
+        if auth.bearer is not None:
+            return Key("authorization", self._secret(owner, auth.bearer))
+        return Key(provider.header, self._secret(owner, auth.key or ""))
+
+    def _aws(self, owner: str, region: str) -> Aws:
+        if not self.environ.get("AWS_ACCESS_KEY_ID", "").strip():
+            return Aws(region, None)
+        token = self.environ.get("AWS_SESSION_TOKEN", "").strip()
+        access_key = self._secret(owner, "AWS_ACCESS_KEY_ID").get_secret_value()
+        secret_key = self._secret(owner, "AWS_SECRET_ACCESS_KEY")
+        return Aws(region, AwsKeys(access_key, secret_key, SecretStr(token) if token else None))
+
+    def _default(self, owner: str, provider: Provider, endpoint: str) -> Credential | None:
+        """Return what is used at a provider's own endpoint when nothing is said: its key, or a signature."""
+        key_is_there = bool(self.environ.get(provider.key_variable, "").strip())
+        if not key_is_there and (region := aws_region(endpoint)):
+            return self._aws(owner, region)
+        return Key(provider.header, self._secret(owner, provider.key_variable))
+
+    def _provided(self, kind: Kind, model: str) -> Backend:
+        provider = PROVIDERS[kind]
+        try:
+            label(model)
+        except ValueError:
+            raise UnknownTarget(
+                f"Target {clip(f'{kind}:{model}')} names no model; use {kind}:MODEL"
+            ) from None
+        return Backend(
+            name=kind,
+            kind=kind,
+            dialect=provider.dialect,
+            model=model,
+            endpoint=self._url(kind, provider),
+            credential=self._usual(kind, provider),
+        )
+
+    def _usual(self, kind: Kind, provider: Provider) -> Credential | None:
+        """Return the key in the provider's usual variable; a server of one's own may go without."""
+        endpoint = self._url(kind, provider)
+        is_local = endpoint != provider.endpoint and provider.endpoint != ""
+        if not provider.key_variable or (is_local and not self.environ.get(provider.key_variable)):
+            return None
+        return self._default(f"Provider {kind!r}", provider, endpoint)
+
+    def _url(self, kind: Kind, provider: Provider) -> str:
+        if not (url := self.environ.get(provider.url_variable, "").strip()):
+            if not provider.endpoint:
+                raise ConfigError(
+                    f"Provider {kind!r} has no address of its own; set {provider.url_variable}, or use a base_url"
+                )
+            return provider.endpoint
+        try:
+            return endpoint(url)
+        except ValueError as error:
+            raise ConfigError(f"Environment variable {provider.url_variable} {error}") from None
+
+    def _secret(self, owner: str, variable: str) -> SecretStr:
+        key = self.environ.get(variable, "").strip()
+        if not key:
+            raise MissingKey(f"{owner} needs a key in the environment variable {variable}; it is not set")
+        if not key.isascii() or not key.isprintable() or " " in key:
+            raise ConfigError(
+                f"Environment variable {variable} holds characters no key can have; set it again"
+            )
+        return SecretStr(key)
+
+    def _no_such(self, name: str) -> str:
+        if name in PROVIDERS:
+            return f"Target {name!r} names a provider but no model; use {name}:MODEL"
+        if self.source is None:
+            return f"No backend {clip(name)}, there is no actors.toml; use PROVIDER:MODEL, as openai:gpt-5.2"
+        return f"No backend {clip(name)} in {self.source}; {hint(name, self.targets, 'it has')}"
+
+
+def load(path: str | Path | None, environ: Mapping[str, str]) -> Config:
+    """Read a configuration file; None is a configuration without one.
+
+    Args:
+        path: An `actors.toml`.
+        environ: Where keys and the usual variables are looked up, now or later.
+
+    Raises:
+        ConfigError: The file cannot be read, is no TOML, or says something it cannot say. One line, with the
+            place, without the value.
+    """
+    if path is None:
+        return Config(FileSettings(), environ)
+    source = Path(path).name
+    text = _text(Path(path))
+    try:
+        settings = FileSettings.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{source} is not valid TOML: {error}") from None
+    except ValidationError as error:
+        raise ConfigError(explained(error, source, text)) from None
+    for place, problem in _contradictions(settings):
+        raise ConfigError(f"{source}{at(text, place)}: {problem}")
+    return Config(settings, environ, source)
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        reason = (error.strerror or "it cannot be read").lower()
+        raise ConfigError(f"Cannot read {path}: {reason}") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise ConfigError(f"Cannot read {path}: it is larger than {MAX_FILE_BYTES} bytes")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path.name}, line {line}: not UTF-8") from None
+
+
+def _contradictions(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:
+    """Yield what no single value shows: names that clash, members and dialects that do not exist."""
+    named = (("backends", settings.backends), ("pools", settings.pools), ("dialects", settings.dialects))
+    for table, names in named:
+        for name in names:
+            if not NAME.fullmatch(name):
+                yield (table, name), f"{clip(name)} is no name; use letters, digits, '_', '-' and '.'"
+    yield from _wrong_dialects(settings)
+    for name, pool in settings.pools.items():
+        place = ("pools", name, "members")
+        if name in settings.backends:
+            yield ("pools", name), f"{name!r} is the name of a backend too; rename the pool"
+        for member in pool.members:
+            if member not in settings.backends and member.partition(":")[0] not in PROVIDERS:
+                yield place, f"no backend {clip(member)}; {hint(member, settings.backends, 'there are')}"
+        if len(set(pool.members)) < len(pool.members):
+            yield place, "a member is named twice"
+
+
+def _wrong_dialects(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:
+    for name, table in settings.dialects.items():
+        try:
+            derived(name, table)
+        except ValueError as error:
+            yield ("dialects", name), f"[dialects.{name[:80]}] {error}"
+    for name, backend in settings.backends.items():
+        if backend.dialect is None or backend.dialect in settings.dialects:
+            continue
+        try:
+            dialect(backend.dialect)
+        except UnknownTarget as error:
+            yield ("backends", name, "dialect"), f"[backends.{name}] dialect: {error}"

@@ -1,0 +1,102 @@
+"""What is wrong with a configuration file, in one line: the place, without the value.
+
+A value may be a key in the wrong line, so none is ever repeated; names are, clipped.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import ValidationError
+
+from actors.config.settings import (
+    Auth,
+    BackendLimits,
+    BackendSettings,
+    FileSettings,
+    Frozen,
+    PoolSettings,
+    Reasoning,
+    RuntimeLimits,
+)
+
+
+def clip(name: str) -> str:
+    return repr(name[:80])
+
+
+def hint(name: str, known: Iterable[str], label: str) -> str:
+    names = list(known)
+    if close := get_close_matches(name, names, n=1):
+        return f"did you mean {close[0]!r}?"
+    return f"{label}: {', '.join(names[:20]) or 'none'}"
+
+
+def explained(error: ValidationError, source: str, text: str) -> str:
+    """Return one line for the first fault. Inputs are left out: a missing key's error holds its siblings."""
+    fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    place = tuple(str(part) for part in fault["loc"] if not isinstance(part, int))
+    table, key = ".".join(place[:-1]), place[-1] if place else ""
+    where = f"{source}{at(text, place)}: "
+    owner = f"[{table}]" if table else "the file"
+    if fault["type"] == "extra_forbidden":
+        return f"{where}{owner} has no key {clip(key)}; {hint(key, _known(place[:-1]), 'keys')}"
+    if fault["type"] == "missing":
+        return f"{where}{owner} lacks the key {key!r}"
+    reason = fault["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    reason = reason.replace("a valid tuple", "a list").replace(
+        "a valid dictionary or instance of Auth", _AUTH
+    )
+    return f"{where}{owner} {key}: {' '.join(reason.split())[:300]}"
+
+
+_TABLES: Mapping[tuple[str, int], type[Frozen]] = {
+    ("backends", 2): BackendSettings,
+    ("pools", 2): PoolSettings,
+    ("limits", 1): RuntimeLimits,
+}
+_INNER: Mapping[str, type[Frozen]] = {"limits": BackendLimits, "auth": Auth, "reasoning": Reasoning}
+
+
+def _known(table: Sequence[str]) -> Iterable[str]:
+    model = FileSettings if not table else _TABLES.get((table[0], len(table))) or _INNER.get(table[-1])
+    return model.model_fields if model else ()
+
+
+_AUTH = "the name of a variable, or a table with one of key, bearer, command and aws"
+_HEADER = re.compile(r"\s*\[\[?(?P<key>[^\[\]]+)\]\]?\s*(#.*)?")
+_ENTRY = re.compile(r"(?P<indent>\s*)(?P<key>[^=#\[\]{}]+?)\s*=.*")
+
+
+def at(text: str, place: Sequence[str]) -> str:
+    """Return `, line 3, column 1` for the key or table at `place`, or as near as the text shows it."""
+    table: tuple[str, ...] = ()
+    best, found = 0, ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := _HEADER.fullmatch(line):
+            table = here = _dotted(header["key"])
+            column = line.index("[") + 1
+        elif entry := _ENTRY.fullmatch(line):
+            here = (*table, *_dotted(entry["key"]))
+            column = len(entry["indent"]) + 1
+        else:
+            continue
+        depth = min(len(here), len(place))
+        if best < depth and here[:depth] == tuple(place[:depth]):
+            best, found = depth, f", line {number}, column {column}"
+    return found
+
+
+def _dotted(key: str) -> tuple[str, ...]:
+    """Return the parts of a TOML key, as TOML reads them."""
+    try:
+        value: Any = tomllib.loads(f"{key} = 0")  # Any: nested tables
+    except tomllib.TOMLDecodeError:
+        return ()
+    parts = []
+    while isinstance(value, dict) and value:
+        name, value = next(iter(value.items()))
+        parts.append(name)
+    return tuple(parts)

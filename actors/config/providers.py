@@ -1,0 +1,108 @@
+"""Providers people name without a file: where they are, what they speak, and which variable holds their key."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from actors.core.dialect import Dialect
+from actors.core.profiles import PROFILES
+
+Kind: TypeAlias = Literal[
+    "openai",
+    "openai_responses",
+    "anthropic",
+    "gemini",
+    "vertex",
+    "mistral",
+    "kimi",
+    "deepseek",
+    "bedrock",
+    "openrouter",
+    "xai",
+    "qwen",
+    "glm",
+    "minimax",
+    "groq",
+    "vllm",
+    "llama_cpp",
+    "ollama",
+    "openai_compatible",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Where a kind of backend is found when nothing else is said.
+
+    Args:
+        dialect: Name of the profile.
+        endpoint: Base URL; empty where each customer has another, which `base_url` or the variable must give.
+        key_variable: Holds the key; empty for a server of one's own, which asks for none.
+        url_variable: Holds another base URL.
+        header: The header that carries the key; `authorization` carries it as a bearer token.
+    """
+
+    dialect: str
+    endpoint: str
+    key_variable: str
+    url_variable: str
+    header: str = "authorization"
+
+
+def _provider(dialect: str, endpoint: str, name: str, key: bool = True) -> Provider:
+    return Provider(dialect, endpoint, f"{name}_API_KEY" if key else "", f"{name}_BASE_URL")
+
+
+PROVIDERS: Mapping[Kind, Provider] = {
+    "openai": _provider("openai_chat", "https://api.openai.com/v1", "OPENAI"),
+    "openai_responses": _provider("openai_responses", "https://api.openai.com/v1", "OPENAI"),
+    "anthropic": Provider(
+        "anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "x-api-key"
+    ),
+    "gemini": Provider(
+        "gemini",
+        "https://generativelanguage.googleapis.com",
+        "GEMINI_API_KEY",
+        "GEMINI_BASE_URL",
+        "x-goog-api-key",
+    ),
+    "vertex": Provider("vertex", "", "VERTEX_ACCESS_TOKEN", "VERTEX_BASE_URL"),
+    "mistral": _provider("mistral", "https://api.mistral.ai/v1", "MISTRAL"),
+    "kimi": _provider("kimi", "https://api.moonshot.ai/v1", "MOONSHOT"),
+    "deepseek": _provider("deepseek", "https://api.deepseek.com", "DEEPSEEK"),
+    "bedrock": Provider(
+        "bedrock",
+        "https://bedrock-runtime.us-east-1.amazonaws.com",
+        "AWS_BEARER_TOKEN_BEDROCK",
+        "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
+    ),
+    "openrouter": _provider("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER"),
+    "xai": _provider("xai", "https://api.x.ai/v1", "XAI"),
+    "qwen": _provider("qwen", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE"),
+    "glm": _provider("glm", "https://api.z.ai/api/paas/v4", "ZAI"),
+    "minimax": _provider("minimax", "https://api.minimax.io/v1", "MINIMAX"),
+    "groq": _provider("groq", "https://api.groq.com/openai/v1", "GROQ"),
+    "vllm": _provider("vllm", "http://127.0.0.1:8000/v1", "VLLM", key=False),
+    "llama_cpp": _provider("llama_cpp", "http://127.0.0.1:8080/v1", "LLAMA_CPP", key=False),
+    "ollama": _provider("ollama", "http://127.0.0.1:11434/v1", "OLLAMA", key=False),
+    "openai_compatible": _provider("openai_compatible", "", "OPENAI_COMPATIBLE", key=False),
+}
+
+
+def kind_of(dialect: Dialect) -> Kind:
+    """Return the kind of backend that speaks a dialect, or one of its family."""
+    speaks = {kind: PROFILES[provider.dialect] for kind, provider in PROVIDERS.items()}
+    own = [kind for kind, profile in speaks.items() if profile.name == dialect.name]
+    return next(iter(own or [kind for kind, profile in speaks.items() if profile.family == dialect.family]))
+
+
+_AWS_HOST = re.compile(
+    r"https://[a-z0-9.-]+\.(?P<region>[a-z]{2}(?:-[a-z]+)+-\d+)\.(?:vpce\.)?amazonaws\.com(?:\.cn)?(?=[:/]|\Z)"
+)
+
+
+def aws_region(endpoint: str) -> str | None:
+    """Return the region that an AWS endpoint's host name holds, None for another host."""
+    found = _AWS_HOST.match(endpoint)
+    return found["region"] if found else None

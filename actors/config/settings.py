@@ -1,0 +1,184 @@
+"""What an `actors.toml` may say: its tables as frozen models, and what their values must look like.
+
+No message repeats a value.
+"""
+
+import re
+from typing import Annotated, Any, Literal, Self, TypeAlias
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from actors.config.providers import Kind
+
+Policy: TypeAlias = Literal["manual", "round_robin", "failover"]
+Thinking: TypeAlias = Literal["native", "drop", "text"]
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}")
+
+
+def _variable(name: str) -> str:
+    if not _VARIABLE.fullmatch(name):
+        raise ValueError("takes the name of an environment variable in capitals, not the key itself")
+    return name
+
+
+def label(text: str) -> str:
+    if not text or len(text) > 200 or not text.isprintable():
+        raise ValueError("takes 1 to 200 printable characters")
+    return text
+
+
+def endpoint(url: str) -> str:
+    """Return `url` without its last slash. It may hold no credentials: endpoints are shown and logged."""
+    if not _is_http(url):
+        raise ValueError("takes an http or https URL, as https://host/v1")
+    if "@" in url or "?" in url or "#" in url:
+        raise ValueError("takes a URL without user, password, query or fragment; keys go in auth")
+    return url.rstrip("/")
+
+
+def _is_http(url: str) -> bool:
+    if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
+        return False
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port out of range, an unclosed bracket
+        return False
+
+
+Variable = Annotated[str, AfterValidator(_variable)]
+Label = Annotated[str, AfterValidator(label)]
+Endpoint = Annotated[str, AfterValidator(endpoint)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+
+class BackendLimits(Frozen):
+    """What one backend may take: times in seconds, requests at once, attempts for one round.
+
+    Args:
+        connect: Until the connection stands.
+        first_byte: From the request's last byte to the answer's first.
+        idle: Between two pieces of a stream.
+        total: For one attempt as a whole; None has no end of its own.
+        concurrency: Requests in flight; more wait.
+        attempts: Of one round, the first included.
+    """
+
+    connect: Seconds = 10.0
+    first_byte: Seconds = 120.0
+    idle: Seconds = 60.0
+    total: Seconds | None = 900.0
+    concurrency: Count = 64
+    attempts: Annotated[int, Field(ge=1, le=20)] = 4
+
+
+class RuntimeLimits(Frozen):
+    """What one session may take, and a runtime.
+
+    Args:
+        rounds: Requests of one turn before the model is asked for a final text with its tools off.
+        corrections: Times in a turn that the model may correct invalid arguments.
+        waiting_asks: Asks that wait behind the one in flight; one more is refused as busy.
+        tool_threads: Threads for tools that are not async.
+        backends: Backends a runtime talks to; one more is refused.
+    """
+
+    rounds: Count = 25
+    corrections: Annotated[int, Field(ge=0)] = 3
+    waiting_asks: Annotated[int, Field(ge=0)] = 8
+    tool_threads: Count = 32
+    backends: Count = 1024
+
+
+class Auth(Frozen):
+    """How a backend is told who asks: one of these. Only variables are named, never what they hold.
+
+    Args:
+        key: Variable with a key, sent in the provider's own header. `auth = "VARIABLE"` says the same.
+        bearer: Variable with a token, sent as `Authorization: Bearer`.
+        command: A program and its arguments that prints a token: as plain text, or as JSON with `access_token`
+            or `token`, and `expires_in` (seconds) or `expires_at` (Unix time, or a date of RFC 3339).
+        aws: Region for which requests are signed with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
+        lifetime: Seconds for which a token is used whose command does not say when it expires.
+    """
+
+    key: Variable | None = None
+    bearer: Variable | None = None
+    command: Annotated[tuple[str, ...], Field(min_length=1, max_length=64, strict=False)] | None = None
+    aws: Label | None = None
+    lifetime: Seconds = 3000.0
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        given = [name for name in ("key", "bearer", "command", "aws") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError("takes one of key, bearer, command and aws")
+        return self
+
+
+def _auth(given: object) -> object:
+    return {"key": _variable(given)} if isinstance(given, str) else given
+
+
+class Reasoning(Frozen):
+    """How a backend is asked to think, where it has a switch for it.
+
+    Args:
+        mode: `adaptive` (newer models decide themselves), `manual` (older ones, with a budget), `off`, or
+            `default`, which says nothing.
+        tokens: The budget of `manual`.
+        effort: In the provider's word, as `low` or `high`.
+    """
+
+    mode: Literal["default", "adaptive", "manual", "off"] = "default"
+    tokens: Annotated[int, Field(ge=1024)] | None = None
+    effort: Label | None = None
+
+
+class BackendSettings(Frozen):
+    """One `[backends.NAME]` table. `base_url` without `auth` means that no key is sent.
+
+    `stream = false` is for a backend that cannot stream: its whole answers give the same events.
+    """
+
+    kind: Kind
+    model: Label
+    base_url: Endpoint | None = None
+    auth: Annotated[Auth, BeforeValidator(_auth)] | None = None
+    account: Label | None = None
+    max_tokens: Count | None = None
+    thinking: Thinking = "native"
+    reasoning: Reasoning = Reasoning()
+    temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None
+    stream: bool = True
+    dialect: Label | None = None
+    limits: BackendLimits = BackendLimits()
+
+
+class PoolSettings(Frozen):
+    """One `[pools.NAME]` table. Members are backends or `provider:model`, in order; cooldown in seconds.
+
+    `failover_after_output` lets another member continue an answer of which some was shown already.
+    """
+
+    members: Annotated[tuple[str, ...], Field(min_length=1, strict=False)]
+    policy: Policy = "failover"
+    cooldown: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 60.0
+    failover_after_output: bool = False
+
+
+class FileSettings(Frozen):
+    """A whole `actors.toml`. A `[dialects.NAME]` table is a profile of one's own; see `actors.config.dialects`."""
+
+    dialects: dict[str, dict[str, Any]] = {}  # Any: each field of a dialect has its own type
+    backends: dict[str, BackendSettings] = {}
+    pools: dict[str, PoolSettings] = {}
+    limits: RuntimeLimits = RuntimeLimits()

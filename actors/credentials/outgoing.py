@@ -1,0 +1,30 @@
+"""What credentials are made for, and what makes them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+Headers: TypeAlias = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A request that is about to be sent, for credentials that sign it."""
+
+    url: str
+    segments: Sequence[bytes]
+
+
+class Credentials(Protocol):
+    """Makes the headers that carry a credential."""
+
+    async def headers(self, outgoing: Outgoing) -> Headers:
+        """Return the headers for one request.
+
+        Raises:
+            ConfigError: There is no credential any more.
+            CredentialFailed: It could not be had now.
+        """
+
+    def refused(self, sent: Headers) -> bool:
+        """Note that the provider refused what was sent; say whether asking again may give another."""

@@ -1,0 +1,56 @@
+"""A command that judges many generated cases, in order of their seeds, on several processes.
+
+It prints a line for each failure and how far it came, and ends with status 1 if there was one. A run that is ended by
+its time (`--minutes`) is taken up again at the seed that the last line names.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from multiprocessing import get_context
+from typing import TypeAlias
+
+Judge: TypeAlias = Callable[[int], list[str]]
+"""From a seed to a line for each thing that is wrong. It must be importable: workers look it up by name."""
+
+REPORTS = 20
+"""Batches between two reports."""
+
+
+def judged(judge: Judge, seeds: range) -> tuple[int, list[str]]:
+    """Judge a batch of seeds; a worker's job."""
+    return len(seeds), [line for seed in seeds for line in judge(seed)]
+
+
+def batches(first: int, count: int, size: int) -> Iterable[range]:
+    """The seeds asked for, in order, in batches."""
+    end = first + count
+    return (range(at, min(at + size, end)) for at in range(first, end, size))
+
+
+def main(judge: Judge, what: str, name: str, count: int, batch: int) -> int:
+    """Judge as many cases as the command line asks for. `what` names a case, `batch` is what a worker takes at once."""
+    parser = argparse.ArgumentParser(prog=f"python -m {name}", description=f"Judge generated {what}.")
+    parser.add_argument("--count", type=int, default=count, help=f"how many {what}")
+    parser.add_argument("--seed", type=int, default=0, help="the first one's")
+    parser.add_argument("--workers", type=int, default=1, help="processes")
+    parser.add_argument("--minutes", type=float, default=600, help="stop after this time")
+    options = parser.parse_args()
+    began, seconds, failed, done, told = time.perf_counter(), 0.0, 0, 0, 0
+    with get_context("spawn").Pool(options.workers) as pool:
+        work = batches(options.seed, options.count, batch)
+        for number, lines in pool.imap(partial(judged, judge), work):
+            failed, done = failed + len(lines), done + number
+            sys.stdout.writelines(f"{line}\n" for line in lines)
+            seconds = time.perf_counter() - began
+            if done - told >= REPORTS * batch:
+                told = done
+                sys.stdout.write(f"{done} {what}, {failed} failed, {seconds:.0f} s\n")
+            sys.stdout.flush()
+            if seconds > options.minutes * 60:
+                break
+    next_seed = options.seed + done
+    sys.stdout.write(f"{done} {what}: {failed} failed, {seconds:.0f} s; go on with --seed {next_seed}\n")
+    return 1 if failed else 0

@@ -1,0 +1,98 @@
+"""One strict server for every profile, each as strict as it gets: signatures verified, and bound to their prefix.
+
+They can be asked without a socket: `answer` takes a request and gives what would go over the wire.
+"""
+
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from actors.adapters.request import Request
+from actors.config import BackendLimits, BackendSettings
+from actors.config.providers import PROVIDERS
+from actors.core.identity import Binding
+from actors.testing import (
+    AnthropicProfile,
+    AnthropicServer,
+    AnthropicSettings,
+    BedrockProfile,
+    BedrockServer,
+    BedrockSettings,
+    CompatibleServer,
+    CompatibleSettings,
+    GeminiProfile,
+    GeminiServer,
+    GeminiSettings,
+    OpenAIServer,
+    ResponsesProfile,
+    ResponsesServer,
+    ResponsesSettings,
+    Script,
+)
+from actors.testing.loopback import Answer, HttpRequest
+from actors.testing.rules.base import CompatibleProfile
+from actors.testing.rules.compatible import HOSTS
+from actors.testing.server import LoopbackServer
+
+_THINKING = ("kimi", "deepseek")
+"""Vendors whose models think unless told not to, and then want their reasoning back."""
+VERTEX = "/v1/projects/project-1/locations/global/publishers/google"
+
+
+def strict_host(name: str, script: Script, *, host: str = "", bound: bool = True) -> LoopbackServer:
+    """Return the strictest server that speaks the dialect of this name.
+
+    Args:
+        name: The dialect's.
+        script: What the model says.
+        host: Keeps the ids of several servers apart.
+        bound: Whether signatures are bound to their prefix. Where they are not, the model may think in between.
+    """
+    behind = AnthropicProfile(prefix_bound=bound, interleaved=not bound)
+    match name:
+        case "openai_chat":
+            return OpenAIServer(script, host=host)
+        case "anthropic":
+            return AnthropicServer(script, settings=AnthropicSettings(behind), host=host)
+        case "openai_responses":
+            settings = ResponsesSettings(ResponsesProfile(prefix_bound=bound))
+            return ResponsesServer(script, settings=settings, host=host)
+        case "gemini" | "vertex":
+            return GeminiServer(script, vertex=name == "vertex", host=host)
+        case "gemini_2":
+            old = GeminiSettings(GeminiProfile(signatures=False))
+            return GeminiServer(script, settings=old, host=host)
+        case "bedrock":
+            return BedrockServer(script, settings=BedrockSettings(BedrockProfile(behind)), host=host)
+        case _:
+            vendors = CompatibleSettings(_profile(name))
+            return CompatibleServer(script, vendor=name, settings=vendors, host=host)
+
+
+def _profile(name: str) -> CompatibleProfile:
+    profile = HOSTS[name].profile
+    if name in _THINKING:
+        return replace(profile, thinking="on")
+    if name == "vllm":
+        return replace(profile, template="alternate_around_tools")
+    return profile
+
+
+def endpoint(name: str, server: LoopbackServer) -> str:
+    """Return the path below which the dialect of this name finds its server."""
+    return VERTEX if name == "vertex" else server.base_path
+
+
+def backend(name: str, server: LoopbackServer) -> BackendSettings:
+    """Return the settings that reach a server that runs, in its dialect."""
+    kind = next((kind for kind, known in PROVIDERS.items() if known.dialect == name), "gemini")
+    url = server.endpoint if isinstance(server, GeminiServer) else server.base_url
+    limits = BackendLimits(attempts=1)
+    return BackendSettings.model_validate(
+        {"kind": kind, "dialect": name, "model": "model-1", "base_url": url, "limits": limits}
+    )
+
+
+def asked(server: LoopbackServer, binding: Binding, request: Request) -> Answer:
+    """Return what a server answers to a request that a binding sends it."""
+    path = urlsplit(binding.endpoint + request.path).path
+    return server.answer(HttpRequest("POST", path, dict(request.headers), request.body, False))

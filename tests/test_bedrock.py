@@ -1,0 +1,122 @@
+"""Sessions on Bedrock: tools, reasoning, switches and a key, over the strict server."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from actors import Runtime
+from actors.testing import (
+    AnthropicProfile,
+    AnthropicServer,
+    BedrockProfile,
+    BedrockServer,
+    BedrockSettings,
+    Call,
+    ErrorInStream,
+    Fault,
+    OpenAIServer,
+    Redacted,
+    Say,
+    Status,
+    Think,
+    Turn,
+    serve,
+)
+from tests.runtime_support import bodies
+
+pytestmark = pytest.mark.anyio
+
+BOUND = BedrockSettings(BedrockProfile(AnthropicProfile(prefix_bound=True)))
+WORK = Turn(
+    Think("hm"),
+    Redacted(),
+    Say("Wait."),
+    Call("weather", {"city": "Oslo"}),
+    Call("weather", {"city": "Rome"}),
+)
+
+
+def weather(city: str) -> str:
+    """Current weather of a city."""
+    return f"{city}: 4 C" if city != "Rome" else ""
+
+
+def told(*servers: BedrockServer | OpenAIServer | AnthropicServer, stream: bool = True) -> str:
+    """The file that names these servers as backends `b0`, `b1`, ..."""
+    kinds = {BedrockServer: "bedrock", OpenAIServer: "openai", AnthropicServer: "anthropic"}
+    return "".join(
+        f'[backends.b{number}]\nkind = "{kinds[type(server)]}"\nmodel = "anthropic.test-v1:0"\n'
+        f'base_url = "{server.base_url}"\nstream = {str(stream).lower()}\n'
+        for number, server in enumerate(servers)
+    )
+
+
+@pytest.mark.requirement("PROMISE-1", "U-09")
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_session_calls_tools_and_goes_on_with_its_reasoning(tmp_path: Path, stream: bool) -> None:
+    server = BedrockServer([WORK, Turn(Think("so"), Say("Cold.")), Turn(Say("Bye."))], settings=BOUND)
+    path = tmp_path / "actors.toml"
+    with anyio.fail_after(30):
+        async with serve(server):
+            path.write_text(told(server, stream=stream))
+            async with Runtime(path, environ={}) as runtime:
+                session = await runtime.open("b0", tools=[weather])
+                first = await session.ask("Weather?")
+                second = await session.ask("Thanks.")
+    assert (first.status, second.status) == ("complete", "complete")
+    assert server.refusals == []
+    last = bodies(server)[-1]["messages"]
+    kinds = [[next(iter(block)) for block in message["content"]] for message in last]
+    assert kinds[1] == ["reasoningContent", "reasoningContent", "text", "toolUse", "toolUse"]
+    assert kinds[2:] == [["toolResult", "toolResult"], ["reasoningContent", "text"], ["text"]]
+    action = "converse-stream" if stream else "converse"
+    assert {exchange.path for exchange in server.requests} == {f"/model/anthropic.test-v1%3A0/{action}"}
+
+
+@pytest.mark.requirement("PROMISE-1", "REQ-915-036")
+async def test_a_conversation_goes_round_three_providers_and_is_never_refused(tmp_path: Path) -> None:
+    servers = (BedrockServer([WORK, Turn(Say("one"))] * 3, settings=BOUND),
+               OpenAIServer([WORK, Turn(Say("two"))] * 3),
+               AnthropicServer([WORK, Turn(Say("three"))] * 3))  # fmt: skip
+    path = tmp_path / "actors.toml"
+    with anyio.fail_after(60):
+        async with serve(*servers):
+            path.write_text(told(*servers))
+            async with Runtime(path, environ={}) as runtime:
+                session = await runtime.open("b0", tools=[weather])
+                for number in (0, 1, 2) * 3:
+                    await session.switch(f"b{number}")
+                    assert (await session.ask("Again.")).status == "complete"
+    for server in servers:
+        assert server.refusals == []
+        assert [exchange.status for exchange in server.requests] == [200] * 6
+    held = [block for message in bodies(servers[0])[-1]["messages"] for block in message["content"]]
+    assert sum("reasoningContent" in block for block in held) == 6  # its own three turns, none of the others'
+
+
+async def test_a_throttled_stream_and_a_busy_model_are_tried_again(tmp_path: Path) -> None:
+    faults: dict[int, Fault] = {
+        0: ErrorInStream(0, status=503),
+        1: Status(429, type="ModelNotReadyException"),
+    }
+    server = BedrockServer([Turn(Say("Here."))], faults=faults)
+    path = tmp_path / "actors.toml"
+    with anyio.fail_after(30):
+        async with serve(server):
+            path.write_text(told(server))
+            async with Runtime(path, environ={}) as runtime:
+                answer = await (await runtime.open("b0")).ask("Hello?")
+    assert answer.text == "Here."
+    assert [exchange.status for exchange in server.requests] == [200, 429, 200]
+
+
+async def test_an_api_key_goes_as_a_bearer_token(tmp_path: Path) -> None:
+    server = BedrockServer(api_key="bedrock-api-key")
+    path = tmp_path / "actors.toml"
+    with anyio.fail_after(30):
+        async with serve(server):
+            path.write_text(told(server) + 'auth = "AWS_BEARER_TOKEN_BEDROCK"\n')
+            environ = {"AWS_BEARER_TOKEN_BEDROCK": "bedrock-api-key"}
+            async with Runtime(path, environ=environ) as runtime:
+                assert (await (await runtime.open("b0")).ask("Hello?")).status == "complete"

@@ -1,0 +1,233 @@
+"""Credentials are made for the request that is sent: an AWS signature is the one AWS's own library makes."""
+
+import datetime
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import botocore.auth
+import botocore.awsrequest
+import botocore.credentials
+import pytest
+from pydantic import SecretStr
+
+from actors import dialect, render
+from actors.adapters.adapter import adapter
+from actors.adapters.request import Settings
+from actors.config import AwsKeys
+from actors.config.providers import aws_region
+from actors.core.content import Message, Text
+from actors.core.identity import Binding
+from actors.core.ledger import Ledger
+from actors.credentials import AwsSigner, Credentials, Headers, Keys, Outgoing, aws
+from actors.credentials.aws import signed
+from actors.errors import ConfigError, MissingKey
+from actors.kernel import System
+from actors.provider import Answer, Broken, Endpoint, Generate, Generated, ProviderActor
+from actors.testing import AwsKey, BedrockProfile, BedrockServer, Call, Say, Turn, serve
+from actors.transport import HttpTransport
+
+EVERYWHERE = pytest.mark.anyio
+KEYS = AwsKeys("AKIDEXAMPLE", SecretStr("wJalrXUtnFEMI/K7MDENG"))
+SESSION = AwsKeys(KEYS.access_key, KEYS.secret_key, SecretStr("session-token"))
+URL = "https://bedrock-runtime.us-east-1.amazonaws.com/model/us.anthropic.claude-test-v1%3A0/converse-stream"
+REQUEST = Outgoing(URL, (b'{"messages":[', b'{"role":"user","content":[{"text":"\xc3\xa9"}]}', b"]}"))
+MODEL = "us.anthropic.test-v1:0"
+NOW = datetime.datetime(2026, 9, 26, 12, 30, 1, tzinfo=datetime.timezone.utc)  # noqa: UP017  as botocore has it
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Botocore's clock stands at `NOW`."""
+    monkeypatch.setattr(botocore.auth, "get_current_datetime", lambda: NOW)
+
+
+def plain(keys: AwsKeys) -> tuple[str, str | None]:
+    token = keys.session_token
+    return keys.secret_key.get_secret_value(), None if token is None else token.get_secret_value()
+
+
+def botocores(keys: AwsKeys, body: bytes, **headers: str) -> dict[str, str]:
+    """The headers of a request that botocore signs by itself, with the whole body in hand."""
+    request = botocore.awsrequest.AWSRequest(
+        "POST", URL, {"content-type": "application/json", **headers}, body
+    )
+    credentials = botocore.credentials.Credentials(keys.access_key, *plain(keys))
+    botocore.auth.SigV4Auth(credentials, "bedrock", "us-east-1").add_auth(request)
+    return {name.lower(): value for name, value in request.headers.items()}
+
+
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize("keys", [KEYS, SESSION])
+def test_a_signature_is_the_one_botocore_makes_of_the_joined_body(keys: AwsKeys) -> None:
+    ours = dict(signed(REQUEST, keys, "us-east-1"))
+    body = b"".join(REQUEST.segments)
+    theirs = botocores(keys, body, **{"x-amz-content-sha256": ours["x-amz-content-sha256"]})
+    assert ours == {name: value for name, value in theirs.items() if name != "content-type"}
+    assert ours["x-amz-date"] == "20260926T123001Z"
+    assert "/20260926/us-east-1/bedrock/aws4_request" in ours["authorization"]
+    assert ("x-amz-security-token" in ours) == (keys.session_token is not None)
+
+
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda: signed(Outgoing(URL + "x", REQUEST.segments), KEYS, "us-east-1"),
+        lambda: signed(Outgoing(URL, (*REQUEST.segments, b" ")), KEYS, "us-east-1"),
+        lambda: signed(REQUEST, KEYS, "us-west-2"),
+        lambda: signed(REQUEST, AwsKeys(KEYS.access_key, SecretStr("other")), "us-east-1"),
+        lambda: signed(REQUEST, KEYS, "us-east-1", "s3"),
+    ],
+)
+def test_a_signature_depends_on_all_that_is_signed(other: Callable[[], Headers]) -> None:
+    assert dict(other())["authorization"] != dict(signed(REQUEST, KEYS, "us-east-1"))["authorization"]
+
+
+def test_keys_are_not_shown() -> None:
+    assert "wJalr" not in repr(SESSION)
+    assert "session-token" not in repr(SESSION)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "region"),
+    [
+        ("https://bedrock-runtime.us-east-1.amazonaws.com", "us-east-1"),
+        ("https://bedrock-runtime.us-gov-west-1.amazonaws.com/", "us-gov-west-1"),
+        ("https://vpce-0a.bedrock-runtime.eu-central-1.vpce.amazonaws.com", "eu-central-1"),
+        ("http://bedrock-runtime.us-east-1.amazonaws.com", None),
+        ("https://bedrock-runtime.us-east-1.amazonaws.com.evil.example", None),
+        ("http://127.0.0.1:8000", None),
+    ],
+)
+def test_the_region_is_read_from_an_aws_host_only(endpoint: str, region: str | None) -> None:
+    assert aws_region(endpoint) == region
+
+
+@EVERYWHERE
+async def test_without_botocore_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> Any:  # Any: a module
+        raise ImportError(name)
+
+    monkeypatch.setattr("actors.credentials.aws.import_module", absent)
+    with pytest.raises(ConfigError, match=r"pip install \"actors\[bedrock\]\""):
+        await AwsSigner("us-east-1", lambda: KEYS).headers(REQUEST)
+
+
+@EVERYWHERE
+async def test_keys_come_from_awss_chain_or_their_absence_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    aws._session.cache_clear()  # the chain is asked in another environment
+    with pytest.raises(MissingKey, match="AWS_ACCESS_KEY_ID"):
+        await AwsSigner("us-east-1").headers(REQUEST)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDCHAIN")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s")
+    aws._session.cache_clear()
+    made = dict(await AwsSigner("us-east-1").headers(REQUEST))
+    aws._session.cache_clear()
+    assert "Credential=AKIDCHAIN/" in made["authorization"]
+
+
+async def _generated(
+    server: BedrockServer, credentials: Credentials, *, stream: bool = True, model: str = MODEL
+) -> Generated:
+    """Ask a server once, over HTTP, with these credentials."""
+    codec = adapter(dialect("bedrock"))
+    rendered = render([Message("human", (Text("Do it."),))], Ledger(), dialect("bedrock"))
+    request = codec.request(rendered.segments, Settings(model=model, stream=stream))
+    binding = Binding("b", "bedrock", server.base_url, "", model)
+    transport = HttpTransport()
+    endpoint = Endpoint(server.base_url, credentials, stream=stream)
+    async with System() as system:
+        actor = system.spawn(lambda: ProviderActor(codec, endpoint, transport), "p")
+        generated = await actor.ask(Generate("k", request, binding, 1, 1, 1))
+    await transport.close()
+    return generated
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("keys", [KEYS, SESSION])
+async def test_a_signed_request_is_let_in_by_a_server_that_verifies_it(keys: AwsKeys, stream: bool) -> None:
+    secret, token = plain(keys)
+    key = AwsKey(keys.access_key, secret, "eu-west-1", token)
+    server = BedrockServer([Turn(Say("Done."), Call("work"))], aws_key=key)
+    with anyio.fail_after(10):
+        async with serve(server):
+            answer = await _generated(server, AwsSigner("eu-west-1", lambda: keys), stream=stream)
+    assert isinstance(answer, Answer), answer
+    assert answer.message.text == "Done."
+    assert [exchange.status for exchange in server.requests] == [200]
+
+
+@EVERYWHERE
+@pytest.mark.parametrize(
+    "model", ["arn:aws:bedrock:us-east-1:123456789012:inference-profile/eu.x-v1:0", "a b+c~d"]
+)
+async def test_a_model_id_of_any_characters_is_signed_as_it_is_sent(model: str) -> None:
+    server = BedrockServer(aws_key=AwsKey(KEYS.access_key, plain(KEYS)[0]), models={model: BedrockProfile()})
+    with anyio.fail_after(10):
+        async with serve(server):
+            assert isinstance(
+                await _generated(server, AwsSigner("us-east-1", lambda: KEYS), model=model), Answer
+            )
+
+
+@EVERYWHERE
+async def test_a_wrong_key_is_a_matter_of_configuration() -> None:
+    server = BedrockServer(aws_key=AwsKey(KEYS.access_key, "another"))
+    with anyio.fail_after(10):
+        async with serve(server):
+            broken = await _generated(server, AwsSigner("us-east-1", lambda: KEYS))
+            unsigned = await _generated(server, Keys())
+    for refused, code in ((broken, "InvalidSignature"), (unsigned, "MissingAuthenticationToken")):
+        assert isinstance(refused, Broken)
+        assert (refused.failure.kind, refused.failure.action) == ("config", "next_backend")
+        assert (refused.failure.code or "").startswith(code)
+
+
+@EVERYWHERE
+async def test_a_credential_that_cannot_be_made_ends_the_round_and_sends_nothing() -> None:
+    def none() -> Headers:
+        raise MissingKey("Backend 'b' needs a key; it is not set")
+
+    server = BedrockServer()
+    with anyio.fail_after(10):
+        async with serve(server):
+            broken = await _generated(server, Keys(none))
+    assert isinstance(broken, Broken)
+    assert (broken.failure.kind, broken.failure.action) == ("config", "next_backend")
+    assert broken.failure.message == "Backend 'b' needs a key; it is not set"
+    assert server.received == 0
+
+
+@EVERYWHERE
+async def test_credentials_see_the_request_that_goes_out() -> None:
+    seen: list[Outgoing] = []
+
+    class Noting(Keys):
+        async def headers(self, outgoing: Outgoing) -> Headers:
+            seen.append(outgoing)
+            return (("authorization", "Bearer key"),)
+
+    server = BedrockServer(api_key="key")
+    with anyio.fail_after(10):
+        async with serve(server):
+            base = server.base_url
+            assert isinstance(await _generated(server, Noting()), Answer)
+    (request,) = seen
+    assert request.url == f"{base}/model/us.anthropic.test-v1%3A0/converse-stream"
+    assert b"".join(request.segments) == server.requests[0].body
+
+
+def test_nothing_imports_botocore_before_a_signature_is_asked_for() -> None:
+    code = "import sys, actors, actors.runtime, actors.credentials; sys.exit('botocore' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0

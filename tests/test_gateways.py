@@ -1,0 +1,42 @@
+"""A gateway serves one session by several upstreams, and none of them can read another's reasoning."""
+
+import anyio
+import pytest
+
+from actors import Runtime
+from actors.config import BackendLimits, BackendSettings, Config, FileSettings
+from actors.core.events import EpochBegan
+from actors.testing import Call, OpenRouterServer, Say, Think, Turn, serve
+from tests.runtime_support import Gate, bodies, log
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.requirement("PROMISE-1")
+async def test_a_change_of_upstream_costs_one_refusal_and_only_the_reasoning() -> None:
+    """Scenario 50: what one upstream made is left out for the next, and every call keeps its result."""
+    gate = Gate()
+    gate.open("a")
+    turns = [
+        Turn(Think("hm"), Call("work", {"name": "a"})),
+        Turn(Think("so"), Say("Done.")),
+        Turn(Say("Yes.")),
+    ]
+    server = OpenRouterServer(turns, upstreams=("one", "two"))
+    with anyio.fail_after(20):
+        async with serve(server):
+            settings = BackendSettings(
+                kind="openrouter", model="m", base_url=server.base_url, limits=BackendLimits(attempts=1)
+            )
+            async with Runtime(Config(FileSettings(backends={"r": settings}), {})) as runtime:
+                session = await runtime.open("r", tools=[gate.tool])
+                assert (await session.ask("Do it.")).text == "Done."
+                assert (await session.ask("And now?")).text == "Yes."
+                began = [event for event in log(runtime, session) if isinstance(event, EpochBegan)]
+    assert [(event.reason, event.plain) for event in began] == [("thinking", False)]
+    assert [exchange.status for exchange in server.requests] == [200, 400, 200, 200]
+    first, refused, again, _ = bodies(server)
+    assert "reasoning_details" in str(refused)
+    assert "reasoning_details" not in str(again)
+    assert [message["role"] for message in again["messages"]] == ["user", "assistant", "tool"]
+    assert first["messages"][0] == again["messages"][0]

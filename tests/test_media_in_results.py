@@ -1,0 +1,222 @@
+"""A tool may return an image: each provider is shown it where it can be, and the log holds it like any result."""
+
+import json
+from collections.abc import Callable, Sequence
+from itertools import permutations
+from typing import Any
+
+import anyio
+import pytest
+
+from actors import Ledger, Media, ToolCall, check, dialect, encode, from_wire, render, tool
+from actors.core.content import Message, Text, ToolResult
+from actors.core.events import Returned
+from actors.core.profiles import PROFILES
+from actors.testing import Call, ResponsesServer, Say, Turn
+from actors.testing.rules import validate
+from actors.testing.server import LoopbackServer
+from tests.core.session_log import TRUSTING
+from tests.runtime_support import (
+    Json,
+    anthropic,
+    assert_paired,
+    bodies,
+    hosting,
+    log,
+    openai,
+)
+
+PIXEL = "iVBORw0KGgo="
+DATA_URL = f"data:image/png;base64,{PIXEL}"
+IMAGE = Media("image/png", PIXEL)
+FOLLOWS = "[Attachment 1, of type image/png, follows the tool results.]"
+SOURCE = {"type": "base64", "media_type": "image/png", "data": PIXEL}
+WORK = (Turn(Call("camera", {}), Call("photos", {})), Turn(Say("Nice.")))
+
+
+@tool
+def camera() -> Media:
+    """Take a picture, in a worker thread."""
+    return IMAGE
+
+
+@tool
+async def photos() -> Sequence[object]:
+    """Look into the album."""
+    await anyio.lowlevel.checkpoint()
+    return ["Two photos:", IMAGE, Media("image/png", PIXEL), "from Oslo."]
+
+
+def answers(body: Json) -> list[Any]:  # Any: the content of a result, in any form
+    """The content of each tool result of a body, in order."""
+    if "input" in body:
+        return [item["output"] for item in body["input"] if item["type"] == "function_call_output"]
+    found = []
+    for message in body["messages"]:
+        if message["role"] == "tool":
+            found.append(message["content"])
+        elif isinstance(message.get("content"), list):
+            found += [block["content"] for block in message["content"] if block["type"] == "tool_result"]
+    return found
+
+
+def after_the_results(body: Json) -> list[Any]:  # Any: the parts of a message
+    """What the user message directly behind the results of a Chat Completions body holds."""
+    roles = [message["role"] for message in body["messages"]]
+    at = len(roles) - roles[::-1].index("tool")
+    assert roles[at] == "user"
+    content: list[Any] = body["messages"][at]["content"]
+    return content
+
+
+def assert_claude_sees(body: Json) -> None:
+    picture = {"type": "image", "source": SOURCE}
+    words = {"type": "text", "text": "Two photos:\nfrom Oslo."}
+    assert answers(body) == [[picture], [words, picture, picture]]
+
+
+def assert_responses_sees(body: Json) -> None:
+    picture = {"type": "input_image", "detail": "auto", "image_url": DATA_URL}
+    words = {"type": "input_text", "text": "Two photos:\nfrom Oslo."}
+    assert answers(body) == [[picture], [words, picture, picture]]
+
+
+def assert_chat_sees(body: Json) -> None:
+    """Its results hold text alone: they say what follows them."""
+    first, second = answers(body)
+    assert first == FOLLOWS
+    assert second.startswith("Two photos:\nfrom Oslo.\n[Attachment 2")
+    parts = after_the_results(body)
+    assert [part["type"] for part in parts] == ["text", "image_url"] * 3
+    assert parts[1]["image_url"]["url"] == DATA_URL
+    assert_paired(body)
+
+
+def responses(*turns: Turn) -> ResponsesServer:
+    return ResponsesServer(list(turns))
+
+
+SEES = {anthropic: assert_claude_sees, openai: assert_chat_sees, responses: assert_responses_sees}
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-1", "PROMISE-3")
+@pytest.mark.parametrize(("made", "other"), list(permutations(SEES, 2)))
+async def test_an_image_that_a_tool_returns_is_shown_to_each_family(
+    made: Callable[..., LoopbackServer], other: Callable[..., LoopbackServer]
+) -> None:
+    one, two = made(*WORK, Turn(Say("Still nice."))), other(Turn(Say("Yes.")))
+    async with hosting(one=one, two=two) as runtime:
+        session = await runtime.open("one", tools=[camera, photos])
+        for target, said in (("one", "Nice."), ("two", "Yes."), ("one", "Still nice.")):
+            await session.switch(target)
+            assert (await session.ask("Look.")).text == said
+        events = [event for event in log(runtime, session) if isinstance(event, Returned)]
+        assert sorted((event.media for event in events), key=len) == [(IMAGE,), (IMAGE, IMAGE)]
+    assert one.refusals == two.refusals == []
+    for server, make in ((one, made), (two, other)):
+        SEES[make](bodies(server)[-1])
+
+
+# ---- the pure face
+
+
+def exchanged(content: object) -> list[Json]:
+    """An Anthropic transcript with a result of this content."""
+    return [
+        {"role": "user", "content": "Look."},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "toolu_1", "name": "camera", "input": {}}],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": content}]},
+    ]
+
+
+def converted(transcript: object, old: str, new: str) -> Json:
+    """A transcript as it is written for another dialect, which accepts it."""
+    body = encode(render(*from_wire(transcript, old), dialect(new)), model="m")
+    assert check(body, dialect(new)) == []
+    assert validate(body, new, mode="strict", settings=TRUSTING.get(new)) is None
+    said: Json = json.loads(body)
+    return said
+
+
+CONTENT = [{"type": "text", "text": "seen"}, {"type": "image", "source": SOURCE}]
+
+
+@pytest.mark.parametrize("there", PROFILES)
+def test_an_image_survives_from_one_family_to_another_and_back(there: str) -> None:
+    away = converted(exchanged(CONTENT), "anthropic", there)
+    back = json.dumps(converted(away, there, "anthropic"))
+    assert back.count("seen") == 1
+    assert back.count(PIXEL) == ("image" in dialect(there).result_media | dialect(there).user_media)
+
+
+@pytest.mark.parametrize("there", [name for name, profile in PROFILES.items() if profile.result_media])
+def test_a_family_whose_results_hold_images_gives_them_back_in_the_result(there: str) -> None:
+    away = converted(exchanged(CONTENT), "anthropic", there)
+    back = converted(away, there, "anthropic")["messages"]
+    assert back[-1]["content"][0]["content"] == CONTENT
+
+
+def test_where_results_are_text_the_image_follows_them() -> None:
+    *_, answer, follow = converted(exchanged(CONTENT), "anthropic", "openai_chat")["messages"]
+    assert (answer["role"], answer["content"]) == ("tool", f"seen\n{FOLLOWS}")
+    assert [part["type"] for part in follow["content"]] == ["text", "image_url"]
+
+
+def test_gemini_before_its_third_generation_is_shown_the_image_behind_the_response() -> None:
+    old, new = (
+        converted(exchanged(CONTENT), "anthropic", name)["contents"] for name in ("gemini_2", "gemini")
+    )
+    response, *behind = old[-1]["parts"]
+    assert "parts" not in response["functionResponse"]
+    assert "inlineData" in behind[-1]
+    assert new[-1]["parts"] == [
+        {
+            "functionResponse": {
+                "name": "camera",
+                "response": {"output": "seen"},
+                "parts": [{"inlineData": {"mimeType": "image/png", "data": PIXEL}}],
+            }
+        }
+    ]
+
+
+def test_bedrock_writes_a_document_of_a_result_with_its_name_and_no_text_for_none() -> None:
+    image, document = Media("image/png", PIXEL), Media("application/pdf", "aGk=")
+    said = [
+        Message("human", [Text("Look.")]),
+        Message("model", [ToolCall("c1", "camera")]),
+        Message("tool", [ToolResult("c1", "", media=[image, document])]),
+    ]
+    body = encode(render(said, Ledger(), dialect("bedrock")), model="m")
+    assert check(body, dialect("bedrock")) == []
+    content = json.loads(body)["messages"][-1]["content"][0]["toolResult"]["content"]
+    assert [next(iter(part)) for part in content] == ["image", "text", "document"]
+    assert content[0] == {"image": {"format": "png", "source": {"bytes": PIXEL}}}
+
+
+def test_a_result_without_media_is_written_as_ever() -> None:
+    messages = converted(exchanged("seen"), "anthropic", "anthropic")["messages"]
+    assert messages[-1]["content"][0]["content"] == "seen"
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_what_is_rendered_piece_by_piece_is_what_is_rendered_at_once(name: str) -> None:
+    target = dialect(name)
+    said = [
+        Message("human", [Text("Look.")]),
+        Message("model", [ToolCall("c1", "camera"), ToolCall("c2", "camera")]),
+        Message("tool", [ToolResult("c1", "a", media=[IMAGE]), ToolResult("c2", "b")]),
+        Message("human", [Text("And?")]),
+        Message("model", [Text("Yes.")]),
+        Message("human", [Text("Good.")]),
+    ]
+    rendered, sent = render(said[:1], Ledger(), target), b""
+    for end in (3, 4, 6):
+        rendered = render(said[:end], Ledger(), target, rendered.lane)
+        before, sent = sent, b"".join(rendered.lane.segments)
+        assert sent.startswith(before)
+    assert encode(rendered, model="m") == encode(render(said, Ledger(), target), model="m")

@@ -1,0 +1,144 @@
+"""The binary event stream: what we read of it is what AWS's own parser reads, and damage is a fault."""
+
+from random import Random
+from struct import pack
+from zlib import crc32
+
+import pytest
+from botocore.eventstream import ChecksumMismatch, EventStreamBuffer
+
+from actors.adapters.converse.frames import END, FrameParser
+from actors.adapters.sse import ServerEvent
+from actors.errors import StreamFault
+from actors.testing.wires.bedrock import frame
+
+VALUES = (
+    b"\x00",
+    b"\x01",
+    b"\x02\x7f",
+    b"\x03\x01\x02",
+    b"\x04\x00\x00\x00\x01",
+    b"\x05" + bytes(8),
+    b"\x06\x00\x03abc",
+    b"\x08" + bytes(8),
+    b"\x09" + bytes(16),
+)
+"""Header values of every type but strings."""
+
+
+def raw(headers: bytes, payload: bytes) -> bytes:
+    prelude = pack(">II", 16 + len(headers) + len(payload), len(headers))
+    body = prelude + pack(">I", crc32(prelude)) + headers + payload
+    return body + pack(">I", crc32(body))
+
+
+def string(name: str, value: str) -> bytes:
+    return pack(">B", len(name)) + name.encode() + b"\x07" + pack(">H", len(value.encode())) + value.encode()
+
+
+def a_frame(random: Random) -> bytes:
+    """A frame of any headers and any JSON-like payload."""
+    headers = [
+        string(":message-type", "event"),
+        string(":event-type", random.choice(("a", "bé", "metadata"))),
+    ]
+    for number in range(random.randrange(4)):
+        headers.append(pack(">B", 2) + b"h%d" % number + random.choice(VALUES))
+    random.shuffle(headers)
+    return raw(b"".join(headers), b'{"x":"%b"}' % (b"y" * random.choice((0, 1, 30, 3000))))
+
+
+def theirs(stream: bytes) -> list[ServerEvent]:
+    buffer = EventStreamBuffer()
+    buffer.add_data(stream)
+    return [ServerEvent(seen.headers[":event-type"], seen.payload.decode()) for seen in buffer]
+
+
+def ours(pieces: list[bytes]) -> list[ServerEvent]:
+    parser = FrameParser()
+    return [event for piece in pieces for event in parser.feed(piece)]
+
+
+def test_random_frames_in_random_pieces_are_read_as_botocore_reads_them() -> None:
+    for seed in range(400):
+        random = Random(seed)
+        stream = b"".join(a_frame(random) for _ in range(random.randrange(1, 6)))
+        cuts = sorted(random.randrange(len(stream) + 1) for _ in range(random.randrange(8)))
+        pieces = [stream[start:end] for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+        assert ours(pieces) == theirs(stream) != [], seed
+
+
+def test_a_stream_cut_anywhere_gives_the_frames_that_are_whole() -> None:
+    random = Random(1)
+    stream = b"".join(a_frame(random) for _ in range(4))
+    for place in range(len(stream)):
+        assert ours([stream[:place]]) == theirs(stream[:place]), place
+    assert ours([bytes([byte]) for byte in stream]) == theirs(stream)
+
+
+def test_a_wrong_bit_is_refused_where_botocore_refuses_it() -> None:
+    whole = frame({":message-type": "event", ":event-type": "a"}, b'{"x":1}')
+    for place in range(len(whole)):
+        spoilt = bytearray(whole)
+        spoilt[place] ^= 4
+        with pytest.raises(ChecksumMismatch):
+            theirs(bytes(spoilt))
+        with pytest.raises(StreamFault, match="checksum"):
+            FrameParser().feed(bytes(spoilt))
+
+
+@pytest.mark.parametrize(
+    ("stream", "why"),
+    [
+        (raw(b"\x05abc", b""), "header that is cut"),
+        (raw(string("a", "b")[:-1], b""), "header that is cut"),
+        (raw(b"\x01a\x07\x00", b""), "header that is cut"),
+        (raw(b"\x01a\x04\x00", b""), "header that is cut"),
+        (raw(b"\x01a\x0a", b""), "header of type 10"),
+        (pack(">II", 16, 1) + pack(">I", crc32(pack(">II", 16, 1))), "lengths that do not fit"),
+        (pack(">II", 3, 0) + pack(">I", crc32(pack(">II", 3, 0))), "lengths that do not fit"),
+        (pack(">II", 1 << 24, 0) + pack(">I", crc32(pack(">II", 1 << 24, 0))), "larger than"),
+    ],
+)
+def test_a_frame_that_is_malformed_is_a_fault(stream: bytes, why: str) -> None:
+    with pytest.raises(StreamFault, match=why):
+        FrameParser().feed(stream)
+
+
+def test_a_stream_larger_than_its_cap_is_a_fault() -> None:
+    parser = FrameParser(max_stream=1000)
+    one = frame({":message-type": "event", ":event-type": "a"}, b"x" * 200)
+    for _ in range(3):
+        parser.feed(one)
+    with pytest.raises(StreamFault, match="larger than 1000 bytes"):
+        parser.feed(one)
+
+
+def test_what_came_whole_before_a_fault_is_told_first() -> None:
+    good = frame({":message-type": "event", ":event-type": "a"}, b"{}")
+    parser = FrameParser()
+    assert parser.feed(good + b"\xff" * 20) == [ServerEvent("a", "{}")]
+    with pytest.raises(StreamFault, match="checksum"):
+        parser.close()
+    with pytest.raises(StreamFault, match="checksum"):
+        parser.feed(good)
+
+
+def test_exceptions_and_errors_become_one_event_that_names_their_kind() -> None:
+    parser = FrameParser()
+    told = parser.feed(
+        frame({":message-type": "exception", ":exception-type": "throttlingException"}, b'{"message":"slow"}')
+        + frame({":message-type": "exception", ":exception-type": "x"}, b"plain words")
+        + frame({":message-type": "error", ":error-code": "500", ":error-message": "broken"}, b"")
+    )
+    assert told == [
+        ServerEvent("exception", '{"message": "slow", "type": "throttlingException"}'),
+        ServerEvent("exception", '{"message": "plain words", "type": "x"}'),
+        ServerEvent("exception", '{"message": "broken", "type": "500"}'),
+    ]
+
+
+def test_the_end_is_told_and_what_was_cut_is_dropped() -> None:
+    parser = FrameParser()
+    parser.feed(frame({}, b"{}")[:-1])
+    assert parser.close() == [END]

@@ -1,0 +1,136 @@
+"""Judges that others wrote read what vendors of Chat Completions are sent.
+
+mistral-common is the validator that Mistral's own servers run: each generation of it, in the mode for serving, reads
+whole transcripts. Request types of vendors' SDKs know every field; turnsafe knows pairing. What a vendor adds to
+OpenAI's messages is taken off before OpenAI's type reads them.
+"""
+
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import pytest
+import turnsafe
+from mistral_common.exceptions import MistralCommonException
+from mistral_common.protocol.instruct.request import ChatCompletionRequest
+from mistral_common.protocol.instruct.validator import MistralRequestValidator, ValidationMode, get_validator
+from mistral_common.tokens.tokenizers.base import TokenizerVersion
+from mistralai.client.models.chatcompletionstreamrequest import ChatCompletionStreamRequestTypedDict
+from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+from pydantic import ValidationError
+
+from actors import dialect, encode, render
+from actors.core.profiles import PROFILES
+from actors.core.render import ThinkingPolicy
+from actors.testing.histories import READERS, history
+from tests.vendor_types import nonconformity
+
+Json = dict[str, Any]  # Any: JSON
+COUNT = 600
+TOOLS = [{"name": "read", "description": "Read.", "parameters": {"type": "object", "properties": {}}}]
+VENDORS = [
+    name for name, profile in PROFILES.items() if profile.family == "openai_chat" and name != "mistral"
+]
+BOTH = "Assistant message must have either content or tool_calls, but not both."
+OWN_FIELDS = ("reasoning_content", "reasoning_details")
+
+
+@lru_cache(maxsize=2)
+def bodies(name: str, thinking: ThinkingPolicy = "native", *, stream: bool = True) -> list[Json]:
+    """The requests of generated histories."""
+    return list(_bodies(name, thinking, stream=stream))
+
+
+def _bodies(name: str, thinking: ThinkingPolicy, *, stream: bool) -> Iterator[Json]:
+    for seed in range(COUNT):
+        messages, ledger = history(seed)
+        rendered = render(messages, ledger, dialect(name), binding=READERS[name], thinking=thinking)
+        yield json.loads(encode(rendered, model="m", system="Be brief.", tools=TOOLS, stream=stream))
+
+
+def judged(body: Json, validator: MistralRequestValidator[Any, Any, Any, Any]) -> str | None:
+    """What Mistral's validator says against a body, or None."""
+    messages = [_flattened(message) for message in body["messages"]]
+    try:
+        validator.validate_request(ChatCompletionRequest.model_validate({**body, "messages": messages}))
+    except (MistralCommonException, ValidationError) as refused:
+        return str(refused)
+    return None
+
+
+def _flattened(message: Json) -> Json:
+    """A message with thinking as this library has it: a plain string where the wire has text chunks."""
+    content = message.get("content")
+    if not isinstance(content, list) or message["role"] != "assistant":
+        return message
+    return {**message, "content": [_chunk(chunk) for chunk in content]}
+
+
+def _chunk(chunk: Json) -> Json:
+    if chunk["type"] != "thinking":
+        return chunk
+    return {"type": "thinking", "thinking": "".join(part["text"] for part in chunk["thinking"])}
+
+
+@pytest.mark.requirement("PROMISE-1", "REQ-915-006", "REQ-915-007", "REQ-915-008", "REQ-915-036")
+@pytest.mark.parametrize(
+    ("generation", "thinking"), [(3, "drop"), (7, "drop"), (11, "drop"), (13, "native"), (15, "native")]
+)
+def test_every_generation_of_mistrals_validator_accepts_what_mistral_is_sent(
+    generation: int, thinking: ThinkingPolicy
+) -> None:
+    validator = get_validator(TokenizerVersion(f"v{generation}"), ValidationMode.serving)
+    accepted = 0
+    for seed, body in enumerate(bodies("mistral", thinking, stream=False)):
+        why = judged(body, validator)
+        if generation == 3 and any(
+            message.get("content") and message.get("tool_calls") for message in body["messages"]
+        ):
+            assert why == BOTH  # the oldest tokenizers, which no served model has
+            continue
+        assert why is None, f"history({seed}): {why}"
+        accepted += 1
+    assert accepted > COUNT / 3
+
+
+@pytest.mark.parametrize("generation", [3, 7, 11, 13, 15])
+def test_that_validator_refuses_a_result_taken_away_and_a_field_it_does_not_know(generation: int) -> None:
+    validator = get_validator(TokenizerVersion(f"v{generation}"), ValidationMode.serving)
+    spoilt = 0
+    for body in bodies("mistral", "drop", stream=False)[:200]:
+        kept = [message for message in body["messages"] if message["role"] != "tool"]
+        if len(kept) < len(body["messages"]):
+            spoilt += judged({**body, "messages": kept}, validator) is not None
+    assert spoilt > 20
+    messages = [
+        {"role": "user", "content": "u"},
+        {"role": "assistant", "content": "a", "reasoning_content": "hm"},
+    ]
+    assert (
+        judged({"model": "m", "messages": [*messages, {"role": "user", "content": "u"}]}, validator)
+        is not None
+    )
+
+
+@pytest.mark.requirement("PROMISE-1", "REQ-915-036")
+def test_every_body_for_mistral_is_of_its_sdks_request_type() -> None:
+    for seed, body in enumerate(bodies("mistral")):
+        why = nonconformity(body, ChatCompletionStreamRequestTypedDict)
+        assert why is None, f"history({seed}): {why}"
+    unknown = {**bodies("mistral")[0], "stream_options": {"include_usage": True}}
+    assert nonconformity(unknown, ChatCompletionStreamRequestTypedDict) is not None
+
+
+@pytest.mark.requirement("PROMISE-1", "REQ-915-006", "REQ-915-036")
+@pytest.mark.parametrize("name", VENDORS)
+def test_bodies_for_other_vendors_are_openais_but_for_the_fields_they_add(name: str) -> None:
+    for seed, body in enumerate(bodies(name)):
+        messages = [
+            {key: item for key, item in message.items() if key not in OWN_FIELDS}
+            for message in body["messages"]
+        ]
+        why = nonconformity({**body, "messages": messages}, CompletionCreateParamsStreaming)
+        assert why is None, f"history({seed}): {why}"
+        report = turnsafe.validate(messages, "openai")
+        assert bool(report), f"history({seed}): {report}"

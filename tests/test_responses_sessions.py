@@ -1,0 +1,92 @@
+"""A session on OpenAI Responses: its reasoning stays valid through switches, cancels and a refusal."""
+
+from itertools import pairwise
+
+import pytest
+
+from actors.core.events import EpochBegan
+from actors.testing import (
+    Call,
+    ErrorInStream,
+    Redacted,
+    ResponsesProfile,
+    ResponsesServer,
+    ResponsesSettings,
+    Say,
+    Status,
+    Think,
+    Turn,
+)
+from tests.runtime_support import Gate, Json, anthropic, bodies, hosting, log, openai
+
+pytestmark = pytest.mark.anyio
+
+BOUND = ResponsesSettings(ResponsesProfile(prefix_bound=True))
+"""The strictest host: encrypted reasoning is valid only behind the exact prefix it was made for."""
+CALLS = (Call("work", {"name": "a"}), Call("work", {"name": "b"}))
+UNVERIFIED = "The encrypted content for item rs_1 could not be verified."
+
+
+def responses(*turns: Turn, **options: Status | ErrorInStream) -> ResponsesServer:
+    faults = {int(number.removeprefix("at_")): fault for number, fault in options.items()}
+    return ResponsesServer(list(turns), settings=BOUND, faults=faults)
+
+
+def reasoning(body: Json) -> list[str]:
+    return [item["id"] for item in body["input"] if item["type"] == "reasoning"]
+
+
+@pytest.mark.requirement("PROMISE-1", "PROMISE-4", "PROMISE-11", "REQ-915-001", "REQ-915-041")
+@pytest.mark.parametrize("other", [anthropic, openai])
+async def test_reasoning_stays_valid_from_here_to_another_provider_and_back(other: object) -> None:
+    gate = Gate()
+    gate.open("a", "b")
+    here = responses(
+        Turn(Think("hm"), Say("Looking."), *CALLS),
+        Turn(Redacted(), Say("Done.")),
+        Turn(Think("back"), *CALLS),
+        Turn(Say("Again.")),
+    )
+    assert callable(other)
+    there = other(Turn(Think("hm"), *CALLS), Turn(Say("Done there.")))
+    async with hosting(here=here, there=there) as runtime:
+        session = await runtime.open("here", tools=[gate.tool])
+        assert (await session.ask("Do it.")).text == "Done."
+        await session.switch("there")
+        assert (await session.ask("You too.")).text == "Done there."
+        await session.switch("here")
+        assert (await session.ask("Once more.")).text == "Again."
+    assert here.refusals == there.refusals == []
+    sent = bodies(here)
+    for before, after in pairwise(sent):
+        assert after["input"][: len(before["input"])] == before["input"]
+    assert [len(reasoning(body)) for body in sent] == [0, 1, 2, 3]
+    assert all(body["store"] is False for body in sent)
+
+
+@pytest.mark.requirement("PROMISE-1")
+async def test_reasoning_that_is_refused_is_left_out_of_the_one_other_try() -> None:
+    gate = Gate()
+    gate.open("a", "b")
+    refusal = Status(400, code="invalid_encrypted_content", type="invalid_request_error", message=UNVERIFIED)
+    here = responses(Turn(Think("hm"), *CALLS), Turn(Say("Done.")), at_1=refusal)
+    async with hosting(here=here) as runtime:
+        session = await runtime.open("here", tools=[gate.tool])
+        assert (await session.ask("Do it.")).text == "Done."
+        began = [event for event in log(runtime, session) if isinstance(event, EpochBegan)]
+        assert [(event.reason, event.plain) for event in began] == [("thinking", False)]
+    _, refused, again = bodies(here)
+    assert (len(reasoning(refused)), len(reasoning(again))) == (1, 0)
+    kinds = [item["type"] for item in again["input"]]
+    assert kinds.count("function_call") == kinds.count("function_call_output") == 2
+    assert here.refusals == []
+
+
+async def test_an_answer_cut_by_its_limit_keeps_its_words_and_no_cut_call() -> None:
+    gate = Gate()
+    here = responses(Turn(Say("So."), Call("work", raw='{"na'), stop="max_output_tokens"), Turn(Say("Fine.")))
+    async with hosting(here=here) as runtime:
+        session = await runtime.open("here", tools=[gate.tool])
+        assert (await session.ask("Do it.")).text == "So."
+        assert (await session.ask("Go on.")).text == "Fine."
+    assert here.refusals == []

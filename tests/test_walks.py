@@ -1,0 +1,57 @@
+"""A session that goes at random over the strictest hosts of all dialects is never refused.
+
+The suite goes a few hundred walks (`tests.walks` says what one is). For more, in a shell:
+
+    python -m tests.test_walks --count 20000 --seed 1000 --workers 2
+
+A line for each walk that fails has its seed. `tests.at_scale` says the rest.
+"""
+
+import sys
+from collections import Counter
+
+import pytest
+
+from actors.core.profiles import PROFILES
+from tests.at_scale import main
+from tests.core.session_log import text
+from tests.walks import Walk, wrong
+
+COUNT = 600
+PARTS = 4
+
+
+@pytest.mark.requirement("PROMISE-1", "PROMISE-3", "PROMISE-4", "PROMISE-11", "REQ-915-041", "REQ-915-042")
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_request_of_a_random_walk_is_refused_or_changes_what_was_sent(part: int) -> None:
+    size = COUNT // PARTS
+    for seed in range(part * size, (part + 1) * size):
+        assert wrong(seed) == []
+
+
+def test_walks_come_to_every_dialect_and_see_everything_happen() -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(60):
+        walk = Walk(seed)
+        walk.run()
+        seen.update(binding.dialect for binding, _, _ in walk.session.sent)
+        seen.update(type(event).__name__ for event in walk.session.log)
+        seen.update(f"epoch {epoch > 0}" for _, epoch, _ in walk.session.sent)
+        seen.update("late" for _, _, rendered in walk.session.sent if b"[Late result of" in text(rendered))
+    assert set(PROFILES) <= set(seen)
+    happens = {
+        "Compacted",
+        "EpochBegan",
+        "Cancelled",
+        "Refused",
+        "Denied",
+        "Failed",
+        "Returned",
+        "RequestSent",
+    }
+    assert happens <= set(seen)
+    assert {"epoch True", "late"} <= set(seen)
+
+
+if __name__ == "__main__":
+    sys.exit(main(wrong, "walks", "tests.test_walks", COUNT, batch=20))

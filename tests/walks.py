@@ -1,0 +1,316 @@
+"""A random walk: one session that goes at random over strict servers of all dialects, without a socket.
+
+Each step is something that happens to a session: a user asks and the model answers in rounds, with reasoning, calls,
+ids that restart and arguments that are no JSON; a call is cancelled, forgotten or refused; a result comes late; an
+answer breaks off; the next request goes elsewhere; a lane starts over; old messages are compacted. Requests are judged
+by the servers themselves, whose answers our decoders read in pieces cut anywhere.
+
+`wrong(seed)` says what was wrong with one walk, if anything.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Literal
+
+from actors.adapters.adapter import Adapter, adapter
+from actors.adapters.request import Request, Settings, ToolSpec
+from actors.conductor import INTERRUPTED
+from actors.core.content import Message, Text, ToolCall
+from actors.core.events import (
+    Cancelled,
+    Compacted,
+    Denied,
+    EpochBegan,
+    Failed,
+    Opened,
+    Refused,
+    Returned,
+    RoundEnded,
+    Scheduled,
+    Started,
+    Submitted,
+)
+from actors.core.identity import Binding, CallId
+from actors.core.jsonio import Json, quote
+from actors.core.lane import Rendered
+from actors.core.profiles import PROFILES, dialect
+from actors.core.state import rebuilt
+from actors.testing.histories import history
+from actors.testing.script import Call, Part, Redacted, Say, Script, Think, Turn
+from actors.testing.server import LoopbackServer
+from actors.testing.stock import MEDIA, REASONS, TEXTS
+from tests.core.session_log import Simulated, rules, seen, text
+from tests.strict_hosts import asked, endpoint, strict_host
+
+STEPS = 14
+ROUNDS = 4
+TOOLS = tuple(
+    ToolSpec(name, "Does it.", Json(b'{"type":"object","properties":{"name":{"type":"string"}}}'))
+    for name in ("read", "search", "files.write", "x" * 70)
+)
+MALFORMED = ('{"name": "half', "[]", '"text"', "null", "", '{"a":1}{"b":2}', '{"a":1,"a":2}', "\u00e9")
+ARGUMENTS: tuple[dict[str, object], ...] = (
+    {"name": "a"},
+    {},
+    {"name": "\u2713 \"'\\ \n", "deep": {"er": [1]}},
+)
+WORDS = ("Let me see.", "Done.", "\u2713 \U0001f600 over", " ", "long " * 300)
+IDS: tuple[Literal["minted", "restart", "blank"], ...] = ("minted", "minted", "restart", "blank")
+BOUND = ("anthropic", "bedrock", "openai_responses")
+"""Dialects whose hosts may bind reasoning to its prefix; their models then think, speak and call, in this order."""
+MODELS = ("model-1", "model-2")
+IMPORTED = 1000
+"""More ids than any generated history uses."""
+
+
+class Wrong(Exception):
+    """What a walk showed to be wrong."""
+
+
+class Model:
+    """Says anything that a model might."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+
+    def rarely(self, n: int = 8) -> bool:
+        return self.random.randrange(n) == 0
+
+    def turn(self, name: str, tools: Sequence[str], *, ordered: bool) -> Turn:
+        """Make up what the model of this dialect says.
+
+        Args:
+            name: The dialect's.
+            tools: By the names the model knows.
+            ordered: Whether it thinks, then speaks, then calls.
+        """
+        parts, ids = list(self.parts(tools)), self.random.choice(IDS)
+        if name == "kimi" and ids != "minted":
+            parts, ids = [_numbered(part) for part in parts], "minted"
+        if ordered:
+            parts.sort(key=_place)
+        return Turn(
+            *parts,
+            ids=ids,
+            whole_calls=self.rarely(4),
+            repeat_id=self.rarely(4),
+            fragment=self.random.choice((1, 8, 40)),
+        )
+
+    def parts(self, tools: Sequence[str]) -> Iterator[Part]:
+        for _ in range(self.random.randrange(5)):
+            match self.random.randrange(6):
+                case 0:
+                    yield Think(self.random.choice(("hm", "hm " * 30, "\u2713 so")))
+                case 1:
+                    yield Redacted() if self.rarely(2) else Think("so")
+                case 2:
+                    yield Say(self.random.choice(WORDS))
+                case _:
+                    called = "unheard_of" if self.rarely() else self.random.choice(tools)
+                    raw = self.random.choice(MALFORMED) if self.rarely() else None
+                    yield Call(called, self.random.choice(ARGUMENTS), raw=raw)
+
+
+class Walk:
+    """One session and the servers it goes over."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.model = Model(self.random)
+        self.session = Simulated()
+        self.turn = Turn(Say("ok"))
+        self.number = 0
+        self.late: list[CallId] = []
+        self.thinking: dict[Binding, Literal["default", "adaptive", "manual"]] = {}
+        self.sent: dict[tuple[Binding, int], bytes] = {}
+        self.hosts: dict[Binding, LoopbackServer] = {}
+        self.ordered: set[Binding] = set()
+        self.bindings = [self.binding() for _ in range(self.random.randrange(2, 6))]
+        self.system = self.random.choice((None, "Be brief."))
+        imported = tuple(history(seed)[0]) if self.rarely(4) else ()
+        self.session.write(Opened("s", "t", self.system, imported, IMPORTED))
+
+    def rarely(self, n: int = 8) -> bool:
+        return self.random.randrange(n) == 0
+
+    def binding(self) -> Binding:
+        """Return one of a random dialect, served by a host of its own; of one dialect there may be two models."""
+        name = self.random.choice(tuple(PROFILES))
+        model = self.random.choice(MODELS)
+        bound = name in BOUND and not self.rarely(3)
+        server = strict_host(name, Script(lambda _: self.turn), host=model, bound=bound)
+        found = Binding(
+            name, name, f"https://{name}.host.example{endpoint(name, server)}", "account-1", model
+        )
+        if self.hosts.setdefault(found, server) is server and bound:
+            self.ordered.add(found)
+        self.thinking.setdefault(found, self.random.choice(("default", "adaptive", "manual")))
+        return found
+
+    def run(self) -> None:
+        """Go all steps, then to every binding once more."""
+        for _ in range(STEPS):
+            self.random.choice((self.ask, self.ask, self.ask, self.tell_late, self.rewrite))()
+        for binding in self.bindings:
+            self.say()
+            self.exchange(binding)
+        self.compare_with_log()
+
+    # ---- what may happen
+
+    def ask(self) -> None:
+        """A user asks, and a model answers in rounds; now and then another goes on in its place."""
+        self.say()
+        binding = self.random.choice(self.bindings)
+        for _ in range(ROUNDS):
+            if self.rarely(10):
+                binding = self.random.choice(self.bindings)
+            if not self.exchange(binding):
+                return
+
+    def say(self) -> None:
+        self.number += 1
+        words = [self.random.choice(TEXTS) if self.rarely(4) else TEXTS[0]]
+        blocks = [*words, self.random.choice(MEDIA)] if self.rarely() else words
+        self.session.write(Submitted(self.number, Message("human", blocks, self.number)))
+
+    def tell_late(self) -> None:
+        """A tool whose call was given up returns after all."""
+        if self.late:
+            call_id = self.late.pop(self.random.randrange(len(self.late)))
+            self.session.write(Returned(call_id, quote(f"late {call_id}")))
+
+    def rewrite(self) -> None:
+        """A lane starts over, or all do because old messages were replaced."""
+        if not self.rarely(3):
+            return
+        held = len(self.session.state.history)
+        if self.rarely(2) or held < 2:
+            self.begin(self.random.choice(self.bindings), plain=self.rarely(2))
+            return
+        start = self.random.randrange(held - 1)
+        stop = self.random.randrange(start + 1, held + 1)
+        self.session.write(Compacted(start, stop, Message("human", [Text("What was said before.")])))
+        for binding in self.session.lanes.bindings():
+            self.begin(binding)
+
+    def begin(self, binding: Binding, *, plain: bool = False) -> None:
+        epoch = self.session.lanes.of(binding).standing.epoch + 1
+        self.session.write(EpochBegan(binding, epoch, "refusal" if plain else "compaction", plain))
+
+    # ---- one request and its answer
+
+    def exchange(self, binding: Binding) -> bool:
+        """Send a request, read the answer, run its calls; say whether the turn goes on."""
+        session, codec = self.session, adapter(dialect(binding.dialect))
+        rendered = session.send(binding)
+        request = codec.request(rendered.segments, self.settings(binding), rendered.shown)
+        names = {own: wire for wire, own in request.names.items()}
+        known = [names.get(tool.name, tool.name) for tool in TOOLS]
+        self.turn = self.model.turn(binding.dialect, known, ordered=binding in self.ordered)
+        body = self.served(binding, request, rendered)
+        first = session.state.calls + 1
+        message, whole = self.read(codec, binding, request, body, first)
+        session.write(RoundEnded(self.number, 1, message, calls=len(self.turn.calls)))
+        for call in message.calls:
+            self.end(call, ran=whole)
+        return whole and bool(message.calls)
+
+    def settings(self, binding: Binding) -> Settings:
+        return Settings(
+            model=binding.model,
+            system=self.system,
+            tools=TOOLS,
+            tool_choice="none" if self.rarely() else "auto",
+            max_tokens=8000,
+            thinking=self.thinking[binding],
+            thinking_tokens=2048,
+            stream=not self.rarely(4),
+        )
+
+    def served(self, binding: Binding, request: Request, rendered: Rendered) -> bytes:
+        """Have a request judged by everyone; return what the server answers."""
+        answer = asked(self.hosts[binding], binding, request)
+        if answer.status != 200:
+            raise Wrong(f"{binding}: {answer.status} {b''.join(answer.parts).decode()}")
+        if rendered.report.faults:
+            raise Wrong(f"{binding}: judge: {rendered.report.faults[0]}")
+        lane = binding, rendered.lane.standing.epoch
+        if not text(rendered).startswith(self.sent.get(lane, b"")) or text(rendered) not in request.body:
+            raise Wrong(f"{binding}: the request does not begin with the one before")
+        self.sent[lane] = text(rendered)
+        found = seen(request.body)
+        if Counter(found.calls) != Counter(found.results):
+            raise Wrong(f"{binding}: calls {found.calls} and results {found.results}")
+        return b"".join(answer.parts)
+
+    def read(
+        self, codec: Adapter, binding: Binding, request: Request, body: bytes, first: int
+    ) -> tuple[Message, bool]:
+        """Read an answer in pieces; say whether it came whole."""
+        stream = not body.startswith(b"{")
+        decoder = codec.decoder(binding, first, self.number, stream=stream, names=request.names)
+        cuts = sorted(self.random.randrange(len(body) + 1) for _ in range(3))
+        if stream and self.rarely(6):
+            decoder.feed(body[: cuts[0]])
+            kept = decoder.rescued()
+            if kept.calls and binding in self.ordered:  # it says nothing behind its calls
+                return kept, False
+            return Message("model", (*kept.blocks, Text(INTERRUPTED)), kept.turn, kept.origin), False
+        for start, stop in zip((0, *cuts), (*cuts, len(body)), strict=True):
+            decoder.feed(body[start:stop])
+        return decoder.close(), True
+
+    def end(self, call: ToolCall, *, ran: bool) -> None:
+        """Let something become of a call."""
+        write = self.session.write
+        chance = self.random.random()
+        if chance < 0.04:
+            self.late.append(call.id)  # forgotten, as by a process that died
+            return
+        write(Scheduled(call.id, call.name, call.json))
+        if call.raw is not None or call.name not in {tool.name for tool in TOOLS}:
+            write(Refused(call.id, quote("This call cannot be run.")))
+        elif chance < 0.08:
+            write(Denied(call.id, quote("No.")))
+        elif chance < 0.2 or not ran:
+            write(Cancelled(call.id, self.random.choice(REASONS)))
+            self.late.append(call.id)
+        else:
+            write(Started(call.id))
+            told = quote(f"{call.name} is done: \u2713" * self.random.randrange(3))
+            write(Failed(call.id, told) if self.rarely() else Returned(call.id, told))
+
+    def compare_with_log(self) -> None:
+        """The session's log folds to the same session, byte for byte."""
+        state, lanes = rebuilt(self.session.log, rules)
+        if (state.history, state.ledger) != (self.session.state.history, self.session.state.ledger):
+            raise Wrong("the log folds to another history or ledger")
+        for binding in self.session.lanes.bindings():
+            live, folded = self.session.lanes.of(binding), lanes.of(binding)
+            if b"".join(live.segments) != b"".join(folded.segments):
+                raise Wrong(f"{binding}: the log folds to another lane")
+
+
+def _place(part: Part) -> int:
+    return 0 if isinstance(part, Think | Redacted) else 1 if isinstance(part, Say) else 2
+
+
+def _numbered(part: Part) -> Part:
+    """A call under an id of Kimi's form that was given before."""
+    return replace(part, id=f"functions.{part.name}:0") if isinstance(part, Call) else part
+
+
+def wrong(seed: int) -> list[str]:
+    """Return what is wrong with the walk of this number, if anything."""
+    walk = Walk(seed)
+    try:
+        walk.run()
+    except Wrong as found:
+        return [f"walk({seed}), request {len(walk.session.sent)}: {found}"]
+    except Exception as error:  # whatever it is, the seed is worth more than the traceback
+        return [f"walk({seed}) raised {type(error).__name__}: {error}"]
+    return []
