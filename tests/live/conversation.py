@@ -1,0 +1,159 @@
+"""One session with tools that moves between real servers, and what must be true of it whatever the model says.
+
+A small model may not call a tool, call it wrongly, or make its server fail. None of that is judged. What is: no request
+was refused for its structure, every call was closed, what was sent once was sent again, and the session can be rebuilt.
+"""
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import anyio
+
+from actors import check, dialect
+from actors.config import BackendLimits, BackendSettings, Config, FileSettings
+from actors.config.providers import PROVIDERS, Kind
+from actors.core.history import History
+from actors.handle import Session
+from actors.runtime import Runtime
+from actors.testing import validate
+from actors.transport import HttpTransport, Response, Timeouts
+from tests.runtime_support import assert_rebuilds, blocks
+
+WORDS = (
+    "What is the weather in Oslo? Call the tool weather.",
+    "And in Rome? Call the tool weather again.",
+    "Which of the two is warmer? Call the tool note with your answer, and then tell me.",
+    "Thank you. Say goodbye in one sentence.",
+)
+PATIENCE = BackendLimits(first_byte=300.0, idle=300.0, attempts=1)
+"""A small machine thinks slowly about a long prompt."""
+
+
+@dataclass(frozen=True)
+class Live:
+    """A server that speaks one dialect: the kind of backend it is, and where."""
+
+    kind: Kind
+    base_url: str
+    model: str
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A request as it went out, and the status of its answer."""
+
+    url: str
+    body: bytes
+    status: int
+
+
+@dataclass
+class Recording(HttpTransport):
+    """The real transport, with a record of what it sent."""
+
+    sent: list[Sent] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    @asynccontextmanager
+    async def send(
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+    ) -> AsyncIterator[Response]:
+        """Do as the real one does."""
+        async with super().send(url, headers, segments, timeouts) as response:
+            self.sent.append(Sent(url, b"".join(segments), response.status))
+            yield response
+
+
+@dataclass
+class Talk:
+    """What came of a conversation.
+
+    Args:
+        answers: For each ask its status, its text, and why it failed if it did.
+        sent: Every request.
+        history: The conversation at its end.
+    """
+
+    answers: list[tuple[str, str, str]]
+    sent: list[Sent]
+    history: History
+
+
+def weather(city: str) -> dict[str, object]:
+    """Current weather of a city."""
+    return {"city": city, "celsius": {"Oslo": 4, "Rome": 19}.get(city, 11)}
+
+
+def note(text: str) -> str:
+    """Write a note down."""
+    if not text.strip():
+        raise ValueError("a note has words")
+    return "noted"
+
+
+async def hold(servers: Sequence[Live], *, rounds: int = 1, seconds: float = 1800.0) -> Talk:
+    """Hold the conversation, each ask with the next server, all of `WORDS` `rounds` times; judge it and return it."""
+    transport = Recording()
+    with anyio.fail_after(seconds):
+        async with Runtime(_config(servers), transport=transport, seed=1) as runtime:
+            session = await runtime.open("b0", tools=[weather, note], system="Answer in one short sentence.")
+            answers: list[tuple[str, str, str]] = []
+            for number, words in enumerate(WORDS * rounds):
+                await session.switch(f"b{number % len(servers)}")
+                async with session.stream(words) as events:
+                    told = [event async for event in events]
+                end = told[-1]
+                assert end.type in ("complete", "error")
+                answers.append((end.result.status, end.result.text, end.result.why))
+                await _assert_closed(session)
+            await assert_rebuilds(runtime, session)
+            talk = Talk(answers, transport.sent, await session.history())
+    _assert_sound(talk, servers)
+    return talk
+
+
+def _config(servers: Sequence[Live]) -> Config:
+    backends = {
+        f"b{number}": BackendSettings(
+            kind=server.kind, model=server.model, base_url=server.base_url, max_tokens=512, limits=PATIENCE
+        )
+        for number, server in enumerate(servers)
+    }
+    return Config(FileSettings(backends=backends), {})
+
+
+async def _assert_closed(session: Session) -> None:
+    """Every call has a completion, or it is on record why there is none."""
+    ledger = await session.ledger()
+    for call_id in [call.id for message in await session.history() for call in message.calls]:
+        known = ledger.get(call_id)
+        assert known is not None, call_id
+        assert known.status != "pending", known
+
+
+def _assert_sound(talk: Talk, servers: Sequence[Live]) -> None:
+    assert [(sent.url, sent.status, sent.body) for sent in talk.sent if 400 <= sent.status < 500] == []
+    assert [answer for answer in talk.answers if answer[0] == "complete"] != [], talk.answers
+    for server in servers:
+        profile = dialect(PROVIDERS[server.kind].dialect)
+        sent = [
+            each.body for each in talk.sent if each.url.startswith(server.base_url) and _speaks(each, server)
+        ]
+        for body in sent:
+            assert check(body, profile) == []
+            assert validate(body, profile.name) is None
+        for before, after in pairwise([blocks(json.loads(body)) for body in sent]):
+            assert after[: len(before)] == before
+
+
+_PATHS = {"openai_responses": "/responses", "anthropic": "/messages"}
+
+
+def _speaks(sent: Sent, server: Live) -> bool:
+    """Say whether a request went to this server: one base URL may serve several protocols."""
+    return sent.url.endswith(_PATHS.get(server.kind, "/chat/completions"))

@@ -1,0 +1,89 @@
+"""The conversation for real models, held with strict servers in their place: what it judges is judged here always."""
+
+from collections.abc import Callable
+
+import pytest
+
+from actors.config.providers import Kind
+from actors.testing import (
+    AnthropicServer,
+    Call,
+    CompatibleServer,
+    ResponsesServer,
+    Say,
+    Status,
+    Think,
+    Turn,
+    serve,
+)
+from actors.testing.server import LoopbackServer
+from tests.live import conversation
+from tests.live.conversation import Live, hold
+from tests.runtime_support import Json
+
+pytestmark = pytest.mark.anyio
+
+
+def model(request: Json) -> Turn:
+    """A small model: calls in parallel, with arguments that are none, under ids of its own, or says a word."""
+    said = request.get("messages") or request["input"]
+    if said[-1].get("role") == "user" and "tool_result" not in str(said[-1]):
+        wrong, right = Call("weather", raw='{"city"}'), Call("weather", {"city": "Oslo"})
+        return Turn(Think("hm"), Say("Well."), wrong, right, Call("note", {"text": " "}))
+    return Turn(Say("It is cold."))
+
+
+SERVERS: dict[Kind, Callable[[], LoopbackServer]] = {
+    "llama_cpp": lambda: CompatibleServer(model, vendor="llama_cpp"),
+    "openai_responses": lambda: ResponsesServer(model),
+    "anthropic": lambda: AnthropicServer(model),
+}
+
+
+def live(kinds: list[Kind], servers: list[LoopbackServer]) -> list[Live]:
+    return [Live(kind, server.base_url, "m") for kind, server in zip(kinds, servers, strict=True)]
+
+
+@pytest.mark.requirement("REQ-915-004", "REQ-915-042", "PROMISE-1", "PROMISE-4", "PROMISE-11")
+@pytest.mark.parametrize(
+    "kinds",
+    [["llama_cpp"], ["openai_responses"], ["anthropic"], ["llama_cpp", "anthropic"], list(SERVERS)],
+    ids="-".join,
+)
+async def test_the_conversation_is_held_with_strict_servers_and_closes_every_call(kinds: list[Kind]) -> None:
+    servers = [SERVERS[kind]() for kind in kinds]
+    async with serve(*servers):
+        talk = await hold(live(kinds, servers), rounds=2, seconds=30)
+    assert [status for status, _, _ in talk.answers] == ["complete"] * 8
+    assert [server.refusals for server in servers] == [[]] * len(servers)
+    assert sum(len(message.calls) for message in talk.history) == 3 * 8
+
+
+async def test_a_server_that_fails_in_some_turn_is_no_refusal() -> None:
+    server = CompatibleServer(model, vendor="llama_cpp", faults={1: Status(500)})
+    async with serve(server):
+        talk = await hold(live(["llama_cpp"], [server]), seconds=30)
+    assert [status for status, _, _ in talk.answers] == ["failed", "complete", "complete", "complete"]
+
+
+@pytest.mark.parametrize("status", [400, 422])
+async def test_a_refusal_is_found(status: int) -> None:
+    server = CompatibleServer(model, vendor="llama_cpp", faults={1: Status(status)})
+    async with serve(server):
+        with pytest.raises(AssertionError, match="chat/completions"):
+            await hold(live(["llama_cpp"], [server]), seconds=30)
+
+
+async def test_a_model_that_never_answers_proves_nothing() -> None:
+    server = CompatibleServer(model, vendor="llama_cpp", faults=lambda number, request: Status(500))
+    async with serve(server):
+        with pytest.raises(AssertionError, match="failed"):
+            await hold(live(["llama_cpp"], [server]), seconds=30)
+
+
+async def test_what_was_sent_and_is_not_sent_again_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = CompatibleServer(model, vendor="llama_cpp")
+    monkeypatch.setattr(conversation, "blocks", lambda body: [("user", str(len(body["messages"])))])
+    async with serve(server):
+        with pytest.raises(AssertionError):
+            await hold(live(["llama_cpp"], [server]), seconds=30)

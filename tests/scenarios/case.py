@@ -1,0 +1,107 @@
+"""One scenario as data: what was said, how each provider refuses it, and what must be sent instead."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.scenarios.canon import Form
+from tests.scenarios.script import Details
+
+FORMS: tuple[Form, ...] = ("both", "ledger", "blocks")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One conversation of a scenario.
+
+    Args:
+        script: What was said, wrong as it is.
+        shape: What a valid request says (`shape.py`), before what single dialects add to it.
+        rules: For each dialect it concerns, the rule by which the naive request is refused; None where it is accepted.
+        shapes: Where a dialect's valid shape is another one.
+        naive: What a naive client makes of the script, where that is not the script itself.
+        calls: What calls are like, where it matters.
+        remembered: Calls that only the ledger still knows.
+        forms: Where results may be known from, for the shape to be this one.
+        hosts: Settings of a dialect's strict server, where the fault is one that only such a host sees.
+        own: The model's own reasoning is in it, which is another thing for another dialect: the shape is for those it
+            concerns alone. Any other shape is for every dialect.
+        tools, manual: How the request is asked (`naive.request.Asked`).
+    """
+
+    script: str
+    shape: str
+    rules: Mapping[str, str | None]
+    shapes: Mapping[str, str] = field(default_factory=dict)
+    naive: str | None = None
+    calls: Mapping[int, Details] = field(default_factory=dict)
+    remembered: tuple[int, ...] = ()
+    forms: tuple[Form, ...] = FORMS
+    hosts: Mapping[str, Any] = field(default_factory=dict)  # Any: each dialect has settings of its own type
+    own: bool = False
+    tools: bool = True
+    manual: bool = False
+
+    def valid(self, dialect: str) -> str:
+        """Return the valid shape in a dialect."""
+        return self.shapes.get(dialect) or fitted(self.shape, dialect)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One entry of the catalogue.
+
+    Args:
+        number: From 1.
+        title: What goes wrong.
+        cases: Conversations in which it does.
+        proofs: Tests that show what no transcript can: `tests/...py::test_name`.
+    """
+
+    number: int
+    title: str
+    cases: tuple[Case, ...] = ()
+    proofs: tuple[str, ...] = ()
+
+
+FILLED = frozenset({"mistral", "openrouter", "vllm", "llama_cpp", "ollama"})
+"""Whoever, or whose template, refuses a user message directly behind a result (MIS-21)."""
+REASONED = frozenset({"kimi", "deepseek"})
+"""Whoever wants some reasoning at the head of every message with calls (KIM-03, DSK-05)."""
+SIGNED = frozenset({"gemini", "vertex"})
+"""Whoever wants a signature on the first call of every message with calls (GEM-04)."""
+
+
+def fitted(shape: str, dialect: str) -> str:
+    """Return a valid shape with what a dialect demands besides, written by hand from its rules."""
+    words: list[str] = []
+    for word in _split(shape):
+        if dialect in FILLED and words and words[-1][0] in "RS" and word[0] == "U":
+            words.append("A+")
+        words.append(_reasoned(word, dialect))
+    return " ".join(words)
+
+
+def _split(shape: str) -> list[str]:
+    """Return the words of a shape; brackets and quotes hold theirs together."""
+    words, depth, quoted = [""], 0, False
+    for sign in shape:
+        quoted ^= sign == '"'
+        depth += (sign == "[") - (sign == "]")
+        if sign == " " and not depth and not quoted:
+            words.append("")
+        else:
+            words[-1] += sign
+    return words
+
+
+def _reasoned(word: str, dialect: str) -> str:
+    inner = _split(word[2:-1]) if word.startswith("A[") else []
+    first = next((at for at, part in enumerate(inner) if part.startswith("c")), None)
+    if first is None:
+        return word
+    if dialect in REASONED and not {"T", "T+"}.intersection(inner):
+        inner.insert(0, "T+")
+    elif dialect in SIGNED and (first == 0 or inner[first - 1] not in ("T", "T+")):
+        inner.insert(first, "T+")
+    return f"A[{' '.join(inner)}]"

@@ -1,0 +1,36 @@
+"""Settings of the strict servers: for requests whose reasoning no server has made, and hosts of a special kind."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from actors.testing import AnthropicSettings
+from actors.testing.rules.base import CompatibleProfile, CompatibleSettings
+from actors.testing.rules.bedrock_rules import BedrockSettings
+from actors.testing.rules.gemini_rules import GeminiProfile, GeminiSettings
+from actors.testing.rules.responses_rules import ResponsesSettings
+
+_VENDORS = (
+    *("mistral", "kimi", "deepseek", "openrouter", "xai", "qwen", "glm", "minimax", "groq"),
+    *("vllm", "llama_cpp", "ollama"),
+)
+TRUSTING: Mapping[str, Any] = {  # Any: each dialect has settings of its own type
+    "anthropic": AnthropicSettings(signatures="trust"),
+    "bedrock": BedrockSettings(signatures="trust"),
+    "openai_responses": ResponsesSettings(signatures="trust"),
+    "gemini": GeminiSettings(signatures="trust"),
+    "gemini_2": GeminiSettings(GeminiProfile(signatures=False), signatures="trust"),
+    "vertex": GeminiSettings(signatures="trust", vertex=True),
+    **dict.fromkeys(_VENDORS, CompatibleSettings(signatures="trust")),
+}
+"""Any signature will do."""
+
+KEEPS_ITEMS = ResponsesSettings(stored=True, signatures="trust")
+"""Items may be sent by id."""
+BEFORE_MISTRAL = CompatibleSettings(upstream_vendor="mistral", signatures="trust")
+"""A gateway whose upstream is Mistral."""
+ALTERNATES = CompatibleSettings(CompatibleProfile(template="alternate"), signatures="trust")
+"""The model's chat template wants users and models to alternate, results among them."""
+ALTERNATES_AROUND_TOOLS = CompatibleSettings(
+    CompatibleProfile(template="alternate_around_tools"), signatures="trust"
+)
+"""The same, calls and results aside."""

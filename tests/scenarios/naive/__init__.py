@@ -1,0 +1,27 @@
+"""Naive rendering: a script written as it stands, in each provider's own shape. Nothing is paired, ordered or mended.
+
+This is what a client without a ledger sends. The renderers are written from the providers' documentation alone and
+share no code with the project, so what they get refused for is a fact about the provider's rules.
+"""
+
+from collections.abc import Callable, Sequence
+
+from tests.scenarios.naive import anthropic, converse, gemini, openai_chat, responses
+from tests.scenarios.naive.request import Asked, written
+from tests.scenarios.script import Said
+
+__all__ = ["Asked", "naive"]
+
+_FAMILIES: dict[str, Callable[[Sequence[Said], Asked], dict[str, object]]] = {
+    "anthropic": anthropic.request,
+    "bedrock": converse.request,
+    "gemini": gemini.request,
+    "gemini_2": gemini.request,
+    "vertex": gemini.request,
+    "openai_responses": responses.request,
+}
+
+
+def naive(said: Sequence[Said], asked: Asked) -> bytes:
+    """Return the request that says just this to a provider, right or wrong."""
+    return written(_FAMILIES.get(asked.dialect, openai_chat.request)(said, asked))

@@ -1,0 +1,53 @@
+"""What every naive request is made from besides what was said."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tests.scenarios.script import Call, Details, Result, native_id
+
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Whom a request is for, and how it is asked.
+
+    Args:
+        dialect: The provider.
+        calls: What each call is like, by number, where it is not the plainest one.
+        tools: Whether tools are declared.
+        manual: Whether the model is told to think, with a budget.
+    """
+
+    dialect: str
+    calls: Mapping[int, Details] = field(default_factory=dict)
+    tools: bool = True
+    manual: bool = False
+
+    def details(self, part: Call | Result) -> Details:
+        """Return what a call is like, given it or its result."""
+        return self.calls.get(part.number, Details())
+
+    def id(self, part: Call | Result) -> str:
+        """Return the id a call has on the wire."""
+        details = self.details(part)
+        return native_id(part.number, details, self.dialect) if details.sent is None else details.sent
+
+    def arguments(self, part: Call) -> str:
+        """Return a call's argument text."""
+        text = self.details(part).arguments
+        return json.dumps({"n": part.number}) if text is None else text
+
+
+def as_value(arguments: str) -> object:
+    """Return the value of an argument text, or the text where it has none."""
+    try:
+        return json.loads(arguments)
+    except ValueError:
+        return arguments
+
+
+def written(request: dict[str, object]) -> bytes:
+    """Return a request as any client writes it: a lone surrogate becomes an escape."""
+    return json.dumps(request).encode()

@@ -1,0 +1,182 @@
+"""A conversation in one line: what was said, in which order, by whom, wrong or not.
+
+    U A[c1 c2] R1 U"stop, use B" R2
+
+    U, U"words", U[...]         the human; without words it is `u`
+    A, A"words", A[...]         the model; without words it is `a`
+    A@kimi[...]                 the model of another provider than the one that is asked now
+    [...]                       a message of the tools
+    R1, S1                      a message of the tools with one result: the real one of call 1; a synthetic one that was
+                                sent for it
+
+Inside the brackets stand the parts, in order: `"words"`, calls `c1`, results `R1`, thinking `T` (of the message's
+own provider, `T@kimi` of another, `T!` cut off before its seal came), a picture `I`. What a call is named, its
+native id and its argument text are in `Details`, where they matter.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Speaker: TypeAlias = Literal["human", "model", "tool"]
+THOUGHT = "think"
+SIGNATURE = "c2lnbmF0dXJl"
+ENCRYPTED: dict[str, object] = {
+    "type": "reasoning",
+    "id": "rs_1",
+    "summary": [{"type": "summary_text", "text": THOUGHT}],
+    "encrypted_content": SIGNATURE,
+}
+"""Reasoning on the wire whose unit is an item."""
+PICTURE = "aW1hZ2U="
+SYNTHETIC = "The call was cancelled."
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Call number `number`."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a call: the real one, or a synthetic one that was sent."""
+
+    number: int
+    real: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """Reasoning. `origin` is the provider that made it, None for the message's own."""
+
+    origin: str | None = None
+    sealed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An image; behind a result it belongs to it."""
+
+
+Part: TypeAlias = Words | Call | Result | Thought | Picture
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One message. `origin` is the provider whose model said it, None for the one that is asked now."""
+
+    speaker: Speaker
+    parts: tuple[Part, ...]
+    origin: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What a call is like, where it is not the plainest one.
+
+    Args:
+        id: The id its provider gave it; None is one that the provider asked now would give.
+        arguments: Its argument text as the model wrote it; None is `{"n":<number>}`.
+        sent: The id a naive client makes of it, or None for the same one.
+        item: An item id that a naive client sends on the wires that have those, or None.
+    """
+
+    id: str | None = None
+    name: str = "read"
+    arguments: str | None = None
+    sent: str | None = None
+    item: str | None = None
+
+
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<word>"[^"]*")|(?P<open>(?P<who>[UA])?(?:@(?P<of>\w+))?\[)|(?P<close>\])
+    |(?P<call>c\d+)|(?P<result>[RS]\d+)|(?P<thought>T)(?:@(?P<maker>\w+))?(?P<cut>!)?|(?P<picture>I)
+    |(?P<plain>[UA])(?:@(?P<by>\w+))?(?P<said>"[^"]*")?)""",
+    re.VERBOSE,
+)
+_SPEAKERS: dict[str | None, Speaker] = {"U": "human", "A": "model", None: "tool"}
+_DEFAULT = {"U": "u", "A": "a"}
+
+
+def read(script: str) -> list[Said]:
+    """Return what a script says.
+
+    Raises:
+        ValueError: It is no script.
+    """
+    said: list[Said] = []
+    head: tuple[Speaker, str | None] | None = None
+    parts: list[Part] = []
+    for token in _tokens(script):
+        if token["open"]:
+            head, parts = (_SPEAKERS[token["who"]], token["of"]), []
+        elif token["close"] and head is not None:
+            said.append(Said(head[0], tuple(parts), head[1]))
+            head = None
+        elif token["plain"] and head is None:
+            text = token["said"][1:-1] if token["said"] else _DEFAULT[token["plain"]]
+            said.append(Said(_SPEAKERS[token["plain"]], (Words(text),), token["by"]))
+        elif head is not None:
+            parts.append(_part(token))
+        elif token["result"]:
+            said.append(Said("tool", (_part(token),)))
+        else:
+            raise ValueError(f"{token[0]!r} stands outside of a message in {script!r}")
+    return said
+
+
+def _tokens(script: str) -> Iterator[re.Match[str]]:
+    at = 0
+    while at < len(script.rstrip()):
+        token = _TOKEN.match(script, at)
+        if token is None:
+            raise ValueError(f"No script from {script[at:]!r} on")
+        yield token
+        at = token.end()
+
+
+def _part(token: re.Match[str]) -> Part:
+    if token["word"]:
+        return Words(token["word"][1:-1])
+    if token["call"]:
+        return Call(int(token["call"][1:]))
+    if token["result"]:
+        return Result(int(token["result"][1:]), token["result"][0] == "R")
+    if token["thought"]:
+        return Thought(token["maker"], not token["cut"])
+    if token["picture"]:
+        return Picture()
+    raise ValueError(f"{token[0]!r} is no part of a message")
+
+
+def real(number: int) -> str:
+    """Return what the tool of a call returns: a mark that can be found in the bytes."""
+    return f"R{number}."
+
+
+_IDS = {
+    "mistral": "nine{n:05}",
+    "kimi": "functions.{name}:{k}",
+    "anthropic": "toolu_{n:024}",
+    "bedrock": "tooluse_{n:022}",
+    "gemini": "",
+    "gemini_2": "",
+    "vertex": "",
+}
+
+
+def native_id(number: int, details: Details, provider: str) -> str:
+    """Return the id under which a provider knows a call; empty where it gives none."""
+    if details.id is not None:
+        return details.id
+    return _IDS.get(provider, "call_{n:024}").format(n=number, k=number - 1, name=details.name)

@@ -1,0 +1,47 @@
+"""A conversation rendered for a provider, with the request that sends it."""
+
+from collections.abc import Iterable
+
+from actors.adapters.adapter import adapter
+from actors.adapters.request import Settings, ToolSpec
+from actors.core.content import Message
+from actors.core.history import History
+from actors.core.jsonio import Json
+from actors.core.lane import Lane, Rendered, advanced, empty
+from actors.core.ledger import Ledger
+from actors.core.profiles import dialect
+from actors.core.render import Reader
+from tests.scenarios.canon import made_by
+
+_TOOLS = (ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{"n":{"type":"integer"}}}')),)
+
+
+def sent(
+    messages: Iterable[Message],
+    ledger: Ledger,
+    name: str,
+    lane: Lane | None = None,
+    *,
+    tools: bool = True,
+    manual: bool = False,
+) -> tuple[Rendered, bytes]:
+    """Render a conversation for a provider as a session would.
+
+    Args:
+        name: The dialect; its reader is the binding `made_by(name)`.
+        lane: What it was sent before, if anything was.
+        tools: Whether tools are declared.
+        manual: Whether the model is told to think, with a budget.
+    """
+    profile = dialect(name)
+    encoding = adapter(profile)
+    reader = Reader(made_by(name), "native")
+    rendered = advanced(lane or empty(profile), History(messages), ledger, profile, encoding.encoder, reader)
+    settings = Settings(
+        model="m",
+        tools=_TOOLS if tools else (),
+        max_tokens=4096,
+        thinking="manual" if manual else "default",
+        thinking_tokens=1024 if manual else None,
+    )
+    return rendered, encoding.request(rendered.segments, settings, rendered.shown).body

@@ -1,0 +1,69 @@
+"""Streams and retries: what breaks off, waits, hides, or changes behind a gateway. No transcript shows these."""
+
+from tests.scenarios.case import Scenario
+
+STREAMS = (
+    Scenario(
+        45,
+        "an answer begins with 200 and breaks off with half a call",
+        proofs=(
+            "tests/test_provider.py"
+            "::test_a_stream_that_breaks_inside_a_call_is_tried_again_and_the_call_runs_once",
+            "tests/test_failover.py"
+            "::test_unfinished_calls_are_dropped_and_finished_ones_closed_when_a_stream_breaks",
+            "tests/adapters/test_decode_cuts.py::test_a_stream_that_ends_early_is_a_fault_and_keeps_no_half_call",
+            "tests/adapters/test_openai_chat_decode.py::test_an_error_inside_a_200_stream_is_classified",
+            "tests/adapters/test_anthropic_decode.py::test_an_error_inside_a_200_stream_is_classified",
+        ),
+    ),
+    Scenario(
+        46,
+        "a backend goes down in the middle of a batch",
+        proofs=(
+            "tests/test_switching.py::test_a_switch_at_any_moment_never_splits_a_turn_between_two_backends",
+            "tests/scenarios/test_streams.py"
+            "::test_a_batch_whose_backend_went_down_is_closed_there_and_answered_by_the_next",
+            "tests/test_acceptance.py"
+            "::test_alternation_and_failover_after_the_reference_sequence_are_never_refused",
+        ),
+    ),
+    Scenario(
+        47,
+        "a 429 says that the request is too large, and waiting never helps",
+        proofs=(
+            "tests/adapters/test_classify.py::test_the_words_of_a_provider_decide",
+            "tests/scenarios/test_streams.py::test_a_request_too_large_for_the_bucket_is_never_waited_for",
+        ),
+    ),
+    Scenario(
+        48,
+        "a refused transcript is hidden by a failover",
+        proofs=(
+            "tests/test_failover.py"
+            "::test_a_structural_refusal_is_rewritten_once_and_not_hidden_by_a_failover",
+            "tests/test_failover.py"
+            "::test_a_second_structural_refusal_ends_the_ask_and_another_backend_still_serves",
+        ),
+    ),
+    Scenario(
+        49,
+        "the model writes a call that its own provider cannot read",
+        proofs=(
+            "tests/adapters/test_gemini_decode.py"
+            "::test_what_the_model_could_not_write_is_its_fault_and_no_history",
+            "tests/scenarios/test_streams.py"
+            "::test_a_call_that_its_own_provider_cannot_read_is_asked_for_again_and_not_kept",
+            "tests/scenarios/test_streams.py"
+            "::test_a_model_that_never_writes_a_readable_call_is_given_up_after_a_few_tries",
+        ),
+    ),
+    Scenario(
+        50,
+        "the upstream behind a gateway changes in the middle of a session",
+        proofs=(
+            "tests/adapters/test_vendors.py::test_reasoning_of_another_upstream_is_foreign",
+            "tests/scenarios/test_streams.py"
+            "::test_reasoning_that_another_upstream_cannot_read_is_given_up_and_the_session_goes_on",
+        ),
+    ),
+)

@@ -1,0 +1,67 @@
+"""Scenario 44: blocks that one provider alone knows, in a history that goes to all the others."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from actors import from_wire
+from actors.core.check import check
+from actors.core.profiles import dialect
+from actors.testing import validate
+from tests.scenarios.hosts import TRUSTING
+from tests.scenarios.providers import IDS
+from tests.scenarios.sending import sent
+
+_USER = {"role": "user", "content": [{"type": "text", "text": "u"}]}
+_GO = {"role": "user", "content": [{"type": "text", "text": "go"}]}
+_ADVICE = {"type": "advisor_tool_result", "tool_use_id": "srvtoolu_1", "content": "take the stairs"}
+_REFERENCE = {"type": "tool_reference", "tool_name": "stairs"}
+_CALL = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {}}
+_RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [_REFERENCE]}
+_ITEM = {"type": "item_reference", "id": "msg_stairs"}
+_SAID = {"type": "message", "role": "user", "content": "u"}
+
+BROUGHT: Mapping[str, tuple[str, str, dict[str, Any]]] = {  # Any: JSON
+    "an answer of a server's tool": (
+        "anthropic",
+        "ANT-11",
+        {"messages": [_USER, {"role": "assistant", "content": [_ADVICE]}, _GO]},
+    ),
+    "a reference to a tool": (
+        "anthropic",
+        "ANT-S04",
+        {
+            "messages": [
+                _USER,
+                {"role": "assistant", "content": [_CALL]},
+                {"role": "user", "content": [_RESULT]},
+            ]
+        },
+    ),
+    "a reference to an item": ("openai_responses", "OAR-05", {"input": [_SAID, _ITEM, _SAID]}),
+}
+
+
+@pytest.mark.parametrize(("name", "rule", "body"), BROUGHT.values(), ids=list(BROUGHT))
+def test_a_block_of_one_provider_alone_is_refused_by_the_others(
+    name: str, rule: str, body: dict[str, Any]
+) -> None:
+    extra = {"max_tokens": 64} if name == "anthropic" else {"store": False}
+    refusal = validate(json.dumps({"model": "m", **extra, **body}).encode(), name)
+    assert refusal is not None
+    assert refusal.rule == rule
+
+
+@pytest.mark.parametrize("target", list(IDS))
+@pytest.mark.parametrize(("name", "rule", "body"), BROUGHT.values(), ids=list(BROUGHT))
+def test_what_only_one_provider_knows_goes_to_the_others_as_words(
+    name: str, rule: str, body: dict[str, Any], target: str
+) -> None:
+    history, ledger = from_wire(body, name)
+    rendered, request = sent(history, ledger, target)
+    assert list(rendered.report.faults) == []
+    assert check(request, dialect(target)) == []
+    assert validate(request, target, settings=TRUSTING.get(target)) is None
+    assert b"stairs" in request

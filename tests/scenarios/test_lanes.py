@@ -1,0 +1,49 @@
+"""What only shows over several requests: running numbers that are counted on after a compaction."""
+
+from actors.adapters.adapter import adapter
+from actors.core.events import EpochBegan
+from actors.core.history import History
+from actors.core.lane import Lane, Rendered, advanced, begun, empty
+from actors.core.profiles import dialect
+from actors.core.render import Reader
+from tests.scenarios.canon import canonical, made_by
+from tests.scenarios.naive import Asked
+from tests.scenarios.script import Details, read
+from tests.scenarios.shape import items
+
+ASKED = Asked(
+    "kimi",
+    {
+        1: Details(id="functions.read:0"),
+        2: Details(id="call_foreign_2"),
+        3: Details(id="functions.read:2"),
+        4: Details(id="call_foreign_4"),
+        5: Details(id="call_foreign_5"),
+    },
+)
+
+
+def _advanced(lane: Lane, script: str) -> tuple[Rendered, dict[str, str]]:
+    """Render a script from where a lane stands; return also the id that each call has in the whole request."""
+    messages, ledger = canonical(read(script), ASKED, "both")
+    kimi = dialect("kimi")
+    reader = Reader(made_by("kimi"), "native")
+    rendered = advanced(lane, History(messages), ledger, kimi, adapter(kimi).encoder, reader)
+    assert list(rendered.report.faults) == []
+    body = b'{"messages":[' + b"".join(rendered.segments) + b"]}"
+    return rendered, {item.text: item.wire_id for item in items(body, "openai_chat") if item.kind == "call"}
+
+
+def test_a_number_that_kimi_or_we_have_given_is_never_given_again() -> None:
+    rendered, ids = _advanced(
+        empty(dialect("kimi")), "U A[T c1] R1 A@elsewhere[c2] R2 A[T c3] R3 A@elsewhere[c4] R4 U"
+    )
+    assert ids['{"n":1}'] == "functions.read:0"
+    assert ids['{"n":3}'] == "functions.read:2"
+    given = set(ids.values())
+    assert len(given) == 4
+
+    compacted = begun(rendered.lane, EpochBegan(made_by("kimi"), 1, "compaction"), dialect("kimi"), 1)
+    _, later = _advanced(compacted, 'U"Summary." A@elsewhere[c4] R4 A@elsewhere[c5] R5 U')
+    assert later['{"n":4}'] == ids['{"n":4}']
+    assert later['{"n":5}'] not in given

@@ -1,0 +1,167 @@
+"""What goes wrong in a conversation is refused as it stands, and accepted as we send it: scenario by scenario."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors import from_wire
+from actors.core.check import check
+from actors.core.content import Message
+from actors.core.events import RequestSent
+from actors.core.lane import Rendered, seals
+from actors.core.profiles import PROFILES, dialect
+from actors.testing import validate
+from tests.scenarios.canon import Form, canonical, made_by, message_of, news, remembering
+from tests.scenarios.case import Case
+from tests.scenarios.hosts import TRUSTING
+from tests.scenarios.naive import Asked, naive
+from tests.scenarios.providers import IDS, KEEPS_ITS_IDS, NAMES
+from tests.scenarios.script import read
+from tests.scenarios.sending import sent
+from tests.scenarios.shape import items, shape
+from tests.scenarios.table import SCENARIOS
+
+ROOT = Path(__file__).parents[2]
+
+
+def _cases() -> Iterator[tuple[str, Case, str]]:
+    """Yield each case for each dialect it concerns, with a name for it."""
+    for scenario in SCENARIOS:
+        for at, case in enumerate(scenario.cases, 1):
+            for name in case.rules:
+                yield f"{scenario.number}.{at}-{name}", case, name
+
+
+def _by_dialect() -> list[Any]:  # Any: pytest's parameter sets have no public type
+    return [pytest.param(case, name, id=label) for label, case, name in _cases()]
+
+
+def _by_form() -> list[Any]:  # Any: as above
+    """Each case for every dialect, concerned or not: what pleases one provider must not harm at another."""
+    return [
+        pytest.param(case, name, form, id=f"{scenario.number}.{at}-{name}-{form}")
+        for scenario in SCENARIOS
+        for at, case in enumerate(scenario.cases, 1)
+        for name in (case.rules if case.own else IDS)
+        for form in case.forms
+    ]
+
+
+def _asked(case: Case, name: str) -> Asked:
+    return Asked(name, case.calls, case.tools, case.manual)
+
+
+def _naive(case: Case, name: str) -> bytes:
+    return naive(read(case.naive or case.script), _asked(case, name))
+
+
+def _accept(rendered: Rendered, body: bytes, case: Case, name: str) -> None:
+    """Have the judge and the strict server's rules read a request; neither may object."""
+    assert list(rendered.report.faults) == []
+    assert check(body, dialect(name)) == []
+    refusal = validate(body, name, settings=case.hosts.get(name) or TRUSTING.get(name))
+    assert refusal is None, f"{refusal.rule} {refusal.param}: {refusal.message}"
+
+
+@pytest.mark.parametrize(("case", "name"), _by_dialect())
+def test_the_naive_request_gets_the_answer_that_the_scenario_states(case: Case, name: str) -> None:
+    refusal = validate(_naive(case, name), name, settings=case.hosts.get(name))
+    assert (None if refusal is None else refusal.rule) == case.rules[name]
+
+
+@pytest.mark.parametrize(("case", "name", "form"), _by_form())
+def test_our_request_is_accepted_and_has_the_valid_shape(case: Case, name: str, form: Form) -> None:
+    messages, ledger = canonical(read(case.script), _asked(case, name), form, case.remembered)
+    rendered, body = sent(messages, ledger, name, tools=case.tools, manual=case.manual)
+    _accept(rendered, body, case, name)
+    assert shape(body, dialect(name).family) == case.valid(name)
+    _has_legal_ids_and_names(body, name, case)
+
+
+def _has_legal_ids_and_names(body: bytes, name: str, case: Case) -> None:
+    calls = [item for item in items(body, dialect(name).family) if item.kind == "call"]
+    assert [call.name for call in calls if not re.fullmatch(NAMES[name], call.name, re.ASCII)] == []
+    ids = [call.wire_id for call in calls]
+    given = {details.id for details in case.calls.values()} if name in KEEPS_ITS_IDS else set()
+    assert [each for each in ids if each not in given and not re.fullmatch(IDS[name], each, re.ASCII)] == []
+    assert len(set(ids)) == len(ids) or not any(ids)
+
+
+@pytest.mark.parametrize("name", list(IDS))
+@pytest.mark.parametrize("number", range(1, 51))
+def test_a_request_may_be_sent_at_any_moment_of_it_and_stays_as_it_was_sent(number: int, name: str) -> None:
+    for case in SCENARIOS[number - 1].cases:
+        asked, messages, lane, before = _asked(case, name), list[Message](), None, b""
+        ledger = remembering(case.remembered, asked)
+        for said in read(case.script):
+            messages.append(message_of(said, asked, "both"))
+            ledger = ledger.apply(*news(said, asked))
+            if said.speaker == "model":
+                continue
+            rendered, body = sent(messages, ledger, name, lane, tools=case.tools, manual=case.manual)
+            _accept(rendered, body, case, name)
+            now = b"".join(rendered.lane.segments)
+            assert now.startswith(before)
+            lane, before = rendered.lane, now
+            sealed = seals(rendered, ledger)
+            ledger = ledger.apply(RequestSent(1, 1, made_by(name), 0, len(messages), sealed))
+
+
+@pytest.mark.parametrize(("case", "name"), _by_dialect())
+def test_the_naive_request_is_mended_by_reading_it_and_sending_it_again(case: Case, name: str) -> None:
+    history, ledger = from_wire(json.loads(_naive(case, name)), name)
+    rendered, body = sent(history, ledger, name, tools=case.tools, manual=case.manual)
+    _accept(rendered, body, case, name)
+
+
+# ---- the table itself, and what it is read with
+
+
+@pytest.mark.parametrize("name", list(IDS))
+def test_a_body_says_what_its_script_says(name: str) -> None:
+    said = read('U["u" I] A["a" c1 c2] [R1 S2] U"go" A[c3] R3 A"well" U')
+    words = 'U["u" I] A["a" c1 c2] R1 S2 U"go" A[c3] R3 A"well" U'
+    assert shape(naive(said, Asked(name)), dialect(name).family) == words
+
+
+@pytest.mark.parametrize("name", list(IDS))
+def test_results_that_were_exchanged_are_seen(name: str) -> None:
+    body = naive(read("U A[c1 c2] [R1 R2]"), Asked(name)).replace(b"R1.", b"R3.").replace(b"R2.", b"R1.")
+    assert shape(body, dialect(name).family) == "U A[c1 c2] R3!1 R1!2"
+
+
+def test_every_dialect_that_has_a_strict_server_is_in_the_table_and_is_refused_something() -> None:
+    refused = {
+        name for scenario in SCENARIOS for case in scenario.cases for name in case.rules if case.rules[name]
+    }
+    assert refused == set(IDS) == set(NAMES) == set(PROFILES) - {"openai_compatible"}
+
+
+def test_every_scenario_is_in_the_table_once() -> None:
+    assert [scenario.number for scenario in SCENARIOS] == list(range(1, 51))
+
+
+def test_every_scenario_has_a_conversation_or_a_test_that_shows_it() -> None:
+    assert [scenario.number for scenario in SCENARIOS if not scenario.cases and not scenario.proofs] == []
+
+
+@pytest.mark.parametrize(
+    ("number", "proof"), [(scenario.number, proof) for scenario in SCENARIOS for proof in scenario.proofs]
+)
+def test_a_test_that_the_table_names_exists(number: int, proof: str) -> None:
+    path, _, name = proof.partition("::")
+    assert name in _tests(ROOT / path), f"Scenario {number} names {proof}, which is not there"
+
+
+@cache
+def _tests(path: Path) -> frozenset[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return frozenset(
+        node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )

@@ -1,0 +1,114 @@
+"""Scenarios 46, 47 and 49 with a runtime over strict servers: what no transcript shows."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from actors.config import BackendLimits, PoolSettings
+from actors.core.events import TurnEnded
+from actors.core.feed import ErrorEvent
+from actors.testing import QUOTA, SERVER_ERROR, Call, Fault, OpenRouterServer, Say, Status, Think, Turn
+from actors.testing.server import LoopbackServer
+from tests.runtime_support import (
+    Gate,
+    anthropic,
+    assert_paired,
+    bodies,
+    gathered,
+    hosting,
+    log,
+    openai,
+    results,
+    synthetic,
+)
+
+pytestmark = pytest.mark.anyio
+
+POOL = {"pool": PoolSettings(members=("a", "b"), policy="failover")}
+TOO_LARGE = Status(
+    429,
+    type="tokens",
+    code="rate_limit_exceeded",
+    message="Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 34307.",
+)
+UNREADABLE = Status(
+    400, code="tool_use_failed", message="Failed to call a function. See 'failed_generation'."
+)
+
+
+@pytest.mark.parametrize("fault", [QUOTA, SERVER_ERROR], ids=["quota", "500"])
+@pytest.mark.parametrize(("first", "second"), [(openai, anthropic), (anthropic, openai)])
+async def test_a_batch_whose_backend_went_down_is_closed_there_and_answered_by_the_next(
+    first: Callable[..., LoopbackServer], second: Callable[..., LoopbackServer], fault: Fault
+) -> None:
+    gate = Gate()
+    gate.open("x", "y")
+    batch = Turn(Call("work", {"name": "x"}), Call("work", {"name": "y"}))
+    one, two = first(batch, faults={1: fault}), second(Turn(Say("Both are done.")))
+    async with hosting(a=one, b=two, pools=POOL) as runtime:
+        session = await runtime.open("pool", tools=[gate.tool])
+        answer = await session.ask("Do both.")
+        assert (answer.status, answer.served_by.backend) == ("complete", "b")
+        ends = [event.status for event in log(runtime, session) if isinstance(event, TurnEnded)]
+        assert ends == ["handed_over", "complete"]
+    assert sorted(gate.runs) == ["x", "y"]
+    (body,) = bodies(two)
+    assert_paired(body)
+    assert synthetic(body) == []
+    assert list(results(body).values()) == ["x is done", "y is done"]
+    assert two.refusals == []
+
+
+async def test_a_request_too_large_for_the_bucket_is_never_waited_for() -> None:
+    one, two = openai(faults={0: TOO_LARGE}), anthropic(Turn(Say("Here.")))
+    async with hosting(a=one, b=two, pools=POOL, backend=BackendLimits(attempts=4)) as runtime:
+        session = await runtime.open("pool")
+        answer = await session.ask("A long story.")
+        assert (answer.status, answer.served_by.backend) == ("complete", "b")
+    assert one.received == 1
+
+
+async def test_a_call_that_its_own_provider_cannot_read_is_asked_for_again_and_not_kept() -> None:
+    gate = Gate()
+    gate.open("x")
+    one = openai(Turn(Call("work", {"name": "x"})), Turn(Say("Done.")), faults={0: UNREADABLE})
+    async with hosting(a=one, backend=BackendLimits(attempts=3)) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        answer = await session.ask("Do it.")
+        assert (answer.status, answer.text) == ("complete", "Done.")
+        speakers = [message.speaker for message in await session.history()]
+        assert speakers == ["human", "model", "tool", "model"]
+    assert gate.runs == ["x"]
+    assert one.received == 3
+    assert bodies(one)[0] == bodies(one)[1]
+
+
+async def test_reasoning_that_another_upstream_cannot_read_is_given_up_and_the_session_goes_on() -> None:
+    """Who serves a request is not known before its answer: the first one after a change may be refused, and no more."""
+    gate = Gate()
+    gate.open("x")
+    turns = [
+        Turn(Think("north"), Call("work", {"name": "x"})),
+        Turn(Think("south"), Say("Done.")),
+        Turn(Say("Bye.")),
+    ]
+    one = OpenRouterServer(turns, upstreams=["Anthropic", "Google"])
+    async with hosting(a=one) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        assert (await session.ask("Do it.")).text == "Done."
+        assert (await session.ask("And?")).text == "Bye."
+        assert runtime.refused == len(one.refusals)
+    assert [refusal.rule for refusal in one.refusals] == ["ORT-03"]
+    assert gate.runs == ["x"]
+    assert "north" not in json.dumps(bodies(one)[-1])
+
+
+async def test_a_model_that_never_writes_a_readable_call_is_given_up_after_a_few_tries() -> None:
+    one = openai(faults=dict.fromkeys(range(20), UNREADABLE))
+    async with hosting(a=one, backend=BackendLimits(attempts=3)) as runtime:
+        session = await runtime.open("a")
+        events = await gathered(session, "Do it.")
+        assert isinstance(events[-1], ErrorEvent)
+        assert [message.speaker for message in await session.history()] == ["human"]
+    assert one.received == 3
