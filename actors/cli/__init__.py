@@ -1,4 +1,4 @@
-"""The command line: `actors demo`, `run`, `lint`, `convert`.
+"""The command line: `actors demo`, `run`, `lint`, `convert`, `preview`, `simulate`.
 
 Standard output is the answer, standard error everything else. An error is one line with the way out; `--debug`
 shows the traceback. This module imports only the standard library, so that `--help` answers at once; what a
@@ -19,7 +19,31 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-DIALECTS = "openai (or openai_chat), anthropic"
+DIALECTS = (
+    "openai_chat (or openai)",
+    "anthropic",
+    "openai_responses (or responses)",
+    "gemini",
+    "vertex",
+    "gemini_2",
+    "bedrock (or converse)",
+    "mistral",
+    "kimi",
+    "deepseek",
+    "openrouter",
+    "xai",
+    "qwen",
+    "glm",
+    "minimax",
+    "groq",
+    "vllm",
+    "llama_cpp",
+    "ollama",
+    "openai_compatible",
+)
+"""As `actors.core.profiles` has them, which help must not import."""
+
+_DIALECTS = f"Dialects: {', '.join(DIALECTS)}."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -62,6 +86,8 @@ def parser() -> argparse.ArgumentParser:
     _run(commands)
     _lint(commands)
     _convert(commands)
+    _preview(commands)
+    _simulate(commands)
     return top
 
 
@@ -72,14 +98,16 @@ def _demo(commands: "Commands") -> None:
 
 
 def _run(commands: "Commands") -> None:
-    run = _command(commands, "run", "run", "ask once and print the answer")
+    run = _command(commands, "run", "run", "ask once and print the answer", _DIALECTS)
     run.add_argument("prompt", nargs="*", help="what to say; `-` or nothing reads standard input")
     run.add_argument(
         "-m", "--model", metavar="TARGET", help="provider:model, or a backend or pool of --config"
     )
     run.add_argument("--config", metavar="FILE", help="an actors.toml; without it, the environment alone")
     run.add_argument("--base-url", metavar="URL", help="any compatible server; -m is then a model name there")
-    run.add_argument("--dialect", choices=["openai", "anthropic"], default="openai", help="what it speaks")
+    run.add_argument(
+        "--dialect", default="openai", metavar="DIALECT", help="what it speaks; openai by default"
+    )
     run.add_argument("--auth", metavar="VARIABLE", help="with --base-url: environment variable with the key")
     run.add_argument("--tools", metavar="FILE", help="a Python file; its @tool functions are offered")
     run.add_argument("--approve-all", action="store_true", help="run tools that change something, unasked")
@@ -90,9 +118,11 @@ def _run(commands: "Commands") -> None:
 
 
 def _lint(commands: "Commands") -> None:
-    lint = _command(commands, "lint", "transcripts", "say what a provider would refuse in a transcript")
+    lint = _command(
+        commands, "lint", "transcripts", "say what a provider would refuse in a transcript", _DIALECTS
+    )
     lint.add_argument("file", help="a request body or a list of messages, as JSON; `-` is standard input")
-    lint.add_argument("--for", dest="to", required=True, metavar="DIALECT", help=DIALECTS)
+    lint.add_argument("--for", dest="to", required=True, metavar="DIALECT", help="whose rules are asked")
     lint.add_argument(
         "--from",
         dest="source",
@@ -102,15 +132,67 @@ def _lint(commands: "Commands") -> None:
 
 
 def _convert(commands: "Commands") -> None:
-    convert = _command(commands, "convert", "transcripts", "make a valid request body of any transcript")
+    convert = _command(
+        commands, "convert", "transcripts", "make a valid request body of any transcript", _DIALECTS
+    )
     convert.add_argument("file", help="a request body or a list of messages, as JSON; `-` is standard input")
-    convert.add_argument("--from", dest="source", required=True, metavar="DIALECT", help=DIALECTS)
-    convert.add_argument("--to", required=True, metavar="DIALECT", help=DIALECTS)
+    convert.add_argument(
+        "--from", dest="source", required=True, metavar="DIALECT", help="what the file is in"
+    )
+    convert.add_argument("--to", required=True, metavar="DIALECT", help="what to write")
     convert.add_argument("--model", metavar="NAME", help="model name in the body; the file's own by default")
 
 
-def _command(commands: "Commands", name: str, module: str, summary: str) -> argparse.ArgumentParser:
-    added = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+def _preview(commands: "Commands") -> None:
+    preview = _command(
+        commands,
+        "preview",
+        "transcripts",
+        "show what another provider would be sent, and what not",
+        _DIALECTS,
+    )
+    preview.add_argument("file", help="a request body or a list of messages, as JSON; `-` is standard input")
+    preview.add_argument(
+        "--from", dest="source", required=True, metavar="DIALECT", help="what the file is in"
+    )
+    preview.add_argument("--to", required=True, metavar="DIALECT", help="what would be written")
+    preview.add_argument("--json", action="store_true", help="print one JSON object, the body in it")
+
+
+def _simulate(commands: "Commands") -> None:
+    simulate = _command(
+        commands, "simulate", "simulate", "run a server that refuses what a provider refuses", _DIALECTS
+    )
+    simulate.add_argument("--dialect", required=True, metavar="DIALECT", help="what it speaks")
+    simulate.add_argument(
+        "--port", type=_port, default=0, help="on 127.0.0.1; 0, the default, takes a free one"
+    )
+    simulate.add_argument(
+        "--mode", choices=["strict", "hosted"], default="strict", help="hosted takes what the host does"
+    )
+    simulate.add_argument(
+        "--requests", type=_count, metavar="N", help="stop after so many; 1 if any was refused"
+    )
+    _backend(simulate)
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text} is no port; give a number from 0 to 65535")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 10**9:
+        raise argparse.ArgumentTypeError(f"{text} is no count; give a whole number from 1")
+    return int(text)
+
+
+def _command(
+    commands: "Commands", name: str, module: str, summary: str, more: str = ""
+) -> argparse.ArgumentParser:
+    about = f"{summary[0].upper()}{summary[1:]}."
+    added = commands.add_parser(name, help=summary, description=about, epilog=more)
     added.add_argument("--debug", action="store_true", help="show the traceback of an error")
     added.set_defaults(command=name, module=module)
     return added

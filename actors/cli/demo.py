@@ -1,6 +1,6 @@
-"""`actors demo`: one conversation carried through two strict providers over HTTP, with everything that breaks others.
+"""`actors demo`: one conversation carried through strict providers over HTTP, with everything that breaks others.
 
-Both servers run in this process on the loopback interface. The scenes are fixed, and so is what the models say, so
+The servers run in this process on the loopback interface. The scenes are fixed, and so is what the models say, so
 two runs print the same. At the end the counts are compared with what they must be: the exit code is 0
 only if no request was refused and every count is right.
 """
@@ -15,6 +15,7 @@ from actors.cli.exits import Exit
 from actors.cli.screen import screen
 from actors.cli.shape import number
 from actors.cli.show import LEGEND, Lines, Printed, Watch
+from actors.cli.world import STOPS
 from actors.core.feed import Deferred, SessionEvent, ToolCallEvent
 from actors.core.identity import CallId, mint
 from actors.core.ledger import Interaction, Ledger
@@ -24,18 +25,19 @@ from actors.runtime import Runtime
 from actors.testing import serve
 
 SECONDS = 60
-"""The demo takes about two; this ends one that hangs."""
+"""The demo takes about three; this ends one that hangs."""
 
 EXPECTED = {
-    "requests": 17,
-    "400s": 0,
-    "tool calls": 13,
-    "real results": 8,
+    "dialects": 20,
+    "requests": 55,
+    "refused": 0,
+    "tool calls": 31,
+    "real results": 26,
     "synthetic results": 5,
     "late results": 1,
-    "switches asked": 4,
+    "switches asked": 24,
     "switches deferred": 1,
-    "switches applied": 4,
+    "switches applied": 24,
     "failovers": 1,
 }
 
@@ -108,6 +110,18 @@ class _Play:
         await self._switch("either")
         with self._gates.failing():
             await self._ask("Goodbye!")
+        scene(
+            f"Around the world: a call and its result in {len(STOPS)} more dialects (bytes new, kept as sent)",
+            compact=True,
+        )
+        for stop in STOPS:
+            await self._switch(stop.dialect)
+            await self._ask(f"And in {stop.city}?")
+        scene("Home again: gpt and claude go on where they left off")
+        await self._switch("gpt")
+        await self._ask("Where was it warmest?")
+        await self._switch("claude")
+        await self._ask("What do we have?")
 
     async def _ask(self, words: str, act: Act | None = None) -> None:
         self._show.said(words)
@@ -168,8 +182,9 @@ def _counts(watch: Watch, ledger: Ledger) -> dict[str, int]:
     exchanges = [exchange for server in watch.servers.values() for exchange in server.requests]
     known = ledger.interactions()
     found = {
+        "dialects": len({server.dialect for server in watch.servers.values() if server.received}),
         "requests": len(exchanges),
-        "400s": sum(exchange.status == 400 for exchange in exchanges),
+        "refused": sum(400 <= exchange.status < 500 for exchange in exchanges),
         "tool calls": len(known),
         "real results": sum(item.completion is not None for item in known),
         "synthetic results": sum(item.sealed is not None for item in known),
@@ -181,10 +196,11 @@ def _counts(watch: Watch, ledger: Ledger) -> dict[str, int]:
 
 def _opening(show: Printed) -> None:
     line = show.screen.line
-    line(show.screen.styled("One conversation, two providers, no refusal", "bold"))
-    line("Two strict servers run on this machine: gpt speaks OpenAI Chat Completions, claude Anthropic")
-    line("Messages. They refuse what the real ones refuse, and claude's thinking is valid only behind")
-    line("the exact prefix it was made for. For each request: what was sent, and what was done for it.")
+    line(show.screen.styled(f"One conversation, {EXPECTED['dialects']} dialects, no refusal", "bold"))
+    line("Strict servers run on this machine: gpt speaks OpenAI Chat Completions, claude Anthropic")
+    line("Messages, and there is one for each other dialect. They refuse what the real ones refuse, and")
+    line("claude's thinking is valid only behind the exact prefix it was made for. For each request:")
+    line("what was sent, and what was done for it.")
     line()
     line(LEGEND)
 

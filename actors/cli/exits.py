@@ -3,7 +3,14 @@
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from actors.errors import ActorsError, ConfigError, MissingKey, ProviderFailed, TranscriptError
+from actors.errors import (
+    ActorsError,
+    ConfigError,
+    CredentialFailed,
+    MissingKey,
+    ProviderFailed,
+    TranscriptError,
+)
 
 if TYPE_CHECKING:
     from actors.core.feed import Cause, TurnResult
@@ -25,18 +32,20 @@ class Exit(IntEnum):
 
 MEANING: dict[Exit, str] = {
     Exit.OK: "done; for `lint`, nothing is wrong",
-    Exit.FAILED: "the turn failed; for `lint`, the file breaks a rule; for `demo`, a count is wrong",
+    Exit.FAILED: "the turn failed; for `lint`, the file breaks a rule; for `demo`, a count is wrong; for `simulate`, "
+    "a request was refused",
     Exit.USAGE: "the command line is wrong, or the input cannot be read",
-    Exit.CONFIG: "the configuration cannot be used: a file, a target, a tool, a model the provider lacks",
+    Exit.CONFIG: "the configuration cannot be used: a file, a target, a tool, a port, a model the provider lacks",
     Exit.AUTH: "a key is missing, or the provider does not accept it",
     Exit.OVERLOADED: "the provider is overloaded, out of quota or failing, after retries",
     Exit.UNREACHABLE: "the provider cannot be reached, or the connection broke",
     Exit.TIMEOUT: "the time given by --timeout is over; the turn was cancelled",
-    Exit.INTERRUPTED: "interrupted from the keyboard (SIGINT); the turn was cancelled",
+    Exit.INTERRUPTED: "interrupted from the keyboard (SIGINT); a turn was cancelled",
 }
 
 _OF_ERROR: tuple[tuple[type[BaseException], Exit], ...] = (
     (MissingKey, Exit.AUTH),
+    (CredentialFailed, Exit.AUTH),
     (ConfigError, Exit.CONFIG),
     (TranscriptError, Exit.USAGE),
     (ProviderFailed, Exit.UNREACHABLE),

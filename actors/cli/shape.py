@@ -2,8 +2,8 @@
 
     S U A[T t c1 c2] R1 R2* U
 
-S system, U user, A assistant, T thinking, t text, c1 a tool call, R1 its result, R2* a synthetic result. Calls
-are numbered as the session counts them, whatever id the provider sees.
+S system, U user, A assistant, T thinking, t text, M an image or a document, c1 a tool call, R1 its result, R2* a
+synthetic result. Calls are numbered as the session counts them, whatever id the provider sees.
 """
 
 import json
@@ -15,30 +15,63 @@ from actors.core.diagnostics import Report
 
 Wire = dict[str, Any]  # Any: parsed JSON of either dialect
 
+_MEDIA = frozenset(
+    {
+        "image",
+        "document",
+        "image_url",
+        "document_url",
+        "file",
+        "input_image",
+        "input_file",
+        "inlineData",
+        "fileData",
+    }
+)
+_REASONING = ("reasoning_content", "reasoning_details", "reasoning")
 _ROLES = {"system": "S", "developer": "S", "user": "U", "assistant": "A"}
 
 
 @dataclass(slots=True)
 class Numbers:
-    """How the calls of one provider's lane are shown, learned from the reports of its requests."""
+    """How the calls of one provider's lane are shown, learned from the reports of its requests.
+
+    Where the wire has no ids, a call is known by its place among the calls, and a result likewise.
+    """
 
     _numbers: dict[str, str] = field(default_factory=dict)
     _synthetic: set[str] = field(default_factory=set)
+    _ordered: list[str] = field(default_factory=list)
+    _calls: int = 0
+    _results: int = 0
 
     def learn(self, report: Report) -> None:
         """Take up which wire id stands for which canonical call, and which results are synthetic."""
-        numbers = dict(zip(report.emitted_calls, map(number, report.calls), strict=True))
-        self._numbers.update(numbers)
+        shown = list(map(number, report.calls))
+        # A transcript that was flattened to text after a refusal has calls and no ids.
+        self._numbers.update(zip(report.emitted_calls, shown, strict=False))
+        self._ordered += [one for one in shown if one not in self._ordered]
         self._synthetic.update(number(call_id) for call_id, _ in report.synthetic)
 
+    def begin(self) -> None:
+        """Begin to read a body."""
+        self._calls = self._results = 0
+
     def call(self, wire_id: str) -> str:
-        """Return how a call is shown."""
-        return f"c{self._numbers.get(wire_id, '?')}"
+        """Return how the next call is shown."""
+        self._calls += 1
+        return f"c{self._known(wire_id, self._calls)}"
 
     def result(self, wire_id: str) -> str:
-        """Return how a result is shown."""
-        shown = self._numbers.get(wire_id, "?")
+        """Return how the next result is shown."""
+        self._results += 1
+        shown = self._known(wire_id, self._results)
         return f"R{shown}*" if shown in self._synthetic else f"R{shown}"
+
+    def _known(self, wire_id: str, place: int) -> str:
+        if wire_id:
+            return self._numbers.get(wire_id, "?")
+        return self._ordered[place - 1] if place <= len(self._ordered) else "?"
 
 
 def number(call_id: str) -> str:
@@ -47,8 +80,12 @@ def number(call_id: str) -> str:
 
 
 def shape(body: bytes, numbers: Numbers) -> list[str]:
-    """Return one word for each message of a request body."""
-    return [_message(message, numbers) for message in json.loads(body)["messages"]]
+    """Return one word for each message of a request body, in any dialect."""
+    request = json.loads(body)
+    numbers.begin()
+    if "contents" in request:
+        return [_content(content, numbers) for content in request["contents"]]
+    return [_message(message, numbers) for message in request.get("messages") or request.get("input") or ()]
 
 
 def grown(before: list[str], after: list[str]) -> tuple[int, list[str]]:
@@ -60,11 +97,31 @@ def grown(before: list[str], after: list[str]) -> tuple[int, list[str]]:
 
 
 def _message(message: Wire, numbers: Numbers) -> str:
+    """Return the word of a message; in the Responses dialect calls, results and reasoning are items beside them."""
+    match message.get("type"):
+        case "function_call":
+            return f"A[{numbers.call(message['call_id'])}]"
+        case "function_call_output":
+            return numbers.result(message["call_id"])
+        case "reasoning":
+            return "A[T]"
+        case _:
+            pass
     if message["role"] == "tool":
         return numbers.result(message["tool_call_id"])
-    blocks = [*_blocks(message.get("content"), numbers)]
+    thought = ["T"] if any(message.get(key) for key in _REASONING) else []
+    blocks = [*thought, *_blocks(message.get("content"), numbers)]
     blocks += [numbers.call(call["id"]) for call in message.get("tool_calls") or ()]
-    role = _ROLES.get(message["role"], "?")
+    return _word(_ROLES.get(message["role"], "?"), blocks)
+
+
+def _content(content: Wire, numbers: Numbers) -> str:
+    return _word(
+        "A" if content["role"] == "model" else "U", [_part(part, numbers) for part in content["parts"]]
+    )
+
+
+def _word(role: str, blocks: list[str]) -> str:
     return role if blocks in (["t"], []) else f"{role}[{' '.join(blocks)}]"
 
 
@@ -76,7 +133,7 @@ def _blocks(content: Any, numbers: Numbers) -> Iterable[str]:  # Any: a string, 
 
 def _block(block: Wire, numbers: Numbers) -> str:
     match block.get("type"):
-        case "text":
+        case "text" | "input_text" | "output_text":
             return "t"
         case "thinking" | "redacted_thinking":
             return "T"
@@ -84,5 +141,34 @@ def _block(block: Wire, numbers: Numbers) -> str:
             return numbers.call(block["id"])
         case "tool_result":
             return numbers.result(block["tool_use_id"])
+        case None:
+            return _part(block, numbers)
+        case kind:
+            return "M" if kind in _MEDIA else "?"
+
+
+def _part(part: Wire, numbers: Numbers) -> str:
+    """Return the words of a part that is known by its key: Gemini's, and those of Bedrock's Converse.
+
+    Gemini's seal of a thought stands on the part that follows it.
+    """
+    if "thoughtSignature" in part:
+        bare = {key: value for key, value in part.items() if key != "thoughtSignature"}
+        return "T" if bare == {"text": ""} else f"T {_part(bare, numbers)}"
+    match part:
+        case {"thought": True}:
+            return "T"
+        case {"text": _}:
+            return "t"
+        case {"functionCall": call}:
+            return numbers.call(call.get("id", ""))
+        case {"functionResponse": result}:
+            return numbers.result(result.get("id", ""))
+        case {"toolUse": call}:
+            return numbers.call(call["toolUseId"])
+        case {"toolResult": result}:
+            return numbers.result(result["toolUseId"])
+        case {"reasoningContent": _}:
+            return "T"
         case _:
-            return "?"
+            return "M" if part.keys() & _MEDIA else "?"

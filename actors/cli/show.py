@@ -46,8 +46,8 @@ class Request:
 class Show(Protocol):
     """Where the demo's doings are shown."""
 
-    def scene(self, title: str) -> None:
-        """A new scene begins."""
+    def scene(self, title: str, *, compact: bool = False) -> None:
+        """A new scene begins. A compact one has one line for each request, with what came of it."""
 
     def said(self, words: str) -> None:
         """The user says something."""
@@ -96,6 +96,8 @@ class Watch:
             case StatusEvent(status="switch_applied", detail=target):
                 self.count("switches applied")
                 self.show.note("switch", f"applied at the turn's end: {target} is next")
+            case StatusEvent(status="switch_failed", detail=why):
+                self.show.note("switch", f"failed at the turn's end: {why}")
             case CompleteEvent(result=result) | ErrorEvent(result=result):
                 self._flush()
                 if result.status != "complete":
@@ -136,9 +138,12 @@ class Printed:
 
     screen: Screen
     _scenes: int = 0
+    _compact: bool = False
+    _held: str = ""
 
-    def scene(self, title: str) -> None:
+    def scene(self, title: str, *, compact: bool = False) -> None:
         self._scenes += 1
+        self._compact = compact
         self.screen.line()
         self.screen.line(self.screen.styled(f"{self._scenes}. {title}", "bold"))
 
@@ -146,6 +151,9 @@ class Printed:
         self.note("you", words)
 
     def request(self, request: Request) -> None:
+        if self._compact:
+            self._short(request)
+            return
         sent, styled = request.sent, self.screen.styled
         status = styled(str(request.status), "green" if request.status == 200 else "red")
         head = f"  #{request.order:<3} {_colored(self.screen, request.backend, 6)} {status}  "
@@ -163,12 +171,32 @@ class Printed:
         lines = list(_words(message, WIDTH - 24))
         if fault:
             lines.append(f"(kept of an answer that broke: {fault})")
+        if self._held:
+            self._release("; ".join(lines))
+            return
         for line in lines:
             self.note(backend, line)
 
     def note(self, what: str, text: str) -> None:
+        if self._compact and what in _ROUTINE:
+            return
+        self._release()
         label = _colored(self.screen, what, 8)
         self.screen.line(f"  {label} {one_line(text, WIDTH - 11)}")
+
+    def _short(self, request: Request) -> None:
+        """Hold the line of a request until the answer that completes it, or whatever comes instead."""
+        self._release()
+        sent = request.sent
+        status = self.screen.styled(str(request.status), "green" if request.status == 200 else "red")
+        name = _colored(self.screen, request.backend, 17)
+        lane = self.screen.styled(f"{sent.size - sent.kept:>6,} new {sent.kept:>6,} kept", "dim")
+        self._held = f"  #{request.order:<3} {name} {status} {lane}"
+
+    def _release(self, text: str = "") -> None:
+        if self._held:
+            self.screen.line(f"{self._held}  {one_line(text, WIDTH - 48)}")
+        self._held = ""
 
     def _wrapped(self, text: str, label: str, style: Style | None = None) -> None:
         for line in textwrap.wrap(text, WIDTH - len(INDENT) - LABEL):
@@ -177,6 +205,8 @@ class Printed:
             label = ""
 
 
+_ROUTINE = frozenset({"you", "switch", "tools"})
+"""What a compact scene leaves out: its lines say it."""
 _COLORS: dict[str, tuple[Style, ...]] = {"gpt": ("cyan",), "claude": ("green",), "you": ("bold",)}
 
 
@@ -206,7 +236,7 @@ def _words(message: Message, width: int) -> Iterable[str]:
     calls: list[str] = []
     for block in message.blocks:
         match block:
-            case Thinking(text=text):
+            case Thinking(text=text) if text:
                 yield f"thinks: {one_line(text, width)}"
             case Text(text=text):
                 yield one_line(text, width)
@@ -229,7 +259,7 @@ class Lines:
 
     screen: Screen
 
-    def scene(self, title: str) -> None:
+    def scene(self, title: str, *, compact: bool = False) -> None:
         self.put(type="scene", title=title)
 
     def said(self, words: str) -> None:

@@ -1,7 +1,8 @@
-"""The stage of the demo: two strict servers, what their models will say, the tools, and what wires them up.
+"""The stage of the demo: the strict servers, what their models will say, the tools, and what wires them up.
 
 `gpt` speaks OpenAI Chat Completions and counts its call ids anew in every response. `claude` speaks Anthropic
-Messages and signs its thinking for the exact prefix it was made behind. Both refuse what the real ones refuse.
+Messages and signs its thinking for the exact prefix it was made behind. The others are those of `actors.cli.world`. All
+refuse what the real ones refuse.
 """
 
 from collections.abc import Iterator
@@ -11,7 +12,10 @@ from typing import Any
 
 import anyio
 
+from actors.cli import world
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings, PoolSettings
+from actors.config.providers import kind_of
+from actors.core.profiles import dialect
 from actors.testing import (
     SERVER_ERROR,
     AnthropicProfile,
@@ -27,8 +31,9 @@ from actors.testing import (
 from actors.testing.server import LoopbackServer
 from actors.tools import Tool, tool
 
-CITIES = {"Oslo": "4 C, clear", "Rome": "21 C, sunny", "Bergen": "6 C, rain"}
+CITIES = {"Oslo": "4 C, clear", "Rome": "21 C, sunny", "Bergen": "6 C, rain", **world.CITIES}
 HOTELS = ("Astoria", "Bellevue", "Continental", "Dante", "Excelsior")
+MODELS = {"gpt": "gpt-5.2", "claude": "claude-sonnet-5"}
 PROMPT, UNSTOPPABLE = HOTELS[0], HOTELS[4]
 
 # What another program left behind when it crashed: a result twice, a call without one, a result of no call.
@@ -55,6 +60,7 @@ GPT_SAYS = (
     Turn(Say("Bergen has 6 C and rain.")),
     Turn(Say("The Astoria in Rome is booked. The Excelsior would have been dearer.")),
     Turn(Say("A light coat will do.")),
+    Turn(Say("In Delhi; it was coldest in Reykjavik.")),
 )
 CLAUDE_SAYS = (
     Turn(Think("Rome, then. Let me be sure."), Say("One moment."), Call("weather", {"city": "Rome"})),
@@ -68,6 +74,7 @@ CLAUDE_SAYS = (
     Turn(Think("Spring in Rome."), Say("Take a light coat.")),
     Turn(Think("Nothing is missing."), Say("Ticket, passport, coat.")),
     Turn(Think("A short farewell."), Say("Have a good trip!")),
+    Turn(Think("All is in this conversation."), Say("Eighteen cities, and a night in Rome.")),
 )
 
 
@@ -92,30 +99,33 @@ class Gates:
 
 
 def servers(gates: Gates) -> dict[str, LoopbackServer]:
-    """Return the two servers, not yet running."""
+    """Return the servers, not yet running."""
     strict = AnthropicSettings(profile=AnthropicProfile(prefix_bound=True))
     return {
         "gpt": OpenAIServer(GPT_SAYS, faults=gates.fault),
         "claude": AnthropicServer(CLAUDE_SAYS, settings=strict),
+        **world.servers(),
     }
 
 
 def config(running: dict[str, LoopbackServer]) -> Config:
-    """Return the configuration an `actors.toml` would hold: two backends, two pools of both."""
-    limits = BackendLimits(attempts=2)
-    backends = {
-        "gpt": BackendSettings(
-            kind="openai", model="gpt-5.2", base_url=running["gpt"].base_url, limits=limits
-        ),
-        "claude": BackendSettings(
-            kind="anthropic", model="claude-sonnet-5", base_url=running["claude"].base_url, limits=limits
-        ),
-    }
+    """Return the configuration an `actors.toml` would hold: a backend for each server, two pools of the first two."""
+    backends = {name: _backend(name, server) for name, server in running.items()}
     pools = {
         "by-turns": PoolSettings(members=("claude", "gpt"), policy="round_robin"),
         "either": PoolSettings(members=("gpt", "claude"), policy="failover"),
     }
     return Config(FileSettings(backends=backends, pools=pools), {}, "the demo")
+
+
+def _backend(name: str, server: LoopbackServer) -> BackendSettings:
+    return BackendSettings(
+        kind=kind_of(dialect(server.dialect)),
+        dialect=server.dialect,
+        model=MODELS.get(name, name),
+        base_url=server.endpoint,
+        limits=BackendLimits(attempts=2),
+    )
 
 
 def tools(gates: Gates) -> list[Tool[..., Any]]:  # Any: any function

@@ -11,6 +11,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from actors.config import BackendSettings, Config, FileSettings, load
+from actors.config.providers import kind_of
+from actors.core.profiles import dialect
 from actors.errors import ActorsError, ConfigError
 from actors.tools import Tool
 
@@ -25,6 +27,7 @@ def target(options: argparse.Namespace) -> tuple[Config, str]:
 
     Raises:
         ConfigError: No target is named and there is not just one, or an option's value cannot be used.
+        UnknownTarget: `--dialect` names none.
     """
     environ: Mapping[str, str] = os.environ
     if options.base_url is not None:
@@ -40,11 +43,16 @@ def target(options: argparse.Namespace) -> tuple[Config, str]:
 
 
 def _server(options: argparse.Namespace) -> BackendSettings:
+    spoken = dialect(options.dialect)
     if options.model is None:
         raise ConfigError("--base-url needs the model's name there; give it with -m")
     try:
         return BackendSettings(
-            kind=options.dialect, model=options.model, base_url=options.base_url, auth=options.auth
+            kind=kind_of(spoken),
+            dialect=spoken.name,
+            model=options.model,
+            base_url=options.base_url,
+            auth=options.auth,
         )
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False, include_context=False)[0]

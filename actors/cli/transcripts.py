@@ -1,4 +1,4 @@
-"""`actors lint` and `actors convert`: the pure core on a file.
+"""`actors lint`, `actors convert` and `actors preview`: the pure core on a file.
 
 A file is a request body or its list of messages. What is valid JSON can be converted, however broken the
 conversation in it is; what cannot be read at all ends with exit code 2.
@@ -13,29 +13,26 @@ from typing import Any
 
 from actors.adapters.importing import from_wire
 from actors.adapters.reading import Imported
+from actors.cli import bodies
 from actors.cli.exits import Exit
 from actors.cli.screen import complain, safe
+from actors.cli.shape import Numbers, shape
 from actors.core.check import check
-from actors.core.dialect import Dialect, dialect
+from actors.core.dialect import Dialect
 from actors.core.history import History
 from actors.core.lane import Rendered
+from actors.core.profiles import dialect
 from actors.core.recovery import recover
 from actors.errors import TranscriptError
 from actors.pure import encode, render
 
 MAX_BYTES = 256 * 1024 * 1024
-MODEL = "model"
-"""Stands in the body where nobody named one."""
-
-KEPT = frozenset({"messages", "model", "system", "tools", "max_tokens", "max_completion_tokens", "stream"})
-"""Fields of a request body that `convert` carries over."""
-
 Body = dict[str, Any]  # Any: parsed JSON of a file
 
 
 def main(options: argparse.Namespace) -> Exit:
     """Run the command the options name."""
-    return _lint(options) if options.command == "lint" else _convert(options)
+    return {"lint": _lint, "convert": _convert, "preview": _preview}[options.command](options)
 
 
 def _lint(options: argparse.Namespace) -> Exit:
@@ -45,7 +42,7 @@ def _lint(options: argparse.Namespace) -> Exit:
         lines = [str(fault) for fault in check(_whole(text, value, rules), rules)]
     else:
         imported, rendered = _rendered(value, options.source, rules)
-        body = _encoded(rendered, imported, value, MODEL)
+        body = _encoded(rendered, imported, value, bodies.MODEL)
         lines = [*_repairs(imported, rendered), *(str(fault) for fault in check(body, rules))]
     for line in lines:
         print(safe(line))
@@ -59,10 +56,40 @@ def _convert(options: argparse.Namespace) -> Exit:
     _, value = _read(options.file)
     imported, rendered = _rendered(value, options.source, rules)
     named = value.get("model") if isinstance(value, dict) else None
-    body = _encoded(rendered, imported, value, options.model or (named if isinstance(named, str) else MODEL))
+    body = _encoded(
+        rendered, imported, value, options.model or (named if isinstance(named, str) else bodies.MODEL)
+    )
     for line in (*_repairs(imported, rendered), *_losses(rendered, value)):
         complain(line)
     sys.stdout.write(body.decode() + "\n")
+    return Exit.OK
+
+
+def _preview(options: argparse.Namespace) -> Exit:
+    """Say what another provider would be sent of a transcript, and what it would not be shown."""
+    rules = dialect(options.to)
+    _, value = _read(options.file)
+    imported, rendered = _rendered(value, options.source, rules)
+    body = _encoded(rendered, imported, value, bodies.MODEL)
+    numbers = Numbers()
+    numbers.learn(rendered.report)
+    words, repairs, losses = (
+        shape(body, numbers),
+        [*_repairs(imported, rendered)],
+        [*_losses(rendered, value)],
+    )
+    if options.json:
+        told = {
+            "dialect": rules.name,
+            "size": len(body),
+            "shape": words,
+            "repairs": repairs,
+            "losses": losses,
+        }
+        print(json.dumps(told | {"body": json.loads(body)}))
+        return Exit.OK
+    for line in (f"{rules.name}: {len(body):,} bytes", " ".join(words), *repairs, *losses):
+        print(safe(line))
     return Exit.OK
 
 
@@ -96,11 +123,7 @@ def _file(path: Path) -> bytes:
 
 
 def _whole(text: bytes, value: Body | list[Any], rules: Dialect) -> bytes:  # Any: parsed JSON
-    """Return a request body: the file itself, or its list of messages with what a body must have beside it."""
-    if isinstance(value, dict):
-        return text
-    limit = b',"max_tokens":1' if rules.max_tokens_default else b""
-    return b'{"model":"%b"%b,"messages":%b}' % (MODEL.encode(), limit, text)
+    return text if isinstance(value, dict) else bodies.whole(text, rules)
 
 
 def _rendered(value: object, source: str, rules: Dialect) -> tuple[Imported, Rendered]:
@@ -111,30 +134,14 @@ def _rendered(value: object, source: str, rules: Dialect) -> tuple[Imported, Ren
 
 def _encoded(rendered: Rendered, imported: Imported, value: object, model: str) -> bytes:
     body: Body = value if isinstance(value, dict) else {}
-    limit = body.get("max_tokens") or body.get("max_completion_tokens")
     return encode(
         rendered,
         model=model,
         system=imported.system,
-        tools=[*_tools(body)],
-        max_tokens=limit if isinstance(limit, int) and limit > 0 else None,
+        tools=[*bodies.tools(body)],
+        max_tokens=bodies.limit(body),
         stream=body.get("stream") is True,
     )
-
-
-def _tools(body: Body) -> Iterator[Body]:
-    """Give the tools a body declares, in either dialect, as `encode` takes them."""
-    declared = body.get("tools")
-    for tool in declared if isinstance(declared, list) else ():
-        told = tool.get("function", tool) if isinstance(tool, dict) else None
-        if isinstance(told, dict) and isinstance(told.get("name"), str):
-            schema = told.get("parameters") or told.get("input_schema")
-            about = told.get("description")
-            yield {
-                "name": told["name"],
-                "description": about if isinstance(about, str) else "",
-                "parameters": schema if isinstance(schema, dict) else None,
-            }
 
 
 def _repairs(imported: Imported, rendered: Rendered) -> Iterator[str]:
@@ -153,5 +160,5 @@ def _losses(rendered: Rendered, value: object) -> Iterator[str]:
     """Give one line for each thing the other dialect is not shown."""
     for kind, count in rendered.report.losses:
         yield f"dropped: {count} {kind}"
-    if isinstance(value, dict) and (left := sorted(set(value) - KEPT)):
+    if isinstance(value, dict) and (left := bodies.left_out(value)):
         yield f"left out: {', '.join(left)}"

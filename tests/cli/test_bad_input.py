@@ -28,6 +28,12 @@ KEY = {"OPENAI_API_KEY": "sk-secret-value"}
         (["-m", "m", "--base-url", "ftp://host"], {}, 3, "--base-url takes an http or https URL"),
         (["-m", "m", "--base-url", "http://u:p@host"], {}, 3, "--base-url takes a URL without user"),
         (["--base-url", "http://127.0.0.1:9"], {}, 3, "give it with -m"),
+        (
+            ["-m", "m", "--base-url", "http://127.0.0.1:9", "--dialect", "mystral"],
+            {},
+            3,
+            "No dialect 'mystral'; did you mean 'mistral'?",
+        ),
         (["-m", "m", "--base-url", "http://127.0.0.1:9", "--auth", "sk-x"], {}, 3, "--auth takes the name"),
         (["-m", "m", "--base-url", "http://127.0.0.1:9", "--auth", "UNSET"], {}, 4, "UNSET; it is not set"),
         (["-m", "openai:gpt", "--tools", "none.py"], KEY, 3, "No file 'none.py' to take tools from"),

@@ -11,6 +11,7 @@ from actors.cli import main, parser
 from actors.cli.exits import MEANING, Exit, of_error, of_result
 from actors.core.feed import Attempt, Cause, TurnResult
 from actors.core.identity import Binding
+from actors.core.profiles import ALIASES, PROFILES
 from actors.core.stream import Usage
 from actors.errors import (
     ConfigError,
@@ -21,7 +22,7 @@ from actors.errors import (
 )
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
-COMMANDS = ("demo", "run", "lint", "convert")
+COMMANDS = ("demo", "run", "lint", "convert", "preview", "simulate")
 
 PROBE = """
 import sys
@@ -52,6 +53,21 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(re.search(rf"^    {name} ", shown, re.MULTILINE) for name in COMMANDS)
 
 
+@pytest.mark.parametrize("name", ["run", "lint", "convert", "preview", "simulate"])
+def test_help_names_every_dialect_there_is(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([name, "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    listed = shown.split("Dialects: ")[1].rstrip(".").split(", ")
+    others = {there: alias for alias, there in ALIASES.items()}
+    assert listed == [f"{one} (or {others[one]})" if one in others else one for one in PROFILES]
+
+
+def test_the_page_names_every_dialect_there_is() -> None:
+    section = PAGE.read_text().split("## Dialects")[1].split("\n\n")[1]
+    assert set(re.findall(r"`(\w+)`", section)) == {*PROFILES, *ALIASES}
+
+
 def test_a_wrong_command_line_is_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in ([], ["demonstrate"], ["lint"], ["lint", "file"], ["run", "--timeout", "0", "x"]):
         with pytest.raises(SystemExit) as ended:
@@ -66,7 +82,7 @@ def test_every_exit_code_is_documented_as_it_is_in_code() -> None:
     assert set(MEANING) == set(Exit)
 
 
-@pytest.mark.parametrize("name", ["demo", "run", "lint", "convert"])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_is_documented(name: str) -> None:
     page = PAGE.read_text()
     with pytest.raises(SystemExit):

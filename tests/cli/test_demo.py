@@ -1,10 +1,13 @@
 """`actors demo`: what it prints, and that its exit code means something."""
 
 import json
+import re
 
 import pytest
 
 from actors.cli import demo, main, stage
+from actors.cli.world import STOPS
+from actors.testing import SERVERS, Status
 from actors.testing.loopback import HttpRequest
 from actors.testing.server import LoopbackServer
 
@@ -26,7 +29,7 @@ def kept_servers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, LoopbackServ
 
 @pytest.mark.requirement("REQ-915-041", "REQ-915-042", "REQ-915-043", "REQ-915-044", "PROMISE-1")
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_the_demo_carries_one_conversation_through_both_providers_without_a_refusal(
+def test_the_demo_carries_one_conversation_through_all_dialects_without_a_refusal(
     backend: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["demo", "--backend", backend]) == 0
@@ -62,6 +65,44 @@ def test_claude_is_as_strict_as_the_demo_says(
     assert "thinking" in refusal.message
 
 
+def test_the_conversation_goes_around_the_world_in_every_dialect_there_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = kept_servers(monkeypatch)
+    assert main(["demo"]) == 0
+    assert sorted(server.dialect for server in made[0].values()) == sorted(SERVERS)
+    assert demo.EXPECTED["dialects"] == len(SERVERS)
+    shown = capsys.readouterr().out.splitlines()
+    for stop in STOPS:
+        asked, answered = made[0][stop.dialect].requests
+        assert (asked.status, answered.status) == (200, 200)
+        assert stop.weather.encode() in answered.body
+        first, second = [line for line in shown if f" {stop.dialect} " in line]
+        assert first.endswith(f" weather({stop.city})")
+        assert f"thinks: {stop.city}?" in first
+        assert second.endswith(f"{stop.city} has {stop.weather}.")
+    for home in ("gpt", "claude"):
+        last = made[0][home].requests[-1].body
+        assert all(stop.weather.encode() in last for stop in STOPS)
+
+
+def test_a_stop_that_refuses_is_seen_and_is_exit_code_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strict = stage.servers
+
+    def refusing(gates: stage.Gates) -> dict[str, LoopbackServer]:
+        made = strict(gates)
+        made["kimi"].faults = {1: Status(400, message="no")}
+        return made
+
+    monkeypatch.setattr(stage, "servers", refusing)
+    assert main(["demo"]) == 1
+    shown = capsys.readouterr().out
+    assert re.search(r"#31 +kimi +400 ", shown)
+    assert "must be 0" in shown
+
+
 def test_two_runs_print_the_same_on_either_backend(capsys: pytest.CaptureFixture[str]) -> None:
     shown = set()
     for backend in BACKENDS:
@@ -94,5 +135,8 @@ def test_the_requests_are_the_ones_the_servers_received(
         of_backend = [other for other in shown if other["backend"] == line["backend"]]
         exchange = made[0][line["backend"]].requests[of_backend.index(line)]
         assert line["status"] == exchange.status
-        assert line["messages_as_before"] + len(line["shape"]) == len(json.loads(exchange.body)["messages"])
+        body = json.loads(exchange.body)
+        messages = body.get("messages") or body.get("contents") or body["input"]
+        assert line["messages_as_before"] + len(line["shape"]) == len(messages)
+        assert "?" not in " ".join(line["shape"])
     assert lines[-1] == {"type": "counts", **demo.EXPECTED}

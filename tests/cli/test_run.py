@@ -8,10 +8,14 @@ import anyio
 import anyio.abc
 import pytest
 
+from actors.cli import parser
 from actors.cli.exits import Exit
 from actors.cli.run import Answer
+from actors.cli.targets import target
+from actors.config.providers import PROVIDERS
 from actors.core.content import Message, Text, Thinking
 from actors.core.feed import StatusEvent, TextEvent, ThinkingEvent
+from actors.core.profiles import ALIASES, PROFILES, dialect
 from actors.testing import (
     OVERLOADED,
     AnthropicServer,
@@ -23,6 +27,7 @@ from actors.testing import (
     Think,
     Turn,
     serve,
+    strict_server,
 )
 from tests.cli.command import SECONDS, actors, command, environ
 
@@ -63,6 +68,44 @@ async def test_the_prompt_may_come_from_standard_input(arguments: list[str], sen
         done = await actors("run", *arguments, "-m", "claude", *url, "--backend", "trio", stdin="from stdin")
     assert (done.code, done.out) == (0, "Yes.\n")
     assert json.loads(server.requests[0].body)["messages"][0]["content"][0]["text"] == sent
+
+
+@pytest.mark.parametrize(
+    "name", ["openai_responses", "gemini_2", "vertex", "converse", "openrouter", "mistral"]
+)
+async def test_a_server_of_any_dialect_is_asked_with_the_key_of_auth(name: str, tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text(TOOLS)
+    script = [Turn(Call("weather", {"city": "Oslo"})), Turn(Say("21 C."))]
+    server = strict_server(dialect(name).name, script, api_key="secret")
+    async with serve(server):
+        url = ["--base-url", server.endpoint, "--dialect", name, "-m", "m", "--auth", "HOUSE_KEY"]
+        done = await actors(
+            "run", "x", *url, "--tools", str(tmp_path / "tools.py"), env={"HOUSE_KEY": "secret"}
+        )
+    assert (done.code, done.out, done.err) == (0, "21 C.\n", "")
+    assert [exchange.status for exchange in server.requests] == [200, 200]
+
+
+@pytest.mark.parametrize("name", [*PROFILES, *ALIASES])
+def test_any_dialect_makes_a_backend_of_its_provider(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOUSE_KEY", "secret")
+    line = [
+        "run",
+        "x",
+        "--base-url",
+        "http://127.0.0.1:9",
+        "--dialect",
+        name,
+        "-m",
+        "m",
+        "--auth",
+        "HOUSE_KEY",
+    ]
+    config, named = target(parser().parse_args(line))
+    backend = config.backend(named)
+    assert backend.dialect == dialect(name).name
+    assert PROFILES[PROVIDERS[backend.kind].dialect].family == dialect(name).family
+    assert PROVIDERS[backend.kind].dialect in (backend.dialect, "gemini")
 
 
 async def test_a_configured_backend_is_used_by_name(tmp_path: Path) -> None:

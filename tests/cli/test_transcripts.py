@@ -8,7 +8,7 @@ import pytest
 
 from actors.cli import main
 from actors.core.check import check
-from actors.core.dialect import dialect
+from actors.core.profiles import dialect
 from actors.testing import validate
 
 
@@ -132,3 +132,52 @@ def test_an_unknown_dialect_is_exit_code_3(tmp_path: Path, capsys: pytest.Captur
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         main(["lint", str(tmp_path / "none.json"), "--for", "openai", "--debug"])
+
+
+def test_a_bedrock_body_is_linted_and_converted_with_its_tools_and_its_limit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tool = {"name": "weather", "description": "W", "inputSchema": {"json": {"type": "object"}}}
+    use = {"toolUse": {"toolUseId": "tooluse_1", "name": "weather", "input": {"city": "Oslo"}}}
+    said = [
+        {"role": "user", "content": [{"text": "Weather?"}]},
+        {"role": "assistant", "content": [use]},
+        {"role": "user", "content": [{"text": "And?"}]},
+    ]
+    body = {
+        "messages": said,
+        "system": [{"text": "Be brief."}],
+        "toolConfig": {"tools": [{"toolSpec": tool}]},
+        "inferenceConfig": {"maxTokens": 50},
+    }
+    assert main(["lint", file(tmp_path, body), "--for", "bedrock"]) == 1
+    assert capsys.readouterr().out.strip().endswith("(BED-01)")
+    assert main(["lint", file(tmp_path, said[:1]), "--for", "bedrock"]) == 0
+    capsys.readouterr()
+    for target in ("bedrock", "anthropic", "openai"):
+        assert main(["convert", file(tmp_path, body), "--from", "converse", "--to", target]) == 0
+        made = capsys.readouterr().out.encode()
+        assert check(made, dialect(target)) == []
+        assert validate(made, dialect(target).name) is None
+        for kept in (b"Be brief.", b'"weather"', b'"W"', b"50", b"And?"):
+            assert kept in made
+
+
+def test_a_responses_body_is_linted_and_converted_with_its_items(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = {"type": "function_call", "call_id": "a", "name": "weather", "arguments": "{}"}
+    items = [{"role": "user", "content": "Weather?"}, made, {"role": "user", "content": "Well?"}]
+    assert main(["lint", file(tmp_path, items), "--for", "responses"]) == 1
+    assert "(OAR-01)" in capsys.readouterr().out
+    body = {"model": "gpt-5.2", "instructions": "Be brief.", "input": items, "max_output_tokens": 99}
+    source = file(tmp_path, {**body, "store": False})
+    assert main(["convert", source, "--from", "responses", "--to", "anthropic"]) == 0
+    shown = capsys.readouterr()
+    assert "left out" not in shown.err
+    made_of_it = json.loads(shown.out)
+    assert made_of_it["max_tokens"] == 99
+    assert made_of_it["system"] == [{"type": "text", "text": "Be brief."}]
+    assert validate(shown.out.encode(), "anthropic") is None
+    assert main(["convert", source, "--from", "responses", "--to", "responses"]) == 0
+    assert validate(capsys.readouterr().out.encode(), "openai_responses") is None

@@ -1,0 +1,110 @@
+"""The model behind `actors simulate`: it calls the first tool of a request once, and then says so.
+
+A client can hold a whole tool conversation with it, in any dialect: after each text of the user one call, after its
+result a text. Arguments are made from the tool's schema, as plainly as it allows.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from actors.cli import bodies
+from actors.testing.script import Call, Say, Turn
+
+Request = dict[str, Any]  # Any: a request body that the rules of its dialect have accepted
+Schema = Mapping[str, Any]  # Any: JSON Schema
+
+_DEEPEST = 16
+_RESULTS = ("toolResult", "functionResponse")
+
+
+def answer(request: Request) -> Turn:
+    """Return what the model says: a call of the first declared tool, or a short text after its result."""
+    tool = next(bodies.tools(request), None)
+    last = _last(request)
+    if last == "result":
+        return Turn(Say("I have the result."))
+    if tool is None or last != "text" or _forbidden(request):
+        return Turn(Say("ok"))
+    return Turn(Call(tool["name"], _arguments(tool["parameters"] or {})))
+
+
+def _last(request: Request) -> str:
+    """Return what came last that was not the model's: a `text` or a `result`; empty if nothing did."""
+    messages = request.get("messages") or request.get("input") or request.get("contents") or ()
+    if isinstance(messages, str):
+        return "text"
+    return ([""] + [kind for message in messages for kind in _kinds(message)])[-1]
+
+
+def _kinds(message: Request) -> Iterator[str]:
+    if message.get("role") == "tool" or message.get("type") == "function_call_output":
+        yield "result"
+    elif message.get("role") == "user":
+        content = message.get("content") or message.get("parts") or ""
+        for block in [content] if isinstance(content, str) else content:
+            yield "result" if _is_result(block) else "text"
+
+
+def _is_result(block: object) -> bool:
+    if not isinstance(block, dict):
+        return False
+    return block.get("type") == "tool_result" or any(key in block for key in _RESULTS)
+
+
+def _forbidden(request: Request) -> bool:
+    """Say whether the request turns its tools off."""
+    choice = request.get("tool_choice")
+    mode = (request.get("toolConfig") or {}).get("functionCallingConfig", {}).get("mode")
+    return choice in ("none", {"type": "none"}) or mode == "NONE"
+
+
+def _arguments(schema: Schema) -> dict[str, Any]:  # Any: JSON values
+    value = _value(schema, schema, 0)
+    return value if isinstance(value, dict) else {}
+
+
+def _value(schema: object, root: Schema, depth: int) -> object:
+    """Return a value that satisfies a schema of types, enumerations, bounds and alternatives."""
+    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        return "text"
+    for key in ("const", "default"):
+        if key in schema:
+            return schema[key]
+    if schema.get("enum"):
+        return schema["enum"][0]
+    if (meant := _meant(schema, root)) is not None:
+        return _value(meant, root, depth + 1)
+    match _type(schema):
+        case "object":
+            listed = schema.get("properties") or {}
+            return {name: _value(listed.get(name), root, depth + 1) for name in schema.get("required") or ()}
+        case "array":
+            return [_value(schema.get("items"), root, depth + 1)] * min(_bound(schema, "minItems", 0), 100)
+        case "integer" | "number":
+            return _bound(schema, "minimum", min(1, _bound(schema, "maximum", 1)))
+        case "boolean":
+            return True
+        case "null":
+            return None
+        case _:
+            return "text".ljust(min(_bound(schema, "minLength", 0), 10_000), "x")
+
+
+def _meant(schema: Schema, root: Schema) -> object:
+    """Return the schema that another one stands for: a reference into the root, or the first alternative."""
+    if isinstance(reference := schema.get("$ref"), str):
+        found: object = root
+        for key in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
+            found = found.get(key) if isinstance(found, Mapping) else None
+        return found
+    return next((schema[key][0] for key in ("anyOf", "oneOf", "allOf") if schema.get(key)), None)
+
+
+def _type(schema: Schema) -> str:
+    named = schema.get("type") or ("object" if "properties" in schema else "string")
+    return str(named[0] if isinstance(named, list) else named).lower()  # Google writes types in capitals
+
+
+def _bound(schema: Schema, key: str, usual: int) -> Any:  # Any: an integer, or a number where one is wanted
+    found = schema.get(key)
+    return found if isinstance(found, int | float) else usual

@@ -1,0 +1,185 @@
+"""`actors convert` from any dialect to any other and back, and `actors preview` of the way there."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.adapters.importing import from_wire
+from actors.cli import main
+from actors.core.check import check
+from actors.core.content import Media, Message, Text, ToolCall, ToolResult
+from actors.core.profiles import PROFILES
+from actors.core.recovery import recover
+from actors.pure import encode, render
+from actors.testing import validate
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+RICH = (
+    Message("human", (Text("Look at \u2603 and \U0001f600."), Media("image/png", PIXEL))),
+    Message(
+        "model",
+        (
+            Text("Two at once."),
+            ToolCall("hist_tool_1", "weather", {"city": "Oslo", "days": [1, 2.5, None]}),
+            ToolCall("hist_tool_2", "weather", {"city": "Nowhere"}),
+        ),
+    ),
+    Message(
+        "tool",
+        (
+            ToolResult("hist_tool_1", {"temp": 4, "sky": "clear"}),
+            ToolResult("hist_tool_2", error="no such city"),
+        ),
+    ),
+    Message("model", (Text("Oslo has 4 C."),)),
+    Message("human", (Text("And Rome?"),)),
+    Message("model", (ToolCall("hist_tool_3", "weather", {"city": "Rome"}),)),
+    Message("tool", (ToolResult("hist_tool_3", "21 C"),)),
+    Message("human", (Text("Thanks."),)),
+)
+TOOL = {"name": "weather", "description": "W", "parameters": {"type": "object", "properties": {}}}
+
+Json = dict[str, Any]  # Any: a request body
+
+
+def rich(name: str) -> Json:
+    """Return a conversation with a bit of everything as a request body of a dialect."""
+    profile = PROFILES[name]
+    rendered = render(RICH, recover(RICH), profile)
+    body: Json = json.loads(encode(rendered, model="m", system="Be brief.", tools=[TOOL], max_tokens=99))
+    return body
+
+
+def facts(body: Json, name: str) -> Iterator[tuple[str, str]]:
+    """Give what a body says: texts by paragraph, media, calls and results in order, ids and dialect aside."""
+    for message in from_wire(body, name).messages:
+        for block in message.blocks:
+            match block:
+                case Text(text=text):
+                    yield from ((message.speaker, words) for words in text.split("\n\n"))
+                case Media(data=data):
+                    yield "media", data
+                case ToolCall():
+                    yield "call", f"{block.id} {block.name} {block.json.decode()}"
+                case ToolResult():
+                    yield "result", f"{block.call_id} {json.loads(block.shown).removeprefix('ERROR: ')}"
+                case _:
+                    pass
+
+
+def written(path: Path, body: Json) -> str:
+    path.write_text(json.dumps(body))
+    return str(path)
+
+
+def convert(
+    body: Json, source: str, target: str, path: Path, capsys: pytest.CaptureFixture[str]
+) -> tuple[Json, str]:
+    """Return what `actors convert` writes, and what it says of it."""
+    file = written(path / "body.json", body)
+    assert main(["convert", file, "--from", source, "--to", target, "--model", "m"]) == 0
+    out, err = capsys.readouterr()
+    assert check(out.encode(), PROFILES[target]) == []
+    assert validate(out.encode(), target) is None, (source, target)
+    made: Json = json.loads(out)
+    return made, err
+
+
+@pytest.mark.parametrize("source", PROFILES)
+def test_there_and_back_nothing_is_lost_that_the_other_dialect_could_carry(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = rich(source)
+    for target in PROFILES:
+        there, _ = convert(body, source, target, tmp_path, capsys)
+        back, _ = convert(there, target, source, tmp_path, capsys)
+        images = "image" in PROFILES[target].user_media
+        wanted = [fact for fact in facts(body, source) if images or fact[0] != "media"]
+        came = list(facts(back, source))
+        left = iter(came)
+        assert [fact for fact in wanted if fact not in left] == [], target
+        for kind in ("call", "result", "media"):
+            assert [fact for fact in came if fact[0] == kind] == [fact for fact in wanted if fact[0] == kind]
+        assert from_wire(back, source).system == "Be brief.", target
+        assert json.dumps(TOOL["name"]) in json.dumps(there.get("tools") or there.get("toolConfig")), target
+
+
+ASKED, ASKED_AGAIN = {"role": "user", "content": "Sure?"}, {"role": "user", "content": "Well?"}
+CLEAR = {"role": "assistant", "reasoning_content": "Hm.", "content": "Yes."}
+SIGNED = [{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}, {"type": "text", "text": "Yes."}]
+SEALED = [
+    {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "c2ln"}}},
+    {"text": "Yes."},
+]
+ITEM = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2ln"}
+THOUGHT: dict[str, Json] = {
+    "anthropic": {"messages": [ASKED, {"role": "assistant", "content": SIGNED}, ASKED_AGAIN]},
+    "bedrock": {
+        "messages": [
+            {"role": "user", "content": [{"text": "Sure?"}]},
+            {"role": "assistant", "content": SEALED},
+            {"role": "user", "content": [{"text": "Well?"}]},
+        ]
+    },
+    "gemini": {
+        "contents": [
+            {"role": "user", "parts": [{"text": "Sure?"}]},
+            {"role": "model", "parts": [{"text": "Yes.", "thoughtSignature": "c2ln"}]},
+            {"role": "user", "parts": [{"text": "Well?"}]},
+        ]
+    },
+    "openai_responses": {"input": [ASKED, ITEM, {"role": "assistant", "content": "Yes."}, ASKED_AGAIN]},
+    "kimi": {"messages": [ASKED, CLEAR, ASKED_AGAIN]},
+    "deepseek": {"messages": [ASKED, CLEAR, ASKED_AGAIN]},
+}
+"""A conversation in which the model thought, as it is written in each dialect."""
+
+
+@pytest.mark.parametrize("source", THOUGHT)
+def test_thinking_is_not_shown_to_another_provider_and_that_is_said(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for target in PROFILES:
+        made, said = convert(THOUGHT[source], source, target, tmp_path, capsys)
+        assert "dropped: 1 thinking" in said, target
+        assert "Hm." not in json.dumps(made)
+        assert "c2ln" not in json.dumps(made)
+        assert "Yes." in json.dumps(made)
+
+
+@pytest.mark.parametrize("target", PROFILES)
+def test_preview_says_what_convert_would_write_and_what_it_would_say(
+    target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made, _ = convert(rich("openai_chat") | {"temperature": 0.5}, "openai_chat", target, tmp_path, capsys)
+    line = ["preview", str(tmp_path / "body.json"), "--from", "openai_chat", "--to", target]
+    assert main([*line, "--json"]) == 0
+    shown, said = capsys.readouterr()
+    told = json.loads(shown)
+    assert said == ""
+    assert told["body"] | {"model": "m"} == made | {"model": "m"}
+    assert told["dialect"] == target
+    words = " ".join(told["shape"])
+    assert not set(words) & {"?", "*"}
+    assert [words.count(f"c{at}") for at in (1, 2, 3)] == [1, 1, 1]
+    assert [words.count(f"R{at}") for at in (1, 2, 3)] == [1, 1, 1]
+    assert told["losses"][-1:] == ["left out: temperature"]
+    assert main(line) == 0
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first == f"{target}: {told['size']:,} bytes"
+    assert rest == [words, *told["repairs"], *told["losses"]]
+
+
+def test_preview_tells_repairs_and_synthetic_results(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = {"id": "a", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    left = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": None, "tool_calls": [call]}]
+    file = written(tmp_path / "t.json", {"messages": left})
+    assert main(["preview", file, "--from", "openai", "--to", "anthropic"]) == 0
+    _, words, *lines = capsys.readouterr().out.splitlines()
+    assert words == "U A[c1] U[R1*]"
+    assert lines == ["synthesized: a result for hist_tool_1 (lost)"]

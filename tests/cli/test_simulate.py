@@ -1,0 +1,231 @@
+"""`actors simulate` as a process of its own, with the runtime, `actors run` and a vendor's SDK as clients."""
+
+import json
+import signal
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import anyio.abc
+import httpx2
+import pytest
+from anthropic import AsyncAnthropic
+from openai import AsyncOpenAI
+
+from actors.cli.standin import answer
+from actors.config import BackendSettings, Config, FileSettings
+from actors.config.providers import kind_of
+from actors.core.profiles import dialect
+from actors.runtime import Runtime
+from actors.testing import SERVERS, Call, Say, strict_server
+from tests.cli.command import SECONDS, actors, actors_now, command, environ
+from tests.runtime_support import hosting
+
+pytestmark = pytest.mark.anyio
+
+TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+
+
+class Simulated:
+    """A running `actors simulate`."""
+
+    def __init__(self, process: anyio.abc.Process, told: dict[str, str]) -> None:
+        self.process = process
+        self.told = told
+
+    async def ended(self, number: signal.Signals | None = None) -> tuple[int, list[str]]:
+        """Send a signal if one is given, and return the exit code and the lines on standard error."""
+        if number is not None:
+            self.process.send_signal(number)
+        assert self.process.stderr is not None
+        said = b"".join([chunk async for chunk in self.process.stderr])
+        return await self.process.wait(), said.decode().splitlines()
+
+
+@asynccontextmanager
+async def simulated(*options: str) -> AsyncIterator[Simulated]:
+    """Run `actors simulate` until it has said where it listens; end it with the block."""
+    with anyio.fail_after(SECONDS):
+        async with await anyio.open_process(command("simulate", *options), env=environ()) as process:
+            try:
+                assert process.stdout is not None
+                line = b""
+                while not line.endswith(b"\n"):
+                    line += await process.stdout.receive()
+                yield Simulated(process, json.loads(line))
+            finally:
+                if process.returncode is None:
+                    process.kill()
+
+
+async def weather(city: str, days: int) -> str:
+    """Weather of a city."""
+    return f"{city}, {days}: 21 C"
+
+
+@pytest.mark.parametrize("name", SERVERS)
+async def test_a_tool_conversation_can_be_held_with_its_model_in_each_dialect(name: str) -> None:
+    server = strict_server(name, answer)
+    async with hosting(b=server) as runtime:
+        session = await runtime.open("b", tools=[weather])
+        for words in ("Weather?", "And now?"):
+            assert (await session.ask(words)).text == "I have the result."
+        calls = (await session.ledger()).interactions()
+        assert [item.status for item in calls] == ["complete", "complete"]
+    assert server.dialect == name
+    assert [exchange.status for exchange in server.requests] == [200] * 4
+
+
+@pytest.mark.parametrize("name", ["openai_responses", "vertex", "bedrock"])
+async def test_our_own_runtime_holds_a_tool_conversation_with_the_process(
+    name: str, anyio_backend_name: str
+) -> None:
+    async with simulated("--dialect", name, "--backend", anyio_backend_name, "--requests", "4") as running:
+        assert running.told["dialect"] == name
+        backend = BackendSettings(
+            kind=kind_of(dialect(name)), dialect=name, model="m", base_url=running.told["endpoint"]
+        )
+        async with Runtime(Config(FileSettings(backends={"b": backend}), {})) as runtime:
+            session = await runtime.open("b", tools=[weather])
+            for words in ("Weather?", "And now?"):
+                assert (await session.ask(words)).text == "I have the result."
+        code, lines = await running.ended()
+    assert code == 0
+    assert len(lines) == 4
+    assert all(line.startswith(f"actors: #{at} POST /") for at, line in enumerate(lines))
+    assert all(line.endswith(" 200 accepted") for line in lines)
+
+
+async def test_the_vendors_own_sdk_holds_a_tool_conversation() -> None:
+    async with simulated("--dialect", "openai", "--requests", "2") as running:
+        assert running.told.keys() == {"dialect", "base_url", "endpoint", "mode"}
+        async with AsyncOpenAI(base_url=running.told["base_url"], api_key="k") as client:
+            messages: list[Any] = [{"role": "user", "content": "Weather?"}]  # Any: the SDK's types are unions
+            tools: list[Any] = [TOOL]  # Any: as above
+            first = await client.chat.completions.create(model="m", messages=messages, tools=tools)
+            made = (first.choices[0].message.tool_calls or [])[0]
+            messages += [
+                first.choices[0].message,
+                {"role": "tool", "tool_call_id": made.id, "content": "4 C"},
+            ]
+            second = await client.chat.completions.create(model="m", messages=messages, tools=tools)
+            assert second.choices[0].message.content == "I have the result."
+        assert (await running.ended())[0] == 0
+
+
+async def test_another_vendors_sdk_streams_from_it() -> None:
+    async with (
+        simulated("--dialect", "anthropic", "--mode", "hosted", "--requests", "1") as running,
+        AsyncAnthropic(base_url=running.told["base_url"], api_key="k") as client,
+    ):
+        assert running.told["mode"] == "hosted"
+        async with client.messages.stream(
+            model="m",
+            max_tokens=100,
+            messages=[{"role": "user", "content": "Weather?"}],
+            tools=[{"name": "weather", "input_schema": {"type": "object"}}],
+        ) as stream:
+            assert (await stream.get_final_message()).stop_reason == "tool_use"
+        assert (await running.ended())[0] == 0
+
+
+async def test_a_refusal_is_told_with_its_rule_and_makes_the_exit_code_1(anyio_backend_name: str) -> None:
+    orphan = [{"role": "tool", "tool_call_id": "a", "content": "\x1b[2J"}]
+    async with (
+        simulated("--dialect", "openai", "--backend", anyio_backend_name) as running,
+        httpx2.AsyncClient() as client,
+    ):
+        url = running.told["base_url"]
+        body = {"model": "m", "messages": [{"role": "user", "content": "Hi."}]}
+        assert (await client.post(f"{url}/chat/completions", json=body)).status_code == 200
+        refused = await client.post(f"{url}/chat/completions", json={"model": "m", "messages": orphan})
+        assert refused.status_code == 400
+        assert (await client.post(f"{url}/nothing", json={})).status_code == 404
+        code, lines = await running.ended(signal.SIGTERM)
+    assert code == 1
+    assert lines[0] == "actors: #0 POST /v1/chat/completions 200 accepted"
+    assert lines[1].startswith("actors: #1 POST /v1/chat/completions 400 OAC-02: ")
+    assert lines[2] == "actors: #2 POST /v1/nothing 404 refused: no such path"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+async def test_a_signal_ends_it(number: signal.Signals, code: int, anyio_backend_name: str) -> None:
+    async with simulated("--dialect", "kimi", "--backend", anyio_backend_name) as running:
+        ended, lines = await running.ended(number)
+    assert ended == code
+    assert lines == (["actors: interrupted"] if code else [])
+
+
+async def test_a_port_that_is_taken_is_one_line_and_exit_code_3(anyio_backend_name: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = await actors(
+            "simulate", "--dialect", "openai", "--port", port, "--backend", anyio_backend_name
+        )
+    assert (done.code, done.out) == (3, "")
+    assert done.complaint.startswith(f"Cannot listen on port {port}: address already in use; give another")
+
+
+def test_an_unknown_dialect_is_one_line_and_exit_code_3() -> None:
+    done = actors_now("simulate", "--dialect", "antropic")
+    assert (done.code, done.complaint) == (3, "No dialect 'antropic'; did you mean 'anthropic'?")
+
+
+@pytest.mark.parametrize("arguments", [["--port", "65536"], ["--port", "x"], ["--requests", "0"]])
+def test_a_number_that_cannot_be_is_exit_code_2(arguments: list[str]) -> None:
+    assert actors_now("simulate", "--dialect", "openai", *arguments).code == 2
+
+
+def asked(schema: object, **more: object) -> dict[str, Any]:  # Any: a request body
+    tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
+    return {"messages": [{"role": "user", "content": "Hi."}], "tools": [tool], **more}
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments"),
+    [
+        ({}, {}),
+        ({"type": "object", "properties": {"a": {"type": "string"}}}, {}),
+        (
+            {
+                "type": "object",
+                "required": ["s", "i", "n", "b", "z", "l", "o", "e", "c", "u", "r", "x", "m", "up"],
+                "properties": {
+                    "s": {"type": "string", "minLength": 6},
+                    "i": {"type": "integer", "minimum": 7},
+                    "n": {"type": "number", "maximum": -2.5},
+                    "b": {"type": "boolean"},
+                    "z": {"type": "null"},
+                    "l": {"type": "array", "items": {"type": "integer"}, "minItems": 2},
+                    "o": {"type": "object", "required": ["k"], "properties": {"k": {"const": 9}}},
+                    "e": {"enum": ["red", "blue"]},
+                    "c": {"type": "string", "default": "d"},
+                    "u": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+                    "r": {"$ref": "#/$defs/R"},
+                    "m": {"type": ["integer", "null"]},
+                    "up": {"type": "INTEGER"},
+                },
+                "$defs": {"R": {"type": "boolean"}},
+            },
+            {
+                "s": "textxx", "i": 7, "n": -2.5, "b": True, "z": None, "l": [1, 1], "o": {"k": 9}, "e": "red",
+                "c": "d", "u": 1, "r": True, "x": "text", "m": 1, "up": 1,
+            },
+        ),
+    ],
+)  # fmt: skip
+def test_the_arguments_of_its_call_satisfy_the_schema(schema: object, arguments: object) -> None:
+    assert answer(asked(schema)).calls == (Call("f", arguments),)  # type: ignore[arg-type]  # an object
+
+
+def test_a_schema_that_refers_to_itself_ends() -> None:
+    endless = {"type": "object", "required": ["me"], "properties": {"me": {"$ref": "#"}}}
+    (made,) = answer(asked(endless)).calls
+    assert isinstance(made.arguments["me"], dict)
+
+
+@pytest.mark.parametrize("choice", ["none", {"type": "none"}])
+def test_it_calls_nothing_when_the_request_turns_tools_off(choice: object) -> None:
+    assert answer(asked({}, tool_choice=choice)).parts == (Say("ok"),)
