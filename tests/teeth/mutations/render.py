@@ -1,42 +1,16 @@
-"""The mistakes, as data: where, what stands there, what is put in its place, and which tests must turn red.
+"""Mistakes in the passes, the projection and the lanes."""
 
-Each is a misunderstanding someone could have, not a syntax error. `old` occurs exactly once in its file.
-"""
-
-from dataclasses import dataclass
+from tests.teeth.mutations.mutation import Mutation
 
 CONSERVATION = "tests/core/test_conservation.py"
 RENDER = "tests/core/test_render.py"
 LANE = "tests/core/test_lane.py"
-LEDGER = "tests/core/test_ledger.py"
 PROJECTION = "tests/core/test_projection.py"
-CHECK = "tests/core/test_check.py"
-FOLD = "tests/core/test_check_fold.py"
-TURN = "tests/core/test_turn.py"
-STATE = "tests/core/test_state.py"
-GENERATED = "tests/test_generated_histories.py::test_no_generated_history_is_refused_in_either_dialect[0]"
-
-
-@dataclass(frozen=True, slots=True)
-class Mutation:
-    """One mistake.
-
-    Args:
-        what: The promise it breaks, in a few words.
-        file: Path from the root of the tree.
-        old, new: Text that stands there once, and what replaces it.
-        tests: What must notice, as pytest takes it.
-    """
-
-    what: str
-    file: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
-
+SCENARIO = "tests/scenarios/test_scenarios.py::test_our_request_is_accepted_and_has_the_valid_shape"
+GENERATED = "tests/test_generated_histories.py::test_no_generated_history_is_refused_in_any_dialect[0]"
+WALKS = "tests/test_walks.py::test_no_request_of_a_random_walk_is_refused_or_changes_what_was_sent[0]"
 
 MUTATIONS: tuple[Mutation, ...] = (
-    # ---- the passes
     Mutation(
         "attribute: a call stays under the speaker it was found under",
         "actors/core/render/attribute.py",
@@ -64,20 +38,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "while name in self._taken or name in self._shown:",
         "while name in self._taken:",
         (LANE,),
-    ),
-    Mutation(
-        "pairing: a repeated id's result goes to the first message's call of that id",
-        "actors/core/pairing.py",
-        "calls = groups[-1][1]",
-        "calls = groups[0][1]",
-        ("tests/core/test_pairing.py", "tests/core/test_recovery.py"),
-    ),
-    Mutation(
-        "pairing: results of one message's calls of one id are swapped",
-        "actors/core/pairing.py",
-        "calls.popleft()",
-        "calls.pop()",
-        ("tests/core/test_pairing.py",),
     ),
     Mutation(
         "tidy: a text too long for the target is sent whole",
@@ -118,7 +78,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "choose: a late result is lost",
         "actors/core/render/choose.py",
-        "    choice.waiting.append(_label(f\"Late result of {name or 'a tool call'}\", result))",
+        "    choice.waiting += _labelled(f\"Late result of {name or 'a tool call'}\", result)",
         "",
         (CONSERVATION,),
     ),
@@ -139,7 +99,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "choose: an orphan is dropped in silence",
         "actors/core/render/choose.py",
-        '    choice.waiting.append(_label("A tool result without its call", result))',
+        '    choice.waiting += _labelled("A tool result without its call", result)',
         "",
         (CONSERVATION,),
     ),
@@ -210,23 +170,44 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tidy: an emptied message is kept",
         "actors/core/render/tidy.py",
-        "        if blocks:\n            tidied.append",
-        "        if True:\n            tidied.append",
+        "        elif blocks:\n            tidied.append",
+        "        else:\n            tidied.append",
         (GENERATED,),
     ),
     Mutation(
         "tidy: blank means empty",
         "actors/core/render/tidy.py",
-        "not block.text.strip()",
-        "not block.text",
+        "not unquote(literal).strip()",
+        "not unquote(literal)",
         (GENERATED,),
     ),
     Mutation(
         "tidy: media goes anywhere",
         "actors/core/render/tidy.py",
-        '        message.speaker == "human"\n        and ',
-        "        ",
+        'message.speaker == "human" and _held',
+        "_held",
         (GENERATED,),
+    ),
+    Mutation(
+        "tidy: media stay in the result of a failed tool",
+        "actors/core/render/tidy.py",
+        "if result.error_json is None and _held(",
+        "if _held(",
+        (RENDER,),
+    ),
+    Mutation(
+        "tidy: what follows the results stands before them",
+        "actors/core/render/tidy.py",
+        "answers.append(Message(",
+        "answers.insert(0, Message(",
+        (RENDER, GENERATED),
+    ),
+    Mutation(
+        "choose: the same words with another image are the same result",
+        "actors/core/render/choose.py",
+        "(one.content_json, one.error_json, one.media) == (",
+        "(one.content_json, one.error_json, other.media) == (",
+        (RENDER,),
     ),
     Mutation(
         "neighbours: a transcript may begin with the assistant",
@@ -245,7 +226,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "neighbours: merged thinking stands behind other words",
         "actors/core/render/neighbours.py",
-        'elif merged and role == "assistant" == last_role and type(blocks[0]) is Thinking:',
+        'elif leads and role == "assistant" == last_role and type(blocks[0]) is Thinking:',
         "elif False:",
         (GENERATED,),
     ),
@@ -259,7 +240,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "projection: a foreign native id is passed on",
         "actors/core/projection.py",
-        "return (origin.dialect, origin.endpoint) == self._home",
+        "return self._provider(origin) == self._home",
         "return True",
         (PROJECTION,),
     ),
@@ -280,8 +261,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "plain: a result is left out of the conservative render",
         "actors/core/render/plain.py",
-        'return Text(f"[The tool {how}: {unquote(block.shown)}]")',
-        'return Text(f"[The tool {how}.]")',
+        'Text(f"[The tool {how}: {unquote(block.shown)}]")',
+        'Text(f"[The tool {how}.]")',
         (f"{LANE}::test_the_conservative_render_loses_no_result",),
     ),
     Mutation(
@@ -291,42 +272,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "    if False:",
         (LANE,),
     ),
-    # ---- ledger and recovery
-    Mutation(
-        "ledger: of two real completions the last wins",
-        "actors/core/ledger.py",
-        "    if first is None:",
-        "    if True:",
-        (LEDGER,),
-    ),
-    Mutation(
-        "ledger: a cancel takes back a completion",
-        "actors/core/ledger.py",
-        "return (tool, arguments, started, completion, cancelled or reason, sealed, late, duplicates)",
-        "return (tool, arguments, started, None, cancelled or reason, sealed, late, duplicates)",
-        (LEDGER,),
-    ),
-    Mutation(
-        "ledger: the same completion again is a duplicate",
-        "actors/core/ledger.py",
-        "    elif new != first and new not in duplicates:",
-        "    else:",
-        (LEDGER,),
-    ),
-    Mutation(
-        "ledger: a seal replaces a completion",
-        "actors/core/ledger.py",
-        "    if record[3] is not None or record[5] is not None:\n        return record\n",
-        "",
-        (f"{LEDGER}::test_between_a_completion_and_a_seal_the_first_wins",),
-    ),
-    Mutation(
-        "ledger: a result after the seal takes the synthetic one's place",
-        "actors/core/ledger.py",
-        "        if sealed is None:\n            completion = new",
-        "        if True:\n            completion = new",
-        (f"{LEDGER}::test_between_a_completion_and_a_seal_the_first_wins",),
-    ),
     Mutation(
         "sealing: what a request sends for the first time is not sealed",
         "actors/core/lane.py",
@@ -335,29 +280,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{LANE}::test_a_seal_made_for_one_lane_binds_the_other",),
     ),
     Mutation(
-        "recovery: a pending block is a completion",
-        "actors/core/recovery.py",
-        'and block.status != "pending":',
-        ":",
-        ("tests/core/test_recovery.py",),
-    ),
-    Mutation(
-        "content: completeness goes before an error",
-        "actors/core/content.py",
-        '        if self.error_json is not None:\n            return "error"\n'
-        "        if self.is_complete is not None:\n"
-        '            return "complete" if self.is_complete else "pending"\n',
-        "        if self.is_complete is not None:\n"
-        '            return "complete" if self.is_complete else "pending"\n'
-        '        if self.error_json is not None:\n            return "error"\n',
-        (f"{CONSERVATION}::test_status_follows_error_then_completeness_then_content",),
-    ),
-    # ---- lanes and the fold
-    Mutation(
         "lane: an epoch forgets the ids it has given",
         "actors/core/lane.py",
-        "Standing(event.epoch, floor, event.plain, calls=old.calls, used=old.used, told=told)",
-        "Standing(event.epoch, floor, event.plain, told=told)",
+        "event.plain, calls=old.calls, used=old.used, index=old.index, told=told",
+        "event.plain, told=told",
         (f"{LANE}::test_an_id_given_stays_given_after_its_neighbour_was_compacted_away",),
     ),
     Mutation(
@@ -366,13 +292,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         '    return (*segments[:kept], b"".join((*segments[kept:], fragment)))',
         '    return (*segments[:kept], b"".join((*reversed(segments[kept:]), fragment)))',
         (LANE,),
-    ),
-    Mutation(
-        "lane: a rebuild renders more than the request had",
-        "actors/core/state.py",
-        "history = before.history.upto(event.cursor)",
-        "history = before.history",
-        (STATE,),
     ),
     Mutation(
         "lane: the next render begins where the last began",
@@ -389,117 +308,31 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{LANE}::test_a_request_renders_only_what_is_new",),
     ),
     Mutation(
-        "table: an older version sees what came later",
-        "actors/core/table.py",
-        "        self._undo = {key: live.get(key, _ABSENT) for key in changes}",
-        "        self._undo = {}",
-        ("tests/core/test_history.py",),
+        "choose: an orphan is told again in a later request",
+        "actors/core/render/choose.py",
+        "if orphan in choice.told or orphan in choice.orphans:",
+        "if orphan in choice.orphans:",
+        ("tests/core/test_lane.py::test_an_orphan_that_comes_again_in_a_later_request_is_not_told_again",),
     ),
     Mutation(
-        "codec: the model's own arguments text is not read back",
-        "actors/core/codec.py",
-        'raw=b["raw"],',
-        "raw=None,",
-        ("tests/core/test_codec.py",),
-    ),
-    # ---- the judge
-    Mutation(
-        "check, openai_chat: a call may stay open",
-        "actors/core/check/openai_chat.py",
-        '            if self.due:\n                self._unanswered(f"before this {role} message")',
-        "            self.due.clear()",
-        (CHECK,),
+        "walks: reasoning goes back in a lane that was rewritten",
+        "actors/core/render/__init__.py",
+        "return tail if stale <= 0 else [*map(unsealed, tail[:stale]), *tail[stale:]]",
+        "return tail",
+        (WALKS,),
     ),
     Mutation(
-        "check, openai_chat: a call may stay open at the end",
-        "actors/core/check/openai_chat.py",
-        '        if self.due:\n            self._unanswered("at the end")\n        if not self.count',
-        "        if not self.count",
-        (CHECK,),
+        "walks: reasoning in the clear is forgotten when a lane is rewritten",
+        "actors/core/lane.py",
+        'if dialect.thinking_carrier == "reasoning_content" and event.reason != "thinking":',
+        "if False:",
+        (WALKS,),
     ),
     Mutation(
-        "check, openai_chat: a second result passes",
-        "actors/core/check/openai_chat.py",
-        "            del self.due[call_id]\n            self.answered.add(call_id)",
-        "            self.answered.add(call_id)",
-        (CHECK,),
-    ),
-    Mutation(
-        "check, anthropic: a result may stand behind words",
-        "actors/core/check/anthropic.py",
-        "        if self.mixed:\n            self.fault(",
-        "        if False:\n            self.fault(",
-        (CHECK,),
-    ),
-    Mutation(
-        "check, anthropic: an id may be used twice",
-        "actors/core/check/anthropic.py",
-        '        if call_id in self.due or (taken and self.dialect.id_unique_scope == "transcript"):',
-        "        if False:",
-        (CHECK,),
-    ),
-    Mutation(
-        "check: open calls are forgotten between fragments",
-        "actors/core/check/state.py",
-        "        self.due = dict.fromkeys(state.due)",
-        "        self.due: dict[str, None] = {}",
-        (FOLD,),
-    ),
-    # ---- a turn and its switch
-    Mutation(
-        "switch: one asked for during a turn is applied at once",
-        "actors/session.py",
-        "        conductor = self._conductor\n        if conductor is None:",
-        "        conductor = self._conductor\n        if True:",
-        ("tests/test_switching.py",),
-    ),
-    Mutation(
-        "switch: one that was held is forgotten at the boundary",
-        "actors/session.py",
-        "        if held is None:\n            await self._concluded()",
-        "        if True:\n            await self._concluded()",
-        ("tests/test_switching.py",),
-    ),
-    Mutation(
-        "turn: one round too many",
-        "actors/core/turn.py",
-        "self._round >= self._bounds.rounds or",
-        "self._round > self._bounds.rounds or",
-        (TURN,),
-    ),
-    Mutation(
-        "turn: corrections without end",
-        "actors/core/turn.py",
-        " or self._misses >= self._bounds.corrections:",
-        ":",
-        (TURN,),
-    ),
-    Mutation(
-        "turn: a refused transcript is rewritten again and again",
-        "actors/core/turn.py",
-        "        if self._rewritten:\n",
-        "        if False:\n",
-        (TURN,),
-    ),
-    Mutation(
-        "turn: calls of an answer that was cut are forgotten",
-        "actors/core/turn.py",
-        'return Close("failed", broke.why, broke.message.calls if broke.message else ())',
-        'return Close("failed", broke.why)',
-        (TURN,),
-    ),
-    Mutation(
-        "batch: malformed arguments are run as none",
-        "actors/core/batch.py",
-        "    if call.raw is not None:",
-        "    if False:",
-        ("tests/core/test_batch.py",),
-    ),
-    Mutation(
-        "routing: a member that failed is tried again",
-        "actors/core/routing.py",
-        "    return next((name for name in order if name not in tried), None)",
-        "    return next(iter(order), None)",
-        ("tests/core/test_routing.py",),
+        "scenarios: what slipped between a call and its result stays there",
+        "actors/core/render/place.py",
+        "    if not answers:\n        return tail",
+        "    return tail",
+        (f"{SCENARIO}[2.1-gemini-both]",),
     ),
 )

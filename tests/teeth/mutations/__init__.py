@@ -1,0 +1,16 @@
+"""The mistakes, as data: where, what stands there, what is put in its place, and which tests must turn red.
+
+Each is a misunderstanding someone could have, not a syntax error. `old` occurs exactly once in its file.
+"""
+
+from tests.teeth.mutations import core, dialects, render, runtime
+from tests.teeth.mutations.mutation import Mutation
+
+__all__ = ["MUTATIONS", "Mutation"]
+
+MUTATIONS: tuple[Mutation, ...] = (
+    *render.MUTATIONS,
+    *core.MUTATIONS,
+    *dialects.MUTATIONS,
+    *runtime.MUTATIONS,
+)

@@ -1,0 +1,225 @@
+"""Mistakes in the ledger, the turn, the log and the other parts of the pure core."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+CONSERVATION = "tests/core/test_conservation.py"
+LEDGER = "tests/core/test_ledger.py"
+TURN = "tests/core/test_turn.py"
+STATE = "tests/core/test_state.py"
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "pairing: a repeated id's result goes to the first message's call of that id",
+        "actors/core/pairing.py",
+        "calls = groups[-1][1]",
+        "calls = groups[0][1]",
+        ("tests/core/test_pairing.py", "tests/core/test_recovery.py"),
+    ),
+    Mutation(
+        "pairing: results of one message's calls of one id are swapped",
+        "actors/core/pairing.py",
+        "calls.popleft()",
+        "calls.pop()",
+        ("tests/core/test_pairing.py",),
+    ),
+    Mutation(
+        "ledger: an image that a tool returned is not kept",
+        "actors/core/ledger.py",
+        "(content, None, True, _plain(media))",
+        "(content, None, True, ())",
+        ("tests/test_media_in_results.py",),
+    ),
+    Mutation(
+        "returned: each attachment may be as large as all together",
+        "actors/core/returned.py",
+        "room -= len(item.data) + len(item.url)",
+        "room -= 0",
+        ("tests/core/test_returned.py",),
+    ),
+    Mutation(
+        "ledger: of two real completions the last wins",
+        "actors/core/ledger.py",
+        "    if first is None:",
+        "    if True:",
+        (LEDGER,),
+    ),
+    Mutation(
+        "ledger: a cancel takes back a completion",
+        "actors/core/ledger.py",
+        "return (*record[:4], record[4] or reason, *record[5:])",
+        "return (*record[:3], None, record[4] or reason, *record[5:])",
+        (LEDGER,),
+    ),
+    Mutation(
+        "ledger: the same completion again is a duplicate",
+        "actors/core/ledger.py",
+        "    elif new != first and new not in duplicates:",
+        "    else:",
+        (LEDGER,),
+    ),
+    Mutation(
+        "ledger: a seal replaces a completion",
+        "actors/core/ledger.py",
+        "    if record[3] is not None or record[5] is not None:\n        return record\n",
+        "",
+        (f"{LEDGER}::test_between_a_completion_and_a_seal_the_first_wins",),
+    ),
+    Mutation(
+        "ledger: a result after the seal takes the synthetic one's place",
+        "actors/core/ledger.py",
+        "        if sealed is None:\n            completion, was",
+        "        if True:\n            completion, was",
+        (f"{LEDGER}::test_between_a_completion_and_a_seal_the_first_wins",),
+    ),
+    Mutation(
+        "recovery: a pending block is a completion",
+        "actors/core/recovery.py",
+        'and block.status != "pending":',
+        ":",
+        ("tests/core/test_recovery.py",),
+    ),
+    Mutation(
+        "content: completeness goes before an error",
+        "actors/core/content.py",
+        '        if self.error_json is not None:\n            return "error"\n'
+        "        if self.is_complete is not None:\n"
+        '            return "complete" if self.is_complete else "pending"\n',
+        "        if self.is_complete is not None:\n"
+        '            return "complete" if self.is_complete else "pending"\n'
+        '        if self.error_json is not None:\n            return "error"\n',
+        (f"{CONSERVATION}::test_status_follows_error_then_completeness_then_content",),
+    ),
+    Mutation(
+        "lane: a rebuild renders more than the request had",
+        "actors/core/state.py",
+        "history = before.history.upto(event.cursor)",
+        "history = before.history",
+        (STATE,),
+    ),
+    Mutation(
+        "table: an older version sees what came later",
+        "actors/core/table.py",
+        "        self._undo = {key: live.get(key, _ABSENT) for key in changes}",
+        "        self._undo = {}",
+        ("tests/core/test_history.py",),
+    ),
+    Mutation(
+        "codec: the model's own arguments text is not read back",
+        "actors/core/codec.py",
+        "raw=raw, native=native, json=json)",
+        "raw=None, native=native, json=json)",
+        ("tests/core/test_codec.py",),
+    ),
+    Mutation(
+        "codec: a word outside the closed list is read",
+        "actors/core/codec.py",
+        "if value not in words:",
+        "if not isinstance(value, str):",
+        ("tests/core/test_codec.py",),
+    ),
+    Mutation(
+        "codec: an unknown field of an event or a block is read over",
+        "actors/core/codec.py",
+        "if len(given) > len(readers):",
+        "if not readers:",
+        ("tests/core/test_codec.py",),
+    ),
+    Mutation(
+        "turn: one round too many",
+        "actors/core/turn.py",
+        "self._round >= self._bounds.rounds or",
+        "self._round > self._bounds.rounds or",
+        (TURN,),
+    ),
+    Mutation(
+        "turn: corrections without end",
+        "actors/core/turn.py",
+        " or self._misses >= self._bounds.corrections:",
+        ":",
+        (TURN,),
+    ),
+    Mutation(
+        "turn: refused reasoning costs the whole structure",
+        "actors/core/turn.py",
+        'self._rewritten = "bare" if reasoning and self._rewritten == "no" else "plain"',
+        'self._rewritten = "plain"',
+        (TURN,),
+    ),
+    Mutation(
+        "turn: a refused transcript is rewritten again and again",
+        "actors/core/turn.py",
+        '        if self._rewritten == "plain":\n',
+        "        if False:\n",
+        (TURN,),
+    ),
+    Mutation(
+        "turn: calls of an answer that was cut are forgotten",
+        "actors/core/turn.py",
+        'return Close("failed", broke.why, broke.message.calls if broke.message else ())',
+        'return Close("failed", broke.why)',
+        (TURN,),
+    ),
+    Mutation(
+        "batch: malformed arguments are run as none",
+        "actors/core/batch.py",
+        "    if call.raw is not None:",
+        "    if False:",
+        ("tests/core/test_batch.py",),
+    ),
+    Mutation(
+        "routing: a member that failed is tried again",
+        "actors/core/routing.py",
+        "    return next((name for name in order if name not in tried), None)",
+        "    return next(iter(order), None)",
+        ("tests/core/test_routing.py",),
+    ),
+    Mutation(
+        "routing: a held switch is applied to whatever its target has become",
+        "actors/core/routing.py",
+        "        return SwitchFailed(held, str(error))",
+        "        del error",
+        ("tests/test_switching.py",),
+    ),
+    Mutation(
+        "ledger: a denial is no reason",
+        "actors/core/ledger.py",
+        'return "denied" if self.denied else None',
+        "return None",
+        (LEDGER,),
+    ),
+    Mutation(
+        "arguments: what reads its schema twice costs nothing",
+        "actors/core/arguments.py",
+        "            size *= 2",
+        "            size += 0",
+        ("tests/core/test_arguments.py",),
+    ),
+    Mutation(
+        "arguments: references may lead as deep as they like",
+        "actors/core/arguments.py",
+        "if depth > MAX_EXPANDED_DEPTH:",
+        "if False:",
+        ("tests/core/test_arguments.py",),
+    ),
+    Mutation(
+        "rest: a ledger that learned something is recovered from the import",
+        "actors/core/ledger.py",
+        "ledger._source, ledger._table, ledger.late = None, self._table.update(changed), late",
+        "ledger._source, ledger._table, ledger.late = self._source, self._table.update(changed), late",
+        ("tests/core/test_rest.py",),
+    ),
+    Mutation(
+        "record: a seal takes the message's origin for its own",
+        "actors/core/record.py",
+        "_ABSENT if seal.origin == origin else _packed_binding(seal.origin)",
+        "_ABSENT",
+        ("tests/core/test_history.py",),
+    ),
+    Mutation(
+        "state: after a compaction as much counts as imported as before",
+        "actors/core/state.py",
+        "self._imported -= max(0, gone - 1)",
+        "self._imported -= 0",
+        (STATE,),
+    ),
+)
