@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import kernel, memory, render, start, turn
+from benchmarks import dialects, kernel, memory, render, start, turn
 from benchmarks.table import Backend, Measure, Options, Row, table
 
 MEASURES: tuple[Measure, ...] = (
     *render.MEASURES,
+    *dialects.MEASURES,
     *turn.MEASURES,
     *start.MEASURES,
     *memory.MEASURES,

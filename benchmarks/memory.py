@@ -12,6 +12,7 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import anyio
@@ -45,6 +46,13 @@ def resident() -> int:
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
+def _collection_ms() -> float:
+    """Return the CPU milliseconds of one full collection."""
+    began = time.thread_time()
+    gc.collect()
+    return (time.thread_time() - began) * 1e3
+
+
 class Scales:
     """Weighs what is built between its making and `held`."""
 
@@ -57,9 +65,7 @@ class Scales:
         """Return what each of `count` holds, in which `said` bytes were said in all."""
         gc.collect()
         gc.collect()
-        began = time.thread_time()
-        gc.collect()
-        took = (time.thread_time() - began) * 1e3
+        took = median(_collection_ms() for _ in range(5))
         tracked = len(gc.get_objects()) - self._tracked
         return Held((resident() - self._resident) / count, said / count, tracked / count, took)
 

@@ -5,6 +5,7 @@ of 1 to 2 KB with quotes, tabs, newlines and a little outside ASCII; 5 assistant
 twice. A session keeps results in its ledger, so they are events here and not messages.
 """
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
@@ -12,16 +13,18 @@ from random import Random
 from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.request import Settings
 from actors.core.content import Block, Message, Seal, Text, Thinking, ToolCall, ToolResult
-from actors.core.dialect import dialect
 from actors.core.events import CallEvent, Returned, Scheduled, Started
 from actors.core.history import History
 from actors.core.identity import Binding, CallId, mint
 from actors.core.jsonio import quote
 from actors.core.lane import Lane, Rendered, advanced, empty
 from actors.core.ledger import Ledger
+from actors.core.profiles import dialect
 from actors.core.render import Reader
 
 DIALECTS = ("openai_chat", "anthropic")
+FAMILIES = (*DIALECTS, "openai_responses", "gemini", "bedrock")
+"""A dialect of each wire family."""
 SIGNATURE = 560
 """Characters of a thinking signature."""
 
@@ -84,13 +87,33 @@ class Author:
     def _model(self, calls: int, *, thinks: bool = False) -> Step:
         blocks: list[Block] = []
         if thinks:
-            signature = self._random.randbytes(SIGNATURE // 2).hex()
-            blocks.append(Thinking(self.text(100, 400), Seal("signature", quote(signature), self.origin)))
+            blocks.append(self._thinking())
         if not calls or thinks:
             blocks.append(Text(self.text(100, 400)))
         made = [self._call() for _ in range(calls)]
         events = tuple(event for call in made for event in self._run(call))
         return Step(Message("model", (*blocks, *made), 1, self.origin), events)
+
+    def _thinking(self) -> Thinking:
+        """Return reasoning as the origin's dialect seals it."""
+        text, signature = self.text(100, 400), self._random.randbytes(SIGNATURE // 2).hex()
+        kind: str = dialect(self.origin.dialect).thinking_carrier
+        match kind:
+            case "reasoning_item":
+                summary = [{"type": "summary_text", "text": text}]
+                item = {"type": kind.removesuffix("_item"), "id": f"rs_{signature[:24]}", "summary": summary}
+                data = json.dumps(item | {"encrypted_content": signature}, ensure_ascii=False)
+            case "thought_signature":
+                text, data = "", signature
+            case "reasoning_content":
+                data = kind
+            case "reasoning_details":
+                data = json.dumps([{"type": "reasoning.text", "text": text, "index": 0}], ensure_ascii=False)
+            case "thinking_chunk":
+                data = "{}"
+            case _:
+                kind, data = "signature", signature
+        return Thinking(text, Seal(kind, quote(data), self.origin))
 
     def _call(self) -> ToolCall:
         self.calls += 1
@@ -135,7 +158,11 @@ class Live:
 
     def cold(self) -> tuple[bytes, ...]:
         """Return the next request of a session that has never used this binding. Adopts nothing."""
-        return self._request(self._rendered(empty(self.codec.dialect)))
+        return self._request(self.rendered())
+
+    def rendered(self) -> Rendered:
+        """Return what a session that has never used this binding would be shown. Adopts nothing."""
+        return self._rendered(empty(self.codec.dialect))
 
     def next(self) -> tuple[bytes, ...]:
         """Return the next request, and adopt its lane."""

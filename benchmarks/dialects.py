@@ -1,0 +1,126 @@
+"""P2: what each dialect's codec costs beside plain `json` over the same data.
+
+P2E  a transcript of 2,000 messages encoded; floor: `json.dumps` of the finished array of messages
+P2D  a streamed answer of 200 deltas decoded, an event at a time; floor: `json.loads` of each event
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from actors.adapters.adapter import adapter
+from actors.core.profiles import PROFILES, dialect
+from actors.testing import (
+    AnthropicServer,
+    BedrockServer,
+    CompatibleServer,
+    GeminiServer,
+    OpenAIServer,
+    ResponsesServer,
+    Say,
+    Turn,
+)
+from actors.testing.wire import Wire
+from benchmarks.table import Measure, Options, Row
+from benchmarks.timing import cpu_ms, interleaved
+from benchmarks.workload import Live, binding
+
+MESSAGES = 2000
+DELTAS = 200
+ANSWERS = 5
+"""Answers that one sample of P2D takes the mean of."""
+
+_PIECE = 8
+_TEXT = "word by word, as a model says it \u2713 "
+_ARRAYS = ("messages", "input", "contents")
+
+
+def encoding(name: str) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Return what encodes a transcript in this dialect, and what `json` does with the same."""
+    live = Live(name, name, MESSAGES)
+    entries, encoder = live.rendered().transcript, live.codec.encoder
+    body = json.loads(b"".join(live.cold()))
+    finished = next(body[key] for key in _ARRAYS if key in body)
+    return (
+        lambda: b"".join(encoder.fragment(entries, None)),
+        lambda: json.dumps(finished, ensure_ascii=False, separators=(",", ":")).encode(),
+    )
+
+
+def decoding(name: str) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Return what decodes an answer in this dialect, and what `json` does with the same."""
+    said = (_TEXT * DELTAS)[: DELTAS * _PIECE]
+    request = {"model": "model-1", "messages": [], "input": []}
+    events = _wire(name).events(Turn(Say(said), fragment=_PIECE), request, 0)
+    texts = _texts(name, events)
+
+    def decode() -> None:
+        decoder = adapter(dialect(name)).decoder(binding(name), 1, 1, stream=True)
+        for event in events:
+            decoder.feed(event)
+        assert decoder.close().text == said
+
+    def loads() -> None:
+        for text in texts:
+            json.loads(text)
+
+    return decode, loads
+
+
+def _wire(name: str) -> Wire:
+    match name:
+        case "openai_chat":
+            return OpenAIServer().wire
+        case "anthropic":
+            return AnthropicServer().wire
+        case "openai_responses":
+            return ResponsesServer().wire
+        case "gemini" | "gemini_2" | "vertex":
+            return GeminiServer().wire
+        case "bedrock":
+            return BedrockServer().wire
+        case _:
+            return CompatibleServer(vendor=name).wire
+
+
+def _texts(name: str, events: Sequence[bytes]) -> list[str]:
+    """Return the JSON texts in a stream: of server-sent events, or of Bedrock's frames."""
+    if name == "bedrock":  # a frame's JSON stands between its headers and four bytes of checksum
+        return [event[event.index(b"{", 12) : -4].decode() for event in events]
+    lines = (line for event in events for line in event.splitlines() if line.startswith(b"data: {"))
+    return [line.removeprefix(b"data: ").decode() for line in lines]
+
+
+def _p2e(options: Options) -> list[Row]:
+    rows = []
+    for name in PROFILES:
+        ours, floor = interleaved(
+            7 if options.quick else 15, *(partial(cpu_ms, work) for work in encoding(name))
+        )
+        rows.append(Row("P2E", _QUESTIONS["P2E"], name, "ms", 1.0, ours, floor))
+    return rows
+
+
+def _p2d(options: Options) -> list[Row]:
+    rows = []
+    for name in PROFILES:
+        ours, floor = interleaved(
+            9 if options.quick else 25, *(partial(_mean, work) for work in decoding(name))
+        )
+        limit, note = (8.0, "frames and checksums besides") if name == "bedrock" else (5.0, "")
+        rows.append(Row("P2D", _QUESTIONS["P2D"], name, "ms", limit, ours, floor, note))
+    return rows
+
+
+def _mean(work: Callable[[], object]) -> float:
+    return cpu_ms(lambda: [work() for _ in range(ANSWERS)]) / ANSWERS
+
+
+_QUESTIONS = {
+    "P2E": "2,000 messages encoded, against json.dumps",
+    "P2D": "200 deltas decoded, against json.loads",
+}
+MEASURES = (
+    Measure("P2E", _QUESTIONS["P2E"], _p2e),
+    Measure("P2D", _QUESTIONS["P2D"], _p2d),
+)
