@@ -18,6 +18,7 @@ from actors.kernel.account import CellInfo, Reason, State
 from actors.kernel.actor import Actor, Child, Terminated, current
 from actors.kernel.mailbox import BoundedQueue, Mailbox, WhenFull
 from actors.kernel.message import (
+    UNSENT,
     Command,
     Failure,
     Guard,
@@ -29,7 +30,7 @@ from actors.kernel.message import (
     fail_slot,
     unasked,
 )
-from actors.kernel.parking import Nobody, Waiter
+from actors.kernel.parking import Waiter
 from actors.kernel.ref import C, Ref
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class Cell(Ref[C]):
         pool, caller = self.pool, current.get()
         deadline = None if caller is None and timeout is None else self._deadline(caller, timeout)
         slot = pool.waiter()
-        if hasattr(query, "reply"):
+        if query.reply is not UNSENT:
             query = copy(query)
         attach(query, Reply(slot, deadline))
         pool.tally.asked += 1
@@ -438,9 +439,6 @@ def _wake(waiter: Waiter) -> None:
 
 def _with_reply(command: Command) -> Command:
     """Return `command`; a query that was told, so has no reply or an old one, gets one that goes nowhere."""
-    if isinstance(command, Query):
-        if not hasattr(command, "reply"):
-            attach(command, Reply(Nobody()))
-        elif command.reply.done:
-            return unasked(command)
+    if isinstance(command, Query) and command.reply.done:
+        return unasked(command)
     return command

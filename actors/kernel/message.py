@@ -4,9 +4,8 @@ A reply never travels through a mailbox, so a full mailbox cannot hold one up, a
 nothing instead of reaching a later question.
 """
 
-from collections.abc import Callable
 from copy import copy
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from actors.errors import ActorFailed
 from actors.kernel.parking import Nobody, Waiter
@@ -36,19 +35,6 @@ class Command:
         super().__init_subclass__(**kwargs)
         cls.special = cls.control or cls.coalesces
         cls.plain = not (cls.special or cls.asks)
-
-
-class Query(Command, Generic[R_co]):
-    """A command that wants an answer of type `R_co`. `Ref.ask` attaches the reply."""
-
-    __slots__ = ("reply",)
-    asks: ClassVar[bool] = True
-    plain: ClassVar[bool] = False
-    reply: "Reply[R_co]"
-
-
-# Subclasses are frozen, so the slot is set through its descriptor.
-attach: Callable[[Query[R], "Reply[R]"], None] = Query.__dict__["reply"].__set__
 
 
 class Failure:
@@ -106,9 +92,27 @@ class Guard:
         self._cell.forgotten(self._slot)
 
 
+UNSENT: Reply[Any] = Reply(Nobody())  # Any: it is answered by nobody
+"""The reply of a query that was neither asked nor told. To look for an attribute that is missing would be slow."""
+
+
+class Query(Command, Generic[R_co]):
+    """A command that wants an answer of type `R_co`. `Ref.ask` attaches the reply."""
+
+    asks: ClassVar[bool] = True
+    plain: ClassVar[bool] = False
+    reply: Reply[R_co] = UNSENT
+
+
+def attach(query: Query[R], reply: Reply[R]) -> None:
+    """Give `query` a reply, though it is frozen."""
+    object.__setattr__(query, "reply", reply)
+
+
 def unasked(query: Query[R]) -> Query[R]:
-    """Return a copy of `query`, which was told and not asked, with a reply nobody waits for."""
-    query = copy(query)
+    """Return `query`, which is told and not asked, with a reply nobody waits for; a copy if it was sent before."""
+    if query.reply is not UNSENT:
+        query = copy(query)
     attach(query, Reply(Nobody()))
     return query
 

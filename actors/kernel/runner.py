@@ -7,6 +7,9 @@ before they wait: the running one, those woken or started and not run yet, those
 zero with cells ready, a parked runner is woken or a new one started. So there are as many runners as handlers
 are waiting, and one more; of parked ones at most `idle_limit` are kept.
 
+A runner that has nothing left to do lets those run first whom it answered, and only then waits: an ask that follows
+another finds it attending, and is handled in the same turn of the event loop with nobody to be woken.
+
 That a handler waits is seen from outside: a runner takes a handler's first step itself, which is all there is of
 most, and `_waiting` forwards what the others yield to the event loop.
 """
@@ -105,7 +108,7 @@ class Pool:
     def rest(self) -> None:
         """Note that a cell or a child has nothing more to do."""
         self.active -= 1
-        if not self.active:
+        if not self.active and self._calm is not None:
             self.note_calm()
 
     def note_calm(self) -> None:
@@ -185,7 +188,11 @@ class Runner:
                     cell.rest()
                 if self._spent >= STRETCH:
                     self._spent = 0
-                    await pool.parking.checkpoint()
+                    await self._pause()
+            if pool.attending == 1:
+                await self._pause()  # see the head of this module
+                if ready:
+                    continue
             if len(pool.idle) >= pool.idle_limit:
                 return
             pool.attending -= 1
@@ -215,9 +222,20 @@ class Runner:
             pool.idle.remove(self)
         if waiter.cancelled():  # it was not summoned, which would have counted it
             pool.attending += 1
-        if not pool.astray(error):
+        self._stray(error)
+
+    async def _pause(self) -> None:
+        """Let other tasks of the loop run."""
+        try:
+            await self.pool.parking.checkpoint()
+        except BaseException as error:
+            self._stray(error)
+
+    def _stray(self, error: BaseException) -> None:
+        """Withdraw a cancellation that this system did not ask for; raise any other error."""
+        if not self.pool.astray(error):
             raise error
-        pool.parking.forgive()
+        self.pool.parking.forgive()
 
     async def _visit(self, cell: AnyCell) -> None:
         """Handle up to `BATCH` messages of `cell`, and deal with what its handlers raise."""

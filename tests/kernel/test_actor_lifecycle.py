@@ -12,6 +12,7 @@ from anyio.lowlevel import checkpoint
 
 from actors.errors import ActorFailed, ActorStopped, Draining, KernelError
 from actors.kernel import Actor, Context, Mailbox, Ref, Restart, State, Strategy, System, Terminated
+from actors.kernel.runner import STRETCH
 from actors.kernel.system import SHARED
 from tests.kernel.kernel_probe import (
     AT_ONCE,
@@ -310,7 +311,7 @@ async def test_a_cancellation_nobody_asked_for_is_a_crash_and_not_the_runners_en
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_runner_cancelled_natively_lives_on() -> None:
-    """A27: in a handler, which is a crash, and while it is idle, which is nothing."""
+    """A27: in a handler, which is a crash; and just after an answer, or while it is idle, which is nothing."""
 
     async def cancel_myself(_probe: Probe, _reply: object = None) -> None:
         task = asyncio.current_task()
@@ -323,13 +324,37 @@ async def test_a_runner_cancelled_natively_lives_on() -> None:
         with pytest.raises(ActorFailed):
             await ref.ask(Solve(cancel_myself))
         assert await ref.ask(Look()) == ()
-        for task in asyncio.all_tasks():
-            if task.get_name() == "runner":
-                task.cancel()
-        assert await ref.ask(Look()) == ()
-        await asyncio.sleep(0)
-        assert await ref.ask(Look()) == ()
+        for turns in range(4):
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            for task in asyncio.all_tasks():
+                if task.get_name() == "runner":
+                    task.cancel()
+            assert await ref.ask(Look()) == ()
         assert system.tree()[0].restarts == 1
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_busy_runner_cancelled_natively_lives_on() -> None:
+    """A27: where it lets other tasks have their turn."""
+    handled = 0
+
+    async def cancel_soon(_probe: Probe) -> None:
+        nonlocal handled
+        handled += 1
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().call_soon(task.cancel)  # by then the runner has given way
+
+    async with law() as system:
+        ref = system.spawn(Probe, "probe", mailbox=Mailbox(2 * STRETCH))
+        for _ in range(2 * STRETCH):
+            ref.tell_nowait(Do(cancel_soon))
+        await anyio.wait_all_tasks_blocked()
+        assert await ref.ask(Look()) == ()
+        assert system.tree()[0].restarts == 0
+        handled *= 10  # the system's block was not ended early, which would look like its end
+    assert handled == 20 * STRETCH
 
 
 async def test_a_base_exception_passes_out_of_the_system() -> None:

@@ -259,15 +259,39 @@ async def test_a_question_forgotten_in_a_worker_thread_fails_too() -> None:
             await ref.tell(Do(forget_elsewhere))
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_asks_that_follow_each_other_take_one_turn_of_the_loop_each() -> None:
+    """The runner that answered still attends: nobody has to be woken for the next."""
+    turns, asks = 0, 100
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    async with law() as system:
+        ref = system.spawn(Probe, "probe")
+        await ref.ask(Look())
+        counting = asyncio.create_task(count())
+        for _ in range(asks):
+            await ref.ask(Look())
+        counting.cancel()
+    assert turns <= asks + 2
+
+
 async def test_a_query_may_be_asked_again_and_told() -> None:
     """A9: the same object, at the same time, and with nobody to answer."""
     query = Look()
     async with law() as system:
         ref = system.spawn(Probe, "probe")
+        gate = await blocked(ref)  # so that it is asked while it still waits to be handled
         await ref.tell(query)
         async with anyio.create_task_group() as tasks:
             for _ in range(3):
                 tasks.start_soon(ref.ask, query)
+            await anyio.wait_all_tasks_blocked()
+            gate.opened.set()
         await ref.tell(query)
         assert await ref.ask(query) == ()
         assert system.counts().answered == 4
