@@ -42,27 +42,38 @@ class Dialect:
         id_unique_scope: Where a repeated call id is refused.
         native_id_passthrough: Whether a call made by the same binding keeps the id its provider gave it.
         tool_name_pattern: What a tool name must match in full, in `tools` and in history alike.
+        arguments: How a call's arguments travel: as a JSON object, or as the text that the model wrote.
+        calls_last: Whether what the model says in a message stands before what it calls, so that results follow
+            directly (OAR-14). OpenAI's own host takes any order, and so the reasoning between them too.
         result_carrier: A `tool` message for each result, blocks at the head of one user message, or an item each.
         result_error_flag: How a failed result is marked: a flag, or a word before its text.
         error_prefix: That word.
         result_media, user_media: Media kinds (`image`, `document`) a result or a user message can hold.
         media_types: MIME types it takes, of those kinds.
         media_bytes: Most bytes of one image as base64, the stricter reading (ANT-30); None where no cap is stated.
+        max_media: Most attachments a request holds, images and documents counted together, the stricter reading where a
+            figure is stated for images alone; None where none is stated. Those that come later are noted in a text.
+        max_documents: Most documents among them (BED-16); None where none is stated.
+        named_documents: Whether each document has a name that no other document of the request has (BED-15).
         media_urls: Whether media may be given as an address that the provider fetches.
         empty_result: What is said for a result without words, where a blank text is refused (BED-04); None sends
             it as it is.
+        developer_role: Whether the role `developer` exists beside `system`. We send `system`.
         first_roles, last_roles: Roles a transcript may begin and end with.
         alternation: `merge_same` puts neighbours of one role into one message, as a block list; `fill` puts a
             constant message of the other role between them (CMP-01).
         drop_empty_text: Whether empty and whitespace-only texts are left out.
         max_tools: Most tools a request may declare.
         user_after_tool: Whether a user message may follow a result, or a constant assistant text goes between.
+        calls_together: Whether an assistant message may hold several calls; where not, each goes with its own result
+            (CMP-02).
         absent_content: What an assistant message with calls and no text says in `content`.
         max_tokens_field: Name of the field that bounds the answer.
         stream_usage: Whether a stream must be asked for its token figures.
         forced_choice: Whether a tool may be forced; where not, `auto` is sent and the loss is reported.
         required_choice: The word by which any tool is forced.
         sampling: Whether sampling settings are taken; where not, they are left out and the loss is reported.
+        max_temperature: Highest temperature taken; a higher one is left out, and the loss reported.
         schema_subset: What a tool's JSON Schema is projected to.
         tools_required: Whether tools must be declared when the transcript has tool blocks (BED-03).
         thinking_carrier: How native thinking travels.
@@ -77,9 +88,10 @@ class Dialect:
             their first call (GEM-04), or none.
         thinking_placeholder: What stands in where they have none of their own.
         thinking_switch: How a request asks for thinking.
+        upstream_pin: How a request says which upstream of a gateway is to serve it and no other.
         models_path: Path below the endpoint under which the models stand, where the path of a request names
             its model.
-        max_string: Longest string accepted, in characters.
+        max_string: Longest string accepted, in characters. Longer texts are split; results are cut where they come in.
         filler_first, filler_last, filler_between: Constant texts where the protocol needs a message and there is none.
         max_tokens_default: What a request asks for where the field is required and nobody said.
         overflow_patterns: Regular expressions that recognise a context overflow in an error text.
@@ -95,6 +107,8 @@ class Dialect:
     id_unique_scope: Literal["message", "transcript"] = "transcript"
     native_id_passthrough: bool = True
     tool_name_pattern: str
+    arguments: Literal["object", "text"] = "object"
+    calls_last: bool = False
     result_carrier: Literal["tool_message", "user_block", "item"]
     result_error_flag: Literal["text", "is_error", "status", "response_error"]
     error_prefix: str = "ERROR: "
@@ -102,20 +116,26 @@ class Dialect:
     user_media: frozenset[str] = frozenset({"image"})
     media_types: frozenset[str] = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
     media_bytes: int | None = None
+    max_media: int | None = None
+    max_documents: int | None = None
+    named_documents: bool = False
     media_urls: bool = True
     empty_result: str | None = None
+    developer_role: bool = True
     first_roles: frozenset[Role] = frozenset({"user", "assistant"})
     last_roles: frozenset[Role] = frozenset({"user", "tool"})
     alternation: Literal["none", "merge_same", "fill"]
     drop_empty_text: bool = True
     max_tools: int | None = None
     user_after_tool: Literal["allowed", "filler"] = "allowed"
+    calls_together: bool = True
     absent_content: Literal["null", "omit", "empty"] = "null"
     max_tokens_field: Literal["max_completion_tokens", "max_tokens", "max_output_tokens"] = "max_tokens"
     stream_usage: bool = True
     forced_choice: Literal["yes", "no", "not_when_thinking"] = "yes"
     required_choice: str = "required"
     sampling: bool = True
+    max_temperature: float = 2.0
     schema_subset: Literal["json_schema", "gemini", "moonshot"] = "json_schema"
     tools_required: bool = False
     thinking_carrier: ThinkingCarrier
@@ -129,6 +149,7 @@ class Dialect:
     thinking_switch: Literal[
         "none", "anthropic", "type", "effort", "reasoning", "gemini", "gemini_budget"
     ] = "none"
+    upstream_pin: Literal["none", "provider"] = "none"
     models_path: str = ""
     max_string: int | None = None
     filler_first: str = "(The conversation so far follows.)"

@@ -25,7 +25,8 @@ class Binding:
         endpoint: Base URL, without credentials.
         account: Label of the account, never its key.
         model: Model name, as the provider spells it.
-        upstream: Who served it behind a gateway. Known only from an answer, so only the origin of a seal has it.
+        upstream: Who serves it behind a gateway: the one that requests are pinned to. Without a pin only an answer says
+            who it was, so only the origin of a seal has it.
     """
 
     backend: str
@@ -36,8 +37,9 @@ class Binding:
     upstream: str = ""
 
     def __str__(self) -> str:
-        """Return `backend:model`, as a person would say it."""
-        return f"{self.backend}:{self.model}" if self.model else self.backend
+        """Return `backend:model`, as a person would say it, and the upstream where there is one."""
+        name = f"{self.backend}:{self.model}" if self.model else self.backend
+        return f"{name} via {self.upstream}" if self.upstream else name
 
 
 RUNTIME = Binding("runtime", "runtime")

@@ -38,6 +38,7 @@ PROFILES: dict[str, Dialect] = {profile.name: profile for profile in _ALL}
 ALIASES = {
     "openai": "openai_chat",
     "responses": "openai_responses",
+    "vertex_gemini": "vertex",
     "converse": "bedrock",
 }
 

@@ -29,6 +29,9 @@ BEDROCK = Dialect(
     ),
     media_urls=False,
     media_bytes=3_750_000 * 4 // 3,  # documented for images; documents may have 4.5 MB
+    max_media=20,  # BED-17; some models take more by now, some fewer
+    max_documents=5,  # BED-16
+    named_documents=True,  # BED-15
     empty_result="(The tool returned nothing.)",  # BED-04
     first_roles=frozenset({"user"}),  # BED-07
     last_roles=frozenset({"user"}),
@@ -36,6 +39,7 @@ BEDROCK = Dialect(
     tools_required=True,  # BED-03
     forced_choice="not_when_thinking",
     required_choice="any",
+    max_temperature=1.0,
     thinking_carrier="bedrock_reasoning",
     thinking_followed=True,  # ANT-52, by BED-10
     thinking_switch="anthropic",

@@ -15,6 +15,7 @@ GEMINI = Dialect(
     result_media=frozenset({"image"}),
     user_media=frozenset({"image", "document"}),
     media_types=frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf"}),
+    max_media=3600,  # documented for images
     media_urls=False,  # only addresses of files that were uploaded there are sure to be taken
     first_roles=frozenset({"user"}),
     last_roles=frozenset({"user"}),
@@ -36,6 +37,7 @@ GEMINI = Dialect(
 VERTEX = GEMINI.derive(
     name="vertex",
     native_id_passthrough=False,  # GEM-09: it gives ids and refuses them
+    max_media=900,  # documented for images of the first models of generation 3; others take 3,000
     models_path="/models",  # the endpoint ends in /projects/.../locations/.../publishers/google
 )
 """Vertex AI, models of generation 3."""

@@ -11,6 +11,7 @@ from actors.core.profiles.overflow import OVERFLOW
 OPENAI_COMPATIBLE = OPENAI_CHAT.derive(
     name="openai_compatible",
     max_tokens_field="max_tokens",
+    max_media=None,
     max_string=None,
     thinking_switch="none",
 )
@@ -25,8 +26,10 @@ MISTRAL = Dialect(
     id_max_len=9,
     id_unique_scope="message",  # MIS-04
     tool_name_pattern=r"[a-zA-Z0-9_-]{1,64}",  # MIS-14
+    arguments="text",
     result_carrier="tool_message",
     result_error_flag="text",
+    developer_role=False,
     first_roles=frozenset({"user"}),  # MIS-13, and calls of a first message are not tracked
     alternation="none",
     user_after_tool="filler",  # MIS-21
@@ -50,8 +53,10 @@ KIMI = Dialect(
     id_pattern=r"[a-zA-Z0-9_.:-]{1,128}",  # `functions.read:0`, and `Read:0` of the coding endpoint
     id_max_len=128,
     tool_name_pattern=r"[a-zA-Z][a-zA-Z0-9_-]{0,63}",  # KIM-06
+    arguments="text",
     result_carrier="tool_message",
     result_error_flag="text",
+    developer_role=False,
     alternation="none",
     absent_content="omit",  # KIM-05
     max_tools=128,
@@ -78,8 +83,10 @@ DEEPSEEK = Dialect(
     id_max_len=64,
     id_unique_scope="message",  # answering a call frees its id
     tool_name_pattern=r"[a-zA-Z0-9_-]{1,64}",
+    arguments="text",
     result_carrier="tool_message",
     result_error_flag="text",
+    developer_role=False,
     user_media=frozenset(),
     alternation="none",
     max_tools=128,
@@ -106,17 +113,22 @@ OPENROUTER = OPENAI_COMPATIBLE.derive(
     thinking_first=False,
     thinking_alone=False,
     thinking_switch="reasoning",
+    upstream_pin="provider",
 )
 
 XAI = OPENAI_COMPATIBLE.derive(name="xai", thinking_switch="effort")
-GROQ = OPENAI_COMPATIBLE.derive(name="groq", thinking_switch="effort")
+GROQ = OPENAI_COMPATIBLE.derive(
+    name="groq", max_media=5, thinking_switch="effort"
+)  # 5: documented for images
 MINIMAX = OPENAI_COMPATIBLE.derive(name="minimax")
 QWEN = OPENAI_COMPATIBLE.derive(
     name="qwen",
+    developer_role=False,  # "developer is not one of ['system', 'assistant', 'user', 'tool', 'function']"
     tool_name_pattern=r"(?!search\Z)[a-zA-Z0-9_-]{1,64}",  # "Tool names are not allowed to be [search]"
 )
 GLM = OPENAI_COMPATIBLE.derive(
     name="glm",
+    developer_role=False,
     absent_content="empty",
     stream_usage=False,  # it comes on the last chunk unasked
     thinking_switch="type",

@@ -166,4 +166,8 @@ RULES = (
     Rule("ANT-53", "projection", "seen",
          "The result of a failed tool is not blank.",
          "…tool_result: content cannot be empty if `is_error` is true"),
+    Rule("ANT-54", "projection", "seen",
+         "A request holds at most 100 images and documents. (Some models count the pages of a document, some take "
+         "more; behind 20 images, each may have 2000 pixels a side at most. Judged: the dialect's `max_media`.)",
+         "too many images and documents: 104 + 1 > 100"),
 )  # fmt: skip

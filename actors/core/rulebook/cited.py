@@ -50,6 +50,7 @@ CITED: Mapping[str, Mapping[str, str]] = {
     },
     "DSK": {
         "OAC-01": "DSK-02",
+        "OAC-01 named": "DSK-03",
         "OAC-02": "DSK-01",
         "OAC-02 unknown": "DSK-03",
         "ALL-02 tool_call_id": "DSK-04",

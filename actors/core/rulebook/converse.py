@@ -52,4 +52,19 @@ RULES = (
          "The model exists.",
          "The provided model identifier is invalid.",
          PROVIDER_MODELS),
+    Rule("BED-15", "projection", "seen",
+         "Documents of a request differ in their names, wherever they stand.",
+         "Messages can't contain duplicate document names. Rename the document and retry your request."),
+    Rule("BED-16", "projection", "seen",
+         "A request holds at most 5 documents (`max_documents`).",
+         "You can't include more than 5 documents in a request."),
+    Rule("BED-17", "projection", "seen",
+         "A request holds at most 20 images and documents, by the vendor of the model (`max_media`).",
+         "The model returned the following errors: too many images and documents: 21 + 0 > 20"),
+    Rule("BED-18", "projection", "seen",
+         "A document's name has 1 to 200 letters, digits, spaces, hyphens, parentheses and square brackets, and no "
+         "two spaces in a row.",
+         "The document file name can only contain alphanumeric characters, whitespace characters, hyphens, "
+         "parentheses, and square brackets. The name can't contain more than one consecutive whitespace "
+         "character. Check that the file name conforms to these restrictions and retry your request."),
 )  # fmt: skip

@@ -24,8 +24,9 @@ RULES = (
          "Invalid request: function name is invalid, must start with a letter and can contain letters, "
          "numbers, underscores, and dashes"),
     Rule("KIM-07", "projection", "seen",
-         "A tool's parameters are of Moonshot's kind of JSON Schema: every property has a type, and a "
-         "reference begins with `#/$defs/`.",
+         "A tool's parameters are of Moonshot's kind of JSON Schema: every schema inside is an object with a "
+         "type, which does not stand beside a choice; a reference begins with `#/$defs/` and stands alone; "
+         "what is required is described.",
          "tools.function.parameters is not a valid moonshot flavored json schema, details: <At path "
          "'properties.X': …>"),
     Rule("KIM-08", "projection", "seen",

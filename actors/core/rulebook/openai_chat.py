@@ -42,7 +42,7 @@ RULES = (
          "Invalid 'tools[0].function.name': string too long. Expected a string with maximum length 64, …"),
     Rule("OAC-11", "projection", "seen",
          "A tool's parameters are a JSON Schema of an object. Judged: that they are an object of type "
-         "`object`.",
+         "`object`, with no choice at the root.",
          "Invalid schema for function 'read': …"),
     Rule("OAC-12", "projection", "seen",
          "The request has no unknown key at its top level.",

@@ -33,4 +33,6 @@ RULES = (
          "Declared tool names differ from each other."),
     Rule("ALL-14", "projection", "second hand",
          "A tool choice is given only with tools, and the tool it names is one of them."),
+    Rule("ALL-15", "projection", "documented",
+         "A request holds no more attachments than the dialect's `max_media` and `max_documents`."),
 )  # fmt: skip
