@@ -19,10 +19,12 @@ from actors.core.identity import CallId
 from actors.core.ledger import Ledger
 from actors.core.render import Reader, continued
 from actors.core.transcript import Encoder, Entry, Shown, Standing
-from actors.errors import CanonicalFault
+from actors.errors import CanonicalFault, Fault
 
 SEGMENT = 128 * 1024
 """Bytes up to which neighbouring segments are joined."""
+STRIDE = 64
+"""Entries encoded and judged at a time. What a judge reads of them fits a processor's cache; all at once would not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +103,7 @@ def begun(lane: Lane, event: EpochBegan, dialect: Dialect, floor: int) -> Lane:
     old = lane.standing
     if dialect.thinking_carrier == "reasoning_content" and event.reason != "thinking":
         floor = min(floor, old.floor)
-    told = max(0, old.told - len(old.carried))  # what still waited to be told is told in this epoch
-    standing = Standing(
-        event.epoch, floor, event.plain, calls=old.calls, used=old.used, index=old.index, told=told
-    )
+    standing = Standing(event.epoch, floor, event.plain, calls=old.calls, used=old.used, index=old.index)
     return Lane(standing, (), start(dialect))
 
 
@@ -135,10 +134,16 @@ def advanced(
         )
     notes = Notes()
     entries, standing = continued(lane.standing, history, ledger, dialect, reader, notes)
-    fragment = b"".join(encoder.fragment(entries, lane.standing.last_role))
-    judge, faults = extend(lane.judge, fragment) if fragment else (lane.judge, [])
+    segments, judge, last_role = lane.segments, lane.judge, lane.standing.last_role
+    faults: list[Fault] = []
+    for start_of in range(0, len(entries), STRIDE):
+        stride = entries[start_of : start_of + STRIDE]
+        fragment = b"".join(encoder.fragment(stride, last_role))
+        judge, found = extend(judge, fragment)
+        faults += found
+        segments, last_role = appended(segments, fragment), stride[-1].role
     report = notes.report(dialect.name, (*faults, *finish(judge)))
-    grown = Lane(standing, appended(lane.segments, fragment), judge)
+    grown = Lane(standing, segments, judge)
     return Rendered(tuple(entries), grown, report, dialect, encoder.closing, lane.size)
 
 

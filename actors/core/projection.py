@@ -4,6 +4,9 @@ Injective within a lane and stable for its life: an id, once given, is never giv
 never changes, whatever the epoch. It depends on the canonical id and on earlier first appearances alone; in
 Kimi's form also on the name and on how many calls the lane has seen, an index that is never given twice.
 
+Where documents have names, each is called after a digest of its bytes, so it is called the same in every epoch and
+lane, and a number follows where the epoch has that name already (BED-15).
+
 A native id goes back to the binding that minted it, where the dialect allows and the lane does not use it
 already; newer models bind their reasoning to the bytes before it, ids included. The forms of REQ-915-018
 and -019 are those of the ids we mint.
@@ -14,12 +17,12 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Literal, TypeAlias, assert_never
 
-from actors.core.content import Thinking, ToolCall, ToolResult
+from actors.core.content import Media, Thinking, ToolCall, ToolResult
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, parse, unquote
 from actors.core.table import Table
-from actors.core.transcript import WireCall, WireResult
+from actors.core.transcript import Spent, Standing, WireCall, WireMedia, WireResult
 
 Digested: TypeAlias = Literal["openai", "anthropic", "mistral", "bedrock"]
 """Styles whose ids are made from a digest of the canonical id, and from nothing else."""
@@ -30,25 +33,19 @@ _RANGE = 62**24
 
 
 class Projection:
-    """The ids of one lane while new calls are being given theirs.
+    """The ids and names of one lane while new ones are being given.
 
     Args:
-        calls, used, index: What the lane's `Standing` remembers of earlier calls.
+        standing: What the lane remembers of those given earlier.
         dialect: The form of ids and names.
         reader: The binding rendered for; the ids it minted itself stay.
     """
 
-    def __init__(
-        self,
-        calls: Table[CallId, str],
-        used: Table[str, CallId],
-        index: int,
-        dialect: Dialect,
-        reader: Binding | None,
-    ) -> None:
-        self._calls = calls
-        self._used = used
-        self._index = index
+    def __init__(self, standing: Standing, dialect: Dialect, reader: Binding | None) -> None:
+        self._calls = standing.calls
+        self._used = standing.used
+        self._index = standing.index
+        self._spent = standing.spent
         self._dialect = dialect
         self._models = dialect.thinking_binding == "upstream"  # behind a gateway, each is another provider's
         self._home = None if reader is None else self._provider(reader)
@@ -56,6 +53,9 @@ class Projection:
         self._new: dict[CallId, str] = {}
         self._taken: dict[str, CallId] = {}
         self._names: dict[CallId, str] = {}
+        self._items: dict[str, None] = {}
+        self._titles: dict[str, int] = {}
+        self._media = self._documents = 0
 
     def call(self, call: ToolCall) -> WireCall:
         """Return `call` with the id it has in this lane, given at its first appearance, and its name."""
@@ -68,7 +68,24 @@ class Projection:
         call_id = result.call_id
         emitted = self._new.get(call_id) or self._calls.get(call_id) or ""
         failed, name = result.error_json is not None, self._names.get(call_id, "")
-        return WireResult(emitted, result.shown, failed, name, result.media)
+        media = tuple([self.media(item) for item in result.media])
+        return WireResult(emitted, result.shown, failed, name, media)
+
+    def media(self, media: Media) -> WireMedia:
+        """Return an attachment, counted, and named where it is a document and the dialect asks for a name."""
+        self._media += 1
+        if media.mime.startswith("image/"):
+            return WireMedia(media.mime, media.data, media.url)
+        self._documents += 1
+        name = self._title(media) if self._dialect.named_documents else ""
+        return WireMedia(media.mime, media.data, media.url, name)
+
+    def _title(self, media: Media) -> str:
+        content = (media.data or media.url).encode("utf-8", "surrogatepass")
+        title = f"document-{sha256(content).hexdigest()[:8]}"
+        times = 1 + (self._titles.get(title) or self._spent.titles.get(title) or 0)
+        self._titles[title] = times
+        return title if times == 1 else f"{title}-{times}"
 
     @property
     def thinking_once(self) -> bool:
@@ -76,10 +93,9 @@ class Projection:
         return self._dialect.thinking_once
 
     def withholds(self, block: Thinking) -> bool:
-        """Say whether reasoning must stay behind: its item went out in this lane before, or is none.
+        """Say whether reasoning must stay behind: its item went out in this epoch before, or is none.
 
-        An item that may go is noted. Item ids are kept among the ids of calls, under a word that no call id can
-        begin with.
+        An item that may go is noted.
         """
         if block.seal is None:
             return False
@@ -88,10 +104,9 @@ class Projection:
         item_id = _reasoning_id(block.seal.data)
         if item_id is None:
             return True
-        named = f"item {item_id}"
-        if not self._free(named):
+        if item_id in self._items or item_id in self._spent.items:
             return True
-        self._taken[named] = CallId("")
+        self._items[item_id] = None
         return False
 
     def _id(self, call: ToolCall, name: str) -> str:
@@ -110,9 +125,20 @@ class Projection:
         """The tool names given out, as the provider sees them."""
         return frozenset(self._names.values())
 
-    def adopted(self) -> tuple[Table[CallId, str], Table[str, CallId], int]:
-        """Return the lane's tables with the new ids in them, and the index of the next call."""
-        return self._calls.update(self._new), self._used.update(self._taken), self._index
+    def adopted(self) -> tuple[Table[CallId, str], Table[str, CallId], int, Spent]:
+        """Return the lane's tables with the new ids in them, the index of the next call, and what is used up."""
+        return self._calls.update(self._new), self._used.update(self._taken), self._index, self._used_up()
+
+    def _used_up(self) -> Spent:
+        if not self._media and not self._items:
+            return self._spent
+        media, documents, titles, items = self._spent
+        return Spent(
+            media + self._media,
+            documents + self._documents,
+            titles.update(self._titles),
+            items.update(self._items),
+        )
 
     def _free(self, emitted: str) -> bool:
         return emitted not in self._taken and emitted not in self._used
@@ -166,7 +192,7 @@ _ORDINAL = re.compile(r":(\d{1,9})\Z")
 
 def _ordinal(emitted: str) -> int:
     """Return the index at the end of an id in Kimi's form, -1 where there is none (REQ-915-020)."""
-    found = _ORDINAL.search(emitted)
+    found = _ORDINAL.search(emitted) if ":" in emitted else None
     return int(found[1]) if found else -1
 
 

@@ -204,13 +204,23 @@ class Lanes:
         if isinstance(event, Opened):
             self._imported = len(event.messages)
         elif isinstance(event, Compacted):
-            gone = min(event.stop, self._imported) - event.start
-            self._imported -= max(0, gone - 1)  # the summary stands for what was imported
+            self._compact(event)
         elif isinstance(event, EpochBegan):
             self.begin(event, len(before.history))
         elif isinstance(event, RequestSent):
             history = before.history.upto(event.cursor)
             self.adopt(event.binding, self.render(event.binding, history, before.ledger).lane)
+
+    def _compact(self, event: Compacted) -> None:
+        """Count anew the messages whose provider state is not replayed: a summary stands for those it took in."""
+
+        def left(count: int) -> int:
+            return count if count <= event.start else event.start + 1 + count - min(event.stop, count)
+
+        self._imported = left(self._imported)
+        for binding, lane in self._lanes.items():
+            standing = lane.standing._replace(floor=left(lane.standing.floor))
+            self._lanes[binding] = replace(lane, standing=standing)
 
 
 def rebuilt(events: list[Event], rules: Rules) -> tuple[State, Lanes]:

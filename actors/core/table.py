@@ -2,13 +2,14 @@
 
 All versions share one dict, which belongs to the newest. An older version keeps what its successors
 overwrote, and reads the rest through them. So the newest is read and updated at the price of a dict, an
-older one stays true, and nothing is copied. Updating an older version copies once and forks.
+older one stays true, and nothing is copied. Updating an older version copies once and forks. An empty table is
+not changed by its successors, so one serves all (`nothing`).
 
 Values are never removed; the folds that use this only learn.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -44,7 +45,7 @@ class Table(Generic[K, V]):
         return table._live.get(key, default)
 
     def __contains__(self, key: K) -> bool:
-        return self.get(key, _ABSENT) is not _ABSENT
+        return key in self._live if self._live is not None else self.get(key, _ABSENT) is not _ABSENT
 
     def __len__(self) -> int:
         return len(self._dict())
@@ -64,8 +65,8 @@ class Table(Generic[K, V]):
         """Return the version with all of `changes`."""
         if not changes:
             return self
-        if self._live is None:
-            return Table(self._dict()).update(changes)
+        if not self._live:  # an older one forks; the empty one has nothing to hand on and stays anybody's
+            return Table({**self._dict(), **changes})
         live = self._live
         newer: Table[K, V] = Table.__new__(Table)
         newer._live, newer._newer, newer._undo = live, None, {}
@@ -102,3 +103,11 @@ class Table(Generic[K, V]):
 
     def __repr__(self) -> str:
         return f"Table({self._dict()!r})"
+
+
+_NOTHING: Table[Any, Any] = Table()  # Any: it has neither keys nor values
+
+
+def nothing() -> Table[Any, Any]:
+    """Return the empty table, the same one each time."""
+    return _NOTHING

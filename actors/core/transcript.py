@@ -5,14 +5,13 @@ that the passes must remember of what was sent, and nothing of its bytes.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
 from actors.core.content import Media, Text, Thinking
 from actors.core.dialect import Role
 from actors.core.identity import CallId
 from actors.core.jsonio import Json
-from actors.core.table import Table
+from actors.core.table import Table, nothing
 
 
 class WireCall(NamedTuple):
@@ -21,6 +20,20 @@ class WireCall(NamedTuple):
     id: str
     name: str
     json: Json
+
+
+class WireMedia(NamedTuple):
+    """An attachment, with the name the provider will see.
+
+    Args:
+        mime, data, url: As those of a `Media`.
+        name: Of a document, where the dialect asks for one (`Dialect.named_documents`); else `""`.
+    """
+
+    mime: str
+    data: str = ""
+    url: str = ""
+    name: str = ""
 
 
 class WireResult(NamedTuple):
@@ -38,10 +51,10 @@ class WireResult(NamedTuple):
     json: Json
     error: bool = False
     name: str = ""
-    media: tuple[Media, ...] = ()
+    media: tuple[WireMedia, ...] = ()
 
 
-EntryBlock: TypeAlias = Text | Thinking | WireCall | WireResult | Media
+EntryBlock: TypeAlias = Text | Thinking | WireCall | WireResult | WireMedia
 
 
 class Entry(NamedTuple):
@@ -77,12 +90,35 @@ class Loop(NamedTuple):
     mixed: bool = False
 
 
+OUTSIDE = Loop()
+"""Where a transcript stands before its first message."""
+
+
+class Spent(NamedTuple):
+    """What a lane's epoch has used up of what a request may hold so often and no more.
+
+    Args:
+        media: Attachments shown, images and documents.
+        documents: How many of them are documents.
+        titles: Names given to documents, each with how many have it, told apart by numbers.
+        items: Ids of the reasoning items sent, where each goes out once (`Dialect.thinking_once`).
+    """
+
+    media: int = 0
+    documents: int = 0
+    titles: Table[str, int] = nothing()
+    items: Table[str, None] = nothing()
+
+
+UNSPENT = Spent()
+"""What an epoch begins with."""
+
+
 Orphan: TypeAlias = tuple[CallId, Json | None, Json | None, tuple[Media, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a lane's rendering stands.
+class Standing(NamedTuple):
+    """Where a lane's rendering stands. Every request makes one, and a tuple of so many fields is made in no time.
 
     Args:
         epoch: Number of the epoch, from 0.
@@ -90,36 +126,37 @@ class Standing:
         plain: Whether this epoch renders conservatively: no thinking, tool groups as labelled text.
         cursor: How many messages of the history have been rendered.
         calls: Every call emitted in the lane's life, by canonical id. Survives epochs, so that ids stay.
-        used: Every id emitted, to the canonical id that has it; ids inside reasoning items too, where each goes out
-            once (`Dialect.thinking_once`). Survives epochs.
+        used: Every id emitted, to the canonical id that has it. Survives epochs.
         index: What the next call is numbered where ids count calls. Never falls, so no number is given twice.
         tools: Names of the tools called in this epoch, as the provider sees them.
         shown: Calls emitted in this epoch, each with whether its real result may still come.
         aliases: For canonical ids that occur more than once, the names that results to come belong to, in order.
         carried: Texts that wait for the next human message, and the media of the results they tell.
-        told: How many of the ledger's late results have been taken up.
+        told: How many of the ledger's late results this epoch has taken up.
         orphans: Results without a call that were told in this epoch, as (canonical id, content, error, media).
         upstream: Behind a gateway, whose reasoning this epoch replays; None before the first.
         last_role: Role of the last entry sent, None before the first.
         loop: The tool loop it stands in; followed only where the dialect has manual thinking.
+        spent: What this epoch's request has used up of what it may hold.
     """
 
     epoch: int = 0
     floor: int = 0
     plain: bool = False
     cursor: int = 0
-    calls: Table[CallId, str] = field(default_factory=Table)
-    used: Table[str, CallId] = field(default_factory=Table)
-    index: int = 0
+    calls: Table[CallId, str] = nothing()
+    used: Table[str, CallId] = nothing()
+    index: int = 0  # type: ignore[assignment]  # hides a tuple's method, which nobody calls here
     tools: frozenset[str] = frozenset()
-    shown: Table[CallId, bool] = field(default_factory=Table)
-    aliases: Table[CallId, tuple[CallId, ...]] = field(default_factory=Table)
+    shown: Table[CallId, bool] = nothing()
+    aliases: Table[CallId, tuple[CallId, ...]] = nothing()
     carried: tuple[Text | Media, ...] = ()
     told: int = 0
     orphans: frozenset[Orphan] = frozenset()
     upstream: str | None = None
     last_role: Role | None = None
-    loop: Loop = field(default_factory=Loop)
+    loop: Loop = OUTSIDE
+    spent: Spent = UNSPENT
 
 
 class Encoder(Protocol):

@@ -5,36 +5,39 @@
     3 choose       one completion a call: sealed, else real
     4 close        else synthetic, with its reason
     5 place        results directly after their calls, in call order
-    6 thinking     reasoning only to who made it
-    7 tidy         nothing empty, nothing the target cannot hold
-    8 neighbours   roles, fillers, first and last
+    6 apart        one call a message, where more are refused
+    7 thinking     reasoning only to who made it
+    8 tidy         nothing empty, nothing the target cannot hold
     9 project      ids and names
+    10 order       reasoning only where its prefix stands
+    11 neighbours  roles, fillers, first and last
 
-Passes 1 to 5 know no provider; 6 to 9 read the dialect. Each takes what the one before gives, and none
+Passes 1 to 5 know no provider; 6 to 11 read the dialect. Each takes what the one before gives, and none
 imports another. They see only the messages past the lane's cursor, and the lane's `Standing`; a full render
-is the tail of an empty lane. The conservative render replaces 6 by `plain`.
+is the tail of an empty lane. The conservative render replaces 7 by `plain`.
 """
 
-from dataclasses import replace
 from typing import cast
 
-from actors.core.content import Block, Code, Message, Thinking, ToolCall, ToolResult
+from actors.core.content import Block, Code, Media, Message, Thinking, ToolCall, ToolResult
 from actors.core.diagnostics import Notes
 from actors.core.dialect import Dialect
 from actors.core.history import History
 from actors.core.identity import CallId
 from actors.core.ledger import Ledger
 from actors.core.projection import Projection
+from actors.core.render.apart import apart
 from actors.core.render.attribute import attribute
 from actors.core.render.choose import choose
 from actors.core.render.close import close
 from actors.core.render.identify import identify
 from actors.core.render.loop import followed
 from actors.core.render.neighbours import neighbours
+from actors.core.render.order import order
 from actors.core.render.place import place
 from actors.core.render.plain import plain
 from actors.core.render.thinking import Reader, ThinkingPolicy, thinking, unsealed, upstream
-from actors.core.render.tidy import tidy
+from actors.core.render.tidy import Room, tidy
 from actors.core.transcript import Entry, EntryBlock, Standing
 
 __all__ = ["Reader", "ThinkingPolicy", "continued"]
@@ -65,21 +68,24 @@ def continued(
     tail, aliases = identify(tail, standing.shown, standing.aliases, notes)
     tail, standing = choose(tail, ledger, standing, notes)
     tail = close(tail, ledger, notes)
-    tail = place(tail)
+    tail = apart(place(tail), dialect)
     shown = _shown(tail, standing)
     served = upstream(tail, dialect, reader) if standing.upstream is None else standing.upstream
     reader = reader.served_by(served)
     worded = plain(tail, notes) if standing.plain else thinking(tail, dialect, reader, notes)
-    tail = tidy(worded, dialect, notes)
-    projection = Projection(standing.calls, standing.used, standing.index, dialect, reader.binding)
-    projected = [(message, _projected(message, projection, notes)) for message in tail]
+    projection, room = Projection(standing, dialect, reader.binding), Room(dialect, standing.spent)
+    projected = [
+        (message, blocks)
+        for said, thought in zip(tail, worded, strict=True)
+        for message in tidy([thought], room, notes)
+        if (blocks := order(said, _projected(message, projection, notes), dialect, notes))
+    ]
     entries = neighbours(projected, dialect, standing.last_role)
-    calls, used, index = projection.adopted()
+    calls, used, index, spent = projection.adopted()
     loop = standing.loop
     if dialect.thinking_switch == "anthropic":
         loop = followed(loop, entries, standing.last_role)
-    return entries, replace(
-        standing,
+    return entries, standing._replace(
         cursor=len(history),
         calls=calls,
         used=used,
@@ -90,6 +96,7 @@ def continued(
         upstream=served,
         last_role=entries[-1].role if entries else standing.last_role,
         loop=loop,
+        spent=spent,
     )
 
 
@@ -110,7 +117,7 @@ def _shown(tail: list[Message], standing: Standing) -> dict[CallId, bool]:
     }
 
 
-_TO_PROJECT = frozenset({ToolCall, ToolResult, Code})
+_TO_PROJECT = frozenset({ToolCall, ToolResult, Media, Code})
 
 
 def _projected(message: Message, projection: Projection, notes: Notes) -> tuple[EntryBlock, ...]:
@@ -119,7 +126,7 @@ def _projected(message: Message, projection: Projection, notes: Notes) -> tuple[
     if projection.thinking_once:
         blocks = tuple([block for block in blocks if not _withheld(block, projection, notes)])
     if _TO_PROJECT.isdisjoint(map(type, blocks)):
-        return cast(tuple[EntryBlock, ...], blocks)  # texts, thinking and media go as they are
+        return cast(tuple[EntryBlock, ...], blocks)  # texts and thinking go as they are
     return tuple([_block(block, projection, notes) for block in blocks])
 
 
@@ -141,5 +148,7 @@ def _block(block: Block, projection: Projection, notes: Notes) -> EntryBlock:
         notes.calls.append(block.id)
         notes.emitted_calls.append(call.id)
         return call
+    if isinstance(block, Media):
+        return projection.media(block)
     assert not isinstance(block, Code)  # `tidy` has made it a text
     return block

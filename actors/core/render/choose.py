@@ -13,7 +13,7 @@ pair and never lost:
     a result of a call only the ledger knows    gets its call restored
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from actors.core.content import Block, Media, Message, Text, ToolCall, ToolResult
 from actors.core.diagnostics import Notes
@@ -69,8 +69,7 @@ def choose(
     chosen.extend(_unplaced(choice))
     if choice.orphans:
         chosen.extend(_announced(choice))
-    return chosen, replace(
-        standing,
+    return chosen, standing._replace(
         carried=tuple(choice.waiting),
         told=len(ledger.late),
         orphans=standing.orphans | choice.orphans,

@@ -1,6 +1,6 @@
-"""Pass 8, neighbours: give every message its role, and the transcript a first and a last one.
+"""Pass 11, neighbours: give every message its role, and the transcript a first and a last one.
 
-In:  tidied messages, and the role the lane ends on.
+In:  messages with their projected blocks, and the role the lane ends on.
 Out: entries in the provider's roles, beginning and ending as the dialect demands.
 
 Where the protocol needs a message and there is none, a constant filler stands in. A filler that was sent
@@ -34,22 +34,24 @@ def neighbours(
             entries.append(_filler(dialect.filler_first))
         elif leads and role == "assistant" == last_role and type(blocks[0]) is Thinking:
             entries.append(_filler(dialect.filler_last))
-        elif role == "user" and _answers_between(last_role, dialect):
-            entries.append(Entry("assistant", (Text(dialect.filler_between),)))
+        elif role == "user":
+            entries.extend(_between(last_role, dialect))
         elif role == "assistant" == last_role and dialect.alternation == "fill":
             entries.append(_filler(dialect.filler_last))
         entries.append(Entry(role, blocks))
         last_role = role
     if last_role not in dialect.last_roles:
-        entries.append(_filler(dialect.filler_last))
+        entries += (*_between(last_role, dialect), _filler(dialect.filler_last))
     return entries
 
 
-def _answers_between(last_role: Role | None, dialect: Dialect) -> bool:
-    """Say whether the model must say something before the next user message."""
+def _between(last_role: Role | None, dialect: Dialect) -> tuple[Entry, ...]:
+    """Return what the model must say before the next user message, if anything."""
     if last_role == "tool":
-        return dialect.user_after_tool == "filler"
-    return last_role == "user" and dialect.alternation == "fill"
+        needed = dialect.user_after_tool == "filler"
+    else:
+        needed = last_role == "user" and dialect.alternation == "fill"
+    return (Entry("assistant", (Text(dialect.filler_between),)),) if needed else ()
 
 
 def _role(message: Message, dialect: Dialect) -> Role:

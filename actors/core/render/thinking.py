@@ -1,8 +1,7 @@
-"""Pass 6, thinking: decide what becomes of each reasoning block.
+"""Pass 7, thinking: decide what becomes of each reasoning block.
 
 In:  placed messages.
-Out: the same messages; a thinking block that is left is one its reader made, sealed, and may have back, or the
-     unsealed placeholder that the dialect demands where a message with calls has none.
+Out: the same messages; a thinking block that is left is one its reader made, sealed, and may have back.
 
 Reasoning is its provider's property. It goes back, byte for byte, to the binding that made it while the
 prefix it was bound to stands (rulebook ANT-42, ANT-44); elsewhere it is dropped, or turned into plain text
@@ -20,7 +19,11 @@ from actors.core.dialect import Dialect
 from actors.core.identity import Binding
 
 ThinkingPolicy: TypeAlias = Literal["native", "drop", "text"]
-"""`native`: replay to its maker, drop elsewhere. `drop`: never send. `text`: where not replayed, as text."""
+"""What becomes of reasoning.
+
+`native`: replayed to its maker, dropped elsewhere. `drop`: never sent, but with calls whose maker demands it back.
+`text`: as text where it is not replayed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +41,24 @@ class Reader:
 
 
 def upstream(tail: list[Message], dialect: Dialect, reader: Reader) -> str | None:
-    """Return whose reasoning comes first in `tail`, behind a gateway; None where nobody's does.
+    """Return the upstream that a gateway is pinned to, else whose reasoning comes first in `tail`; None for nobody's.
 
-    What its other upstreams made is foreign for the rest of the epoch: none of them can read another's.
+    What its other upstreams made is foreign for the rest of the epoch: none of them can read another's. Without a pin
+    the first to count was reached through this very backend: what is pinned elsewhere may not be who serves here.
     """
-    if dialect.thinking_binding != "upstream" or reader.policy == "drop":
+    binding = reader.binding
+    if dialect.thinking_binding != "upstream" or reader.policy == "drop" or binding is None:
         return None
+    if binding.upstream:
+        return binding.upstream
     for message in tail:
         for block in message.blocks:
-            if type(block) is Thinking and block.seal is not None:
-                served = block.seal.origin.upstream
-                if _own(block, dialect, reader.served_by(served).binding):
-                    return served
+            if type(block) is not Thinking or block.seal is None:
+                continue
+            maker = block.seal.origin
+            reached = replace(binding, upstream=maker.upstream)
+            if maker.backend == binding.backend and _own(block, dialect, reached):
+                return maker.upstream
     return None
 
 
@@ -62,36 +71,7 @@ def thinking(tail: list[Message], dialect: Dialect, reader: Reader, notes: Notes
         reader: The binding rendered for (without one nothing is replayed), and its policy.
         notes: Counts what is lost.
     """
-    decided = [_decided(message, dialect, reader, notes) if _thinks(message) else message for message in tail]
-    if dialect.thinking_required == "no":
-        return decided
-    return [_supplied(message, dialect) if message.speaker == "model" else message for message in decided]
-
-
-def _supplied(message: Message, dialect: Dialect) -> Message:
-    """Return a model message with calls that has reasoning where the dialect demands some."""
-    first_call = next((at for at, block in enumerate(message.blocks) if type(block) is ToolCall), None)
-    if first_call is None:
-        return message
-    at = first_call if dialect.thinking_required == "before_calls" else 0
-    if _has_its_own(message, first_call, dialect):
-        return message
-    stand_in = Thinking(dialect.thinking_placeholder)
-    blocks = (*message.blocks[:at], stand_in, *message.blocks[at:])
-    return Message(message.speaker, blocks, message.turn, message.origin)
-
-
-def _has_its_own(message: Message, first_call: int, dialect: Dialect) -> bool:
-    """Say whether the reasoning that is demanded is there: anywhere, or directly before the first call.
-
-    There, a seal of another kind than the dialect's carrier is a part of its own and says nothing for the call.
-    """
-    if dialect.thinking_required != "before_calls":
-        return _thinks(message)
-    before = message.blocks[first_call - 1] if first_call else None
-    if not isinstance(before, Thinking):
-        return False
-    return before.seal is None or before.seal.kind == dialect.thinking_carrier
+    return [_decided(message, dialect, reader, notes) if _thinks(message) else message for message in tail]
 
 
 def unsealed(message: Message) -> Message:
@@ -121,9 +101,14 @@ def _decided(message: Message, dialect: Dialect, reader: Reader, notes: Notes) -
 
 def _returns(message: Message, dialect: Dialect, reader: Reader) -> bool:
     """Say whether a message's own reasoning may go back: all of it, or none where it would not come first."""
-    if reader.policy == "drop" or message.speaker != "model":
+    if message.speaker != "model" or (reader.policy == "drop" and not _demanded(message, dialect)):
         return False
     return not dialect.thinking_first or _own(message.blocks[0], dialect, reader.binding)
+
+
+def _demanded(message: Message, dialect: Dialect) -> bool:
+    """Say whether its maker demands this message's reasoning back as it was (KIM-03, DSK-05)."""
+    return dialect.thinking_required == "with_calls" and ToolCall in map(type, message.blocks)
 
 
 def _own(block: Block, dialect: Dialect, reader: Binding | None) -> bool:

@@ -1,9 +1,9 @@
-"""Pass 7, tidy: leave only content that the target can hold.
+"""Pass 8, tidy: leave only content that the target can hold.
 
 In:  placed messages with the thinking they keep.
-Out: the same messages without empty texts, with code as fenced text, with a note where media cannot go; no
-     message is left with nothing in it, with reasoning last where something must follow it, or with reasoning
-     alone where the target refuses that.
+Out: the same messages without empty texts, with code as fenced text, with a note where media cannot go or the
+     request holds as many as it may; no message is left with nothing in it, with reasoning last where something
+     must follow it, or with reasoning alone where the target refuses that.
 
 A text that is too long for the target is split into several. Empty and whitespace-only texts are refused by
 most providers (rulebook ANT-20, ANT-21), and so are messages that a dropped block left empty (ANT-22).
@@ -11,30 +11,36 @@ most providers (rulebook ANT-20, ANT-21), and so are messages that a dropped blo
 Media of a result stay in it where the target's results can hold them. The others follow in a human message directly
 after all results of the group, never between two, and the result says so (OAC-08, MIS-18). A failed result is words
 alone (ANT-51).
+
+A request holds so many attachments and no more (BED-16, BED-17, ANT-54). What was sent stays, so the oldest of an
+epoch are shown, and those that come when it is full are noted.
 """
 
 import re
 from collections.abc import Sequence
+from math import inf
 
 from actors.core.content import Block, Code, Media, Message, Text, Thinking, ToolResult
 from actors.core.diagnostics import Notes
 from actors.core.dialect import Dialect
 from actors.core.identity import RUNTIME
 from actors.core.jsonio import Json, quote, unquote
+from actors.core.transcript import UNSPENT, Spent
 
 
-def tidy(tail: list[Message], dialect: Dialect, notes: Notes) -> list[Message]:
-    """Return `tail` without what the target cannot hold. Tidying twice is tidying once."""
+def tidy(tail: list[Message], room: "Room", notes: Notes) -> list[Message]:
+    """Return `tail` without what the target cannot hold, and take the room it needs. Tidying twice is tidying once."""
     tidied: list[Message] = []
+    dialect = room.dialect
     for message in tail:
         if message.speaker == "tool":
-            tidied.extend(_answers(message, dialect, notes))
+            tidied.extend(_answers(message, room, notes))
             continue
         plain = all(_plain(block, dialect) for block in message.blocks)
         if plain and not _dangles(message.blocks, dialect):
             blocks: Sequence[Block] = message.blocks
         else:
-            blocks = _tidied(message, dialect, notes)
+            blocks = _tidied(message, room, notes)
         if not dialect.thinking_alone and blocks and {Thinking}.issuperset(map(type, blocks)):
             notes.lost("thinking", len(blocks))
         elif blocks is message.blocks and blocks:
@@ -44,16 +50,55 @@ def tidy(tail: list[Message], dialect: Dialect, notes: Notes) -> list[Message]:
     return tidied
 
 
+# ---- what a request may hold
+
+
+class Room:
+    """Where attachments may stand, and how many the request still takes on top of what is `spent`."""
+
+    def __init__(self, dialect: Dialect, spent: Spent = UNSPENT) -> None:
+        self.dialect = dialect
+        self._media = _left(dialect.max_media, spent.media)
+        self._documents = _left(dialect.max_documents, spent.documents)
+
+    def takes(self, media: Media, kinds: frozenset[str]) -> bool:
+        """Say whether an attachment is shown where these kinds may stand; if it is, there is room for one less."""
+        if not _held(media, kinds, self.dialect) or self._is_full(media):
+            return False
+        self._media -= 1
+        self._documents -= _is_document(media)
+        return True
+
+    def noted(self, media: Media) -> str:
+        """Return what is said in place of an attachment that is not shown."""
+        stood = f"[An attachment of type {media.mime or 'unknown'} stood here"
+        kinds = self.dialect.user_media | self.dialect.result_media
+        if self._is_full(media) and _held(media, kinds, self.dialect):
+            return f"{stood}; the conversation holds as many as can be shown.]"
+        return f"{stood} and cannot be shown.]"
+
+    def _is_full(self, media: Media) -> bool:
+        return self._media < 1 or (_is_document(media) and self._documents < 1)
+
+
+def _is_document(media: Media) -> bool:
+    return not media.mime.startswith("image/")
+
+
+def _left(most: int | None, gone: int) -> float:
+    return inf if most is None else most - gone
+
+
 # ---- results and their media
 
 
-def _answers(message: Message, dialect: Dialect, notes: Notes) -> list[Message]:
+def _answers(message: Message, room: Room, notes: Notes) -> list[Message]:
     """Return a message of results, and behind it a message with the media that those cannot hold."""
     if not any(result.media for result in message.results):
         return [message] if message.blocks else []
     moved: list[Media] = []
     blocks = [
-        _answer(block, moved, dialect, notes) if type(block) is ToolResult and block.media else block
+        _answer(block, moved, room, notes) if type(block) is ToolResult and block.media else block
         for block in message.blocks
     ]
     answers = [Message("tool", blocks, message.turn, message.origin)]
@@ -65,19 +110,19 @@ def _answers(message: Message, dialect: Dialect, notes: Notes) -> list[Message]:
     return answers
 
 
-def _answer(result: ToolResult, moved: list[Media], dialect: Dialect, notes: Notes) -> ToolResult:
+def _answer(result: ToolResult, moved: list[Media], room: Room, notes: Notes) -> ToolResult:
     """Return a result with the media it keeps; those that follow it join `moved`, and it says where all went."""
     kept: list[Media] = []
     said: list[str] = []
     for media in result.media:
-        if result.error_json is None and _held(media, dialect.result_media, dialect):
+        if result.error_json is None and room.takes(media, room.dialect.result_media):
             kept.append(media)
-        elif _held(media, dialect.user_media, dialect):
+        elif room.takes(media, room.dialect.user_media):
             moved.append(media)
             said.append(f"[Attachment {len(moved)}, of type {media.mime}, follows the tool results.]")
         else:
             notes.lost("media")
-            said.append(_stood(media))
+            said.append(room.noted(media))
     words = b'""' if _blank(result.shown) else result.shown
     if said:
         gap = b"" if words == b'""' else b"\\n"
@@ -88,13 +133,9 @@ def _answer(result: ToolResult, moved: list[Media], dialect: Dialect, notes: Not
     )
 
 
-def _stood(media: Media) -> str:
-    return f"[An attachment of type {media.mime or 'unknown'} stood here and cannot be shown.]"
-
-
 def _held(media: Media, kinds: frozenset[str], dialect: Dialect) -> bool:
     """Say whether the target takes this attachment where these kinds may stand. Nobody takes an empty one."""
-    kind = "image" if media.mime.startswith("image/") else "document"
+    kind = "document" if _is_document(media) else "image"
     limit = dialect.media_bytes
     return (
         kind in kinds
@@ -117,10 +158,10 @@ def _is_there(media: Media, dialect: Dialect) -> bool:
 # ---- everything else
 
 
-def _tidied(message: Message, dialect: Dialect, notes: Notes) -> list[Block]:
+def _tidied(message: Message, room: Room, notes: Notes) -> list[Block]:
     """Return what is left of a message's blocks."""
-    blocks = [kept for block in message.blocks for kept in _kept(block, message, dialect, notes)]
-    while _dangles(blocks, dialect):
+    blocks = [kept for block in message.blocks for kept in _kept(block, message, room, notes)]
+    while _dangles(blocks, room.dialect):
         blocks.pop()
         notes.lost("thinking")
     return blocks
@@ -145,15 +186,16 @@ def _blank(literal: Json) -> bool:
     return literal[1] in _MAYBE_BLANK and not unquote(literal).strip()
 
 
-def _kept(block: Block, message: Message, dialect: Dialect, notes: Notes) -> list[Block]:
+def _kept(block: Block, message: Message, room: Room, notes: Notes) -> list[Block]:
     if isinstance(block, Code):
         notes.lost("code")
         return [Text(f"```{block.language}\n{block.source}\n```")]
-    if isinstance(block, Media) and not (
-        message.speaker == "human" and _held(block, dialect.user_media, dialect)
-    ):
+    dialect = room.dialect
+    if isinstance(block, Media):
+        if message.speaker == "human" and room.takes(block, dialect.user_media):
+            return [block]
         notes.lost("media")
-        return [Text(_stood(block))]
+        return [Text(room.noted(block))]
     if isinstance(block, Text) and dialect.drop_empty_text and _blank(block.json):
         notes.lost("empty")
         return []
