@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import ClassVar
 
-from actors.core.check.state import Fold, kind_of, shown
+from actors.core.check.state import Fold, kind_of, shown, why_no_root
 from actors.core.jsonio import JsonValue
 
 _TOP = frozenset(
@@ -53,6 +53,7 @@ class Anthropic(Fold):
 
     opens: ClassVar[str | None] = "content"
     surrogates: ClassVar[str] = "ANT-31"
+    crowded: ClassVar[tuple[str, str]] = ("ANT-54", "ANT-54")
 
     def message(self, value: JsonValue) -> None:
         if type(value) is not dict:
@@ -190,7 +191,8 @@ class Anthropic(Fold):
         text, signature = block.get("thinking"), block.get("signature")
         if type(text) is not str:
             self.fault("ALL-02", self._at, f"thinking is a string, not {kind_of(text)}")
-        if type(signature) is not str or not signature:
+        unsigned = signature == "" and self.dialect.thinking_required == "with_calls"
+        if type(signature) is not str or not (signature or unsigned):
             self.fault("ANT-43", self._at, f"the thinking block has no signature ({shown(signature)})")
 
     def _redacted(self, block: dict[str, JsonValue]) -> None:
@@ -215,6 +217,8 @@ class Anthropic(Fold):
         if len(block) != 4:
             self._extras(block, _TOOL_USE, self._at)
         call_id, name, given = block.get("id"), block.get("name"), block.get("input")
+        if not self.thinks and self.dialect.thinking_required == "with_calls":
+            self.fault("ALL-02", self._at, "a tool call in a message that does not begin with thinking")
         if type(name) is not str or not self.is_name(name):
             self.fault("ANT-08", f"{self._at}.name", f"tool name {shown(name)}")
         if type(given) is not dict:
@@ -311,19 +315,18 @@ class Anthropic(Fold):
     def _media(self, block: dict[str, JsonValue], kind: str, held: frozenset[str]) -> None:
         if kind not in held:
             return self.fault("ALL-10", self._at, f"{kind} is not accepted here")
+        self.attach(kind, self._at)
         self._extras(block, _MEDIA[kind], self._at)
         source = block.get("source")
         carrier = source.get("type") if type(source) is dict else None
         if type(source) is not dict or type(carrier) is not str or carrier not in _SOURCE:
             return self.fault("ALL-02", f"{self._at}.source", f"a source of type {shown(carrier)}")
         self.allow_only("ANT-28", f"{self._at}.source", source, _SOURCE[carrier])
-        data = source.get("data")
+        data, mime = source.get("data"), source.get("media_type")
         if carrier == "base64" and (type(data) is not str or not data):
             return self.fault("ALL-02", f"{self._at}.source", "data is a base64 string with content")
-        if carrier == "base64" and source.get("media_type") not in self.dialect.media_types:
-            return self.fault(
-                "ALL-10", f"{self._at}.source", f"media of type {shown(source.get('media_type'))}"
-            )
+        if carrier == "base64" and (type(mime) is not str or mime not in self.dialect.media_types):
+            return self.fault("ALL-10", f"{self._at}.source", f"media of type {shown(mime)}")
         if kind == "image" and type(data) is str and len(data) > _IMAGE_BYTES:
             self.fault("ANT-30", self._at, f"an image of {len(data)} bytes as base64, at most {_IMAGE_BYTES}")
         return None
@@ -422,8 +425,8 @@ class Anthropic(Fold):
             self.fault("ANT-09", f"{where}.name", f"tool name {shown(name)} is declared twice")
         else:
             names.add(name)
-        if own and (type(schema) is not dict or schema.get("type") != "object"):
-            self.fault("ALL-02", f"{where}.input_schema", "a JSON Schema of type object")
+        if own and (wanted := why_no_root(schema)):
+            self.fault("ALL-02", f"{where}.input_schema", wanted)
 
     def _system(self, system: JsonValue) -> None:
         if type(system) is str:

@@ -5,10 +5,11 @@ head. A block is an object with one key, which names its kind. The last message 
 unfinished, so what can only be said of a whole message is said when the next one begins or at the end.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from actors.core.check.state import CheckState, Fold, kind_of, shown
+from actors.core.check.state import CheckState, Fold, kind_of, shown, why_no_root
 from actors.core.jsonio import JsonValue
 
 _TOP = frozenset(
@@ -25,6 +26,7 @@ _FORMATS = {
     "image": frozenset({"png", "jpeg", "gif", "webp"}),
     "document": frozenset({"pdf", "csv", "doc", "docx", "xls", "xlsx", "html", "txt", "md"}),
 }
+_TITLE = re.compile(r"(?!.*  )[a-zA-Z0-9 ()\[\]-]{1,200}")
 _TOOL = frozenset({"name", "description", "inputSchema", "strict"})
 _CHOICES = frozenset({"auto", "any", "tool"})
 
@@ -36,6 +38,7 @@ class Converse(Fold):
     """
 
     opens: ClassVar[str | None] = "content"
+    crowded: ClassVar[tuple[str, str]] = ("BED-17", "BED-16")
 
     def __init__(self, state: CheckState) -> None:
         super().__init__(state)
@@ -234,12 +237,22 @@ class Converse(Fold):
         media = self._object(value, _MEDIA[kind], self._at)
         if type(form := media.get("format")) is not str or form not in _FORMATS[kind]:
             self.fault("ALL-10", self._at, f"{kind} of format {shown(form)}")
-        if kind == "document" and (type(name := media.get("name")) is not str or not 1 <= len(name) <= 200):
-            self.fault("ALL-02", self._at, "a document has a name of 1 to 200 characters")
+        self.attach(kind, self._at)
+        if kind == "document":
+            self._titled(media.get("name"))
         source = self._object(media.get("source"), frozenset({"bytes", "s3Location"}), f"{self._at}.source")
         data = source.get("bytes", "x")
         if len(source) != 1 or type(data) is not str or not data:
             self.fault("ALL-02", f"{self._at}.source", "either bytes, in base64, or s3Location")
+        return None
+
+    def _titled(self, name: JsonValue) -> None:
+        where = f"{self._at}.name"
+        if type(name) is not str or not _TITLE.fullmatch(name):
+            return self.fault("BED-18", where, f"the document's name {shown(name)} is not of the form")
+        if name in self.titles:
+            self.fault("BED-15", where, f"two documents are named {shown(name)}")
+        self.titles |= {name}
         return None
 
     def _cache_point(self, value: JsonValue) -> None:
@@ -295,8 +308,8 @@ class Converse(Fold):
         else:
             names.add(name)
         given = schema.get("json") if type(schema) is dict and len(schema) == 1 else None
-        if type(given) is not dict or given.get("type") != "object":
-            self.fault("ALL-02", f"{where}.inputSchema", "json with a JSON Schema of type object")
+        if wanted := why_no_root(given):
+            self.fault("ALL-02", f"{where}.inputSchema", f"json with {wanted}")
         description = tool.get("description", "x")
         if type(description) is not str or not description:
             self.fault("ALL-02", f"{where}.description", "a string with content, or none")

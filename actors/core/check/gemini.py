@@ -261,6 +261,7 @@ class Gemini(Fold):
             self.fault("ALL-02", self._at, "data is a base64 string with content")
         if self.role != "user" or type(mime) is not str or mime not in self.dialect.media_types:
             self.fault("ALL-10", self._at, f"media of type {shown(mime)} are not accepted here")
+        self.attach("image" if str(mime).startswith("image/") else "document", self._at)
         return None
 
     def _file(self, part: dict[str, JsonValue]) -> None:

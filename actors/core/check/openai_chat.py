@@ -8,8 +8,8 @@ the family demand besides is told by the dialect.
 
 from collections.abc import Callable
 
-from actors.core.check.openai_vendors import message_keys, top_keys, unfit
-from actors.core.check.state import CheckState, Fold, kind_of, shown
+from actors.core.check.openai_vendors import message_keys, schema_faults, top_keys
+from actors.core.check.state import CHOICES, CheckState, Fold, kind_of, shown, why_no_root
 from actors.core.jsonio import JsonRefused, JsonValue, parse
 from actors.core.rulebook.cited import cited
 
@@ -46,6 +46,7 @@ _CALL_KEYS = {kind: frozenset({"id", "type", kind}) for kind in ("function", "cu
 _INPUT = {"function": "arguments", "custom": "input"}
 _INNER_KEYS = {kind: frozenset({"name", argument}) for kind, argument in _INPUT.items()}
 _TOOL_KEYS = {kind: frozenset({"type", kind}) for kind in ("function", "custom")}
+_ROOTLESS = (*CHOICES, "enum", "not")
 _DECLARED_KEYS = {
     "function": frozenset({"name", "description", "parameters", "strict"}),
     "custom": frozenset({"name", "description", "format"}),
@@ -219,6 +220,8 @@ class OpenAIChat(Fold):
         elif _MEDIA.get(kind, "text") not in held | {"text"}:
             return self.fault("ALL-10", where, f"{_MEDIA[kind]} is not accepted")
         self.allow_only("ALL-07", where, part, _PART_KEYS[kind])
+        if kind in _MEDIA:
+            self.attach(_MEDIA[kind], where)
         return self._payload(part, kind, where)
 
     def _payload(self, part: dict[str, JsonValue], kind: str, where: str) -> None:
@@ -246,12 +249,15 @@ class OpenAIChat(Fold):
     def _calls(self, calls: JsonValue) -> None:
         if type(calls) is not list or not calls:
             return self.fault("ALL-02", f"{self.here}.tool_calls", "a list of at least one tool call")
+        if len(calls) > 1 and not self.dialect.calls_together:
+            self.fault("CMP-02", f"{self.here}.tool_calls", f"{len(calls)} tool calls in one message")
         for index, call in enumerate(calls):
             kind = call.get("type") if type(call) is dict else None
             if type(call) is not dict or type(kind) is not str or kind not in _CALL_KEYS:
                 self.fault("ALL-02", f"{self.here}.tool_calls[{index}]", f"a tool call of type {shown(kind)}")
                 continue
-            self._function_only(kind, f"{self.here}.tool_calls[{index}]")
+            if kind != "function":
+                self._custom(kind, f"{self.here}.tool_calls[{index}]")
             if not call.keys() <= _CALL_KEYS[kind]:
                 self.allow_only("ALL-07", f"{self.here}.tool_calls[{index}]", call, _CALL_KEYS[kind])
             self._id(call.get("id"), index)
@@ -294,8 +300,9 @@ class OpenAIChat(Fold):
             self._too_long(f"{self.here}.tool_calls[{index}].{kind}.{argument}", given)
         return None
 
-    def _function_only(self, kind: str, where: str) -> None:
-        if kind != "function" and self.dialect.rules:
+    def _custom(self, kind: str, where: str) -> None:
+        """Judge a tool that is no function: the vendors know none."""
+        if self.dialect.rules:
             self.fault("ALL-02", where, f"a tool of type {shown(kind)}", case="kind")
 
     # --- the rest of the request --------------------------------------------------------------------
@@ -353,7 +360,8 @@ class OpenAIChat(Fold):
             if type(tool) is not dict or type(kind) is not str or kind not in _TOOL_KEYS:
                 self.fault("ALL-02", f"tools[{index}]", f"a tool of type {shown(kind)}", case="kind")
                 continue
-            self._function_only(kind, f"tools[{index}]")
+            if kind != "function":
+                self._custom(kind, f"tools[{index}]")
             self.allow_only("ALL-07", f"tools[{index}]", tool, _TOOL_KEYS[kind])
             declared = tool.get(kind)
             if type(declared) is not dict:
@@ -370,10 +378,10 @@ class OpenAIChat(Fold):
             self.fault("ALL-13", f"{where}.name", f"tool name {shown(name)} is declared twice")
         else:
             names.add(name)
-        if schema is not None and (type(schema) is not dict or schema.get("type") != "object"):
-            self.fault("OAC-11", f"{where}.parameters", "a JSON Schema of an object")
-        elif self.dialect.schema_subset == "moonshot":
-            for what in unfit(schema, "parameters"):
+        if schema is not None and (wanted := why_no_root(schema, _ROOTLESS)):
+            self.fault("OAC-11", f"{where}.parameters", wanted)
+        elif schema is not None and self.dialect.schema_subset == "moonshot":
+            for what in schema_faults(schema, "parameters"):
                 self.fault("OAC-11", where, what)
 
 

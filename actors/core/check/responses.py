@@ -1,15 +1,15 @@
 """What OpenAI Responses demands of a stateless request, item by item.
 
 The heart is pairing by `call_id`: a call opens, an output takes it out. The host itself takes outputs anywhere
-behind their calls; stricter copies want each run of calls answered at once, so that is judged too: a call is stale
-when something else stands behind it, and an output that comes for a stale call is out of place. Reasoning is
-followed by what it led to. Nothing but encrypted reasoning has an item id, for nothing was stored.
+behind their calls; stricter copies want each run of calls answered at once, so that is judged too, with `calls_last`:
+a call is stale when something else stands behind it, and an output that comes for a stale call is out of place.
+Reasoning is followed by what it led to. Nothing but encrypted reasoning has an item id, for nothing was stored.
 """
 
 import re
 from collections.abc import Callable
 
-from actors.core.check.state import Fold, kind_of, shown
+from actors.core.check.state import CHOICES, Fold, kind_of, shown, why_no_root
 from actors.core.jsonio import JsonRefused, JsonValue, parse
 
 _TOP = frozenset(
@@ -57,6 +57,7 @@ _MEDIA = {
 }
 _PREFIXES = {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
 _ITEM_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ROOTLESS = (*CHOICES, "enum", "not")
 _TOOL = frozenset(
     {
         "type",
@@ -114,7 +115,8 @@ class Responses(Fold):
             self.mixed = True
             return
         if self.mixed or kind not in (*_CALLS, "reasoning"):
-            self.stale |= self.due.keys()
+            if self.dialect.calls_last:
+                self.stale |= self.due.keys()
             self.mixed = False
 
     def _unfollowed(self, when: str) -> None:
@@ -260,6 +262,7 @@ class Responses(Fold):
             name, sources = _MEDIA[kind]
             if name not in media:
                 self.fault("ALL-10", where, f"{name} is not accepted")
+            self.attach(name, where)
             if not any(type(part.get(source)) is str and part[source] for source in sources):
                 self.fault("ALL-02", where, f"{kind} has one of {', '.join(sources)}")
             return None
@@ -316,8 +319,8 @@ class Responses(Fold):
         if kind != "function":
             return
         self.allow_only("ALL-07", where, tool, _TOOL)
-        if schema is not None and (type(schema) is not dict or schema.get("type") != "object"):
-            self.fault("ALL-02", f"{where}.parameters", "a JSON Schema of an object")
+        if schema is not None and (wanted := why_no_root(schema, _ROOTLESS)):
+            self.fault("ALL-02", f"{where}.parameters", wanted)
 
 
 def _why_no_object(text: JsonValue) -> str:

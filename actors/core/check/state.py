@@ -1,23 +1,25 @@
 """What the judge remembers between fragments, and the working copy it changes while it reads one.
 
-`CheckState` is a frozen value: a lane keeps one, tries a fragment on it, and keeps the new one only if the
+`CheckState` is a value: a lane keeps one, tries a fragment on it, and keeps the new one only if the
 request is sent. `Fold` is its mutable twin, alive for one fragment. Both families share it; what a message
 means is theirs.
 """
 
 import re
-from dataclasses import dataclass, field
-from typing import ClassVar
+from collections.abc import Iterable
+from typing import ClassVar, NamedTuple
 
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonValue
 from actors.core.rulebook import FAULTS, RULES
-from actors.core.table import Table
+from actors.core.table import Table, nothing
 from actors.errors import Fault
 
+CHOICES = ("anyOf", "oneOf", "allOf")
+"""Keywords of a schema that no provider takes at the root of a tool's."""
 
-@dataclass(frozen=True, slots=True)
-class CheckState:
+
+class CheckState(NamedTuple):
     """Where the judge stands after some messages. Its size does not grow with them, but for the used ids.
 
     Args:
@@ -40,14 +42,16 @@ class CheckState:
         dangles: The last message ends in thinking.
         stale: Ids of open calls behind which something else stands (family `responses`).
         custom: Ids of open calls of custom tools (likewise).
+        media, documents: Attachments so far, and how many of them are documents.
+        titles: Names of the documents so far (family `converse`).
     """
 
     dialect: Dialect
     ids: re.Pattern[str]
     names: re.Pattern[str]
-    used: Table[str, int] = field(default_factory=Table)
+    used: Table[str, int] = nothing()
     role: str | None = None
-    count: int = 0
+    count: int = 0  # type: ignore[assignment]  # hides a tuple's method, which nobody calls here
     blocks: int = 0
     due: tuple[str, ...] = ()
     answered: frozenset[str] = frozenset()
@@ -62,6 +66,9 @@ class CheckState:
     dangles: bool = False
     stale: frozenset[str] = frozenset()
     custom: frozenset[str] = frozenset()
+    media: int = 0
+    documents: int = 0
+    titles: frozenset[str] = frozenset()
 
 
 class Fold:
@@ -72,11 +79,13 @@ class Fold:
         opens: Key of the list of blocks in which a fragment leaves its last message open; None where messages
             are always whole. The role of such a message is `role`, as the wire spells it.
         surrogates: The rule that a lone surrogate breaks.
+        crowded: The rules that one attachment too many breaks, and one document too many.
     """
 
     container: ClassVar[str] = "messages"
     opens: ClassVar[str | None] = None
     surrogates: ClassVar[str] = "ALL-12"
+    crowded: ClassVar[tuple[str, str]] = ("ALL-15", "ALL-15")
 
     def __init__(self, state: CheckState) -> None:
         self.before = state
@@ -94,6 +103,7 @@ class Fold:
         self.marks, self.short, self.ragged = state.marks, state.short, state.ragged
         self.dangles = state.dangles
         self.stale, self.custom = set(state.stale), set(state.custom)
+        self.media, self.documents, self.titles = state.media, state.documents, state.titles
         self.faults: list[Fault] = []
 
     def frozen(self) -> CheckState:
@@ -119,6 +129,9 @@ class Fold:
             self.dangles,
             frozenset(self.stale),
             frozenset(self.custom),
+            self.media,
+            self.documents,
+            self.titles,
         )
 
     def message(self, value: JsonValue) -> None:
@@ -154,11 +167,30 @@ class Fold:
                 rule, where, "unknown key " + ", ".join(shown(key) for key in value if key not in keys)
             )
 
+    def attach(self, kind: str, where: str) -> None:
+        """Count an attachment, and judge whether the request may hold it."""
+        self.media += 1
+        if (most := self.dialect.max_media) is not None and self.media > most:
+            self.fault(self.crowded[0], where, f"attachment {self.media} of a request that may hold {most}")
+        if kind != "document":
+            return
+        self.documents += 1
+        if (most := self.dialect.max_documents) is not None and self.documents > most:
+            self.fault(self.crowded[1], where, f"document {self.documents} of a request that may hold {most}")
+
     def take_id(self, call_id: str) -> bool:
         """Note a call id as used, and say whether it already was."""
         taken = call_id in self.fresh or call_id in self.used
         self.fresh[call_id] = self.count - 1
         return taken
+
+
+def why_no_root(schema: JsonValue, refused: Iterable[str] = CHOICES) -> str:
+    """Return what a tool's schema must be and is not, at its root; an empty string if it is all right."""
+    if type(schema) is not dict or schema.get("type") != "object":
+        return "a JSON Schema of type object"
+    found = [keyword for keyword in refused if keyword in schema]
+    return f"a JSON Schema without {found[0]} at its root" if found else ""
 
 
 def shown(value: JsonValue) -> str:
