@@ -5,18 +5,19 @@ Out: what is missing and what is wrong, in words the model can act on: the `tool
 
 A schema cannot reach the network or a file (references outside it are refused), cannot make the regex engine
 backtrack (the linear engine only; lookaround and backreferences are refused), and cannot multiply itself
-by references without bound. It is measured before it is compiled: its parts, its patterns, and what it comes to with
-every reference written out. `jsonschema_rs` is imported when the first schema is compiled.
+by references without bound. It is measured before it is compiled: its parts, its patterns, and what it costs with
+every reference written out. What a recursive one finds wrong is told only where that is no more work than
+`schema_cost` allows. `jsonschema_rs` is imported when the first schema is compiled.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
-from urllib.parse import unquote as percent_decoded
 
 from actors.core.jsonio import JsonRefused, JsonValue, dump, mended, parse
+from actors.core.schema_cost import SchemaCost, nodes
 from actors.errors import ToolDefinitionError
 
 if TYPE_CHECKING:
@@ -29,13 +30,13 @@ MAX_SCHEMA_DEPTH = 48
 MAX_SUBSCHEMAS = 10_000
 MAX_PATTERNS = 256
 MAX_PATTERN = 4096  # characters of one pattern
-MAX_EXPANDED = 100_000  # schema nodes, counting each as often as references reach it
-MAX_EXPANDED_DEPTH = 160  # of nodes inside each other, references followed
 MAX_ERRORS = 16
 
 _SHOWN = 80  # characters of a value that are repeated to the model
 _NAMED = 200  # characters of a path, a name or an expectation
 _PATTERN_BYTES = 256 * 1024
+_UNTOLD = "arguments that satisfy the schema (these are nested too deeply to say which do not)"
+_CHOICES = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +62,18 @@ class ArgumentCheck:
 
     tool: str
     _validator: "Validator" = field(repr=False)
+    _cost: SchemaCost = field(repr=False)
 
     def errors(self, arguments: JsonValue) -> tuple[ArgumentError, ...]:
-        """Return what is missing or wrong, at most `MAX_ERRORS`, sorted by path. Empty means valid."""
+        """Return what is missing or wrong, at most `MAX_ERRORS`, sorted by path. Empty means valid.
+
+        Where to say it would take too long, one error says that.
+        """
         try:
             if self._validator.is_valid(arguments):
                 return ()
+            if not self._cost.explains(arguments):
+                return (ArgumentError("", _UNTOLD, _shown(arguments)),)
             found = [
                 error
                 for fault in islice(self._validator.iter_errors(arguments), MAX_ERRORS * 4)
@@ -86,7 +93,8 @@ def compile_schema(schema: Mapping[str, JsonValue], *, tool: str) -> ArgumentChe
             pattern that is too long or that the linear regex engine cannot run.
     """
     plain = _plain(schema, tool)
-    if reason := _why_unusable(plain):
+    cost = SchemaCost(plain)
+    if reason := _why_unusable(plain, cost):
         raise ToolDefinitionError(f"Tool {tool!r} has an unusable schema: {reason}")
     from jsonschema_rs import RegexOptions, validator_for
 
@@ -96,7 +104,7 @@ def compile_schema(schema: Mapping[str, JsonValue], *, tool: str) -> ArgumentChe
     except ValueError as error:
         reason = _clipped(_first_line(error), 2 * _NAMED)
         raise ToolDefinitionError(f"Tool {tool!r} has an unusable schema: {reason}") from None
-    return ArgumentCheck(tool, validator)
+    return ArgumentCheck(tool, validator, cost)
 
 
 def tool_error(tool: str, errors: Sequence[ArgumentError], raw: str | None = None) -> dict[str, JsonValue]:
@@ -159,118 +167,41 @@ def _plain(schema: Mapping[str, JsonValue], tool: str) -> dict[str, Any]:  # Any
     return plain
 
 
-def _why_unusable(schema: dict[str, Any]) -> str | None:  # Any: any keyword may hold anything
-    if (kind := schema.get("type")) != "object":
+def _why_unusable(
+    schema: dict[str, Any], cost: SchemaCost
+) -> str | None:  # Any: any keyword may hold anything
+    untyped = "object" if not _CHOICES.isdisjoint(schema) else None  # the arms say it
+    if (kind := schema.get("type", untyped)) != "object":
         return f"its type is {kind!r}, providers take only 'object'"
-    nodes = list(_nodes(schema))
-    if len(nodes) > MAX_SUBSCHEMAS:
-        return f"it has {len(nodes)} subschemas, at most {MAX_SUBSCHEMAS} are taken"
-    patterns = [pattern for node in nodes for pattern in _patterns(node)]
+    inside = list(nodes(schema))
+    if len(inside) > MAX_SUBSCHEMAS:
+        return f"it has {len(inside)} subschemas, at most {MAX_SUBSCHEMAS} are taken"
+    patterns = [pattern for node in inside for pattern in _patterns(node)]
     if len(patterns) > MAX_PATTERNS:
         return f"it has {len(patterns)} patterns, at most {MAX_PATTERNS} are taken"
     if (longest := max(map(len, patterns), default=0)) > MAX_PATTERN:
         return f"it has a pattern of {longest} characters, at most {MAX_PATTERN} are taken"
-    return _why_unmeasurable(nodes) or _why_too_costly(_Expansion(schema, nodes), schema)
+    return _why_unmeasurable(inside) or cost.why_too_much()
 
 
-def _why_unmeasurable(nodes: list[dict[str, Any]]) -> str | None:  # Any: JSON
-    """Return which reference leads where `_Expansion` cannot follow, and the validator can."""
-    root, *inner = nodes
+def _why_unmeasurable(inside: list[dict[str, Any]]) -> str | None:  # Any: JSON
+    """Return which reference leads where `SchemaCost` cannot follow, and the validator can."""
+    root, *inner = inside
     for key in ("$dynamicRef", "$recursiveRef"):  # what they come to is known only while a value is read
-        if any(isinstance(node.get(key), str) for node in nodes):
+        if any(isinstance(node.get(key), str) for node in inside):
             return f"it uses {key}; use $ref"
     for key in ("$id", "id") if "draft-04" in str(root.get("$schema")) else ("$id",):
         if any(isinstance(node.get(key), str) for node in inner):  # it moves what '#' stands for
             return f"it holds another schema with an {key}; leave that out and refer to it by '#/...'"
-    for node in nodes:
+    for node in inside:
         if isinstance(reference := node.get("$ref"), str) and not reference.startswith("#"):
             return f"it refers to {_clipped(reference, _SHOWN)!r}; it must hold all it refers to, as '#/...'"
     return None
 
 
-def _why_too_costly(expansion: "_Expansion", schema: dict[str, Any]) -> str | None:  # Any: JSON
-    try:
-        size, depth = expansion.measure(schema)
-    except RecursionError:
-        depth = size = MAX_EXPANDED_DEPTH + 1
-    if depth > MAX_EXPANDED_DEPTH:
-        return f"its references lead deeper than {MAX_EXPANDED_DEPTH} parts inside each other"
-    if size > MAX_EXPANDED:
-        return f"its references and unevaluated keywords expand to more than {MAX_EXPANDED} parts"
-    return None
-
-
-def _nodes(value: Any) -> Iterator[dict[str, Any]]:  # Any: JSON
-    if isinstance(value, dict):
-        yield value
-    for child in _children(value):
-        yield from _nodes(child)
-
-
-def _children(value: Any) -> Iterable[Any]:  # Any: JSON
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
-
-
 def _patterns(node: dict[str, Any]) -> list[str]:  # Any: JSON
     pattern, by_key = node.get("pattern"), node.get("patternProperties")
     return [*([pattern] if isinstance(pattern, str) else ()), *(by_key if isinstance(by_key, dict) else ())]
-
-
-_UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
-
-
-class _Expansion:
-    """What a validator may visit for one value: references written out, a cycle counted once."""
-
-    def __init__(self, root: dict[str, Any], nodes: Iterable[dict[str, Any]]) -> None:  # Any: JSON
-        self._root = root
-        self._known: dict[int, tuple[int, int]] = {}
-        self._anchors = {
-            name: node
-            for node in nodes
-            for key in ("$anchor", "$dynamicAnchor")
-            if isinstance(name := node.get(key), str)
-        }
-
-    def measure(self, value: Any, above: int = 0) -> tuple[int, int]:  # Any: JSON
-        """Return how many nodes, and how many inside each other.
-
-        Raises:
-            RecursionError: Deeper than `MAX_EXPANDED_DEPTH`: our stack is not the schema's to choose.
-        """
-        if id(value) in self._known:
-            return self._known[id(value)]
-        if not isinstance(value, dict | list):
-            return 1, 1
-        if above >= MAX_EXPANDED_DEPTH:
-            raise RecursionError
-        self._known[id(value)] = 1, 1  # what a cycle back to here counts
-        below = [self.measure(child, above + 1) for child in self._reached(value)]
-        size, depth = 1 + sum(size for size, _ in below), 1 + max((depth for _, depth in below), default=0)
-        if isinstance(value, dict) and not _UNEVALUATED.isdisjoint(value):
-            size *= 2  # what is below is read again, to know what it has evaluated
-        self._known[id(value)] = size, depth
-        return size, depth
-
-    def _reached(self, value: Any) -> list[Any]:  # Any: JSON
-        reference = value.get("$ref") if isinstance(value, dict) else None
-        target = [self._target(reference)] if isinstance(reference, str) else []
-        return [*_children(value), *target]
-
-    def _target(self, reference: str) -> Any:  # Any: JSON
-        pointer = percent_decoded(reference.removeprefix("#"))
-        if not pointer.startswith("/"):
-            return self._anchors.get(pointer)
-        node: Any = self._root  # Any: JSON
-        for token in pointer[1:].split("/"):
-            key = token.replace("~1", "/").replace("~0", "~")
-            if isinstance(node, dict):
-                node = node.get(key)
-            elif isinstance(node, list):
-                node = node[int(key)] if key.isdecimal() and int(key) < len(node) else None
-        return node
 
 
 def _denied(uri: str) -> JsonValue:

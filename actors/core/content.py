@@ -9,15 +9,20 @@ Provider state that only its maker can read (a thinking signature, a native call
 stamped with the binding that produced it.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypeAlias
 
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, JsonValue, ingest, nest, parse, quote, unquote
 
 Speaker: TypeAlias = Literal["human", "model", "tool"]
 Status: TypeAlias = Literal["pending", "complete", "error", "cancelled"]
+
+
+def setters(kind: type) -> list[Callable[[Any, Any], None]]:  # Any: a frozen object, and a field of it
+    """Return what sets the slots of a frozen class, in order; `object.__setattr__` takes twice as long."""
+    return [kind.__dict__[item.name].__set__ for item in fields(kind)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,11 @@ class Seal:
     data: Json
     origin: Binding
 
+    @property
+    def is_bound(self) -> bool:
+        """Whether it may be bound to what stands before it. A phase is not: it marks the text behind it."""
+        return self.kind != "phase"
+
 
 @dataclass(frozen=True, slots=True, init=False)
 class Text:
@@ -42,7 +52,7 @@ class Text:
     json: Json
 
     def __init__(self, text: str = "", *, json: Json | None = None) -> None:
-        object.__setattr__(self, "json", quote(text) if json is None else json)
+        _set_text(self, quote(text) if json is None else json)
 
     @property
     def text(self) -> str:
@@ -58,8 +68,8 @@ class Thinking:
     seal: Seal | None
 
     def __init__(self, text: str = "", seal: Seal | None = None, *, json: Json | None = None) -> None:
-        object.__setattr__(self, "json", quote(text) if json is None else json)
-        object.__setattr__(self, "seal", seal)
+        _set_words(self, quote(text) if json is None else json)
+        _set_seal(self, seal)
 
     @property
     def text(self) -> str:
@@ -101,11 +111,11 @@ class ToolCall:
             json = Json(b"{}") if arguments is None else ingest(arguments).json
             if not json.startswith(b"{"):
                 json, raw = Json(b"{}"), raw if raw is not None else json.decode()
-        object.__setattr__(self, "id", CallId(id))
-        object.__setattr__(self, "name", name)
-        object.__setattr__(self, "json", json)
-        object.__setattr__(self, "raw", raw)
-        object.__setattr__(self, "native", native)
+        _set_id(self, id)
+        _set_name(self, name)
+        _set_arguments(self, json)
+        _set_raw(self, raw)
+        _set_native(self, native)
 
     @property
     def arguments(self) -> dict[str, JsonValue]:
@@ -149,11 +159,11 @@ class ToolResult:
             content_json = ingest(content).json
         if error_json is None and error is not None:
             error_json = ingest(error).json
-        object.__setattr__(self, "call_id", CallId(call_id))
-        object.__setattr__(self, "content_json", content_json)
-        object.__setattr__(self, "error_json", error_json)
-        object.__setattr__(self, "is_complete", is_complete)
-        object.__setattr__(self, "media", media if type(media) is tuple else tuple(media))
+        _set_call(self, call_id)
+        _set_content(self, content_json)
+        _set_error(self, error_json)
+        _set_complete(self, is_complete)
+        _set_media(self, media if type(media) is tuple else tuple(media))
 
     @property
     def content(self) -> JsonValue:
@@ -235,11 +245,11 @@ class Message:
     def __init__(
         self, speaker: Speaker, blocks: Iterable[Block] = (), turn: int = 0, origin: Binding | None = None
     ) -> None:
-        object.__setattr__(self, "speaker", speaker)
-        object.__setattr__(self, "blocks", blocks if type(blocks) is tuple else tuple(blocks))
-        object.__setattr__(self, "turn", turn)
-        object.__setattr__(self, "origin", origin)
-        object.__setattr__(self, "at_rest", None)
+        _set_speaker(self, speaker)
+        _set_blocks(self, blocks if type(blocks) is tuple else tuple(blocks))
+        _set_turn(self, turn)
+        _set_origin(self, origin)
+        _set_at_rest(self, None)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -255,3 +265,10 @@ class Message:
     def text(self) -> str:
         """All text blocks, joined."""
         return "".join(block.text for block in self.blocks if type(block) is Text)
+
+
+(_set_text,) = setters(Text)
+_set_words, _set_seal = setters(Thinking)
+_set_id, _set_name, _set_arguments, _set_raw, _set_native = setters(ToolCall)
+_set_call, _set_content, _set_error, _set_complete, _set_media = setters(ToolResult)
+_set_speaker, _set_blocks, _set_turn, _set_origin, _set_at_rest = setters(Message)

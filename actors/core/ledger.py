@@ -226,10 +226,10 @@ def _told(record: _Record, event: CallEvent) -> _Record:
             return (tool or name, arguments or json, *record[2:])
         case Started():
             return (tool, arguments, True, *record[3:])
-        case Cancelled(reason=reason):
-            return (*record[:4], record[4] or reason, *record[5:])
         case Returned(content=content, media=media):
             return _completed(record, (content, None, True, _plain(media)))
+        case Cancelled(reason=reason):
+            return (*record[:4], record[4] or reason, *record[5:])
         case Failed(error=error) | Refused(error=error):
             return _completed(record, (None, error, None, ()))
         case Denied(error=error):

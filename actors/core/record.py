@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from functools import lru_cache
 from sys import intern
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from actors.core.content import (
     Block,
@@ -24,9 +24,10 @@ from actors.core.content import (
     Thinking,
     ToolCall,
     ToolResult,
+    setters,
 )
 from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, mended
+from actors.core.jsonio import mended
 
 LARGE = 2048
 """Fields of this size, in bytes, are shared and not copied into a record. An object of its own takes some 100 more."""
@@ -60,7 +61,8 @@ def _packed_seal(seal: Seal | None, origin: Binding | None) -> tuple[bytes, byte
     """Return a seal's fields; that of the message's own origin does not repeat it."""
     if seal is None:
         return _UNSEALED
-    return (_whole(seal.kind), seal.data, _ABSENT if seal.origin == origin else _packed_binding(seal.origin))
+    own = seal.origin is origin or seal.origin == origin
+    return (_whole(seal.kind), seal.data, _ABSENT if own else _packed_binding(seal.origin))
 
 
 def _packed_media(media: tuple[Media, ...]) -> bytes:
@@ -76,11 +78,12 @@ def _packed(block: Block, origin: Binding | None) -> tuple[bytes, ...]:
             call_id=id, content_json=content, error_json=error, is_complete=complete, media=media
         ):
             flag = _ABSENT if complete is None else _YES if complete else _NO
-            result = (_whole(id), content or _ABSENT, error or _ABSENT, flag)
-            return (b"a", *result, _packed_media(media)) if media else (b"r", *result)
+            result = (b"a" if media else b"r", _whole(id), content or _ABSENT, error or _ABSENT, flag)
+            return (*result, _packed_media(media)) if media else result
         case ToolCall(id=id, name=name, json=json, raw=raw, native=native):
-            call = (_whole(id), _whole(name), json, *_packed_seal(native, origin))
-            return (b"c", *call) if raw is None else (b"w", *call, _whole(raw))
+            tag = b"c" if raw is None else b"w"
+            call = (tag, _whole(id), _whole(name), json, *_packed_seal(native, origin))
+            return call if raw is None else (*call, _whole(raw))
         case Thinking(json=json, seal=seal):
             return (b"h", json, *_packed_seal(seal, origin))
         case Media(mime=mime, data=data, url=url):
@@ -103,6 +106,17 @@ def freeze(message: Message) -> Record:
     return record
 
 
+def unkeepable(value: object) -> str | None:
+    """Say why a value that should be a message cannot be kept; None if it can. For what comes from a host's code."""
+    if not isinstance(value, Message):
+        return f"{type(value).__name__} is no Message"
+    try:
+        freeze(value)
+    except (AttributeError, TypeError, ValueError):
+        return "a block or a field of it has the wrong type; texts and addresses are str, data is base64 in a str"
+    return None
+
+
 def _record(row: list[bytes]) -> Record:
     large = [field for field in row if len(field) >= LARGE]
     if not large:
@@ -117,16 +131,13 @@ def _row(record: Record) -> list[bytes]:
     return [next(large) if field == _LARGE else field for field in record[0].split(_FIELD)]
 
 
-def _setters(kind: type) -> list[Callable[[Any, Any], None]]:  # Any: a frozen object, and a field of it
-    """Return what sets the slots of a frozen class, in order: its `__init__` would read them from keywords."""
-    return [kind.__dict__[item.name].__set__ for item in fields(kind)]
-
-
-_new = object.__new__
-_set_text = _setters(Text)[0]
-_set_id, _set_content, _set_error, _set_complete, _set_media = _setters(ToolResult)
-_set_call, _set_name, _set_json, _set_raw, _set_native = _setters(ToolCall)
-_set_speaker, _set_blocks, _set_turn, _set_origin, _set_at_rest = _setters(Message)
+_new = object.__new__  # without `__init__`, which would read the fields from keywords
+(_set_text,) = setters(Text)
+_set_words, _set_seal = setters(Thinking)
+_set_kind, _set_data, _set_maker = setters(Seal)
+_set_id, _set_content, _set_error, _set_complete, _set_media = setters(ToolResult)
+_set_call, _set_name, _set_json, _set_raw, _set_native = setters(ToolCall)
+_set_speaker, _set_blocks, _set_turn, _set_origin, _set_at_rest = setters(Message)
 
 
 def _thawed_text(row: list[bytes], at: int, _origin: Binding | None) -> Text:
@@ -169,7 +180,10 @@ def _thawed_wrong_call(row: list[bytes], at: int, origin: Binding | None) -> Too
 
 
 def _thawed_thinking(row: list[bytes], at: int, origin: Binding | None) -> Thinking:
-    return Thinking(seal=_thawed_seal(row, at + 2, origin), json=Json(row[at + 1]))
+    thinking = _new(Thinking)
+    _set_words(thinking, row[at + 1])
+    _set_seal(thinking, _thawed_seal(row, at + 2, origin))
+    return thinking
 
 
 def _thawed_seal(row: list[bytes], at: int, origin: Binding | None) -> Seal | None:
@@ -178,7 +192,11 @@ def _thawed_seal(row: list[bytes], at: int, origin: Binding | None) -> Seal | No
         return None
     known = _binding(maker) if maker else origin
     assert known is not None
-    return Seal(intern(row[at].decode()), Json(data), known)
+    seal = _new(Seal)
+    _set_kind(seal, intern(row[at].decode()))
+    _set_data(seal, data)
+    _set_maker(seal, known)
+    return seal
 
 
 # How each block is read, given where its tag stands, and how many fields it takes.

@@ -89,6 +89,14 @@ class Decoder(Protocol):
 
     usage: Usage
     finish_reason: str | None
+    late: list[StreamEvent]
+    """What became known only by `close`."""
+    withheld: tuple[str, ...]
+    """Why the provider hid parts of the request from its model, a reason for each."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the dialect's end marker was read: what follows it is no part of the answer."""
 
     def feed(self, chunk: bytes) -> list[StreamEvent]:
         """Take bytes cut anywhere and return what became known.

@@ -8,6 +8,7 @@ nothing later can fail on the value.
 
 from actors.core.jsonio.fit import fit
 from actors.core.jsonio.limits import MARKS, Ingested, Limits
+from actors.core.jsonio.pointer import pointed
 from actors.core.jsonio.text import (
     MAX_BYTES,
     MAX_DEPTH,
@@ -40,6 +41,7 @@ __all__ = [
     "nest",
     "parse",
     "parse_object",
+    "pointed",
     "quote",
     "unquote",
 ]
