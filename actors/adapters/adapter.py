@@ -64,9 +64,11 @@ class Adapter:
         fitted = fit(settings, self.dialect)
         losses = fitted.losses
         if settings.thinking == "manual" and not shown.thought:
-            fitted = fit(replace(settings, thinking="default"), self.dialect)
+            fitted = fit(replace(settings, thinking="default", thinking_tokens=None), self.dialect)
             losses = (*fitted.losses, "thinking")
         made = self.make(segments, fitted.settings, self.dialect, shown.tools)
+        if not fitted.names and not losses:
+            return made
         return replace(made, names=fitted.names, losses=(*losses, *made.losses))
 
     def decoder(

@@ -6,16 +6,22 @@ what a part becomes, and what may be kept of an answer that broke off.
 
 Canonical ids are minted in order of appearance. What the provider called a call is kept sealed, and decides
 nothing: ids may be blank, repeated, or restart with every response.
+
+Where reasoning is bound to its prefix, what the model thought behind something that is not kept as it said it (an
+empty text, an unfinished call, a block of no kind we know) loses its seal: it could only be refused (ANT-44, OAR-09).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from actors.adapters.failure import broken
+from actors.adapters.wire import fields, items, string
 from actors.core.content import Block, Message, Seal, Text, Thinking, ToolCall
+from actors.core.dialect import Dialect
 from actors.core.identity import Binding, CallId, mint
 from actors.core.jsonio import Json, mended, parse_object, quote
+from actors.core.projection import tool_name
 from actors.core.stream import (
     ArgumentsDelta,
     CallDone,
@@ -82,7 +88,7 @@ class Words:
 class Call:
     """A tool call that is arriving."""
 
-    __slots__ = ("announced", "arguments", "done", "ended", "id", "name", "native_id")
+    __slots__ = ("announced", "arguments", "done", "dropped", "ended", "id", "name", "native_id", "renamed")
 
     def __init__(self, call_id: CallId) -> None:
         self.id = call_id
@@ -92,6 +98,9 @@ class Call:
         self.announced = False
         self.done = False
         self.ended = False  # as told; `done` may be taken back
+        self.dropped = False
+        self.renamed = False
+        """Whether it goes back under another name than the model gave it: one that its provider takes."""
 
     def block(self, binding: Binding) -> ToolCall:
         """Return the call. Its arguments are the model's own bytes; `{}` and `raw` if they are no object."""
@@ -110,6 +119,7 @@ class Assembly:
     """The parts of one answer, and the events not yet handed out.
 
     Args:
+        dialect: The profile that is answering.
         binding: Who is answering: the message's origin, and what its seals are stamped with.
         first_call: Number of the first canonical id to mint.
         turn: Number of the turn the message belongs to.
@@ -118,6 +128,7 @@ class Assembly:
 
     def __init__(
         self,
+        dialect: Dialect,
         binding: Binding,
         *,
         first_call: int = 1,
@@ -127,7 +138,11 @@ class Assembly:
         self.usage = Usage()
         self.finish_reason: str | None = None
         self.upstream = ""
-        """Who served the answer behind a gateway, where the answer says so. Seals are stamped with it."""
+        """Who served the answer behind a gateway, where the answer says so. Seals are stamped with it, or with the
+        upstream that the binding is pinned to, whose name in answers may be another."""
+        self.withheld: tuple[str, ...] = ()
+        """Why the provider hid parts of the request from its model, a reason for each part."""
+        self._dialect = dialect
         self._binding = binding
         self._first_call = first_call
         self._turn = turn
@@ -160,7 +175,8 @@ class Assembly:
     def seal(self, part: Words, kind: str, data: str) -> None:
         """Attach the provider's own state to a thinking block, verbatim. A later one replaces it."""
         if data:
-            origin = replace(self._binding, upstream=self.upstream) if self.upstream else self._binding
+            served = self._binding.upstream or self.upstream
+            origin = replace(self._binding, upstream=served) if served else self._binding
             part.seal = Seal(kind, quote(data), origin)
 
     def call(self, native_id: str = "", name: str = "") -> Call:
@@ -183,6 +199,7 @@ class Assembly:
             call.native_id = mended(native_id)
         if not call.name and name:
             call.name = self._names.get(name) or mended(name)
+            call.renamed = tool_name(call.name, self._dialect.tool_name_pattern) != name
         if call.name:
             self._announce(call)
 
@@ -212,10 +229,14 @@ class Assembly:
 
     def drop_unfinished_calls(self) -> None:
         """Leave out the calls that the provider did not call complete: it says that the answer is cut."""
-        self._parts = [part for part in self._parts if part.done or not isinstance(part, Call)]
+        for part in self._parts:
+            if isinstance(part, Call) and not part.done:
+                part.dropped = True
 
     def end(self, part: Part) -> None:
         """Mark a part as complete for good. For a call this is announced; doing it twice changes nothing."""
+        if isinstance(part, Call) and part.dropped:
+            return
         if isinstance(part, Call) and not part.ended:
             part.ended = True
             self._announce(part)
@@ -238,22 +259,65 @@ class Assembly:
             self.usage = usage
             self._events.append(usage)
 
+    def report_withheld(self, given: object) -> None:
+        """Note the provider's list of what it hid from its model; a later list replaces it.
+
+        Old reasoning that a provider leaves out at the end of a turn, as it says it will, is not told.
+        """
+        entries = map(fields, items(given))
+        reasons = tuple(mended(string(entry.get("reason"))) for entry in entries)
+        self.withheld = (
+            tuple(reason for reason in reasons if reason and reason != "turn_boundary") or self.withheld
+        )
+
     def finish(self, reason: str) -> None:
         """Note why the provider says it stopped. Calls are calls, whatever the reason."""
         self.finish_reason = mended(reason)
         self._events.append(Finish(self.finish_reason))
 
+    @property
+    def calls(self) -> bool:
+        """Whether there is a call."""
+        return any(isinstance(part, Call) for part in self._parts)
+
+    @property
+    def says(self) -> bool:
+        """Whether there is a call, or a text that is not blank."""
+        texts = (part for part in self._parts if isinstance(part, Words) and part.kind == "text")
+        return self.calls or any(part.pieces.whole().strip() for part in texts)
+
     def message(self) -> Message:
         """Return the whole message."""
-        return self._message(self._parts)
+        return self._message(lambda part: True)
 
     def rescued(self) -> Message:
         """Return what may be kept: text, finished thinking with its seal, finished calls."""
-        return self._message(part for part in self._parts if _keepable(part))
+        return self._message(_keepable)
 
-    def _message(self, parts: Iterable[Part]) -> Message:
-        blocks = (part.block(self._binding) if isinstance(part, Call) else part.block() for part in parts)
-        return Message("model", [block for block in blocks if block is not None], self._turn, self._binding)
+    def _message(self, keeps: Callable[[Part], bool]) -> Message:
+        blocks: list[Block] = []
+        stands = True
+        for part in self._parts:
+            block = self._block(part) if keeps(part) else None
+            if block is not None:
+                blocks.append(block if stands else _unbound(block))
+            if self._dialect.thinking_binding == "prefix":
+                stands = stands and self._is_said_again(part, block)
+        return Message("model", blocks, self._turn, self._binding)
+
+    def _block(self, part: Part) -> Block | None:
+        if isinstance(part, Words):
+            return part.block()
+        return None if part.dropped else part.block(self._binding)
+
+    def _is_said_again(self, part: Part, block: Block | None) -> bool:
+        """Say whether a block says all that the model said: it is not left out, cut, trimmed or renamed."""
+        if block is None:
+            return isinstance(part, Words) and part.kind == "thinking" and part.pieces.size == 0
+        if isinstance(part, Call) and isinstance(block, ToolCall):
+            whole = self._dialect.arguments == "object" or part.arguments.whole() == block.json.decode()
+            return whole and not part.renamed
+        return part.done
 
     def _announce(self, call: Call) -> None:
         if call.announced:
@@ -262,6 +326,13 @@ class Assembly:
         self._events.append(CallStarted(call.id, call.name))
         if early := call.arguments.whole():
             self._events.append(ArgumentsDelta(call.id, early))
+
+
+def _unbound(block: Block) -> Block:
+    """Return a block without a seal that is bound to what stands before it."""
+    if isinstance(block, Thinking) and block.seal is not None and block.seal.is_bound:
+        return Thinking(json=block.json)
+    return block
 
 
 def _keepable(part: Part) -> bool:

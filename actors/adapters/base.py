@@ -2,7 +2,8 @@
 
 A reader knows its dialect: what one event of the stream means, and what one whole body means. It feeds an
 `Assembly`. The decoders here add what all dialects share: a stream without its end marker is a fault and
-never a success, what follows the end is ignored, and after a fault every further call raises it again.
+never a success, a reason to stop may be a failure, what follows the end is ignored, and after a fault every
+further call raises it again.
 """
 
 from collections.abc import Iterator
@@ -10,7 +11,8 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from actors.adapters.assembly import Assembly
-from actors.adapters.failure import broken
+from actors.adapters.classify import unfinished
+from actors.adapters.failure import AnswerFault, broken
 from actors.adapters.sse import MAX_STREAM, EventParser, ServerEvent
 from actors.adapters.wire import Fields, loaded
 from actors.core.content import Message
@@ -49,20 +51,29 @@ class _Decoder:
         self.finish_reason: str | None = None
         self.late: list[StreamEvent] = []
         """Events that became known only by `close`."""
+        self.withheld: tuple[str, ...] = ()
+        """Why the provider hid parts of our request from its model, a reason for each. None is expected."""
         self._reader = reader
         self._fault: StreamFault | None = None
         self._closed = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether the dialect's end marker was read: what follows it is no part of the answer."""
+        return self._reader.ended
 
     def close(self) -> Message:
         """Return the model's message. Events of the last bytes are in `late`.
 
         Raises:
-            StreamFault: The answer ended without the dialect's end marker, or had failed before.
+            StreamFault: The answer ended without the dialect's end marker, or for a reason that leaves no answer,
+                or had failed before.
         """
         if not self._closed:
             self._closed = True
             with self._reading():
                 self._end()
+                _judge_end(self._reader.assembly)
             self.late = self._reader.assembly.take()
         if self._fault is not None:
             raise self._fault
@@ -92,6 +103,7 @@ class _Decoder:
         finally:
             self.usage = self._reader.assembly.usage
             self.finish_reason = self._reader.assembly.finish_reason
+            self.withheld = self._reader.assembly.withheld
 
 
 class StreamDecoder(_Decoder):
@@ -163,6 +175,20 @@ class BodyDecoder(_Decoder):
         self._reader.body(document(text, "the body"))
 
 
+def _judge_end(assembly: Assembly) -> None:
+    """Raise the failure that the reason to stop stands for, unless there is an answer all the same.
+
+    What was only cut short stands as far as it came, and calls are calls whatever the reason. Words beside a call that
+    the model could not write are no answer.
+    """
+    failure = unfinished(assembly.finish_reason or "")
+    if failure is None:
+        return
+    stands = {"transcript": False, "model_fault": assembly.calls}.get(failure.kind, assembly.says)
+    if not stands:
+        raise AnswerFault(failure)
+
+
 def _is_whole(data: str) -> bool:
     """Say whether the event at the end of a stream is more than the beginning of one."""
     try:
@@ -172,7 +198,7 @@ def _is_whole(data: str) -> bool:
 
 
 def document(text: str, what: str) -> Fields:
-    """Return the JSON object that `text` is.
+    """Return the JSON object that `text` is, alone or in a list of its own, as some relays wrap errors.
 
     Raises:
         StreamFault: It is none. The message quotes nothing of it.
@@ -181,6 +207,8 @@ def document(text: str, what: str) -> Fields:
         value = loaded(text)
     except ValueError:
         raise broken(f"{what} is not JSON ({len(text)} characters)") from None
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
     if not isinstance(value, dict):
         raise broken(f"{what} is not a JSON object")
     return value

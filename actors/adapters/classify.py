@@ -120,7 +120,7 @@ def _kind(report: _Report, dialect: Dialect, *, bare: bool) -> tuple[Kind, str |
     if bare and report.status == 400:  # a server with no words for it
         return "overflow", None
     if row := _first(AFTER_OVERFLOW, words, report.status):
-        return row.kind, row.rule and cited(dialect, row.rule)
+        return row.kind, row.rule and cited(dialect, row.rule, row.case)
     return _by_status(report.status), None
 
 
@@ -175,7 +175,7 @@ def _report(value: object, depth: int = _GATEWAYS) -> _Report:
 def _plain(error: Fields) -> _Report:
     code, details = error.get("code"), fields(error.get("details"))
     message = string(error.get("message")) or string(error.get("detail"))
-    if not message and (detail := items(error.get("detail"))):
+    if not message and (detail := items(error.get("detail") or fields(error.get("message")).get("detail"))):
         message = json_text(detail)  # a list of fields that were not accepted
     return _Report(
         message=message,

@@ -45,7 +45,7 @@ def _reader(
     profile: Dialect, binding: Binding | None, first_call: int, turn: int, names: Mapping[str, str] | None
 ) -> Reader:
     binding = binding or Binding(profile.name, profile.name)
-    assembly = Assembly(binding, first_call=first_call, turn=turn, names=names)
+    assembly = Assembly(profile, binding, first_call=first_call, turn=turn, names=names)
     match profile.family:
         case "openai_chat":
             from actors.adapters.openai_chat.decode import ChatReader

@@ -23,16 +23,18 @@ class Row:
         pattern: Searched without regard to case.
         statuses: Statuses it may come with; empty for any.
         rule: Rulebook id, where the row is a rule's own text.
+        case: Tells a vendor's rules apart that are one of its family (`actors.core.rulebook.cited`).
     """
 
     kind: Kind
     pattern: re.Pattern[str]
     statuses: frozenset[int] = frozenset()
     rule: str | None = None
+    case: str = ""
 
 
-def _row(kind: Kind, pattern: str, *statuses: int, rule: str | None = None) -> Row:
-    return Row(kind, re.compile(pattern, re.IGNORECASE), frozenset(statuses), rule)
+def _row(kind: Kind, pattern: str, *statuses: int, rule: str | None = None, case: str = "") -> Row:
+    return Row(kind, re.compile(pattern, re.IGNORECASE), frozenset(statuses), rule, case)
 
 
 BEFORE_OVERFLOW = (
@@ -54,13 +56,16 @@ BEFORE_OVERFLOW = (
     _row("transient", r"engine_overloaded|overloaded_error|server_error\b.*\boverloaded"),
     _row("transient", r"ModelNotReadyException"),
     _row("rate_limit", r"", 429),
-    _row("rate_limit", r"rate_limit|tokens per min"),
+    _row("rate_limit", r"rate_limit|rate limit (?:exceeded|reached)|tokens per min"),
     # The provider will not say it.
     _row("refusal", r"content_filter|content_policy|PROHIBITED_CONTENT|invalid_prompt|bio_policy"),
-    _row("refusal", r"misalignment_policy|requires moderation|flagged by (?:our|the) ", 400, 403),
+    _row("refusal", r"misalignment_policy"),
+    _row("refusal", r"requires moderation|flagged by (?:our|the) |(?:input|prompt) was flagged", 400, 403),
     # The model wrote what its own server could not read.
     _row("model_fault", r"tool_use_failed|MALFORMED_FUNCTION_CALL|UNEXPECTED_TOOL_CALL|malformed_tool_use"),
     _row("model_fault", r"model did not call a tool"),
+    # The prompt fits, and the answer asked for does not fit behind it.
+    _row("overflow", r"input length and .max_tokens. exceed context limit", rule="ANT-37"),
 )
 """Asked before the dialect's overflow patterns."""
 
@@ -83,6 +88,15 @@ AFTER_OVERFLOW = (
     _row("transcript", r"Invalid type for 'input\[\d+\]\.output'", rule="OAR-10"),
     _row("transcript", r"Custom tool call output is missing", rule="OAR-11"),
     _row("config", r"The requested model '[^']*' does not exist", rule="OAR-12"),
+    _row("config", r"data_residency_mismatch"),
+    # An image it cannot use, told inside the answer: another try meets the same image.
+    _row(
+        "transcript",
+        r"\b(?:invalid_(?:base64_)?image(?:_format|_url|_mode)?|image_(?:file_)?too_(?:large|small))\b",
+    ),
+    _row(
+        "transcript", r"image_parse_error|unsupported_image_media_type|empty_image_file|image_file_not_found"
+    ),
     # DeepSeek, in words that are almost OpenAI's.
     _row("transcript", r"insufficient tool messages following tool_calls message", rule="DSK-02"),
     _row("transcript", r"Messages with role 'tool' must be a response to a preceding message", rule="DSK-01"),
@@ -124,10 +138,12 @@ AFTER_OVERFLOW = (
     _row("transcript", r"must have either content or tool_calls, but not both", rule="MIS-17"),
     _row("transcript", r"Unexpected content chunk types in", rule="MIS-18"),
     _row("transcript", r"Unexpected role 'user' after role 'tool'", rule="MIS-21"),
-    _row("transcript", r"extra_forbidden", rule="MIS-32"),
+    _row("transcript", r"extra_forbidden|\"body\", ?\"tools\"\]", rule="MIS-32"),
+    _row("config", r"\binvalid_model\b"),
     _row("transcript", r"invalid_function_call|invalid_request_message_order"),
     # Servers that copy OpenAI Chat, in words of their own.
     _row("transcript", r"conversation roles must alternate user", rule="CMP-01"),
+    _row("transcript", r"only supports single tool-calls at once", rule="CMP-02"),
     _row("transcript", r"tool result's tool id\(.*\) not found", rule="OAC-02"),  # MiniMax
     _row("transcript", r"is not one of \['system', 'assistant', 'user'", rule="OAC-06"),  # Qwen
     _row("transcript", r"Tool names are not allowed to be", rule="OAC-10"),  # Qwen
@@ -140,14 +156,21 @@ AFTER_OVERFLOW = (
     _row("transcript", r"must contain either 'content' or 'tool_calls'", rule="ALL-11"),
     _row("transcript", r"Failed to parse messages: Expected 'content' or 'tool_calls'", rule="ALL-11"),
     _row("transcript", r"Missing tool call (?:type|function|name)", rule="ALL-02"),
+    _row("transcript", r"input_schema does not support \w+", rule="ALL-02"),  # Anthropic
     _row("transcript", r"Failed to parse tool call arguments as JSON", rule="ALL-06"),
     _row("transcript", r"Cannot have 2 or more assistant messages at the end", rule="ALL-05"),
     _row("transcript", r"Cannot continue an assistant message that contains tool calls", rule="OAC-01"),
+    _row("transcript", r"Expected 'content' to be a string or an array", rule="OAC-05"),
+    _row("transcript", r"Tool call IDs should be alphanumeric strings with length 9", rule="MIS-01"),
     _row("config", r"tools param requires --jinja"),
+    _row("config", r"(?:image|audio|video) input is not supported"),
+    _row("model_fault", r"model produced output that does not match the expected"),
     _row("transcript", r"invalid tool call arguments", rule="ALL-06"),  # Ollama
     _row("transcript", r"invalid message content type", rule="OAC-05"),  # Ollama
+    _row("transcript", r"invalid image input", rule="ALL-10"),  # Ollama
     _row("config", r"No endpoints found that support tool use"),  # OpenRouter
     # OpenAI Chat: structure.
+    _row("transcript", r"tool_call_ids did not have response messages", rule="OAC-01", case="named"),
     _row("transcript", r"must be followed by tool messages responding to each", rule="OAC-01"),
     _row("transcript", r"must be a response to a prece+ding message with", rule="OAC-02"),
     _row(
@@ -164,9 +187,10 @@ AFTER_OVERFLOW = (
     _row("transcript", r"Unknown parameter: '", rule="OAC-12"),
     _row("config", r"messages\[\d+\]\.role' does not support", rule="OAC-13"),
     _row("transcript", r"'prompt_cache_key': string too long", rule="OAC-17"),
-    _row("transcript", r"Invalid 'messages\[\d+\]\.content[^']*': string too long", rule="OAC-14"),
+    _row("transcript", r"Invalid 'messages\[\d+\]\.[^']*': string too long", rule="OAC-14"),
     _row("config", r"model_not_found|does not exist or you do not have access", rule="OAC-16"),
     _row("config", r"unsupported_value|unsupported_parameter", rule="OAC-18"),
+    _row("config", r"compatible only with \w+ extended prompt caching"),
     _row("config", r"must provide a model parameter", rule="OAC-19"),
     # Anthropic: pairing and placement.
     _row("transcript", r"`tool_use` ids were found without `tool_result` blocks immediately", rule="ANT-01"),
@@ -189,10 +213,16 @@ AFTER_OVERFLOW = (
     _row("transcript", r"roles must alternate between", rule="ANT-26"),
     _row("transcript", r"does not support assistant message prefill", rule="ANT-27"),
     _row("config", r"block_binding: Extra inputs are not permitted", rule="ANT-50"),
+    _row(
+        "transcript", r"thinking\.cache_control: Extra inputs|must not come after a ttl='5m'", rule="ANT-34"
+    ),
     _row("transcript", r"Extra inputs are not permitted", rule="ANT-28"),
+    _row("transcript", r"tool_result\.content: List should have at least 1 item", rule="ANT-29"),
     _row("transcript", r"all content must be type .text. if .is_error. is true", rule="ANT-51"),
     _row("transcript", r"final block in an assistant message cannot be", rule="ANT-52"),
     _row("transcript", r"content cannot be empty if .is_error. is true", rule="ANT-53"),
+    _row("transcript", r"following errors: too many images and documents", 400, rule="BED-17"),
+    _row("transcript", r"too many images and documents", rule="ANT-54"),
     _row("transcript", r"image exceeds \d+ MB maximum", rule="ANT-30"),
     _row("transcript", r"not valid JSON: no low surrogate", rule="ANT-31"),
     _row("transcript", r"A maximum of \d+ blocks with cache_control", rule="ANT-32"),
@@ -210,6 +240,7 @@ AFTER_OVERFLOW = (
     _row("config", r"adaptive thinking is not supported", rule="ANT-46"),
     _row("config", r"thinking\.type\.disabled\W+is not supported", rule="ANT-47"),
     _row("config", r"tool_choice: type .* not supported for this model", rule="ANT-48"),
+    _row("config", r"Thinking may not be enabled when tool_choice forces", rule="ANT-48"),
     _row("config", r"does not support effort level", rule="ANT-49"),
     # Gemini.
     _row("transcript", r"number of function response parts is equal to the number of", rule="GEM-01"),
@@ -238,10 +269,20 @@ AFTER_OVERFLOW = (
     _row("transcript", r"doesn't support the \w+ content block", rule="BED-09"),
     _row("transcript", r"extraneous key \[\w+\] is not permitted", rule="BED-11"),
     _row("config", r"provided model identifier is invalid", rule="BED-14"),
+    _row("transcript", r"can.t contain duplicate document names", rule="BED-15"),
+    _row("transcript", r"can.t include more than \w+ documents in a request", rule="BED-16"),
+    _row("transcript", r"document file name can only contain", rule="BED-18"),
     _row("transcript", r"The model returned the following errors", 400, rule="BED-10"),
     # Settings that other servers behind these dialects refuse.
-    _row("config", r"only 1 is allowed for this model", 400, rule="KIM-09"),
+    _row("config", r"only [\d.]+ is allowed for this model", 400, rule="KIM-09"),
     _row("config", r"is incompatible with thinking enabled", 400, rule="KIM-10"),
+    _row(
+        "config",
+        r"not support this tool_choice|tool_choice\b.*(?:unsupported|not supported)",
+        400,
+        rule="ALL-14",
+        case="forced",
+    ),
     _row("config", r"invalid_api_key|authentication_error|permission_error"),
 )
 """Asked after the dialect's overflow patterns. What fits no row goes by its status."""
@@ -287,6 +328,7 @@ KIND_OF_FINISH: dict[str, Kind] = {
     "content_filter": "refusal",
     "refusal": "refusal",
     "content_filtered": "refusal",
+    "sensitive": "refusal",  # GLM
     "guardrail_intervened": "refusal",
     "malformed_tool_use": "model_fault",
     "malformed_model_output": "model_fault",
@@ -305,6 +347,8 @@ KIND_OF_FINISH: dict[str, Kind] = {
     "SPII": "refusal",
     "MODEL_ARMOR": "refusal",
     "IMAGE_SAFETY": "refusal",
+    "IMAGE_PROHIBITED_CONTENT": "refusal",
+    "IMAGE_RECITATION": "refusal",
     "JAILBREAK": "refusal",
 }
 """Reasons to stop that are failures, by the provider's own word."""

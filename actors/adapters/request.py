@@ -6,12 +6,13 @@ segments with a known total length, handed to the transport as they are; nothing
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from actors.core.jsonio import Json
 from actors.errors import ConfigError
 
 ToolChoice: TypeAlias = Literal["auto", "none", "required"]
+Mode: TypeAlias = Literal["default", "adaptive", "manual", "off"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,13 @@ class Settings:
         temperature: Sampling temperature, from 0, or None to leave it out.
         thinking: `adaptive` asks for reasoning and `off` for none, where the dialect has a switch for it;
             `manual` asks for a budget of tokens, where the model is of the kind that wants one (ANT-45, ANT-46).
-        thinking_tokens: That budget.
+        thinking_tokens: The budget of `manual`, at least 1; None leaves it to the dialect.
         effort: How hard to think, in the provider's word (`low`, `high`), or None to leave it out.
+        upstream: The one upstream of a gateway that may serve, in the gateway's word; empty leaves the choice to it.
         stream: Whether the answer comes as events.
 
     Raises:
-        ConfigError: `max_tokens` or `temperature` is a number no provider takes.
+        ConfigError: A value that no provider takes, or a budget without `manual`.
     """
 
     model: str
@@ -50,17 +52,36 @@ class Settings:
     tool_choice: ToolChoice = "auto"
     max_tokens: int | None = None
     temperature: float | None = None
-    thinking: Literal["default", "adaptive", "manual", "off"] = "default"
+    thinking: Mode = "default"
     thinking_tokens: int | None = None
     effort: str | None = None
+    upstream: str = ""
     stream: bool = True
 
     def __post_init__(self) -> None:
-        most, heat = self.max_tokens, self.temperature
-        if most is not None and (type(most) is not int or most < 1):
-            raise ConfigError(f"max_tokens is {most!r}; it takes a whole number from 1, or None")
+        heat, effort, budget = self.temperature, self.effort, self.thinking_tokens
+        _one_of("tool_choice", self.tool_choice, get_args(ToolChoice))
+        _one_of("thinking", self.thinking, get_args(Mode))
+        _whole("max_tokens", self.max_tokens)
+        _whole("thinking_tokens", budget)
         if heat is not None and (type(heat) not in (int, float) or not 0 <= heat < float("inf")):
             raise ConfigError(f"temperature is {heat!r}; it takes a finite number from 0, or None")
+        if effort is not None and (type(effort) is not str or not effort.strip()):
+            raise ConfigError(f"effort is {effort!r}; it takes the provider's word, as 'low', or None")
+        if budget is not None and self.thinking != "manual":
+            raise ConfigError(
+                f"thinking_tokens is {budget} and thinking {self.thinking!r}; only 'manual' has a budget"
+            )
+
+
+def _one_of(name: str, value: object, taken: tuple[str, ...]) -> None:
+    if value not in taken:
+        raise ConfigError(f"{name} is {value!r}; it takes one of {', '.join(taken)}")
+
+
+def _whole(name: str, value: object) -> None:
+    if value is not None and (type(value) is not int or value < 1):
+        raise ConfigError(f"{name} is {value!r}; it takes a whole number from 1, or None")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ thinking is asked for, is its own.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, assert_never
 
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.schemas import rooted
@@ -60,7 +60,8 @@ def _thinks(settings: Settings, dialect: Dialect) -> bool:
 
 def _samples(settings: Settings, dialect: Dialect) -> bool:
     """Say whether a temperature may be sent. Anthropic's models take none but their own while they think."""
-    return dialect.sampling and not (dialect.thinking_switch == "anthropic" and _thinks(settings, dialect))
+    fixed = dialect.thinking_switch == "anthropic" and _thinks(settings, dialect)
+    return dialect.sampling and not fixed and (settings.temperature or 0) <= dialect.max_temperature
 
 
 def _forces(settings: Settings, dialect: Dialect) -> bool:
@@ -83,6 +84,24 @@ MANUAL_TOKENS = 1024
 def budget(settings: Settings) -> int:
     """Return the tokens of a manual thinking budget."""
     return max(settings.thinking_tokens or MANUAL_TOKENS, MANUAL_TOKENS)
+
+
+def thinking_switch(settings: Settings) -> bytes:
+    """Return Anthropic's `thinking`; empty where nothing is said. Newer models take `adaptive`, older ones `manual`.
+
+    Theirs on any host (ANT-45, ANT-46).
+    """
+    match settings.thinking:
+        case "adaptive":
+            return b'"thinking":{"type":"adaptive"}'
+        case "manual":
+            return b'"thinking":{"type":"enabled","budget_tokens":%d}' % budget(settings)
+        case "off":
+            return b'"thinking":{"type":"disabled"}'
+        case "default":
+            return b""
+        case _:
+            assert_never(settings.thinking)
 
 
 def room(settings: Settings, default: int) -> int:

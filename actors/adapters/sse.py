@@ -4,9 +4,10 @@ A line ends in CR, LF or CRLF; a blank line ends an event; `data` lines of one e
 byte order mark at the head, comments and unknown fields are skipped. Lines are decoded whole, so a chunk may
 end inside a character. Memory is bounded by the size caps, and time by the bytes fed.
 
-One deviation from the standard: the standard drops an event that is not followed by a blank line. Providers
-do end their streams on a bare `data: [DONE]`, so `close` hands that event out. Whether it is complete is
-for the decoder to judge, which has to read it as JSON anyway.
+Two deviations from the standard. It drops an event that is not followed by a blank line; providers do end their
+streams on a bare `data: [DONE]`, so `close` hands that event out. It skips lines that are no field; servers that fail
+write their error among the events as plain JSON, so `close` hands those lines out as one event more. Whether either is
+complete is for the decoder to judge, which has to read it as JSON anyway.
 """
 
 from dataclasses import dataclass
@@ -45,6 +46,8 @@ class EventParser:
         self._size = 0  # bytes held for the current event, its unfinished line included
         self._name = ""
         self._data: list[str] = []
+        self._stray: list[bytes] = []  # lines of JSON that are no field
+        self._strayed = 0  # bytes of them
         self._after_cr = False  # an LF that comes next belongs to the CR before it
         self._at_start = True
 
@@ -71,10 +74,13 @@ class EventParser:
         return events
 
     def close(self) -> list[ServerEvent]:
-        """Return the event that the end of the stream left without its blank line, if there is one."""
+        """Return what the end of the stream left: an event without its blank line, and JSON outside of events."""
         events: list[ServerEvent] = []
         self._end_line(events)
         self._dispatch(events)
+        if self._stray:
+            events.append(ServerEvent("", b"\n".join(self._stray).decode("utf-8", "replace")))
+            self._stray.clear()
         return events
 
     def _keep(self, piece: bytes) -> None:
@@ -105,8 +111,11 @@ class EventParser:
             self._data.append(text)
         elif field == b"event":
             self._name = text
+        elif self._stray or line.startswith((b"{", b"[")):
+            self._stray.append(line)
+            self._strayed += len(line)
 
     def _dispatch(self, events: list[ServerEvent]) -> None:
         if self._data:
             events.append(ServerEvent(self._name, "\n".join(self._data)))
-        self._name, self._data, self._size = "", [], 0
+        self._name, self._data, self._size = "", [], self._strayed

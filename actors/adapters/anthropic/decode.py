@@ -11,6 +11,7 @@ Signatures and redacted data are kept verbatim.
 from collections.abc import Callable
 from typing import Literal
 
+from actors.adapters.anthropic.encode import UNSIGNED
 from actors.adapters.assembly import Assembly, Call, Part, Words
 from actors.adapters.base import document
 from actors.adapters.classify import in_answer
@@ -28,6 +29,7 @@ class MessagesReader:
         self.assembly = assembly
         self._dialect = dialect
         self.ended = False
+        self._unsigned = dialect.thinking_required == "with_calls"  # copies that do not sign want it back
         self._begun = False  # whether anything of a message was there
         self._open: dict[int, Part | None] = {}  # None: a kind of block that is not ours to keep
         self._given: dict[int, str] = {}  # arguments that came with the start of a call
@@ -50,14 +52,15 @@ class MessagesReader:
         read = self._events.get(string(payload.get("type")) or event.name)
         if read is not None:
             read(payload)
+        elif payload.get("error") or event.name == "error":  # a relay's, in a form of its own
+            self._error(payload)
 
     def body(self, body: Fields) -> None:
         if body.get("type") == "error" or body.get("error"):
             self._error(body)
         if not isinstance(body.get("content"), list):
             raise broken("the body holds no message")
-        self._begun = True
-        self._usage(body.get("usage"))
+        self._message_start({"message": body})
         for index, block in enumerate(items(body["content"])):
             self._start(index, fields(block))
             self._stop(index)
@@ -66,9 +69,12 @@ class MessagesReader:
 
     def _message_start(self, payload: Fields) -> None:
         self._begun = True
-        self._usage(fields(payload.get("message")).get("usage"))
+        message = fields(payload.get("message"))
+        self._usage(message.get("usage"))
+        self.assembly.report_withheld(message.get("input_transformations"))
 
     def _message_delta(self, payload: Fields) -> None:
+        self.assembly.report_withheld(payload.get("input_transformations"))
         self._usage(payload.get("usage"))
         self._stopped(fields(payload.get("delta")))
 
@@ -105,6 +111,7 @@ class MessagesReader:
                 self._open[index] = self._call_start(index, block)
             case _:
                 self._open[index] = None
+                self.assembly.words("text")  # what is left out leaves its place
 
     def _words_start(self, kind: Literal["text", "thinking"], block: Fields) -> Words:
         words = self.assembly.words(kind)
@@ -137,6 +144,8 @@ class MessagesReader:
         part, given = self._open.pop(index, None), self._given.pop(index, "")
         if isinstance(part, Call) and not part.arguments.whole():
             self.assembly.argue(part, given)
+        if isinstance(part, Words) and part.kind == "thinking" and part.seal is None and self._unsigned:
+            self.assembly.seal(part, UNSIGNED, UNSIGNED)
         if part is not None:
             self.assembly.end(part)
 

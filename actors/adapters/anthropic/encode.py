@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.adapters.settings import budget, room
-from actors.core.content import Media, Text, Thinking
+from actors.adapters.settings import room, thinking_switch
+from actors.core.content import Text, Thinking
 from actors.core.dialect import Dialect, Role
 from actors.core.jsonio import Json, dump, quote, unquote
-from actors.core.transcript import Entry, EntryBlock, WireCall, WireResult
+from actors.core.transcript import Entry, EntryBlock, WireCall, WireMedia, WireResult
 
 VERSION = "2023-06-01"
+UNSIGNED = "unsigned"
+"""Kind of the seal of thinking that came without a signature, from a copy that wants it back all the same."""
 
 
 class AnthropicEncoder:
@@ -55,7 +57,7 @@ def _block(block: EntryBlock, pieces: list[bytes]) -> None:
             pieces += (json, b"}")
         case Thinking():
             _thinking(block, pieces)
-        case Media():
+        case WireMedia():
             _media(block, pieces)
         case _:
             assert_never(block)
@@ -70,7 +72,7 @@ def _said(json: Json) -> Json:
     return _NO_WORDS if json[1] in _MAYBE_BLANK and not unquote(json).strip() else json
 
 
-def _result_content(json: Json, media: Sequence[Media], pieces: list[bytes]) -> None:
+def _result_content(json: Json, media: Sequence[WireMedia], pieces: list[bytes]) -> None:
     """Write a string, or a list of blocks where there are media. An empty text is no block (ANT-20)."""
     if not media:
         pieces.append(json)
@@ -87,15 +89,16 @@ def _result_content(json: Json, media: Sequence[Media], pieces: list[bytes]) -> 
 
 
 def _thinking(block: Thinking, pieces: list[bytes]) -> None:
-    """Write a sealed thinking block as it came; the renderer lets no other pass."""
-    assert block.seal is not None
-    if block.seal.kind == "redacted":
+    """Write a sealed thinking block as it came. A placeholder has words alone, as what a copy of the API thinks."""
+    if block.seal is None or block.seal.kind == UNSIGNED:
+        pieces += (b'{"type":"thinking","thinking":', block.json, b',"signature":""}')
+    elif block.seal.kind == "redacted":
         pieces += (b'{"type":"redacted_thinking","data":', block.seal.data, b"}")
     else:
         pieces += (b'{"type":"thinking","thinking":', block.json, b',"signature":', block.seal.data, b"}")
 
 
-def _media(block: Media, pieces: list[bytes]) -> None:
+def _media(block: WireMedia, pieces: list[bytes]) -> None:
     kind = b"image" if block.mime.startswith("image/") else b"document"
     if block.url:
         source = b'{"type":"url","url":%b}' % quote(block.url)
@@ -119,7 +122,7 @@ def request(
             head += b',"tool_choice":{"type":"%b"}' % choice
     if settings.temperature is not None:
         head += b',"temperature":' + dump(settings.temperature)
-    head += _thinks(settings)
+    head += _reasons(settings)
     if settings.system and settings.system.strip():
         head += b',"system":[{"type":"text","text":' + quote(settings.system) + b"}]"
     if settings.stream:
@@ -128,18 +131,11 @@ def request(
     return Request("/v1/messages", (("anthropic-version", VERSION),), (head, *segments, b"]}"))
 
 
-def _thinks(settings: Settings) -> bytes:
-    """Return how thinking is asked for. Newer models take `adaptive`, older ones `manual` (ANT-45, ANT-46)."""
-    asked = b""
-    if settings.thinking == "manual":
-        asked = b',"thinking":{"type":"enabled","budget_tokens":%d}' % budget(settings)
-    elif settings.thinking != "default":
-        asked = b',"thinking":{"type":"%b"}' % (
-            b"adaptive" if settings.thinking == "adaptive" else b"disabled"
-        )
-    if settings.effort is not None:
-        asked += b',"output_config":{"effort":%b}' % quote(settings.effort)
-    return asked
+def _reasons(settings: Settings) -> bytes:
+    """Return how thinking is asked for."""
+    switch = thinking_switch(settings)
+    asked = b"," + switch if switch else b""
+    return asked + (b',"output_config":{"effort":%b}' % quote(settings.effort) if settings.effort else b"")
 
 
 def _tool(tool: ToolSpec) -> bytes:

@@ -141,6 +141,8 @@ class ConverseReader:
 
     def _stop(self, index: int) -> None:
         part = self._open.pop(index, None)
+        if part is None:
+            self.assembly.words("text")  # what is left out leaves its place
         signatures, redacted = self._signatures.pop(index, []), self._redacted.pop(index, [])
         if isinstance(part, Words) and part.kind == "thinking":
             self.assembly.seal(part, "signature", "".join(signatures))

@@ -6,16 +6,15 @@ path, and so does whether the answer is a stream. Only the fields named here are
 """
 
 from collections.abc import Sequence
-from hashlib import sha256
 from typing import assert_never
 from urllib.parse import quote as percent
 
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.adapters.settings import budget, room
-from actors.core.content import Media, Text, Thinking
+from actors.adapters.settings import room, thinking_switch
+from actors.core.content import Text, Thinking
 from actors.core.dialect import Dialect, Role
 from actors.core.jsonio import Json, dump, quote, unquote
-from actors.core.transcript import Entry, EntryBlock, WireCall, WireResult
+from actors.core.transcript import Entry, EntryBlock, WireCall, WireMedia, WireResult
 
 _FORMATS = {
     "image/png": b"png",
@@ -73,7 +72,7 @@ class ConverseEncoder:
                 pieces += (json, b"}}")
             case Thinking():
                 _reasoning(block, pieces)
-            case Media():
+            case WireMedia():
                 _media(block, pieces)
             case _:
                 assert_never(block)
@@ -105,16 +104,16 @@ def _reasoning(block: Thinking, pieces: list[bytes]) -> None:
         pieces += (b',"signature":', block.seal.data, b"}}}")
 
 
-def _media(block: Media, pieces: list[bytes]) -> None:
-    """Write an attachment. A document has a name, which must say nothing, and a text beside it (BED-13)."""
+def _media(block: WireMedia, pieces: list[bytes]) -> None:
+    """Write an attachment. A document has the name the transcript gave it, and a text beside it (BED-13)."""
     source = b'"source":{"bytes":%b}' % quote(block.data)
     kind, form = _FORMATS[block.mime], b'"format":"%b",' % _FORMATS[block.mime]
     if block.mime.startswith("image/"):
         pieces += (b'{"image":{', form, source, b"}}")
         return
-    name = sha256(block.data.encode("utf-8", "surrogatepass")).hexdigest()[:8].encode()
-    pieces.append(b'{"text":"Attached document: document-%b (%b)."},' % (name, kind))
-    pieces += (b'{"document":{', form, b'"name":"document-%b",' % name, source, b"}}")
+    name = block.name.encode()
+    pieces.append(b'{"text":"Attached document: %b (%b)."},' % (name, kind))
+    pieces += (b'{"document":{', form, b'"name":"%b",' % name, source, b"}}")
 
 
 def request(
@@ -128,7 +127,7 @@ def request(
     """
     losses: list[str] = []
     head = b"{" + _tools(settings, dialect, called, losses) + _inference(settings)
-    head += _model_fields(settings)
+    head += _reasons(settings)
     if settings.system and settings.system.strip():
         head += b'"system":[{"text":' + quote(settings.system) + b"}],"
     action = "converse-stream" if settings.stream else "converse"
@@ -177,19 +176,8 @@ def _inference(settings: Settings) -> bytes:
     return b'"inferenceConfig":{' + b",".join(fields) + b"}," if fields else b""
 
 
-def _model_fields(settings: Settings) -> bytes:
-    """Return what goes to the model's vendor: the switch for thinking, in Anthropic's words."""
-    fields = ""
-    match settings.thinking:
-        case "adaptive":
-            fields = '"thinking":{"type":"adaptive"}'
-        case "manual":
-            fields = f'"thinking":{{"type":"enabled","budget_tokens":{budget(settings)}}}'
-        case "off":
-            fields = '"thinking":{"type":"disabled"}'
-        case "default":
-            pass
-        case _:
-            assert_never(settings.thinking)
-    text = b'"additionalModelRequestFields":{%b},' % fields.encode() if fields else b""
-    return text + (b'"outputConfig":{"effort":%b},' % quote(settings.effort) if settings.effort else b"")
+def _reasons(settings: Settings) -> bytes:
+    """Return how thinking is asked for. The switch goes to the model's vendor, in Anthropic's words."""
+    switch = thinking_switch(settings)
+    asked = b'"additionalModelRequestFields":{%b},' % switch if switch else b""
+    return asked + (b'"outputConfig":{"effort":%b},' % quote(settings.effort) if settings.effort else b"")

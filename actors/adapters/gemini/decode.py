@@ -1,7 +1,8 @@
 """Google's generateContent: an answer's bytes in, canonical events and a message out.
 
 Every event of a stream is a whole response with the parts that are new, so a whole body reads as a stream of
-one event. The end marker is a finish reason; there is no `[DONE]`. Calls come whole.
+one event. The end marker is a finish reason; there is no `[DONE]`. Calls come whole: Vertex sends them in pieces only
+to who asks for that, and a piece must never be run as a call.
 
 Parts keep their order and their borders, because a thought signature belongs to one part: text is joined with the
 text before it only where neither is signed. A signature becomes a thinking block directly before what its part
@@ -13,13 +14,15 @@ from typing import Literal
 
 from actors.adapters.assembly import Assembly, Words
 from actors.adapters.base import document
-from actors.adapters.classify import in_answer, unfinished
+from actors.adapters.classify import in_answer
 from actors.adapters.failure import ACTIONS, AnswerFault, Failure, broken
 from actors.adapters.gemini.encode import BLANK
 from actors.adapters.sse import ServerEvent
 from actors.adapters.wire import Fields, fields, items, json_text, number, string
 from actors.core.dialect import Dialect
 from actors.core.stream import Usage
+
+_IN_PIECES = "a call came in pieces (partialArgs), which was not asked for"
 
 
 class GenerateContentReader:
@@ -30,7 +33,6 @@ class GenerateContentReader:
         self.ended = False
         self._dialect = dialect
         self._open: Words | None = None  # what the next unsigned text of its kind continues
-        self._said = False
         self._figures: dict[str, int] = {}
 
     def event(self, event: ServerEvent) -> None:
@@ -73,7 +75,6 @@ class GenerateContentReader:
         if self._open is None or self._open.kind != kind:
             self._open = self.assembly.words(kind)
         self.assembly.say(self._open, text)
-        self._said = self._said or kind == "text"
 
     def _signed_text(self, text: str, signature: str) -> None:
         blank = not text.strip()
@@ -90,19 +91,17 @@ class GenerateContentReader:
         self._open = None
 
     def _call(self, given: Fields, signature: str) -> None:
+        if given.get("partialArgs") or given.get("willContinue"):
+            raise AnswerFault(Failure("config", ACTIONS["config"], _IN_PIECES))
         if signature:
             self._seal(self._dialect.thinking_carrier, signature)
         call = self.assembly.call(string(given.get("id")), string(given.get("name")))
         if (arguments := given.get("args")) is not None:
             self.assembly.argue(call, json_text(arguments))
         self.assembly.end(call)
-        self._open, self._said = None, True
+        self._open = None
 
     def _finish(self, reason: str) -> None:
-        """Take the end, unless it is a failure. An answer that was only cut short stands as far as it came."""
-        failure = unfinished(reason)
-        if failure is not None and (failure.kind in ("model_fault", "transcript") or not self._said):
-            raise AnswerFault(failure)
         self.assembly.finish(reason)
         self.assembly.end_all()
         self.ended = True

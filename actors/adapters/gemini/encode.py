@@ -14,10 +14,10 @@ from urllib.parse import quote as percent_encoded
 
 from actors.adapters.gemini.schema import projected
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.core.content import Media, Text, Thinking
+from actors.core.content import Text, Thinking
 from actors.core.dialect import Dialect, Role
 from actors.core.jsonio import Json, dump, quote
-from actors.core.transcript import Entry, EntryBlock, WireCall, WireResult
+from actors.core.transcript import Entry, EntryBlock, WireCall, WireMedia, WireResult
 
 BLANK = "signed_blank"
 """Kind of the seal of a signature whose part is a text of nothing but whitespace, or of nothing."""
@@ -52,7 +52,7 @@ class GeminiEncoder:
 
 def _signed(
     blocks: Sequence[EntryBlock],
-) -> Iterator[tuple[Text | Media | WireCall | WireResult, Json | None]]:
+) -> Iterator[tuple[Text | WireMedia | WireCall | WireResult, Json | None]]:
     """Yield each part, with its signature if it has one."""
     signature: Json | None = None
     for block in blocks:
@@ -70,7 +70,7 @@ def _signed(
         yield Text(""), signature
 
 
-def _part(block: Text | Media | WireCall | WireResult, pieces: list[bytes]) -> None:
+def _part(block: Text | WireMedia | WireCall | WireResult, pieces: list[bytes]) -> None:
     """Write a part, but for its closing brace."""
     match block:
         case Text(json=json):
@@ -82,13 +82,13 @@ def _part(block: Text | Media | WireCall | WireResult, pieces: list[bytes]) -> N
             opening = b'{"functionResponse":{%b,"response":{"%b":' % (_identified(id, name), key)
             held = b',"parts":[%b]' % b",".join([_inline(item) + b"}" for item in media]) if media else b""
             pieces += (opening, json, b"}", held, b"}")
-        case Media():
+        case WireMedia():
             pieces.append(_inline(block))
         case _:
             assert_never(block)
 
 
-def _inline(media: Media) -> bytes:
+def _inline(media: WireMedia) -> bytes:
     return b'{"inlineData":{"mimeType":%b,"data":%b}' % (quote(media.mime), quote(media.data))
 
 

@@ -8,7 +8,7 @@ and named. A schema is a description for the model: our own validation of argume
 from collections.abc import Mapping
 from functools import lru_cache
 
-from actors.core.jsonio import Json, JsonRefused, JsonValue, dump, parse
+from actors.core.jsonio import Json, JsonRefused, JsonValue, dump, parse, pointed
 
 _KEPT: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("title", "description", "pattern"), (str,)),
@@ -92,15 +92,11 @@ class _Projector:
 
     def _referred(self, reference: JsonValue) -> JsonValue:
         """Return what a local reference names. A foreign one, or one inside what it names, is an object."""
-        found: JsonValue = self.root
         if type(reference) is not str or not reference.startswith("#") or reference in self._followed:
             self.lost.append("$ref")
             return {"type": "object"}
         self._followed = (*self._followed, reference)
-        for step in reference[1:].split("/")[1:]:
-            name = step.replace("~1", "/").replace("~0", "~")
-            found = found.get(name) if type(found) is dict else None
-        return found
+        return pointed(self.root, reference)
 
     def _arms(self, given: _Schema) -> list[JsonValue] | None:
         """Return the alternatives of a schema, if it is a choice among several."""

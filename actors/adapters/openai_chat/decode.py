@@ -25,6 +25,8 @@ from actors.core.stream import Usage
 Slot: TypeAlias = int | None  # None stands for the latest call, wherever it is
 _LEGACY: Slot = -1  # `function_call`, the one call of the protocol before tools
 _SAID = frozenset({"content", "refusal", "tool_calls", "function_call", "reasoning_content", "reasoning"})
+_CUT = frozenset({"error", "network_error", "insufficient_system_resource"})
+"""Words for a failure after 200: a gateway's and Mistral's, GLM's, DeepSeek's."""
 _WHOLE_BELOW = 64 * 1024  # characters of argument text that are tried for completeness
 
 
@@ -47,8 +49,8 @@ class ChatReader:
             self._chunk(document(data, "a chunk of the stream"), reported=event.name == "error")
 
     def body(self, body: Fields) -> None:
-        self._raise_reported(body, reported=False)
         choice = _first_choice(body)
+        self._raise_reported(body, choice, reported=False)
         if _SAID.isdisjoint(fields(choice.get("message"))):
             raise broken("the body holds no message")
         self._begun = True
@@ -66,8 +68,8 @@ class ChatReader:
         self.ended = True
 
     def _chunk(self, chunk: Fields, *, reported: bool) -> None:
-        self._raise_reported(chunk, reported=reported)
         choice = _first_choice(chunk)
+        self._raise_reported(chunk, choice, reported=reported)
         self._begun = self._begun or bool(choice)
         self._usage(chunk.get("usage") or choice.get("usage"))
         self._served(chunk)
@@ -108,8 +110,8 @@ class ChatReader:
 
     def _finish(self, choice: Fields) -> None:
         reason = string(choice.get("finish_reason"))
-        if reason == "error":  # a gateway's word for an upstream that failed after 200
-            raise broken("the provider ended the answer with finish_reason 'error'")
+        if reason in _CUT:
+            raise broken(f"the provider ended the answer with finish_reason {reason!r}")
         if reason:
             self._reasoning.seal()
             self.assembly.settle_all()  # some servers send arguments behind it
@@ -119,10 +121,15 @@ class ChatReader:
         if isinstance(value, dict):
             self.assembly.report_usage(_usage(value))
 
-    def _raise_reported(self, chunk: Fields, *, reported: bool) -> None:
+    def _raise_reported(self, chunk: Fields, choice: Fields, *, reported: bool) -> None:
         """Raise the error that a chunk or a body reports, if it does."""
+        status = fields(chunk.get("base_resp"))
         if reported or chunk.get("error") or chunk.get("object") == "error":
             raise AnswerFault(in_answer(chunk, self._dialect))
+        if choice.get("error"):  # OpenRouter
+            raise AnswerFault(in_answer(choice, self._dialect))
+        if status.get("status_code"):  # MiniMax
+            raise AnswerFault(in_answer({"message": status.get("status_msg")}, self._dialect))
 
 
 class _Slots:

@@ -12,10 +12,10 @@ from typing import assert_never
 
 from actors.adapters.openai_chat.schema import moonshot
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.core.content import Media, Text, Thinking
+from actors.core.content import Text, Thinking
 from actors.core.dialect import Dialect, Role
 from actors.core.jsonio import dump, nest, quote, unquote
-from actors.core.transcript import Entry, EntryBlock, WireCall, WireResult
+from actors.core.transcript import Entry, EntryBlock, WireCall, WireMedia, WireResult
 
 _ABSENT = {"null": b',"content":null', "empty": b',"content":""', "omit": b""}
 
@@ -29,6 +29,7 @@ class OpenAIChatEncoder:
         self._error_prefix = quote(dialect.error_prefix)[1:-1]
         self._carrier = dialect.thinking_carrier
         self._absent = _ABSENT[dialect.absent_content]
+        self._joined = min(_JOINED, dialect.max_string or _JOINED)
 
     def fragment(self, entries: Sequence[Entry], last_role: Role | None) -> list[bytes]:
         """Return the bytes that append `entries`, in pieces."""
@@ -46,7 +47,7 @@ class OpenAIChatEncoder:
             if entry.role == "assistant":
                 self._assistant(entry.blocks, pieces)
             else:
-                _user(entry.blocks, pieces)
+                self._user(entry.blocks, pieces)
             comma = b","
         return pieces
 
@@ -68,7 +69,7 @@ class OpenAIChatEncoder:
             self._thoughts(thoughts, pieces)
         if words:
             pieces.append(b',"content":')
-            _content(words, pieces)
+            _content(words, self._joined, pieces)
         else:
             pieces.append(self._absent)
         separator = b',"tool_calls":['
@@ -77,6 +78,11 @@ class OpenAIChatEncoder:
                 pieces += (separator, _call(call), nest(call.json), b"}}")
                 separator = b","
         pieces.append(b"]}" if separator == b"," else b"}")
+
+    def _user(self, blocks: Sequence[EntryBlock], pieces: list[bytes]) -> None:
+        pieces.append(b'{"role":"user","content":')
+        _content(blocks, self._joined, pieces)
+        pieces.append(b"}")
 
     def _thoughts(self, thoughts: Sequence[Thinking], pieces: list[bytes]) -> None:
         """Write reasoning beside the content. A placeholder has words and no seal."""
@@ -87,12 +93,6 @@ class OpenAIChatEncoder:
         pieces += (b',"reasoning_details":[', b",".join(details), b"]")
 
 
-def _user(blocks: Sequence[EntryBlock], pieces: list[bytes]) -> None:
-    pieces.append(b'{"role":"user","content":')
-    _content(blocks, pieces)
-    pieces.append(b"}")
-
-
 def _call(call: WireCall) -> bytes:
     return b'{"id":"%b","type":"function","function":{"name":"%b","arguments":' % (
         call.id.encode(),
@@ -100,18 +100,19 @@ def _call(call: WireCall) -> bytes:
     )
 
 
-_JOINED = 1024 * 1024 - 1024
-"""Bytes up to which the texts of a message are one string; a longer one may be refused (OAC-14)."""
+_JOINED = 1024 * 1024
+"""Bytes up to which the texts of a message are one string where the dialect says no less (OAC-14)."""
+_GAP = b"\\n\\n"
 
 
-def _content(blocks: Sequence[EntryBlock], pieces: list[bytes]) -> None:
-    """Write texts as one string, which every copy of the API takes; a list of parts where there is more."""
+def _content(blocks: Sequence[EntryBlock], longest: int, pieces: list[bytes]) -> None:
+    """Write texts as one string of at most `longest` bytes, which every copy takes; a list of parts else."""
     if len(blocks) == 1 and type(blocks[0]) is Text:
         pieces.append(blocks[0].json)
         return
     words = [block.json[1:-1] for block in blocks if type(block) is Text]
-    if len(words) == len(blocks) and sum(map(len, words)) < _JOINED:
-        pieces += (b'"', b"\\n\\n".join(words), b'"')
+    if len(words) == len(blocks) and len(joined := _GAP.join(words)) <= longest:
+        pieces += (b'"', joined, b'"')
         return
     separator = b"["
     for block in blocks:
@@ -125,7 +126,7 @@ def _part(block: EntryBlock, pieces: list[bytes]) -> None:
     match block:
         case Text(json=json):
             pieces += (b'{"type":"text","text":', json, b"}")
-        case Media(mime=mime, data=data, url=url):
+        case WireMedia(mime=mime, data=data, url=url):
             address = url or f"data:{mime};base64,{data}"
             pieces += (b'{"type":"image_url","image_url":{"url":', quote(address), b"}}")
         case Thinking(json=json, seal=seal):
@@ -152,6 +153,7 @@ def request(
         head += b',"temperature":' + dump(settings.temperature)
     if (switch := _SWITCHES.get(dialect.thinking_switch)) is not None:
         head += switch(settings, losses)
+    head += _pin(settings, dialect, losses)
     if settings.stream:
         head += b',"stream":true'
         head += b',"stream_options":{"include_usage":true}' if dialect.stream_usage else b""
@@ -159,6 +161,16 @@ def request(
     if settings.system and settings.system.strip():
         head += b'{"role":"system","content":' + quote(settings.system) + b"},"
     return Request("/chat/completions", (), (head, *segments, b"]}"), tuple(dict.fromkeys(losses)))
+
+
+def _pin(settings: Settings, dialect: Dialect, losses: list[str]) -> bytes:
+    """Return what keeps a gateway to one upstream, whose reasoning no other can read."""
+    if not settings.upstream:
+        return b""
+    if dialect.upstream_pin == "none":
+        losses.append("upstream")
+        return b""
+    return b',"provider":{"order":[%b],"allow_fallbacks":false}' % quote(settings.upstream)
 
 
 def _tools(settings: Settings, dialect: Dialect, losses: list[str]) -> bytes:
@@ -175,8 +187,8 @@ def _tools(settings: Settings, dialect: Dialect, losses: list[str]) -> bytes:
 def _tool(tool: ToolSpec, dialect: Dialect, losses: list[str]) -> bytes:
     parameters = tool.parameters
     if dialect.schema_subset == "moonshot":
-        parameters, is_whole = moonshot(parameters)
-        losses += [] if is_whole else ["schema.$ref"]
+        parameters, lost = moonshot(parameters)
+        losses += [f"schema.{keyword}" for keyword in lost]
     return b'{"type":"function","function":{"name":%b,"description":%b,"parameters":%b}}' % (
         quote(tool.name),
         quote(tool.description),

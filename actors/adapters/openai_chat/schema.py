@@ -1,89 +1,136 @@
-"""A tool's JSON Schema to the kind that Moonshot takes: every property typed, every reference into `$defs`.
+"""A tool's JSON Schema to the kind that Moonshot takes: every schema typed, every reference into `$defs`.
 
 What is left out of a schema is left to the model, so nothing here makes it say more than it said: a type that
-the values show is written down, and a property that may be anything is said to be any of the types (KIM-07).
+the values show is written down, and what may be anything is said to be any of the types (KIM-07).
 """
 
 from functools import lru_cache
 
 from actors.core.jsonio import Json, JsonValue, dump, parse
 
-_ELSEWHERE: dict[str, JsonValue] = {"type": "object", "description": "(see elsewhere)"}
-_LOST = bytes(dump(_ELSEWHERE))[1:-1]
 _ANY: list[JsonValue] = [
     {"type": kind} for kind in ("string", "number", "boolean", "object", "array", "null")
 ]
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
-_SHOWN = {"properties": "object", "additionalProperties": "object", "items": "array", "pattern": "string"}
+_SHOWN = {
+    "properties": "object",
+    "required": "object",
+    "additionalProperties": "object",
+    "items": "array",
+    "pattern": "string",
+}
 _UNTYPED = ("type", "anyOf", "oneOf", "allOf", "$ref")
-_NAMED = ("properties", "$defs")
-_LISTED = ("anyOf", "oneOf", "allOf")
+_NAMED = ("properties", "$defs", "patternProperties", "dependentSchemas")
+_CHOICES = ("anyOf", "oneOf", "allOf")
+_INNER = ("items", "contains", "not", "if", "then", "else")
+
+_Schema = dict[str, JsonValue]
 
 
 @lru_cache(maxsize=1024)  # a session declares the same tools in every request
-def moonshot(schema: Json) -> tuple[Json, bool]:
-    """Return a schema as Moonshot takes it, and whether it says all that it said.
+def moonshot(schema: Json) -> tuple[Json, tuple[str, ...]]:
+    """Return a tool's schema as Moonshot takes it, and the keywords of which something was left out.
 
     One that is already of the kind is only written anew. A reference that leads elsewhere is lost.
     """
     value = parse(schema)
     if type(value) is not dict:
-        return schema, True
-    made = dump(_object(value))
-    return made, made.find(_LOST) < 0
+        return schema, ()
+    made = _Moonshot()
+    return dump(made.schema(value)), tuple(dict.fromkeys(made.lost))
 
 
-def _object(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    made: dict[str, JsonValue] = {}
-    for key, value in schema.items():
-        key = "$defs" if key == "definitions" else key
+class _Moonshot:
+    """Makes one schema, and keeps what is lost on the way."""
+
+    def __init__(self) -> None:
+        self.lost: list[str] = []
+
+    def schema(self, given: _Schema) -> _Schema:
+        """Return a schema with everything in it typed; its own type is the caller's to see to."""
+        made: _Schema = {}
+        for key, value in given.items():
+            key = "$defs" if key == "definitions" else key
+            inner, before = self._under(key, value, given), made.get(key)
+            if type(inner) is dict and type(before) is dict:  # definitions under both of their keywords
+                inner = {**inner, **before}
+            made[key] = inner
+        if "$ref" in made:
+            return self._referred(made["$ref"])
+        return _with_members(self._choosing(made))
+
+    def _choosing(self, made: _Schema) -> _Schema:
+        """Return a schema with `anyOf` for its only choice: beside it, no other is known to stand for a type.
+
+        What is of exactly one arm, or of all, is of any. The other choices of several are lost.
+        """
+        choices = {key: arms for key in _CHOICES if (arms := made.get(key))}
+        kept = {key: value for key, value in made.items() if key not in _CHOICES}
+        if not choices:
+            return kept
+        chosen, *others = choices
+        arms = choices[chosen]
+        self.lost += [*others, *(["allOf"] if chosen == "allOf" and arms != _listed(arms)[:1] else [])]
+        kept.pop("type", None)  # it stands in the arms
+        return {**kept, "anyOf": arms}
+
+    def _under(self, key: str, value: JsonValue, given: _Schema) -> JsonValue:
+        """Return what stands under a keyword of `given`."""
         if key in _NAMED and type(value) is dict:
-            made[key] = {name: _typed(item) for name, item in value.items()}
-        elif key in _LISTED and type(value) is list:
-            made[key] = [_typed(_arm(item, schema)) for item in value]
-        elif key == "items" and type(value) is list:  # a tuple: each of its kinds may stand anywhere
-            made[key] = {"anyOf": [_typed(item) for item in value]} if value else {"anyOf": _ANY}
-        elif key == "items" or (key == "additionalProperties" and type(value) is dict):
-            made[key] = _typed(value)
-        elif key == "$ref" and type(value) is str:
-            led = value.replace("#/definitions/", "#/$defs/", 1)
-            made |= {key: led} if led.startswith("#/$defs/") else _ELSEWHERE
-        else:
-            made[key] = value
-    if "$ref" in made:
-        return {"$ref": made["$ref"]}
-    if not made.keys().isdisjoint(_LISTED):
-        made.pop("type", None)  # it stands in the arms
-    return made
+            return {name: self._typed(item) for name, item in value.items()}
+        if key in _CHOICES and type(value) is list:
+            return [self._typed(_arm(item, given)) for item in value]
+        if key == "prefixItems" and type(value) is list:
+            return [self._typed(item) for item in value]
+        if key == "items" and type(value) is list:  # a tuple: each of its kinds may stand anywhere
+            return {"anyOf": [self._typed(item) for item in value] or _ANY}
+        if key in _INNER or (key == "additionalProperties" and type(value) is dict):
+            return self._typed(value)
+        return value
+
+    def _referred(self, reference: JsonValue) -> _Schema:
+        """Return a reference by itself; nothing may stand beside it."""
+        led = reference.replace("#/definitions/", "#/$defs/", 1) if type(reference) is str else ""
+        if led.startswith("#/$defs/"):
+            return {"$ref": led}
+        self.lost.append("$ref")
+        return {"type": "object", "description": "(see elsewhere)"}
+
+    def _typed(self, given: JsonValue) -> _Schema:
+        """Return the schema of a value with its type."""
+        if type(given) is not dict:
+            return {"anyOf": _ANY} if given is True else {"type": "null"}  # `false`: nothing can stand there
+        made = self.schema(given)
+        return {**made, **_type_of(made)} if made.keys().isdisjoint(_UNTYPED) else made
 
 
-def _arm(arm: JsonValue, parent: dict[str, JsonValue]) -> JsonValue:
+def _listed(value: JsonValue) -> list[JsonValue]:
+    return value if type(value) is list else []
+
+
+def _arm(arm: JsonValue, parent: _Schema) -> JsonValue:
     """Return one arm of a choice with the type that stood beside the choice."""
     if type(arm) is dict and "type" in parent and arm.keys().isdisjoint(_UNTYPED):
         return {"type": parent["type"], **arm}
     return arm
 
 
-def _typed(schema: JsonValue) -> JsonValue:
-    """Return the schema of a value with its type."""
-    if type(schema) is not dict:
-        return {"anyOf": _ANY} if schema is True else {"type": "null"}  # `false`: nothing can stand there
-    made = _object(schema)
-    if made.keys().isdisjoint(_UNTYPED):
-        return {**made, **_type_of(made)}
-    return made
+def _with_members(schema: _Schema) -> _Schema:
+    """Return a schema in which every name that is required is described."""
+    required, members = schema.get("required"), schema.get("properties", {})
+    if type(required) is not list or type(members) is not dict:
+        return schema
+    more: _Schema = {name: {"anyOf": _ANY} for name in required if type(name) is str and name not in members}
+    return {**schema, "properties": {**members, **more}} if more else schema
 
 
-def _type_of(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def _type_of(schema: _Schema) -> _Schema:
     """Return the type that a schema without one shows."""
     for key, kind in _SHOWN.items():
         if key in schema:
             return {"type": kind}
-    values = (
-        schema["enum"] if type(schema.get("enum")) is list else [schema["const"]] if "const" in schema else []
-    )
-    assert isinstance(values, list)
-    kinds = list(dict.fromkeys(_TYPES.get(type(value), "") for value in values))
-    if len(kinds) == 1 and kinds[0]:
-        return {"type": kinds[0]}
+    values = schema.get("enum", [schema["const"]] if "const" in schema else [])
+    kinds = {_TYPES.get(type(value), "") for value in values} if type(values) is list else set()
+    if len(kinds) == 1 and "" not in kinds:
+        return {"type": kinds.pop()}
     return {"anyOf": _ANY}

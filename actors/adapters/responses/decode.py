@@ -141,6 +141,7 @@ class ResponsesReader:
     def _end(self, response: Fields) -> None:
         status = string(response.get("status")) or "completed"
         self._usage(response.get("usage"))
+        self.assembly.report_withheld(response.get("input_transformations"))
         if status == "failed" or response.get("error"):
             self._error({"error": response.get("error") or {"message": "the response failed"}})
         if status not in ("completed", "incomplete"):
@@ -200,6 +201,8 @@ class ResponsesReader:
             item.part = self.assembly.words("thinking")
         elif kind in _CALLS:
             item.part = self.assembly.call(string(told.get("call_id")), string(told.get("name")))
+        else:
+            self.assembly.words("text")  # what is left out leaves its place
         self._items.name(item, string(told.get("id")), index)
         return item
 

@@ -4,18 +4,21 @@ Shape only. The renderer has settled pairing, order, ids and synthetic results; 
 wrong here is a bug there. An entry becomes a run of items. The request is stateless: nothing is stored, nothing is
 referred to by id, and reasoning comes back encrypted, to be sent again.
 
-What the model said is written before what it called, each with the reasoning in front of it, so that outputs can
-follow directly after their calls (rulebook OAR-14).
+Items stand in the order of the blocks. The renderer lets no words come behind a call, so that outputs can follow
+directly after their calls (rulebook OAR-14).
 """
 
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.core.content import Media, Text, Thinking
+from actors.core.content import Text, Thinking
 from actors.core.dialect import Dialect, Role
 from actors.core.jsonio import dump, nest, quote, unquote
-from actors.core.transcript import Entry, EntryBlock, WireCall, WireResult
+from actors.core.transcript import Entry, EntryBlock, WireCall, WireMedia, WireResult
+
+MIN_TOKENS = 16
+"""Fewest tokens of an answer that may be asked for; less is "Invalid value for 'max_output_tokens'."."""
 
 
 class ResponsesEncoder:
@@ -58,10 +61,7 @@ class ResponsesEncoder:
 
 
 def _said(blocks: Sequence[EntryBlock]) -> Iterator[tuple[bytes, ...]]:
-    """Give the items of the assistant: words first, then calls, each behind the reasoning that led to it."""
-    words: list[tuple[bytes, ...]] = []
-    calls: list[tuple[bytes, ...]] = []
-    reasoning: list[tuple[bytes, ...]] = []
+    """Give the items of the assistant, in order. A phase is a mark on the text behind it."""
     phase = b""
     for block in blocks:
         match block:
@@ -70,18 +70,16 @@ def _said(blocks: Sequence[EntryBlock]) -> Iterator[tuple[bytes, ...]]:
                 if seal.kind == "phase":
                     phase = seal.data
                 else:
-                    reasoning.append((unquote(seal.data).encode(),))
+                    yield (unquote(seal.data).encode(),)
             case Text(json=json):
-                words += [*reasoning, _message(json, phase)]
-                reasoning, phase = [], b""
+                yield _message(json, phase)
+                phase = b""
             case WireCall():
-                calls += [*reasoning, _call(block)]
-                reasoning = []
-            case Media() | WireResult():
+                yield _call(block)
+            case WireMedia() | WireResult():
                 raise AssertionError(f"{type(block).__name__} is nothing an assistant says in this dialect")
             case _:
                 assert_never(block)
-    yield from (*words, *calls)
 
 
 def _message(text: bytes, phase: bytes) -> tuple[bytes, ...]:
@@ -115,7 +113,7 @@ def _part(block: EntryBlock) -> tuple[bytes, ...]:
     match block:
         case Text(json=json):
             return b'{"type":"input_text","text":', json, b"}"
-        case Media():
+        case WireMedia():
             return (_media(block),)
         case Thinking() | WireCall() | WireResult():
             raise AssertionError(f"{type(block).__name__} is not content of this dialect")
@@ -123,7 +121,7 @@ def _part(block: EntryBlock) -> tuple[bytes, ...]:
             assert_never(block)
 
 
-def _media(block: Media) -> bytes:
+def _media(block: WireMedia) -> bytes:
     data = block.url or f"data:{block.mime};base64,{block.data}"
     if block.mime.startswith("image/"):
         return b'{"type":"input_image","detail":"auto","image_url":%b}' % quote(data)
@@ -145,7 +143,8 @@ def request(
     head += _tools(settings, dialect)
     head += _reasoning(settings, losses)
     if settings.max_tokens is not None:
-        head += b',"%b":%d' % (dialect.max_tokens_field.encode(), settings.max_tokens)
+        most = max(settings.max_tokens, MIN_TOKENS)
+        head += b',"%b":%d' % (dialect.max_tokens_field.encode(), most)
     if settings.temperature is not None:
         head += b',"temperature":' + dump(settings.temperature)
     if settings.stream:
