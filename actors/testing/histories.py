@@ -13,7 +13,8 @@ What goes wrong here:
                 their calls, under another speaker, without a call, a whole turn twice, words in between
     identity    canonical ids repeated, empty, over-long, hostile; native ids own, foreign, colliding
     thinking    sealed by the reader, by another model or account, by a stranger; unsealed, alone, last
-    content     empty and blank texts, media anywhere and in results, code, malformed arguments, values of any kind
+    content     empty and blank texts, code, malformed arguments, values of any kind
+    media       anywhere and in results, by the dozen, the same documents again and again
     ledger      that knows nothing, less, more, otherwise; seals, and results that came after them
 
 A result's content holds a mark of its own, `R<n>.` in ASCII, unless it is too odd to hold one: so it can be
@@ -37,42 +38,29 @@ from actors.core.content import (
     ToolCall,
     ToolResult,
 )
-from actors.core.events import (
-    CallEvent,
-    Cancelled,
-    Denied,
-    Failed,
-    Refused,
-    RequestSent,
-    Returned,
-    Scheduled,
-    Started,
-)
-from actors.core.identity import Binding, CallId, mint
+from actors.core.identity import Binding, mint
 from actors.core.jsonio import Json, quote
 from actors.core.ledger import Ledger
 from actors.core.projection import mint as projected
-from actors.core.recovery import recover
+from actors.testing.bookkeeper import Bookkeeper, Draw
 from actors.testing.stock import (
     ARGUMENTS,
     ATTACHED,
+    DOCUMENTS,
     HOSTILE_IDS,
+    IMAGE,
     ITEMS,
     MEDIA,
     NAMES,
     NATIVE,
     ODD_VALUES,
-    REASONS,
     SIGNATURES,
     SPEAKERS,
     TEXTS,
     WRAPPED,
 )
 
-__all__ = ["READERS", "Draw", "conversation", "history"]
-
-Draw: TypeAlias = Callable[[int], int]
-"""Asked for a choice among n; answers with 0 to n - 1."""
+__all__ = ["READERS", "conversation", "history"]
 
 T = TypeVar("T")
 
@@ -153,7 +141,8 @@ def conversation(draw: Draw) -> tuple[list[Message], Ledger]:
         if not draw(9):
             break
         moves[draw(len(moves))](author)
-    return author.said, _Bookkeeper(draw, author).ledger()
+    keeper = Bookkeeper(draw, author.said, author.calls, author.orphans, author.given, author.mark)
+    return author.said, keeper.ledger()
 
 
 class _Author:
@@ -231,7 +220,8 @@ class _Author:
         odd = self.rarely(12)
         result = ToolResult(call_id, content_json=self.pick(ODD_VALUES)) if odd else self._marked(call_id)
         if self.rarely(8):
-            result = replace(result, media=tuple(self._attached() for _ in range(1 + self.draw(3))))
+            count = self.pick((1, 2, 3, 9))
+            result = replace(result, media=tuple(self._attached() for _ in range(count)))
         self.given.setdefault(call_id, result)
         return result
 
@@ -272,6 +262,12 @@ class _Author:
     def attachment(self) -> None:
         blocks: list[Block] = [self.text(), self.pick(MEDIA)]
         self.say(SPEAKERS[self.draw(3)] if self.rarely() else "human", blocks[:: 1 if self.draw(2) else -1])
+
+    def album(self) -> None:
+        """Attachments in plenty, of which few documents, again and again."""
+        count = self.pick((1, 2, 4, 7, 22))
+        pages = [self.pick(DOCUMENTS) if self.draw(2) else IMAGE for _ in range(count)]
+        self.say("human", [self.text(), *pages])
 
     def words(self) -> None:
         blocks: list[Block] = [self.thinking()] if self.rarely(3) else []
@@ -436,6 +432,7 @@ _ODD: tuple[_Move, ...] = (
     _Author.again,
     _Author.compacted,
     _Author.attachment,
+    _Author.album,
     _Author.thought,
     _Author.mixture,
     _Author.nothing,
@@ -445,67 +442,5 @@ _STYLES: tuple[tuple[_Move, ...], ...] = (
     _COMMON,
     (*_COMMON, *_COMMON, *_ODD),
     (*_COMMON, *_ODD),
+    (_Author.human, _Author.words, _Author.tame_batch, _Author.album, _Author.album),
 )
-
-
-class _Bookkeeper:
-    """Writes the ledger that goes with a conversation, more or less."""
-
-    def __init__(self, draw: Draw, author: _Author) -> None:
-        self._draw = draw
-        self._author = author
-        self._ledger = Ledger()
-
-    def ledger(self) -> Ledger:
-        match self._draw(5):
-            case 0:
-                return self._ledger
-            case 1:
-                return recover(self._author.said)
-            case _:
-                known = dict.fromkeys([*self._author.calls, *self._author.orphans, f"gone_{self._draw(4)}"])
-                for call_id in known:
-                    self._account(CallId(call_id))
-                return self._ledger
-
-    def _account(self, call_id: CallId) -> None:
-        """Enter what the ledger knows of one call: nothing, the truth, or something else."""
-        match self._draw(9):
-            case 0 | 1 | 2:
-                self._know(call_id, self._truth(call_id))
-            case 3:
-                self._know(call_id, (Started(call_id),) if self._draw(2) else ())
-            case 4:
-                self._know(call_id, (Cancelled(call_id, self._author.pick(REASONS)),))
-            case 5:
-                self._know(call_id, (self._seal(call_id),))
-            case 6:
-                self._know(call_id, (self._seal(call_id), *self._truth(call_id)))
-            case 7:
-                self._know(call_id, (*self._truth(call_id), self._other(call_id), self._seal(call_id)))
-            case _:
-                return
-
-    def _know(self, call_id: CallId, events: tuple[CallEvent | RequestSent, ...]) -> None:
-        call = self._author.calls.get(call_id)
-        if self._draw(8) < 7:
-            tool, json = ("read", Json(b"{}")) if call is None else (call.name, call.json)
-            events = (Scheduled(call_id, tool, json), *events)
-        self._ledger = self._ledger.apply(*events)
-
-    def _truth(self, call_id: CallId) -> tuple[CallEvent, ...]:
-        """Return the completion that the conversation shows; seldom another one, or one it does not show."""
-        given = self._author.given.get(call_id)
-        if given is None or self._author.rarely():
-            return (self._other(call_id),)
-        if given.error_json is not None:
-            return (Failed(call_id, given.error_json),)
-        return (Returned(call_id, given.content_json or Json(b"null"), given.media),)
-
-    def _other(self, call_id: CallId) -> CallEvent:
-        value = quote(f"{self._author.mark()} by the ledger")
-        kinds: tuple[Callable[[CallId, Json], CallEvent], ...] = (Returned, Failed, Denied, Refused)
-        return self._author.pick(kinds)(call_id, value)
-
-    def _seal(self, call_id: CallId) -> RequestSent:
-        return RequestSent(1, 1, _OPENAI, 0, 1, ((call_id, self._author.pick(REASONS)),))

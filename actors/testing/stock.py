@@ -112,10 +112,18 @@ ITEMS = (
     ("reasoning_item", quote('{"type":"reasoning","id":"rs_9","summary":[]}')),
 )
 """Provider state of the family `responses`, few enough to come twice."""
+IMAGE = Media("image/png", "aGk=")
+DOCUMENTS = (
+    Media("application/pdf", "aGk="),
+    Media("application/pdf", "cGxhbg=="),
+    Media("text/plain", "aGk="),
+    Media("text/html", "PHA+"),
+)
+"""Few, so that the same comes again."""
 MEDIA: tuple[Block, ...] = (
     Code("print(1)", "python"),
-    Media("image/png", "aGk="),
-    Media("application/pdf", "aGk="),
+    IMAGE,
+    DOCUMENTS[0],
     Media("image/png", url="https://example.test/a.png"),
     Media("audio/wav", "aGk="),
     Media("", ""),
@@ -124,7 +132,7 @@ MEDIA: tuple[Block, ...] = (
     Media("application/pdf", url="https://example.test/a\ud800.pdf"),
     Code("", ""),
 )
-ATTACHED = tuple(block for block in MEDIA if isinstance(block, Media))
+ATTACHED = (*(block for block in MEDIA if isinstance(block, Media)), *DOCUMENTS)
 REASONS: tuple[Reason, ...] = (
     "cancelled",
     "interrupted",

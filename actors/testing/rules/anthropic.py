@@ -4,7 +4,7 @@ Body, model, required parameters, unknown keys, values, tools, system; then the 
 content and sequence, in `anthropic_messages`), cache breakpoints, and thinking (`anthropic_thinking`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from actors.testing.rules import anthropic_messages, anthropic_thinking
 from actors.testing.rules.anthropic_messages import cache_mark, check_name, check_text, field, only
@@ -61,6 +61,7 @@ def validate(body: bytes, mode: Mode, settings: AnthropicSettings, *, count: boo
     _check_choice(request, profile)
     _check_system(request.get("system"))
     anthropic_messages.check(request["messages"], mode, profile)
+    _check_media(request["messages"], profile)
     _check_breakpoints(request)
     anthropic_thinking.check(request, mode, profile, settings)
     _check_window(len(body) // 4, request.get("max_tokens") or 0, profile)
@@ -74,6 +75,20 @@ def _check_window(tokens: int, max_tokens: int, profile: AnthropicProfile) -> No
         raise RULES["ANT-36"].refused(tokens=tokens, limit=limit)
     if profile.window_counts_output and tokens + max_tokens > limit:
         raise RULES["ANT-37"].refused(tokens=tokens, asked=max_tokens, limit=limit)
+
+
+def _check_media(messages: Sequence[Json], profile: AnthropicProfile) -> None:
+    kinds = [block["type"] for message in messages for block in _blocks(message["content"])]
+    images, documents = kinds.count("image"), kinds.count("document")
+    if profile.media is not None and images + documents > profile.media:
+        raise RULES["ANT-54"].refused(images=images, documents=documents, most=profile.media)
+
+
+def _blocks(content: Json) -> Iterable[Json]:
+    """Yield the blocks of a message, and those inside its results."""
+    for block in content if isinstance(content, list) else ():
+        yield block
+        yield from _blocks(block.get("content"))
 
 
 def parsed(body: bytes) -> dict[str, Json]:
@@ -118,6 +133,9 @@ def _check_values(request: dict[str, Json], profile: AnthropicProfile) -> None:
         raise RULES["ANT-S08"].refused(path="max_tokens", limit=1)
     if asked is not None and asked > profile.max_output_tokens:
         raise RULES["ANT-35"].refused(asked=asked, limit=profile.max_output_tokens, model=request["model"])
+    heat = request.get("temperature")
+    if isinstance(heat, int | float) and heat > 1:
+        raise RULES["ANT-S14"].refused(path="temperature", limit=1)
     field(request, "stream", bool, "", required=False)
     field(request, "stop_sequences", list, "", required=False)
     config = field(request, "output_config", dict, "", required=False) or {}
@@ -183,6 +201,8 @@ def _check_tool(tool: dict[str, Json], path: str) -> None:
     schema = field(tool, "input_schema", dict, f"{path}.")
     if field(schema, "type", str, f"{path}.input_schema.") != "object":
         raise RULES["ANT-S03"].refused(path=f"{path}.input_schema.type", values="'object'")
+    if schema.keys() & {"oneOf", "allOf", "anyOf"}:
+        raise RULES["ANT-S13"].refused(path=f"{path}.input_schema")
     cache_mark(tool, path)
 
 

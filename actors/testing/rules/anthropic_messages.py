@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from actors.testing.rules.anthropic_rules import ID, RULES, TOOL_NAME
+from actors.testing.rules.anthropic_rules import ID, RULES, SERVER_ID, TOOL_NAME
 from actors.testing.rules.base import AnthropicProfile, Json, Mode, unknown_key
 
 _ID = re.compile(ID)
+_SERVER_ID = re.compile(SERVER_ID)
 _NAME = re.compile(TOOL_NAME)
 _MAX_NAME = 128
 _MAX_IMAGE = 5_242_880
@@ -164,6 +165,8 @@ def _check_ids(message: dict[str, Json], at: int) -> None:
             check_name(block["name"], f"{path}.name")
         elif block["type"] == "tool_result":
             _check_id(block["tool_use_id"], f"{path}.tool_use_id")
+        elif block["type"] == "server_tool_use" and not _SERVER_ID.fullmatch(block["id"]):
+            raise RULES["ANT-07-server"].refused(path=f"{path}.id")
 
 
 def _check_id(call_id: str, path: str) -> None:
@@ -240,7 +243,7 @@ def _turns(messages: list[Json], mode: Mode) -> list[_Turn]:
     turns: list[_Turn] = []
     for at, message in enumerate(messages):
         blocks = [(at, number, block) for number, block in enumerate(_blocks(message))]
-        if mode == "hosted" and turns and turns[-1].role == message["role"]:
+        if mode == "hosted" and turns and turns[-1].role == message["role"] != "system":
             turns[-1] = _Turn(turns[-1].role, turns[-1].at, [*turns[-1].blocks, *blocks])
         else:
             turns.append(_Turn(message["role"], at, blocks))

@@ -7,6 +7,7 @@ API tells kinds of block apart, the kind. The API has neither error codes nor pa
 from actors.testing.rules.base import COPIES, DOC, RECALLED, Rule, table
 
 ID = r"^[a-zA-Z0-9_-]+$"
+SERVER_ID = r"^srvtoolu_[a-zA-Z0-9_]+$"
 TOOL_NAME = r"^[a-zA-Z0-9_-]{1,128}$"
 
 _PAIRING = (
@@ -36,6 +37,7 @@ _PAIRING = (
         "`tool_result` blocks with id: {id}",
     ),
     Rule("ANT-07", "{path}: String should match pattern '" + ID + "'"),
+    Rule("ANT-07-server", "{path}: String should match pattern '" + SERVER_ID + "'"),
     Rule("ANT-08", "{path}: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'"),
     Rule("ANT-08-length", "{path}: String should have at most 128 characters"),
     Rule("ANT-09", "tools: Tool names must be unique."),
@@ -156,7 +158,9 @@ _THINKING = (
     Rule("ANT-50", "{path}.block_binding: Extra inputs are not permitted"),
     Rule("ANT-51", "{path}.content: all content must be type `text` if `is_error` is true"),
     Rule("ANT-52", "messages.{at}: The final block in an assistant message cannot be `thinking`."),
+    Rule("DSK-06", "The `content[].thinking` in the thinking mode must be passed back to the API."),
     Rule("ANT-53", "{path}: content cannot be empty if `is_error` is true"),
+    Rule("ANT-54", "too many images and documents: {images} + {documents} > {most}"),
 )
 
 _SHAPE = (
@@ -180,7 +184,9 @@ _SHAPE = (
     Rule("ANT-S09", "`max_tokens` must be greater than `thinking.budget_tokens`.", source=RECALLED),
     Rule("ANT-S10", "`temperature` may only be set to 1 when thinking is enabled.", source=RECALLED),
     Rule("ANT-S11", "`tool_choice` may only be specified while providing `tools`.", source=RECALLED),
+    Rule("ANT-S14", "{path}: Input should be less than or equal to {limit}", source=RECALLED),
     Rule("ANT-S12", "Tool '{name}' not found in provided tools", source=RECALLED),
+    Rule("ANT-S13", "{path}: input_schema does not support oneOf, allOf, or anyOf at the top level"),
 )
 
 RULES = table(*_PAIRING, *_CONTENT, *_THINKING, *_SHAPE)

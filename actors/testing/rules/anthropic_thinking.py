@@ -75,8 +75,16 @@ def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: Anthro
         kinds = _kinds(message)
         if kinds and kinds[-1] in THINKING:
             raise RULES["ANT-52"].refused(at=at)
-    if (request.get("thinking") or {}).get("type") == "enabled":
+    thinking = (request.get("thinking") or {}).get("type")
+    if thinking == "enabled":
         _check_open_loop(messages)
+    if profile.reasoning and thinking != "disabled" and any(map(_calls_unthinking, messages)):
+        raise RULES["DSK-06"].refused()
+
+
+def _calls_unthinking(message: Json) -> bool:
+    kinds = _kinds(message)
+    return "tool_use" in kinds and kinds[0] not in THINKING
 
 
 def _check_leading(messages: list[Json]) -> None:
@@ -113,6 +121,7 @@ class _Check:
         self._messages: list[Json] = request["messages"]
         self._walk = _Walk(request, settings, mode)
         self._settings = settings
+        self._unsigned = profile.reasoning
         self._bound = profile.prefix_bound and not _drops_mismatches(request)
         roles = [message["role"] for message in self._messages]
         self._latest = len(roles) - 1 - roles[::-1].index("assistant")
@@ -131,6 +140,8 @@ class _Check:
         if not signature and not text and block["type"] == "thinking":
             raise RULES["ANT-43"].refused(at=at, block=number)
         if self._settings.signatures == "trust" and signature:
+            return
+        if self._unsigned and text and not signature:
             return
         seal = _opened(signature, self._settings)
         if seal is None:

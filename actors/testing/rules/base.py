@@ -117,12 +117,16 @@ class CompatibleProfile(OpenAIProfile):
         template: What the chat template of a self-hosted model demands (vLLM): `free`, roles that
             `alternate`, or roles that alternate except for calls and results (`alternate_around_tools`).
         tools: False for models that take no tools (OpenRouter), or servers started without (llama.cpp).
+        parallel: False for chat templates that take one call a message (llama.cpp).
+        images: False for models without eyes (llama.cpp).
     """
 
     thinking: Literal["on", "off", "always"] = "off"
     generation: int = 11
     template: Literal["free", "alternate", "alternate_around_tools"] = "free"
     tools: bool = True
+    parallel: bool = True
+    images: bool = True
 
 
 Thinking: TypeAlias = Literal["adaptive", "enabled", "disabled"]
@@ -143,6 +147,8 @@ class AnthropicProfile:
         max_output_tokens: Largest `max_tokens`.
         context_tokens: Window in tokens, estimated at four bytes of body each. None is unlimited.
         window_counts_output: `max_tokens` must fit into the window too, as on older models.
+        media: Most images and documents of a request. None is unlimited.
+        reasoning: Every message with calls must begin with thinking, signed or not, as copies of the API want it.
     """
 
     prefill: bool = False
@@ -155,6 +161,8 @@ class AnthropicProfile:
     max_output_tokens: int = 64_000
     context_tokens: int | None = None
     window_counts_output: bool = False
+    media: int | None = 100
+    reasoning: bool = False
 
 
 @dataclass(frozen=True, slots=True)

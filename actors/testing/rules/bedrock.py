@@ -1,13 +1,14 @@
 """AWS Bedrock Converse: what it refuses itself, and the order of the walk.
 
-Body, unknown keys, values, tools, system; then each message (shape, ids, blank texts), their sequence, the
-results of calls, the tools that must be declared, the window; what is left is up to the model's vendor
+Body, unknown keys, values, tools, system; then each message (shape, ids, blank texts), the documents of all, their
+sequence, the results of calls, the tools that must be declared, the window; what is left is up to the model's vendor
 (`bedrock_upstream`).
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from string import ascii_letters, digits
 
 from actors.testing.rules import bedrock_upstream
 from actors.testing.rules.base import Json, Mode, parse, unknown_key
@@ -43,6 +44,8 @@ _FORMATS = {
     "image": ("png", "jpeg", "gif", "webp"),
     "document": ("pdf", "csv", "doc", "docx", "xls", "xlsx", "html", "txt", "md"),
 }
+_MOST_DOCUMENTS = 5
+_TITLE = frozenset(ascii_letters + digits + " -()[]")
 _NAMES = {dict: "JSONObject", list: "JSONArray", str: "String", int: "Integer", bool: "Boolean"}
 _NAMES |= {type(None): "Null", float: "BigDecimal"}
 
@@ -69,12 +72,15 @@ def validate(body: bytes, mode: Mode, settings: BedrockSettings) -> None:
     messages = _list(request, "messages", "")
     for at, message in enumerate(messages):
         _check_message(message, at, profile)
+    attached = [held for message in messages for held in _attached(message["content"])]
+    _check_documents([value for kind, value in attached if kind == "document"])
     _check_sequence(messages)
     has_tools = any("toolUse" in block or "toolResult" in block for m in messages for block in m["content"])
     if has_tools and not declared:
         raise RULES["BED-03"].refused()
     if profile.context_tokens is not None and len(body) // 4 > profile.context_tokens:
         raise RULES["BED-12"].refused()
+    _check_count([kind for kind, _ in attached], profile.attachments)
     if profile.upstream is not None:
         bedrock_upstream.check(request, mode, profile.upstream, settings)
 
@@ -224,10 +230,38 @@ def _check_media(kind: str, value: dict[str, Json], path: str, profile: BedrockP
         formats = ", ".join(_FORMATS[kind])
         raise RULES["BED-S03"].refused(value=f"'{form}'", path=_dotted(f"{path}/format"), values=formats)
     if kind == "document":
-        _typed(value.get("name"), str, f"{path}/name")
+        _check_title(_typed(value.get("name"), str, f"{path}/name"))
     where, held = _one(value.get("source"), frozenset({"bytes", "s3Location"}), f"{path}/source")
     if where == "bytes" and not _typed(held, str, f"{path}/source/bytes"):
         raise RULES["BED-S04"].refused(value="''", path=_dotted(f"{path}/source/bytes"))
+
+
+def _attached(content: list[Json]) -> Iterator[tuple[str, Json]]:
+    """Yield the images and documents of a message, and those inside its results."""
+    for block in content:
+        ((kind, value),) = block.items()
+        if kind in ("image", "document"):
+            yield kind, value
+        elif kind == "toolResult":
+            yield from _attached(value["content"])
+
+
+def _check_documents(documents: list[Json]) -> None:
+    if len(documents) > _MOST_DOCUMENTS:
+        raise RULES["BED-16"].refused(most=_MOST_DOCUMENTS)
+    if len({document["name"] for document in documents}) < len(documents):
+        raise RULES["BED-15"].refused()
+
+
+def _check_count(kinds: list[str], most: int | None) -> None:
+    images, documents = kinds.count("image"), kinds.count("document")
+    if most is not None and images + documents > most:
+        raise RULES["BED-17"].refused(images=images, documents=documents, most=most)
+
+
+def _check_title(name: str) -> None:
+    if not 1 <= len(name) <= 200 or not set(name) <= _TITLE or "  " in name:
+        raise RULES["BED-18"].refused()
 
 
 def _check_sequence(messages: list[Json]) -> None:

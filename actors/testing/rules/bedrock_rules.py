@@ -24,11 +24,13 @@ class BedrockProfile:
     Args:
         upstream: The vendor's own rules, whose refusals Bedrock wraps; None for a model of another vendor.
         media: Kinds of media block it takes.
+        attachments: Most images and documents of a request, by the model's vendor. None is unlimited.
         context_tokens: Window in tokens, estimated at four bytes of body each. None is unlimited.
     """
 
     upstream: AnthropicProfile | None = field(default_factory=AnthropicProfile)
     media: frozenset[str] = frozenset({"image", "document"})
+    attachments: int | None = 20
     context_tokens: int | None = None
 
 
@@ -97,6 +99,21 @@ _CONTENT = (
     _rule("BED-12", "Input is too long for requested model."),
     _rule("BED-13", "messages.{at}.content: a document block needs a text block beside it.", DOC),
     _rule("BED-14", "The provided model identifier is invalid."),
+    _rule(
+        "BED-15",
+        "Messages can't contain duplicate document names. Rename the document and retry your request.",
+    ),
+    _rule("BED-16", "You can't include more than {most} documents in a request."),
+    _rule(
+        "BED-17",
+        "The model returned the following errors: too many images and documents: {images} + {documents} > {most}",
+    ),
+    _rule(
+        "BED-18",
+        "The document file name can only contain alphanumeric characters, whitespace characters, hyphens, "
+        "parentheses, and square brackets. The name can't contain more than one consecutive whitespace "
+        "character. Check that the file name conforms to these restrictions and retry your request.",
+    ),
 )
 
 _SHAPE = (

@@ -75,25 +75,48 @@ def _check_ids(request: Json, terms: Terms) -> None:
             seen.add(call_id)
 
 
+_SCHEMA = {
+    "member": "property schema for '{name}' must be an object",
+    "items": "items must be an object",
+    "reference": "references must start with #/$defs/",
+    "untyped": "type is not defined",
+    "twice": "when using anyOf, type should be defined in anyOf items instead of the parent schema",
+}
+"""What is wrong with a schema, behind its path."""
+
+
 def _moonshot_fault(function: Json) -> str | None:
     if (wrong := not_an_object(function)) is not None:
-        return f"At path '': {wrong}"
-    return _property_fault(function["parameters"], "")
+        return _at("", wrong)
+    return _inner_fault(function["parameters"], "")
 
 
-def _property_fault(schema: Json, path: str) -> str | None:
+def _at(path: str, why: str) -> str:
+    return f"At path '{path.lstrip('.')}': {why}"
+
+
+def _inner_fault(schema: Json, path: str) -> str | None:
+    """Say what is wrong with what a schema holds: the properties of an object, the items of an array."""
     properties = schema.get("properties")
     for key, inner in properties.items() if isinstance(properties, dict) else ():
-        at = f"{path}.properties.{key}".lstrip(".")
         if not isinstance(inner, dict):
-            continue
-        if not str(inner.get("$ref", "#/$defs")).startswith("#/$defs"):
-            return f"At path '{at}': references must start with #/$defs/"
-        if not inner.keys() & {"type", "$ref", "anyOf", "enum"}:
-            return f"At path '{at}': type is not defined"
-        if wrong := _property_fault(inner, at):
+            return _at(f"{path}.properties", _SCHEMA["member"].format(name=key))
+        if wrong := _value_fault(inner, f"{path}.properties.{key}"):
             return wrong
-    return None
+    if "items" not in schema:
+        return None
+    items = schema["items"]
+    return _value_fault(items, f"{path}.items") if isinstance(items, dict) else _at(path, _SCHEMA["items"])
+
+
+def _value_fault(schema: Json, path: str) -> str | None:
+    if not str(schema.get("$ref", "#/$defs")).startswith("#/$defs"):
+        return _at(path, _SCHEMA["reference"])
+    if not schema.keys() & {"type", "$ref", "anyOf", "enum"}:
+        return _at(path, _SCHEMA["untyped"])
+    if schema.keys() >= {"type", "anyOf"}:
+        return _at(path, _SCHEMA["twice"])
+    return _inner_fault(schema, path)
 
 
 KIMI: Host = replace(

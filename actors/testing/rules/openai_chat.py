@@ -218,6 +218,8 @@ def not_an_object(function: dict[str, Json]) -> str | None:
         return f"{schema!r} is not of type 'object', 'boolean'."
     if (got := schema.get("type")) != "object":
         return f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{got}\"'."
+    if schema.keys() & {"oneOf", "anyOf", "allOf", "enum", "not"}:
+        return "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
     return None
 
 

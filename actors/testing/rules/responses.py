@@ -164,6 +164,8 @@ def _check_function(tool: dict[str, Json], path: str) -> None:
     wrong = None
     if schema.get("type") != "object":
         wrong = f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema.get('type')}\"'."
+    elif schema.keys() & {"oneOf", "anyOf", "allOf", "enum", "not"}:
+        wrong = "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
     elif tool.get("strict") and schema.get("additionalProperties") is not False:
         wrong = "In context=(), 'additionalProperties' is required to be supplied and to be false."
     if wrong:

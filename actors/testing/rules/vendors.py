@@ -285,6 +285,25 @@ def _check_jinja(request: Json, terms: Terms) -> None:
         raise terms.host.rules["LCP-09"].refused()
 
 
+def _check_calls(request: Json, terms: Terms) -> None:
+    if not terms.model.parallel and any(
+        len(each.get("tool_calls") or ()) > 1 for each in request["messages"]
+    ):
+        raise terms.host.rules["LCP-13"].refused()
+
+
+def _check_sight(request: Json, terms: Terms) -> None:
+    contents = [message.get("content") for message in request["messages"]]
+    parts = [part for content in contents if isinstance(content, list) for part in content]
+    if not terms.model.images and any(part["type"] == "image_url" for part in parts):
+        raise terms.host.rules["LCP-12"].refused()
+
+
+def _failed(rule: str, message: str) -> Rule:
+    """Return a rule for a fault that the server takes for its own: it answers 500."""
+    return Rule(rule, message, "measured", status=500, type="server_error")
+
+
 def _counted(refusal: Refusal, request: Json, values: Mapping[str, object]) -> Refusal:
     if refusal.rule != "LCP-10":
         return refusal
@@ -296,29 +315,28 @@ LLAMA_CPP = replace(
         _SELF_HOSTED,
         "llama_cpp",
         table(
-            Rule("LCP-01", "All non-assistant messages must contain 'content'", _SOURCE),
-            Rule("LCP-02", "Assistant message must contain either 'content' or 'tool_calls'!", _SOURCE),
-            Rule("LCP-03", "Missing tool call type", _SOURCE),
-            Rule("LCP-04", "Missing tool call function", _SOURCE),
-            Rule("LCP-05", "Missing tool call name", _SOURCE),
-            Rule(
-                "LCP-06",
-                "Failed to parse tool call arguments as JSON: {arguments}",
-                "measured",
-                status=500,
-                type="server_error",
-            ),
-            Rule("LCP-07", "Cannot have 2 or more assistant messages at the end of the list.", _SOURCE),
-            Rule("LCP-08", "Cannot continue an assistant message that contains tool calls.", _SOURCE),
-            Rule("LCP-09", "tools param requires --jinja flag", _SOURCE),
+            Rule("LCP-01", "All non-assistant messages must contain 'content'", "measured"),
+            Rule("LCP-02", "Assistant message must contain either 'content' or 'tool_calls'!", "measured"),
+            _failed("LCP-03", "Failed to parse messages: Missing tool call type"),
+            _failed("LCP-04", "Failed to parse messages: Missing tool call function"),
+            _failed("LCP-05", "Failed to parse messages: Missing tool call name"),
+            _failed("LCP-06", "Failed to parse tool call arguments as JSON: {arguments}"),
+            Rule("LCP-07", "Cannot have 2 or more assistant messages at the end of the list.", "measured"),
+            Rule("LCP-08", "Cannot continue an assistant message that contains tool calls.", "measured"),
+            _failed("LCP-09", "tools param requires --jinja flag"),
             Rule(
                 "LCP-10",
                 "request ({tokens} tokens) exceeds the available context size ({limit} tokens), try increasing it",
-                _SOURCE,
+                "measured",
                 type="exceed_context_size_error",
             ),
+            Rule("LCP-11", "Expected 'content' to be a string or an array", "measured"),
+            _failed(
+                "LCP-12",
+                "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+            ),
             Rule(
-                "LCP-11", "Failed to parse messages: Expected 'content' or 'tool_calls' (got {got})", _SOURCE
+                "LCP-13", "Jinja Exception: This model only supports single tool-calls at once!", "measured"
             ),
         ),
     ),
@@ -335,11 +353,20 @@ LLAMA_CPP = replace(
     },
     enforced=frozenset({"OAC-S09", "OAC-S11"}),
     sequence=_check_tail,
-    checks=(_check_jinja,),
+    checks=(_check_jinja, _check_sight, _check_calls),
     finish=_counted,
 )
 
 # ---- Ollama
+
+
+def _check_addresses(request: Json, terms: Terms) -> None:
+    for message in request["messages"]:
+        parts = message.get("content")
+        for part in parts if isinstance(parts, list) else ():
+            if part["type"] == "image_url" and not str(part["image_url"].get("url")).startswith("data:"):
+                raise terms.host.rules["OLL-03"].refused()
+
 
 OLLAMA = replace(
     _own(
@@ -348,6 +375,7 @@ OLLAMA = replace(
         table(
             Rule("OLL-01", "invalid tool call arguments", _SOURCE),
             Rule("OLL-02", "invalid message content type: {kind}", _SOURCE),
+            Rule("OLL-03", "invalid image input", RECALLED),
         ),
         OAC_S09="OLL-01",
     ),
@@ -359,7 +387,7 @@ OLLAMA = replace(
         "null": "<nil>",
     },
 )
-OLLAMA = replace(OLLAMA, words={**OLLAMA.words, "OAC-05 content": "OLL-02"})
+OLLAMA = replace(OLLAMA, words={**OLLAMA.words, "OAC-05 content": "OLL-02"}, checks=(_check_addresses,))
 
 # ---- anyone else's copy of the API, with nothing known about it
 

@@ -1,0 +1,121 @@
+"""The ledger that goes with a generated conversation: one that knows nothing, the truth, less, more or otherwise.
+
+It knows calls that the conversation does not hold, seals, results that came after their seal, and others than the
+conversation shows.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from actors.core.content import Message, ToolCall, ToolResult
+from actors.core.events import (
+    CallEvent,
+    Cancelled,
+    Denied,
+    Failed,
+    Reason,
+    Refused,
+    RequestSent,
+    Returned,
+    Scheduled,
+    Started,
+)
+from actors.core.identity import Binding, CallId
+from actors.core.jsonio import Json, quote
+from actors.core.ledger import Ledger
+from actors.core.recovery import recover
+from actors.testing.stock import REASONS
+
+Draw: TypeAlias = Callable[[int], int]
+"""Asked for a choice among n; answers with 0 to n - 1."""
+
+ELSEWHERE = Binding("openai", "openai_chat", "https://openai.example/v1", "account-1", "gpt-test")
+"""To whom the requests were sent that sealed calls."""
+
+
+class Bookkeeper:
+    """Writes the ledger that goes with a conversation, more or less.
+
+    Args:
+        draw: Asked for every choice.
+        said: The conversation.
+        calls: Its calls, by id.
+        orphans: Ids of its results without a call.
+        given: The first real result it gives each id.
+        mark: Gives words that no other result holds.
+    """
+
+    def __init__(
+        self,
+        draw: Draw,
+        said: Sequence[Message],
+        calls: Mapping[str, ToolCall],
+        orphans: Iterable[str],
+        given: Mapping[str, ToolResult],
+        mark: Callable[[], str],
+    ) -> None:
+        self._draw = draw
+        self._said = said
+        self._calls = calls
+        self._orphans = orphans
+        self._given = given
+        self._mark = mark
+        self._ledger = Ledger()
+
+    def ledger(self) -> Ledger:
+        """Return the ledger: empty, recovered from the conversation, or made up call by call."""
+        match self._draw(5):
+            case 0:
+                return self._ledger
+            case 1:
+                return recover(self._said)
+            case _:
+                known = dict.fromkeys([*self._calls, *self._orphans, f"gone_{self._draw(4)}"])
+                for call_id in known:
+                    self._account(CallId(call_id))
+                return self._ledger
+
+    def _account(self, call_id: CallId) -> None:
+        """Enter what the ledger knows of one call: nothing, the truth, or something else."""
+        match self._draw(9):
+            case 0 | 1 | 2:
+                self._know(call_id, self._truth(call_id))
+            case 3:
+                self._know(call_id, (Started(call_id),) if self._draw(2) else ())
+            case 4:
+                self._know(call_id, (Cancelled(call_id, self._reason()),))
+            case 5:
+                self._know(call_id, (self._seal(call_id),))
+            case 6:
+                self._know(call_id, (self._seal(call_id), *self._truth(call_id)))
+            case 7:
+                self._know(call_id, (*self._truth(call_id), self._other(call_id), self._seal(call_id)))
+            case _:
+                return
+
+    def _know(self, call_id: CallId, events: tuple[CallEvent | RequestSent, ...]) -> None:
+        call = self._calls.get(call_id)
+        if self._draw(8) < 7:
+            tool, json = ("read", Json(b"{}")) if call is None else (call.name, call.json)
+            events = (Scheduled(call_id, tool, json), *events)
+        self._ledger = self._ledger.apply(*events)
+
+    def _truth(self, call_id: CallId) -> tuple[CallEvent, ...]:
+        """Return the completion that the conversation shows; seldom another one, or one it does not show."""
+        given = self._given.get(call_id)
+        if given is None or self._draw(6) == 5:
+            return (self._other(call_id),)
+        if given.error_json is not None:
+            return (Failed(call_id, given.error_json),)
+        return (Returned(call_id, given.content_json or Json(b"null"), given.media),)
+
+    def _other(self, call_id: CallId) -> CallEvent:
+        value = quote(f"{self._mark()} by the ledger")
+        kinds: tuple[Callable[[CallId, Json], CallEvent], ...] = (Returned, Failed, Denied, Refused)
+        return kinds[self._draw(len(kinds))](call_id, value)
+
+    def _seal(self, call_id: CallId) -> RequestSent:
+        return RequestSent(1, 1, ELSEWHERE, 0, 1, ((call_id, self._reason()),))
+
+    def _reason(self) -> Reason:
+        return REASONS[self._draw(len(REASONS))]
