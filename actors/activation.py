@@ -72,8 +72,28 @@ class Host:
                 awake[oldest.name] = oldest
 
 
+@dataclass(frozen=True, slots=True)
+class Asleep:
+    """A session without actors, and what they are made from at its next use.
+
+    Args:
+        state: What it knows.
+        lanes: Its lanes, if any was kept.
+        resting: Until when backends rest, by name.
+    """
+
+    state: Rested
+    lanes: Lanes | None = None
+    resting: dict[str, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A session that is over."""
+
+
 class Activation:
-    """One session, with its actors or without.
+    """One session, with its actors or without: asleep, awake, asleep again, and at last ended.
 
     Args:
         state: What it was opened with.
@@ -83,15 +103,12 @@ class Activation:
         depth: Where its actors stand in the order of asks.
     """
 
-    __slots__ = ("_actors", "_lanes", "_resting", "_state", "approve", "depth", "host", "name", "tools")
+    __slots__ = ("_now", "approve", "depth", "host", "name", "tools")
 
     def __init__(self, state: State, host: Host, tools: Toolset, approve: Approve | None, depth: int) -> None:
         self.name = state.session
         self.host, self.tools, self.approve, self.depth = host, tools, approve, depth
-        self._actors: SessionActors | None = None
-        self._state: Rested | None = lay_down(state)  # None while there are actors, and at the end
-        self._lanes: Lanes | None = None
-        self._resting: dict[str, float] | None = None
+        self._now: Asleep | SessionActors | Ended = Asleep(lay_down(state))
 
     def wake(self) -> "SessionActors":
         """Return the session's actors, made now if it has none. Send to them before the next wait.
@@ -100,38 +117,34 @@ class Activation:
             ActorStopped: The session has ended.
             Draining: The system is shutting down.
         """
-        if self._actors is None:
-            if self._state is None or not self.host.running:
+        match self._now:
+            case SessionActors() as actors:
+                pass
+            case Asleep() as kept if self.host.running:
+                actors = self._now = SessionActors(self, kept)
+            case _:
                 raise ActorStopped(f"Session {self.name!r} has ended; open another")
-            self._actors = SessionActors(self, wake(self._state), self._lanes, self._resting or {})
-            self._state = self._lanes = self._resting = None
         self.host.used(self)
-        return self._actors
+        return actors
 
     def rest(self) -> bool:
         """Put the actors away if they have nothing to do; say whether the session is without them now."""
-        if (actors := self._actors) is None:
-            return True
-        self._actors = None  # that these end is no end of the session
-        if (known := actors.put_away()) is None:
-            self._actors = actors
-            return False
-        head, renderer, ledger = known
-        self._state = lay_down(replace(head.state, ledger=ledger.ledger))
-        self._lanes, self._resting = renderer.lanes, head.resting or None
-        return True
+        if isinstance(self._now, SessionActors):
+            self._now = self._now.put_away() or self._now
+        return not isinstance(self._now, SessionActors)
 
-    def ended(self, actors: "SessionActors | None") -> None:
-        """Forget the session, which has ended with these actors: in order, or because they crashed too often."""
-        if actors is self._actors:
-            self._actors = self._state = None
-            self.host.awake.pop(self.name, None)
-            self.host.forget(self.name)
+    def ended(self) -> None:
+        """Forget the session: it was ended in order, or its actors crashed too often."""
+        self._now = Ended()
+        self.host.awake.pop(self.name, None)
+        self.host.forget(self.name)
 
     async def end(self) -> None:
         """End the session's actors, and with them the session. A caller that is cancelled does not take it back."""
-        if (actors := self._actors) is None:
-            self.ended(None)
+        actors = self._now
+        if isinstance(actors, Asleep):
+            self.ended()
+        if not isinstance(actors, SessionActors):
             return
         gone = anyio.Event()
 
@@ -149,13 +162,11 @@ class SessionActors:
     They restart together. The workshop is theirs, to know which tools still run.
     """
 
-    def __init__(
-        self, activation: Activation, state: State, lanes: Lanes | None, resting: dict[str, float]
-    ) -> None:
-        host = activation.host
+    def __init__(self, activation: Activation, kept: Asleep) -> None:
+        host, state = activation.host, wake(kept.state)
         self._activation, self._host, self._name = activation, host, activation.name
-        self._state, self._lanes = state, lanes or Lanes(host.rules, len(state.history))
-        self._resting = resting
+        self._state, self._lanes = state, kept.lanes or Lanes(host.rules, len(state.history))
+        self._resting = kept.resting or {}
         self._tools = {tool.name: tool for tool in activation.tools}
         self._desk = Desk(host.most_waiting)
         self._running = 0
@@ -164,6 +175,7 @@ class SessionActors:
         self.ledger: Ref[LedgerCommand]
         self.crew: Crew
         self.head: Ref[SessionCommand] = self._spawned(activation.depth)
+        self._watch()
 
     @property
     def threads(self) -> int:
@@ -181,21 +193,24 @@ class SessionActors:
         finally:
             self._running -= 1
 
-    def put_away(self) -> tuple[SessionActor, RendererActor, LedgerActor] | None:
-        """End the actors if they have nothing to do, and return the objects of those who know; None if they go on.
+    def put_away(self) -> Asleep | None:
+        """End the actors if they have nothing to do, and return what others are made from; None if they go on.
 
         A tool that still runs keeps them: what it returns, a ledger has to take.
         """
         if self._running:
             return None
+        self._unwatch()  # that these end is no end of the session
         objects = self._host.system.put_away(self.head, self.crew.renderer, self.ledger, self.crew.scheduler)
         if objects is None:
+            self._watch()
             return None
         head, renderer, ledger, _ = objects
         assert isinstance(head, SessionActor)
         assert isinstance(renderer, RendererActor)
         assert isinstance(ledger, LedgerActor)
-        return head, renderer, ledger
+        state = replace(head.state, ledger=ledger.ledger)
+        return Asleep(lay_down(state), renderer.lanes, head.resting or None)
 
     async def stop(self) -> None:
         """End the actors, the session first: it needs the others."""
@@ -211,8 +226,11 @@ class SessionActors:
         self.crew = Crew(scheduler, renderer, self.ledger, self._host.journal)
         head: Ref[SessionCommand] = spawn(self._session_actor, f"{name}/session")
         self._state = State()  # what crashes from here on goes on from the log, in `started`
-        system.watch(head, self._gone)
         return head
+
+    def _watch(self) -> None:
+        """Hear of the session's end."""
+        self._unwatch = self._host.system.watch(self.head, self._gone)
 
     def _ledger_actor(self) -> LedgerActor:
         """Return the ledger, which is made first: another one is the beginning of another incarnation."""
@@ -235,5 +253,5 @@ class SessionActors:
 
     def _gone(self, _: Terminated) -> None:
         """End the streams of a session that has ended, and have it forgotten."""
-        self._activation.ended(self)
+        self._activation.ended()
         self._desk.clear()

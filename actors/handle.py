@@ -23,6 +23,7 @@ from actors.core.feed import (
 from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.ledger import Ledger
+from actors.core.record import unkeepable
 from actors.core.state import conversation
 from actors.errors import ActorFailed, ActorStopped, Draining, SessionClosed, SessionError
 from actors.kernel import Lost, Query, Receiver, Ref, Sender, subscription
@@ -181,7 +182,9 @@ class Session:
         await self._activation.end()
 
     async def _submit(self, words: Words, outlet: "_Outlet") -> None:
-        message = words if isinstance(words, Message) else Message("human", (Text(words),))
+        message = Message("human", (Text(words),)) if isinstance(words, str) else words
+        if (problem := unkeepable(message)) is not None:
+            raise SessionError(f"An ask takes a text or a Message: {problem}")
         if message.speaker != "human":
             raise SessionError(
                 f"An ask takes what a human says, not a message of speaker {message.speaker!r}"

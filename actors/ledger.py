@@ -10,7 +10,7 @@ from typing import ClassVar, TypeAlias, assert_never
 
 from actors.core.events import CallEvent, RequestSent
 from actors.core.ledger import Ledger
-from actors.errors import JournalError
+from actors.errors import ActorStopped, JournalError
 from actors.journal import Append, Incarnation, JournalCommand, crash
 from actors.kernel import Actor, Context, Query, Ref, Reply
 
@@ -47,7 +47,12 @@ class Seal(Query[tuple[int | None, Ledger]]):
     seen: Ledger
 
 
-LedgerCommand: TypeAlias = Record | Snapshot | Seal
+@dataclass(frozen=True)
+class Shut(Query[None]):
+    """Take no more events: the session's end is written next. Answered when all before it are on their way."""
+
+
+LedgerCommand: TypeAlias = Record | Snapshot | Seal | Shut
 
 
 class LedgerActor(Actor[LedgerCommand]):
@@ -66,6 +71,7 @@ class LedgerActor(Actor[LedgerCommand]):
         """The ledger as it stands. Others read it only when the actor has been put away."""
         self._journal = journal
         self._incarnation = incarnation
+        self._is_shut = False
         self._context: Context[LedgerCommand] | None = None
 
     async def started(self, context: Context[LedgerCommand]) -> None:
@@ -76,6 +82,8 @@ class LedgerActor(Actor[LedgerCommand]):
 
     async def receive(self, command: LedgerCommand) -> None:
         match command:
+            case Record() | Seal() if self._is_shut:
+                command.reply.fail(ActorStopped(f"Session {self._session!r} has ended; nothing is recorded."))
             case Record(events=events):
                 await self._write(events, command.reply)
             case Snapshot(reply=snapshot):
@@ -85,6 +93,9 @@ class LedgerActor(Actor[LedgerCommand]):
                     command.reply.send((None, self.ledger))
                     return
                 await self._write((event,), command.reply)
+            case Shut():
+                self._is_shut = True
+                command.reply.send(None)
             case _:
                 assert_never(command)
 

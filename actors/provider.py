@@ -9,7 +9,7 @@ things twice.
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import ClassVar, TypeAlias, assert_never
@@ -23,7 +23,17 @@ from actors.adapters.request import Request
 from actors.core.content import Message
 from actors.core.feed import Outlet, TextEvent, ThinkingEvent
 from actors.core.identity import Binding
-from actors.core.stream import Decoder, StreamEvent, TextDelta, ThinkingDelta, Usage
+from actors.core.stream import (
+    ArgumentsDelta,
+    CallDone,
+    CallStarted,
+    Decoder,
+    Finish,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    Usage,
+)
 from actors.credentials import Credentials, Headers, Keys, Outgoing
 from actors.errors import ConfigError, CredentialFailed, ProviderFailed, StreamFault
 from actors.kernel import Actor, Child, Command, Context, Query
@@ -33,6 +43,8 @@ SECRET = 6
 """Characters from which a header that proves who asks is taken out of a provider's words."""
 ERROR_BODY = 256 * 1024
 """Bytes of an error response that are read."""
+LINGER = 0.5
+"""Seconds that a server has to end its response after the answer's end marker; then the connection is closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,39 +238,45 @@ class _Round:
         self._endpoint = endpoint
         self._transport = transport
         self._counters = counters
-        self._decoder = self._fresh()
+        self._decoder = self._fresh(stream=endpoint.stream)
         self._message: Message | None = None
         self._failure: Failure | None = None
         self._proof: Headers = ()  # the credential's headers, as they were sent last
         self.aborted = self.has_ended = False
-        self._shown = False
+        self._tries = 0
+        self._was_renewed = self._shown = False
         self._begun: set[str] = set()
         self._offset = 0
 
     async def run(self, random: Random) -> None:
         """Try until there is an answer, or a failure that is final."""
-        attempt, renewed = 0, False
-        while True:
-            attempt += 1
-            self._counters["requests"] += 1
-            before, self._failure = self._failure, await self._attempt()
-            if self._failure is None:
+        while (failure := await self._attempt()) is not None:
+            wait = self._judged(_without_secrets(failure, self._proof), random)
+            if wait is None:
                 return
-            self._failure = _without_secrets(self._failure, self._proof)
-            if (
-                self._failure.status == 401 and not renewed
-            ):  # a token that was taken back: the next may be good
-                renewed = self._endpoint.credentials.refused(self._proof)
-                if renewed:
-                    continue
-            if self._failure.action == "our_bug":
-                self._counters["tool_api_400_total"] += 1
-            wait = self._wait(attempt, self._failure, random)
-            if wait is None or (_capped(self._failure) and before is not None and _capped(before)):
-                return
-            self._counters["retries"] += 1
             await anyio.sleep(wait)
-            self._decoder = self._fresh()
+            self._decoder = self._fresh(stream=self._endpoint.stream)
+
+    def _judged(self, failure: Failure, random: Random) -> float | None:
+        """Take note of how a try failed; return the seconds until the next, or None if there is none."""
+        before, self._failure = self._failure, failure
+        if self._renewed(failure):
+            return 0.0
+        if failure.action == "our_bug":
+            self._counters["tool_api_400_total"] += 1
+        if failure.action != "retry" or self._shown or _spent(before, failure):
+            return None
+        wait = self._endpoint.retries.wait(self._tries, failure.retry_after, random)
+        if wait is not None:
+            self._counters["retries"] += 1
+        return wait
+
+    def _renewed(self, failure: Failure) -> bool:
+        """Say whether a token was taken back and the next may be good. Asked for once in a round."""
+        if failure.status != 401 or self._was_renewed:
+            return False
+        self._was_renewed = self._endpoint.credentials.refused(self._proof)
+        return self._was_renewed
 
     def outcome(self) -> Generated:
         """Return how the round ended."""
@@ -274,28 +292,29 @@ class _Round:
             return Aborted(message, decoder.usage, calls)
         return Broken(self._failure, self._shown, message, decoder.usage, calls)
 
-    def _fresh(self) -> Decoder:
+    def _fresh(self, *, stream: bool) -> Decoder:
         command = self._command
         return self._adapter.decoder(
             command.binding,
             command.first_call,
             command.turn,
-            stream=self._endpoint.stream,
+            stream=stream,
             names=command.request.names,
         )
 
-    def _wait(self, attempt: int, failure: Failure, random: Random) -> float | None:
-        if failure.action != "retry" or self._shown:
-            return None
-        return self._endpoint.retries.wait(attempt, failure.retry_after, random)
-
     async def _attempt(self) -> Failure | None:
         """Send the request once and read what comes; None if it was a whole answer."""
+        self._tries += 1
+        self._counters["requests"] += 1
         total = self._endpoint.timeouts.total
         try:
-            with anyio.move_on_after(total):
-                return await self._exchange()
-            return Failure("transient", "retry", f"The answer took longer than {total} s.")
+            with anyio.move_on_after(total) as scope:
+                if (failure := await self._exchange()) is not None:
+                    return failure
+            if scope.cancelled_caught and not self._decoder.ended:
+                return Failure("transient", "retry", f"The answer took longer than {total} s.")
+            self._take()
+            return None
         except AnswerFault as fault:
             return fault.failure
         except (ConfigError, CredentialFailed) as error:
@@ -315,20 +334,43 @@ class _Round:
         async with self._transport.send(url, headers, request.segments, endpoint.timeouts) as response:
             if response.status != 200:
                 return await self._refusal(response)
-            async with aclosing(response.chunks()) as chunks:
-                async for chunk in chunks:
-                    self._show(self._decoder.feed(chunk))
-        self._message = self._decoder.close()
-        self._show(getattr(self._decoder, "late", ()))
+            await self._read(response)
         return None
+
+    def _take(self) -> None:
+        """Take the message that was read. What is known only at its end is shown now."""
+        self._message = self._decoder.close()
+        self._show(self._decoder.late)
+        if withheld := self._decoder.withheld:  # it took the request, and yet something in it was wrong
+            self._counters["tool_api_400_total"] += 1
+            telemetry.withheld(f"round {self._command.key}", withheld)
+
+    async def _read(self, response: Response) -> None:
+        """Read the answer to its end. What becomes of the connection after that is no failure of the answer."""
+        try:
+            with anyio.CancelScope() as patience:
+                async with aclosing(response.chunks()) as chunks:
+                    is_begun = False
+                    async for chunk in chunks:
+                        if not is_begun and (begun := chunk.lstrip()):
+                            is_begun = True
+                            if begun.startswith(b"{"):  # as some answer whatever was asked for
+                                self._decoder = self._fresh(stream=False)
+                        self._show(self._decoder.feed(chunk))
+                        if self._decoder.ended:
+                            patience.deadline = min(patience.deadline, anyio.current_time() + LINGER)
+        except ProviderFailed:
+            if not self._decoder.ended:
+                raise
 
     async def _refusal(self, response: Response) -> Failure:
         body = bytearray()
-        async with aclosing(response.chunks()) as chunks:
-            async for chunk in chunks:
-                body += chunk
-                if len(body) >= ERROR_BODY:
-                    break
+        with suppress(ProviderFailed):  # the status has said what matters
+            async with aclosing(response.chunks()) as chunks:
+                async for chunk in chunks:
+                    body += chunk
+                    if len(body) >= ERROR_BODY:
+                        break
         return self._adapter.classify(response.status, response.headers, bytes(body), time.time())
 
     def _show(self, events: Sequence[StreamEvent]) -> None:
@@ -339,9 +381,14 @@ class _Round:
                     self._emit(TextEvent(text, self._command.turn, self._command.round, self._offset))
                 case ThinkingDelta(text=text):
                     self._emit(ThinkingEvent(text, self._command.turn, self._command.round, self._offset))
+                case (
+                    CallStarted(call_id=call_id) | ArgumentsDelta(call_id=call_id) | CallDone(call_id=call_id)
+                ):
+                    self._begun.add(call_id)
+                case Usage() | Finish():
+                    pass  # the decoder keeps them
                 case _:
-                    if (call_id := getattr(event, "call_id", None)) is not None:
-                        self._begun.add(call_id)
+                    assert_never(event)
 
     def _emit(self, event: TextEvent | ThinkingEvent) -> None:
         self._shown = True
@@ -360,6 +407,7 @@ def _without_secrets(failure: Failure, proof: Headers) -> Failure:
     return failure if message == failure.message else replace(failure, message=message)
 
 
-def _capped(failure: Failure) -> bool:
-    """Say whether a rate limit named no wait. Twice running it is a spend cap, which no waiting lifts."""
-    return failure.kind == "rate_limit" and failure.retry_after is None
+def _spent(before: Failure | None, failure: Failure) -> bool:
+    """Say whether a spend cap was met, which no waiting lifts: a rate limit, twice running, that named no wait."""
+    both = (before, failure)
+    return all(each and each.kind == "rate_limit" and each.retry_after is None for each in both)

@@ -34,13 +34,21 @@ from actors.core.content import Message
 from actors.core.dialect import Dialect
 from actors.core.events import Opened
 from actors.core.identity import Binding
+from actors.core.record import unkeepable
 from actors.core.render import Reader
 from actors.core.routing import Pool
 from actors.core.state import State
 from actors.core.transcript import Encoder
 from actors.core.turn import Bounds
 from actors.credentials import Credentials, credentials_of
-from actors.errors import ConfigError, KernelError, SessionClosed, SessionExists, ToolDefinitionError
+from actors.errors import (
+    ConfigError,
+    KernelError,
+    SessionClosed,
+    SessionExists,
+    ToolDefinitionError,
+    TranscriptError,
+)
 from actors.handle import Session
 from actors.journal import Append, JournalActor
 from actors.kernel import Ref, Restart, System
@@ -169,10 +177,13 @@ class Runtime:
             ConfigError: The target, a tool, the id or `approve` cannot be used; or there are more tools than the
                 target takes.
             SessionExists: A session of this id is open, or has a log.
+            TranscriptError: `messages` holds something else than messages.
             JournalError: The log cannot be written. No session is open then.
         """
         if self._host is None:
             raise KernelError("This runtime is not running; enter it with 'async with Runtime() as runtime'")
+        if not isinstance(system, str | None):
+            raise ConfigError(f"system= takes a text, not {type(system).__name__}")
         if inspect.iscoroutinefunction(approve):
             raise ConfigError("approve= takes a plain function that returns True or False, not an async one")
         toolset = self._toolset(tools)
@@ -185,7 +196,7 @@ class Runtime:
                     name = self._reserved(None)
                     continue
                 raise SessionExists(f"Session {name!r} has ended and its log is kept; take another id")
-            imported = tuple(messages)
+            imported = _imported(messages)
             opened = Opened(name, target, system, imported, _calls_used(imported))
             return await self._opened(
                 Activation(State().apply(opened), self._host, toolset, approve, _below_caller()), opened
@@ -335,6 +346,7 @@ class _Services:
             thinking=backend.reasoning.mode,
             thinking_tokens=backend.reasoning.tokens,
             effort=backend.reasoning.effort,
+            upstream=backend.upstream,
             stream=backend.stream,
         )
         return Terms(backend.binding, adapter(self._runtime.config.dialect(backend.dialect)), settings)
@@ -376,6 +388,17 @@ def _provider(
         backend.stream,
     )
     return ProviderActor(codec, endpoint, transport, random)
+
+
+def _imported(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Return a history to begin with. What is no message would be found out only by the actor that keeps it."""
+    imported = tuple(messages)
+    for number, message in enumerate(imported):
+        if (problem := unkeepable(message)) is not None:
+            raise TranscriptError(
+                f"messages[{number}]: {problem}; a provider's own are read by from_wire(messages, dialect)"
+            )
+    return imported
 
 
 def _calls_used(messages: Iterable[Message]) -> int:

@@ -12,7 +12,7 @@ last turn did if that end was written, else with an `error` event; those that wa
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias, assert_never
+from typing import ClassVar, Literal, TypeAlias, assert_never
 
 from actors.conductor import Conductor, Crew, Services
 from actors.core.content import Message
@@ -43,7 +43,7 @@ from actors.core.turn import Bounds
 from actors.errors import ActorsError, ActorStopped, Busy, JournalError, SessionClosed
 from actors.journal import Head, Incarnation, crash
 from actors.kernel import Actor, Command, Context, Query, Reply
-from actors.ledger import Snapshot
+from actors.ledger import Shut, Snapshot
 from actors.scheduler import CloseCalls
 
 RESTARTED = "the session's actors were restarted during the ask; see its history, and ask again"
@@ -160,6 +160,7 @@ class SessionActor(Actor[SessionCommand]):
         self._conductor: Conductor | None = None
         self._cancels: list[Reply[bool]] = []
         self._ends: list[Reply[None]] = []
+        self._life: Literal["open", "ending", "ended"] = "open"
         self.resting = resting
         """Until when backends rest, by name."""
         self._context: Context[SessionCommand] | None = None
@@ -236,10 +237,13 @@ class SessionActor(Actor[SessionCommand]):
         self._context.start(self._conduct, conductor, submit.message, name="ask")
 
     async def _conduct(self, conductor: Conductor, message: Message) -> None:
-        assert self._context is not None
         await conductor.run(message)
+        await self._finish(Finished(self._head))
+
+    async def _finish(self, command: Finished) -> None:
+        assert self._context is not None
         with suppress(ActorStopped):  # it is ending, and its streams with it
-            await self._context.ref.tell(Finished(self._head))
+            await self._context.ref.tell(command)
 
     async def _switched(self, command: Switch) -> None:
         state, target, reply = self._head.state, command.target, command.reply
@@ -292,7 +296,7 @@ class SessionActor(Actor[SessionCommand]):
                 return
             assert self._context is not None
             with suppress(ActorStopped):  # it is ending, and its streams with it
-                self._context.start(self._context.ref.tell, command, name="finish")
+                self._context.start(self._finish, command, name="finish")
 
         await self._head.send(event, then=told)
 
@@ -305,37 +309,46 @@ class SessionActor(Actor[SessionCommand]):
         for reply in cancels:
             reply.send(True)
         if self._ends:
-            await self._close_log()
+            self._close_log()
         self._next()
 
     async def _ended(self, reply: Reply[None]) -> None:
+        if self._life == "ended":
+            reply.send(None)
+            return
         self._ends.append(reply)
         self._desk.drop_waiting()
         if self._conductor is not None:
             await self._conductor.cancel()
         elif not self._busy:
-            await self._close_log()
+            self._close_log()
 
-    async def _close_log(self) -> None:
-        def closed(_seq: int) -> None:
-            for reply in self._ends:
-                reply.send(None)
+    def _close_log(self) -> None:
+        """Have the session's end written, once, and answer those who asked for it."""
+        if self._life == "open":
+            self._life = "ending"
+            assert self._context is not None
+            with suppress(ActorStopped):  # it is ending, and is asked again
+                self._context.start(self._write_end, name="end")
 
-        if self._head.state.closed:
-            closed(0)
-        else:
-            await self._head.send(Closed(), then=closed)
+    async def _write_end(self) -> None:
+        """Write the log's last event: a tool that still runs may bring a late result, but not behind that."""
+        await self._crew.ledger.ask(Shut())
+        if not self._head.state.closed:
+            await self._head.write(Closed())
+        self._life = "ended"
+        for reply in self._ends:
+            reply.send(None)
 
     async def _recover(self, seq: int) -> None:
         """Close the turn that was in flight when this session's actors ended; `seq` is the log's last number."""
-        assert self._context is not None
         state = self._head.state
         await self._close_open()
         if state.bound is not None:
             seq = await self._head.write(TurnEnded(state.turns, "interrupted", RESTARTED))
         if self._desk.outcome is None:
             self._desk.ended(_interrupted(state.bound), seq)
-        await self._context.ref.tell(Finished(self._head))
+        await self._finish(Finished(self._head))
 
     async def _close_open(self) -> None:
         """Close every call that has no end."""

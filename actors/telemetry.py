@@ -6,6 +6,7 @@ which is not configured here: that is the program's business.
 
 import logging
 import traceback
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from actors.errors import ActorsError
@@ -33,6 +34,11 @@ def _words(error: BaseException) -> str:
 def refused(session: str, binding: str, why: str) -> None:
     """Log that a provider or the judge refused a transcript for its structure: our bug."""
     _logger().error("transcript_refused", session=session, binding=binding, why=why)
+
+
+def withheld(round_: str, reasons: Sequence[str]) -> None:
+    """Log that a provider hid parts of a request from its model: reasoning that does not fit, our bug."""
+    _logger().error("input_withheld", round=round_, reasons=sorted(set(reasons)))
 
 
 def _logger() -> "FilteringBoundLogger":

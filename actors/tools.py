@@ -76,7 +76,7 @@ class Tool(Generic[P, R]):
         effects: `write` means that a call changes something outside.
         idempotent: A call may be run again when it is unknown whether it ran.
         approval: What happens before a call runs: `allow` runs it, `ask` waits for someone's word.
-        timeout: Seconds one call may take; None leaves it to the runtime.
+        timeout: Seconds one call may take; None sets no end but a cancellation.
         parallel: May run at the same time as the other calls of its batch.
 
     Raises:

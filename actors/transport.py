@@ -3,7 +3,8 @@
 It takes a request of segments and gives status, headers and chunks. No type of the HTTP library leaves
 this file, so the library can be changed in it. Redirects are not followed and the environment's proxies are
 not used: a credential goes to its own endpoint and nowhere else. The library's logger, which writes full
-URLs, is held at warnings.
+URLs, is held at warnings. Answers are asked for, and taken, as they are: what is compressed may be a thousand times as
+large as what came, and would be unpacked before anyone could count it.
 """
 
 import logging
@@ -18,6 +19,9 @@ from actors.errors import ProviderFailed
 
 if TYPE_CHECKING:
     import httpx2
+
+RESENDS = 2
+"""Times that a request goes out again because the server closed a kept connection without an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,9 @@ class _HttpResponse:
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         import httpx2
 
-        body = self._response.aiter_bytes()
+        if (coding := self.headers.get("content-encoding", "identity").strip().lower()) != "identity":
+            raise ProviderFailed(f"No answer from {self._where}: it is compressed ({coding[:40]!r}), unasked")
+        body = self._response.aiter_raw()
         is_left_early = True
         try:
             async for chunk in body:
@@ -111,27 +117,11 @@ class HttpTransport:
         import httpx2
 
         client = self._client or self._connected()
-        request = client.build_request(
-            "POST",
-            url,
-            headers=[
-                *headers,
-                ("content-type", "application/json"),
-                ("content-length", str(sum(map(len, segments)))),
-            ],
-            content=_body(segments),
-            timeout=httpx2.Timeout(
-                connect=timeouts.connect,
-                read=timeouts.first_byte,
-                write=timeouts.write,
-                pool=timeouts.pool,
-            ),
-        )
         try:
-            response = await client.send(request, stream=True)
+            response = await _answered(client, url, headers, segments, timeouts)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise _failed(error, url) from None
-        request.extensions["timeout"]["read"] = timeouts.idle  # from the head on, it is read for each chunk
+        response.request.extensions["timeout"]["read"] = timeouts.idle  # read anew for each chunk
         try:
             yield _HttpResponse(response, url)
         finally:
@@ -151,6 +141,69 @@ class HttpTransport:
         limits = httpx2.Limits(max_connections=self._connections, max_keepalive_connections=self._connections)
         self._client = httpx2.AsyncClient(limits=limits, trust_env=False, follow_redirects=False)
         return self._client
+
+
+async def _answered(
+    client: "httpx2.AsyncClient",
+    url: str,
+    headers: Sequence[tuple[str, str]],
+    segments: Sequence[bytes],
+    timeouts: Timeouts,
+) -> "httpx2.Response":
+    """Send a request and return the response at its head.
+
+    A server may close a kept connection while the request is on its way: llama.cpp does so after every stream,
+    although it promised to keep it. Such a request was most likely not read, so it goes out again, at once. It may be
+    the request that ends the connection, so that is not done with each of the kept ones.
+    """
+    import httpx2
+
+    resends = 0
+    while True:
+        connection = _Connection()
+        try:
+            request = _request(client, url, headers, segments, timeouts, connection)
+            return await client.send(request, stream=True)
+        except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError):
+            if connection.is_new or resends == RESENDS:
+                raise
+            resends += 1
+
+
+def _request(
+    client: "httpx2.AsyncClient",
+    url: str,
+    headers: Sequence[tuple[str, str]],
+    segments: Sequence[bytes],
+    timeouts: Timeouts,
+    connection: "_Connection",
+) -> "httpx2.Request":
+    import httpx2
+
+    said = (("content-type", "application/json"), ("accept-encoding", "identity"))
+    length = ("content-length", str(sum(map(len, segments))))
+    return client.build_request(
+        "POST",
+        url,
+        headers=[*headers, *said, length],
+        content=_body(segments),
+        timeout=httpx2.Timeout(
+            connect=timeouts.connect,
+            read=timeouts.first_byte,
+            write=timeouts.write,
+            pool=timeouts.pool,
+        ),
+        extensions={"trace": connection},
+    )
+
+
+class _Connection:
+    """Whether a request got a new connection or a kept one. The library tells it what it does, step by step."""
+
+    is_new = False
+
+    async def __call__(self, step: str, _: object) -> None:
+        self.is_new = self.is_new or step == "connection.connect_tcp.started"
 
 
 async def _body(segments: Sequence[bytes]) -> AsyncIterator[bytes]:

@@ -8,6 +8,7 @@ command needs is imported when it is run.
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeAlias
@@ -24,7 +25,7 @@ DIALECTS = (
     "anthropic",
     "openai_responses (or responses)",
     "gemini",
-    "vertex",
+    "vertex (or vertex_gemini)",
     "gemini_2",
     "bedrock (or converse)",
     "mistral",
@@ -106,7 +107,7 @@ def _run(commands: "Commands") -> None:
     run.add_argument("--config", metavar="FILE", help="an actors.toml; without it, the environment alone")
     run.add_argument("--base-url", metavar="URL", help="any compatible server; -m is then a model name there")
     run.add_argument(
-        "--dialect", default="openai", metavar="DIALECT", help="what it speaks; openai by default"
+        "--dialect", metavar="DIALECT", help="with --base-url: what it speaks; openai by default"
     )
     run.add_argument("--auth", metavar="VARIABLE", help="with --base-url: environment variable with the key")
     run.add_argument("--tools", metavar="FILE", help="a Python file; its @tool functions are offered")
@@ -203,10 +204,10 @@ def _backend(command: argparse.ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds < 1e9:
-        raise argparse.ArgumentTypeError(f"{text} is no time; give seconds above 0")
-    return seconds
+    with suppress(ValueError):
+        if 0 < (seconds := float(text)) < 1e9:
+            return seconds
+    raise argparse.ArgumentTypeError(f"{text} is no time; give seconds above 0")
 
 
 class _Version(argparse.Action):

@@ -31,7 +31,12 @@ def target(options: argparse.Namespace) -> tuple[Config, str]:
     """
     environ: Mapping[str, str] = os.environ
     if options.base_url is not None:
+        if options.config is not None:
+            raise ConfigError("--base-url and --config both say who is asked; give one of them")
         return Config(FileSettings(backends={SERVER: _server(options)}), environ), SERVER
+    for option in ("dialect", "auth"):
+        if getattr(options, option) is not None:
+            raise ConfigError(f"--{option} is said of the server at --base-url; give that too")
     config = load(options.config, environ)
     if options.model is not None:
         return config, options.model
@@ -43,7 +48,7 @@ def target(options: argparse.Namespace) -> tuple[Config, str]:
 
 
 def _server(options: argparse.Namespace) -> BackendSettings:
-    spoken = dialect(options.dialect)
+    spoken = dialect(options.dialect or "openai")
     if options.model is None:
         raise ConfigError("--base-url needs the model's name there; give it with -m")
     try:

@@ -36,8 +36,8 @@ from typing import TypeAlias
 
 from pydantic import SecretStr, ValidationError
 
-from actors.config.complaints import at, clip, explained, hint
-from actors.config.dialects import derived
+from actors.config.complaints import at, clip, explained, header, hint, named, syntax
+from actors.config.dialects import derived, no_dialect
 from actors.config.providers import PROVIDERS, Kind, Provider, aws_region
 from actors.config.settings import (
     NAME,
@@ -57,7 +57,7 @@ from actors.config.settings import (
 )
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
-from actors.core.profiles import dialect
+from actors.core.profiles import ALIASES, PROFILES, dialect
 from actors.errors import ConfigError, MissingKey, UnknownTarget
 
 __all__ = [
@@ -126,6 +126,7 @@ class Backend(Frozen):
     Args:
         endpoint: Base URL; the adapter's path is put behind it.
         account: Label of the account, part of the binding; empty if none was given.
+        upstream: The one upstream of a gateway that serves, part of the binding; empty leaves it to choose.
         credential: For this endpoint and no other; None if it takes none.
         reasoning, temperature: What requests ask for, where the dialect takes it.
         max_tokens: Most tokens of one answer; None leaves it to the dialect.
@@ -139,6 +140,7 @@ class Backend(Frozen):
     model: str
     endpoint: str
     account: str = ""
+    upstream: str = ""
     credential: Credential | None = None
     max_tokens: Count | None = None
     thinking: Thinking = "native"
@@ -150,7 +152,7 @@ class Backend(Frozen):
     @property
     def binding(self) -> Binding:
         """What a switch to this backend binds a session to. No secret is in it."""
-        return Binding(self.name, self.dialect, self.endpoint, self.account, self.model)
+        return Binding(self.name, self.dialect, self.endpoint, self.account, self.model, self.upstream)
 
 
 class Pool(Frozen):
@@ -213,6 +215,10 @@ class Config:
             MissingKey: The variable that should hold the key is not set.
             ConfigError: A variable holds something that cannot be used.
         """
+        if not isinstance(target, str):
+            raise UnknownTarget(
+                f"A target is named by a text, not by a value of type {type(target).__name__}"
+            )
         if (pool := self.settings.pools.get(target)) is not None:
             members = tuple(self.backend(member) for member in pool.members)
             return Pool(
@@ -247,6 +253,7 @@ class Config:
             model=settings.model,
             endpoint=settings.base_url or provider.endpoint,
             account=settings.account or "",
+            upstream=settings.upstream or "",
             credential=self._credential(f"Backend {name!r}", settings, provider),
             max_tokens=settings.max_tokens,
             thinking=settings.thinking,
@@ -357,8 +364,10 @@ def load(path: str | Path | None, environ: Mapping[str, str]) -> Config:
     text = _text(Path(path))
     try:
         settings = FileSettings.model_validate(tomllib.loads(text))
+    except RecursionError:
+        raise ConfigError(f"{source} is not valid TOML: it is nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{source} is not valid TOML: {error}") from None
+        raise ConfigError(f"{source} is not valid TOML: {syntax(error)}") from None
     except ValidationError as error:
         raise ConfigError(explained(error, source, text)) from None
     for place, problem in _contradictions(settings):
@@ -384,19 +393,20 @@ def _text(path: Path) -> str:
 
 def _contradictions(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:
     """Yield what no single value shows: names that clash, members and dialects that do not exist."""
-    named = (("backends", settings.backends), ("pools", settings.pools), ("dialects", settings.dialects))
-    for table, names in named:
+    tables = (("backends", settings.backends), ("pools", settings.pools), ("dialects", settings.dialects))
+    for table, names in tables:
         for name in names:
             if not NAME.fullmatch(name):
-                yield (table, name), f"{clip(name)} is no name; use letters, digits, '_', '-' and '.'"
+                yield (table, name), f"{named(name)} is no name; use letters, digits, '_', '-' and '.'"
     yield from _wrong_dialects(settings)
+    yield from _wrong_upstreams(settings)
     for name, pool in settings.pools.items():
         place = ("pools", name, "members")
         if name in settings.backends:
             yield ("pools", name), f"{name!r} is the name of a backend too; rename the pool"
         for member in pool.members:
             if member not in settings.backends and member.partition(":")[0] not in PROVIDERS:
-                yield place, f"no backend {clip(member)}; {hint(member, settings.backends, 'there are')}"
+                yield place, f"no backend {named(member)}; {hint(member, settings.backends, 'there are')}"
         if len(set(pool.members)) < len(pool.members):
             yield place, "a member is named twice"
 
@@ -406,11 +416,24 @@ def _wrong_dialects(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], s
         try:
             derived(name, table)
         except ValueError as error:
-            yield ("dialects", name), f"[dialects.{name[:80]}] {error}"
+            yield ("dialects", name), f"{header('dialects', name)} {error}"
+    known = {*settings.dialects, *PROFILES, *ALIASES}
     for name, backend in settings.backends.items():
-        if backend.dialect is None or backend.dialect in settings.dialects:
+        if backend.dialect is not None and backend.dialect not in known:
+            wrong = f"{header('backends', name)} dialect: {no_dialect(backend.dialect)}"
+            yield ("backends", name, "dialect"), wrong
+
+
+def _wrong_upstreams(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:
+    """Yield where an upstream is named and no request could say so. The dialects are known to be there."""
+    for name, backend in settings.backends.items():
+        if backend.upstream is None:
             continue
-        try:
-            dialect(backend.dialect)
-        except UnknownTarget as error:
-            yield ("backends", name, "dialect"), f"[backends.{name}] dialect: {error}"
+        speaks = backend.dialect or PROVIDERS[backend.kind].dialect
+        table = settings.dialects.get(speaks)
+        profile = dialect(speaks) if table is None else derived(speaks, table)
+        if profile.upstream_pin == "none":
+            problem = (
+                f"{header('backends', name)} upstream: dialect {profile.name!r} cannot name one; leave it out"
+            )
+            yield ("backends", name, "upstream"), problem

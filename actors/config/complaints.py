@@ -1,6 +1,7 @@
 """What is wrong with a configuration file, in one line: the place, without the value.
 
-A value may be a key in the wrong line, so none is ever repeated; names are, clipped.
+A value may be a secret in the wrong line, and a key one on the wrong side of the `=`. So a key, or a value that should
+be a name, is repeated only if it is short or of plain words. What heads a table is a name, and shown.
 """
 
 import re
@@ -12,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from actors.config.settings import (
+    NAME,
     Auth,
     BackendLimits,
     BackendSettings,
@@ -22,9 +24,28 @@ from actors.config.settings import (
     RuntimeLimits,
 )
 
+_QUOTE = "'"
+_HARMLESS = re.compile(r"[A-Za-z0-9_.:-]{1,16}|[a-z]{1,16}(_[a-z]{1,16}){1,4}")
+_QUOTING = re.compile(r"(declare|key|namespace) [('\"].*[)'\"]( twice)?( \(at [^()]*\))", re.DOTALL)
+
 
 def clip(name: str) -> str:
     return repr(name[:80])
+
+
+def named(key: str) -> str:
+    """Return a key, or a value that should be a name, as a message may show it."""
+    return repr(key) if _HARMLESS.fullmatch(key) else "(not shown, it may be a secret)"
+
+
+def header(*place: str) -> str:
+    """Return the header of a table as a message may show it."""
+    return f"[{'.'.join(part if NAME.fullmatch(part) else '(not shown)' for part in place)}]"
+
+
+def syntax(error: tomllib.TOMLDecodeError) -> str:
+    """Return what is wrong with the text, without the keys that some of it quotes."""
+    return _QUOTING.sub(r"\1\2\3", str(error))
 
 
 def hint(name: str, known: Iterable[str], label: str) -> str:
@@ -38,18 +59,17 @@ def explained(error: ValidationError, source: str, text: str) -> str:
     """Return one line for the first fault. Inputs are left out: a missing key's error holds its siblings."""
     fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
     place = tuple(str(part) for part in fault["loc"] if not isinstance(part, int))
-    table, key = ".".join(place[:-1]), place[-1] if place else ""
+    key = place[-1] if place else ""
     where = f"{source}{at(text, place)}: "
-    owner = f"[{table}]" if table else "the file"
+    owner = header(*place[:-1]) if place[1:] else "the file"
     if fault["type"] == "extra_forbidden":
-        return f"{where}{owner} has no key {clip(key)}; {hint(key, _known(place[:-1]), 'keys')}"
+        return f"{where}{owner} has no key {named(key)}; {hint(key, _known(place[:-1]), 'keys')}"
     if fault["type"] == "missing":
         return f"{where}{owner} lacks the key {key!r}"
     reason = fault["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-    reason = reason.replace("a valid tuple", "a list").replace(
-        "a valid dictionary or instance of Auth", _AUTH
-    )
-    return f"{where}{owner} {key}: {' '.join(reason.split())[:300]}"
+    reason = reason.replace("a valid tuple", "a list")
+    reason = reason.replace("a valid dictionary or instance of Auth", _AUTH)
+    return f"{where}{owner} {named(key).strip(_QUOTE)}: {' '.join(reason.split())[:300]}"
 
 
 _TABLES: Mapping[tuple[str, int], type[Frozen]] = {

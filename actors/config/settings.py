@@ -142,11 +142,18 @@ class Reasoning(Frozen):
     tokens: Annotated[int, Field(ge=1024)] | None = None
     effort: Label | None = None
 
+    @model_validator(mode="after")
+    def _budget(self) -> Self:
+        if self.tokens is not None and self.mode != "manual":
+            raise ValueError('takes tokens only with mode = "manual"')
+        return self
+
 
 class BackendSettings(Frozen):
     """One `[backends.NAME]` table. `base_url` without `auth` means that no key is sent.
 
-    `stream = false` is for a backend that cannot stream: its whole answers give the same events.
+    `stream = false` is for a backend that cannot stream: its whole answers give the same events. `upstream` keeps a
+    gateway to one of its upstreams, named as the gateway wants it.
     """
 
     kind: Kind
@@ -154,6 +161,7 @@ class BackendSettings(Frozen):
     base_url: Endpoint | None = None
     auth: Annotated[Auth, BeforeValidator(_auth)] | None = None
     account: Label | None = None
+    upstream: Label | None = None
     max_tokens: Count | None = None
     thinking: Thinking = "native"
     reasoning: Reasoning = Reasoning()
