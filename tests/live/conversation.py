@@ -5,16 +5,19 @@ was refused for its structure, every call was closed, what was sent once was sen
 """
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import anyio
 
-from actors import check, dialect
+from actors import check
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings
+from actors.config.dialects import derived
 from actors.config.providers import PROVIDERS, Kind
+from actors.core.dialect import Dialect
 from actors.core.history import History
 from actors.handle import Session
 from actors.runtime import Runtime
@@ -34,11 +37,36 @@ PATIENCE = BackendLimits(first_byte=300.0, idle=300.0, attempts=1)
 
 @dataclass(frozen=True)
 class Live:
-    """A server that speaks one dialect: the kind of backend it is, and where."""
+    """A server that speaks one dialect.
+
+    Args:
+        kind: The kind of backend it is.
+        base_url: Where.
+        model: The model's name there.
+        wants: What it wants besides its kind's profile, as fields of a `[dialects.NAME]` table.
+        stream: Whether it is asked to stream its answers.
+    """
 
     kind: Kind
     base_url: str
     model: str
+    wants: Mapping[str, Any] = field(default_factory=dict)  # Any: each field has its own type
+    stream: bool = True
+
+    @property
+    def base(self) -> str:
+        """Name of the profile that its own is based on."""
+        return PROVIDERS[self.kind].dialect
+
+    @property
+    def table(self) -> dict[str, Any]:  # Any: as above
+        """Its `[dialects.NAME]` table."""
+        return {"base": self.base, **self.wants}
+
+    @property
+    def profile(self) -> Dialect:
+        """What it demands."""
+        return derived("live", self.table)
 
 
 @dataclass(frozen=True)
@@ -120,11 +148,18 @@ async def hold(servers: Sequence[Live], *, rounds: int = 1, seconds: float = 180
 def _config(servers: Sequence[Live]) -> Config:
     backends = {
         f"b{number}": BackendSettings(
-            kind=server.kind, model=server.model, base_url=server.base_url, max_tokens=512, limits=PATIENCE
+            kind=server.kind,
+            model=server.model,
+            base_url=server.base_url,
+            max_tokens=512,
+            dialect=f"d{number}",
+            stream=server.stream,
+            limits=PATIENCE,
         )
         for number, server in enumerate(servers)
     }
-    return Config(FileSettings(backends=backends), {})
+    dialects = {f"d{number}": server.table for number, server in enumerate(servers)}
+    return Config(FileSettings(backends=backends, dialects=dialects), {})
 
 
 async def _assert_closed(session: Session) -> None:
@@ -140,20 +175,20 @@ def _assert_sound(talk: Talk, servers: Sequence[Live]) -> None:
     assert [(sent.url, sent.status, sent.body) for sent in talk.sent if 400 <= sent.status < 500] == []
     assert [answer for answer in talk.answers if answer[0] == "complete"] != [], talk.answers
     for server in servers:
-        profile = dialect(PROVIDERS[server.kind].dialect)
-        sent = [
-            each.body for each in talk.sent if each.url.startswith(server.base_url) and _speaks(each, server)
-        ]
+        sent = [each.body for each in talk.sent if _is_for(each, server)]
+        assert sent != [], server
         for body in sent:
-            assert check(body, profile) == []
-            assert validate(body, profile.name) is None
+            assert check(body, server.profile) == []
+            assert validate(body, server.base) is None
         for before, after in pairwise([blocks(json.loads(body)) for body in sent]):
             assert after[: len(before)] == before
 
 
-_PATHS = {"openai_responses": "/responses", "anthropic": "/messages"}
+_PATHS = {"openai_responses": "/responses", "anthropic": "/v1/messages"}
 
 
-def _speaks(sent: Sent, server: Live) -> bool:
-    """Say whether a request went to this server: one base URL may serve several protocols."""
-    return sent.url.endswith(_PATHS.get(server.kind, "/chat/completions"))
+def _is_for(sent: Sent, server: Live) -> bool:
+    """Say whether a request went to this server: one base URL may serve several protocols, streamed and not."""
+    path = _PATHS.get(server.kind, "/chat/completions")
+    streams = json.loads(sent.body).get("stream", False) == server.stream
+    return sent.url == server.base_url + path and streams

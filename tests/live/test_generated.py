@@ -1,0 +1,88 @@
+"""A real server reads what we make of conversations in which everything went wrong: it refuses none.
+
+`tests.live.servers` says how to name it. Each request asks for one token: the server parses it, and its chat template
+reads it, which is what is judged; what the model would say is not.
+"""
+
+from collections.abc import Iterable
+
+import anyio
+import pytest
+
+from actors.adapters.adapter import adapter
+from actors.adapters.request import Request, Settings, ToolSpec
+from actors.config.providers import Kind
+from actors.core.content import Message
+from actors.core.identity import Binding
+from actors.core.jsonio import Json
+from actors.core.ledger import Ledger
+from actors.pure import render
+from actors.testing.histories import history
+from actors.transport import HttpTransport, Timeouts
+from tests.live.conversation import Live
+from tests.live.servers import HISTORIES, KINDS, VARIABLES, Host
+from tests.scenarios.canon import canonical
+from tests.scenarios.naive import Asked
+from tests.scenarios.script import read
+from tests.scenarios.table import SCENARIOS
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.parametrize("anyio_backend", ["asyncio"]),  # it is the same to the server
+    pytest.mark.parametrize("kind", KINDS),
+]
+
+SECONDS = 1800.0
+PATIENCE = Timeouts(first_byte=300.0, idle=300.0)
+TOOLS = (ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{"n":{"type":"integer"}}}')),)
+
+
+async def test_no_scenario_is_refused_by_a_real_server(host: Host, kind: Kind) -> None:
+    live = server(host, kind)
+    requests = (
+        (
+            f"{scenario.number}.{at}-{form}",
+            requested(live, *canonical(read(case.script), asked, form, case.remembered)),
+        )
+        for scenario in SCENARIOS
+        for at, case in enumerate(scenario.cases, 1)
+        for asked in [Asked(live.base, case.calls)]
+        for form in case.forms
+    )
+    assert await refused(live, requests) == []
+
+
+async def test_no_generated_history_is_refused_by_a_real_server(host: Host, kind: Kind) -> None:
+    live = server(host, kind)
+    requests = ((f"history({seed})", requested(live, *history(seed))) for seed in range(HISTORIES))
+    assert await refused(live, requests) == []
+
+
+def server(host: Host, kind: Kind) -> Live:
+    """Return the host's server of this protocol; skip the test if there is none."""
+    found = host.live(kind)
+    if found is None:
+        pytest.skip(f"not set: {VARIABLES[kind]}")
+    return found
+
+
+def requested(live: Live, messages: Iterable[Message], ledger: Ledger) -> Request:
+    """Return the request that shows a server this conversation and asks for one token. No word of it is its own."""
+    reader = Binding("live", live.profile.name, live.base_url, "", live.model)
+    rendered = render(list(messages), ledger, live.profile, binding=reader)
+    settings = Settings(model=live.model, tools=TOOLS, max_tokens=1)
+    return adapter(live.profile).request(rendered.segments, settings, rendered.shown)
+
+
+async def refused(live: Live, requests: Iterable[tuple[str, Request]]) -> list[str]:
+    """Send requests, each by its label; return what the server says against them."""
+    transport, found = HttpTransport(), list[str]()
+    with anyio.fail_after(SECONDS):
+        for label, request in requests:
+            url = live.base_url + request.path
+            async with transport.send(url, request.headers, request.segments, PATIENCE) as response:
+                said = b"".join([chunk async for chunk in response.chunks()])
+                if response.status != 200:
+                    found.append(f"{label}: {response.status} {said[:200]!r} to {request.body!r}")
+        await transport.close()
+    return found
