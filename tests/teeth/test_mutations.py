@@ -2,15 +2,17 @@
 
 import pytest
 
+from actors.core.profiles import PROFILES
 from tests.teeth.__main__ import ROOT
 from tests.teeth.mutations import MUTATIONS, Mutation
+from tests.teeth.mutations.profiles import IDS, PLACES
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.what)
 def test_a_mistake_can_still_be_made_and_its_tests_are_there(mutation: Mutation) -> None:
     text = (ROOT / mutation.file).read_text(encoding="utf-8")
     assert text.count(mutation.old) == 1
-    assert mutation.old not in mutation.new
+    assert mutation.old != mutation.new
     for test in mutation.tests:
         file, _, name = test.partition("::")
         assert f"def {name.partition('[')[0]}" in (ROOT / file).read_text(encoding="utf-8")
@@ -22,3 +24,7 @@ def test_every_pass_both_families_of_the_judge_the_ledger_lane_turn_and_switch_a
     parts = {"ledger", "sealing", "lane", "turn", "switch", "check, openai_chat", "check, anthropic"}
     named = {mutation.what.partition(":")[0] for mutation in MUTATIONS}
     assert named >= passes | parts
+
+
+def test_every_dialect_has_a_mistake_in_its_ids_and_one_in_its_places() -> None:
+    assert set(IDS) == set(PLACES) == set(PROFILES)

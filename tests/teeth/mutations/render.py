@@ -4,13 +4,30 @@ from tests.teeth.mutations.mutation import Mutation
 
 CONSERVATION = "tests/core/test_conservation.py"
 RENDER = "tests/core/test_render.py"
+ORDER = "tests/core/test_order.py"
 LANE = "tests/core/test_lane.py"
+ATTACHMENTS = "tests/core/test_attachments.py"
+MEDIA = "tests/test_media_sessions.py"
 PROJECTION = "tests/core/test_projection.py"
 SCENARIO = "tests/scenarios/test_scenarios.py::test_our_request_is_accepted_and_has_the_valid_shape"
 GENERATED = "tests/test_generated_histories.py::test_no_generated_history_is_refused_in_any_dialect[0]"
 WALKS = "tests/test_walks.py::test_no_request_of_a_random_walk_is_refused_or_changes_what_was_sent[0]"
 
 MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "apart: two calls stay in one message where one is taken",
+        "actors/core/render/apart.py",
+        "    if dialect.calls_together:\n",
+        "    if True:\n",
+        (RENDER,),
+    ),
+    Mutation(
+        "apart: what stands before a call goes with the call before it",
+        "actors/core/render/apart.py",
+        "for block in group.blocks:",
+        "for block in sorted(group.blocks, key=lambda each: type(each) is not ToolCall):",
+        (RENDER,),
+    ),
     Mutation(
         "attribute: a call stays under the speaker it was found under",
         "actors/core/render/attribute.py",
@@ -140,6 +157,34 @@ MUTATIONS: tuple[Mutation, ...] = (
         (GENERATED,),
     ),
     Mutation(
+        "order: reasoning goes back behind another prefix",
+        "actors/core/render/order.py",
+        "if stands > 0 or not _is_bound(block):",
+        "if True:",
+        (ORDER,),
+    ),
+    Mutation(
+        "order: what a provider called a call is not compared",
+        "actors/core/render/order.py",
+        "named = said.native is not None and unquote(said.native.data) == shown.id",
+        "named = True",
+        (ORDER,),
+    ),
+    Mutation(
+        "order: words stay behind a call",
+        "actors/core/render/order.py",
+        "    if dialect.calls_last:",
+        "    if False:",
+        (ORDER,),
+    ),
+    Mutation(
+        "assembly: what was thought behind a left out part keeps its seal",
+        "actors/adapters/assembly.py",
+        "block if stands else _unbound(block)",
+        "block",
+        ("tests/test_bound_reasoning.py",),
+    ),
+    Mutation(
         "thinking: anyone's reasoning is sent",
         "actors/core/render/thinking.py",
         "    return dialect.opens(block.seal.origin, reader)",
@@ -184,15 +229,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tidy: media goes anywhere",
         "actors/core/render/tidy.py",
-        'message.speaker == "human" and _held',
-        "_held",
+        'message.speaker == "human" and room.takes',
+        "room.takes",
         (GENERATED,),
     ),
     Mutation(
         "tidy: media stay in the result of a failed tool",
         "actors/core/render/tidy.py",
-        "if result.error_json is None and _held(",
-        "if _held(",
+        "if result.error_json is None and room.takes(",
+        "if room.takes(",
         (RENDER,),
     ),
     Mutation(
@@ -201,6 +246,48 @@ MUTATIONS: tuple[Mutation, ...] = (
         "answers.append(Message(",
         "answers.insert(0, Message(",
         (RENDER, GENERATED),
+    ),
+    Mutation(
+        "tidy: more is shown than a request may hold",
+        "actors/core/render/tidy.py",
+        "return self._media < 1 or (",
+        "return (",
+        (ATTACHMENTS, MEDIA),
+    ),
+    Mutation(
+        "tidy: more documents are shown than a request may hold",
+        "actors/core/render/tidy.py",
+        "(_is_document(media) and self._documents < 1)",
+        "False",
+        (ATTACHMENTS, MEDIA),
+    ),
+    Mutation(
+        "projection: documents are named after their content alone",
+        "actors/core/projection.py",
+        "times = 1 + (self._titles.get(title) or self._spent.titles.get(title) or 0)",
+        "times = 1",
+        (ATTACHMENTS, MEDIA),
+    ),
+    Mutation(
+        "projection: names of documents that earlier requests gave are forgotten",
+        "actors/core/projection.py",
+        "(self._titles.get(title) or self._spent.titles.get(title) or 0)",
+        "(self._titles.get(title) or 0)",
+        (ATTACHMENTS, MEDIA),
+    ),
+    Mutation(
+        "lane: what an epoch has shown is forgotten",
+        "actors/core/render/__init__.py",
+        "        loop=loop,\n        spent=spent,\n",
+        "        loop=loop,\n",
+        (ATTACHMENTS, MEDIA),
+    ),
+    Mutation(
+        "lane: an epoch begins with what the one before has shown",
+        "actors/core/lane.py",
+        "used=old.used, index=old.index)",
+        "used=old.used, index=old.index, spent=old.spent)",
+        (f"{ATTACHMENTS}::test_an_epoch_begins_with_all_its_room",),
     ),
     Mutation(
         "choose: the same words with another image are the same result",
@@ -282,8 +369,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "lane: an epoch forgets the ids it has given",
         "actors/core/lane.py",
-        "event.plain, calls=old.calls, used=old.used, index=old.index, told=told",
-        "event.plain, told=told",
+        "event.plain, calls=old.calls, used=old.used, index=old.index)",
+        "event.plain)",
         (f"{LANE}::test_an_id_given_stays_given_after_its_neighbour_was_compacted_away",),
     ),
     Mutation(
@@ -292,6 +379,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         '    return (*segments[:kept], b"".join((*segments[kept:], fragment)))',
         '    return (*segments[:kept], b"".join((*reversed(segments[kept:]), fragment)))',
         (LANE,),
+    ),
+    Mutation(
+        "lane: a stride begins as if the last had ended otherwise",
+        "actors/core/lane.py",
+        "appended(segments, fragment), stride[-1].role",
+        "appended(segments, fragment), last_role",
+        (f"{LANE}::test_a_long_conversation_is_the_same_bytes_at_once_and_turn_by_turn",),
     ),
     Mutation(
         "lane: the next render begins where the last began",
@@ -306,6 +400,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         "entries = neighbours(projected, dialect, standing.last_role)",
         "entries = neighbours(projected, dialect, None)",
         (f"{LANE}::test_a_request_renders_only_what_is_new",),
+    ),
+    Mutation(
+        "lane: what an epoch has told is not told in the next",
+        "actors/core/lane.py",
+        "used=old.used, index=old.index)",
+        "used=old.used, index=old.index, told=old.told)",
+        (f"{LANE}::test_a_late_result_whose_call_was_compacted_away_is_told_all_the_same",),
     ),
     Mutation(
         "choose: an orphan is told again in a later request",
@@ -334,5 +435,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "    if not answers:\n        return tail",
         "    return tail",
         (f"{SCENARIO}[2.1-gemini-both]",),
+    ),
+    Mutation(
+        "flat: the judge reads a request from its beginning",
+        "actors/core/lane.py",
+        "judge, found = extend(judge, fragment)",
+        'judge, found = extend(start(dialect), b"".join((*lane.segments, fragment)))',
+        ("tests/test_flat_turns.py",),
     ),
 )
