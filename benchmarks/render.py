@@ -1,7 +1,7 @@
 """A: from the history to the bytes of the next request, judged and encoded.
 
 A1   one more turn of 8 messages on a live lane; floor: a kept prefix and `json.dumps` of the 8
-A2   the same at 10,000 messages over the same at 20, for every wire family
+A2   the same at 10,000 messages over the same at 20, for every dialect; for a wire family each with `--quick`
 A3   the whole transcript for a binding never used before; floor: `orjson.dumps` of the finished wire dicts
 """
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from actors.core.profiles import PROFILES
 from benchmarks.table import Measure, Options, Row
 from benchmarks.timing import cpu_ms, interleaved
 from benchmarks.workload import DIALECTS, FAMILIES, Live, Step
@@ -70,7 +71,7 @@ def _a1(options: Options) -> list[Row]:
 
 def _a2(options: Options) -> list[Row]:
     rows = []
-    for name in FAMILIES:
+    for name in FAMILIES if options.quick else PROFILES:
         large = Live(name, name, 10_000)
         large.next()
 

@@ -17,7 +17,7 @@ import anyio.lowlevel
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings, PoolSettings, RuntimeLimits
 from actors.config.providers import kind_of
 from actors.core.codec import decode_event
-from actors.core.events import Event
+from actors.core.events import Closed, Event
 from actors.core.feed import SessionEvent
 from actors.core.identity import CallId
 from actors.core.ledger import Interaction
@@ -73,6 +73,8 @@ async def hosting(
                 yield runtime
                 for name in runtime.sessions:
                     await assert_rebuilds(runtime, runtime.session(name))
+            for name in runtime.storage.sessions():
+                assert_closed_is_last(runtime.storage, name)
 
 
 def backend_at(
@@ -111,6 +113,12 @@ async def _assert_rebuilds(runtime: Runtime, session: Session) -> None:
     for binding, lane in shown.items():
         assert b"".join(lane.segments) == b"".join(lanes.of(binding).segments), binding
         assert lane.standing == lanes.of(binding).standing, binding
+
+
+def assert_closed_is_last(storage: Storage, name: str) -> None:
+    """Nothing is written behind the end of a session, and its end is written once."""
+    ends = [isinstance(decode_event(record), Closed) for record in storage.read(name)]
+    assert not any(ends[:-1]), f"{name}: {len(ends) - ends.index(True) - 1} events behind its end"
 
 
 def folded(runtime: Runtime, session: Session) -> tuple[State, Lanes]:

@@ -38,16 +38,19 @@ _THINKING = ("kimi", "deepseek")
 VERTEX = "/v1/projects/project-1/locations/global/publishers/google"
 
 
-def strict_host(name: str, script: Script, *, host: str = "", bound: bool = True) -> LoopbackServer:
+def strict_host(
+    name: str, script: Script, *, host: str = "", bound: bool = True, interleaved: bool = False
+) -> LoopbackServer:
     """Return the strictest server that speaks the dialect of this name.
 
     Args:
         name: The dialect's.
         script: What the model says.
         host: Keeps the ids of several servers apart.
-        bound: Whether signatures are bound to their prefix. Where they are not, the model may think in between.
+        bound: Whether signatures are bound to their prefix.
+        interleaved: Whether a model that thinks may do so in between; where signatures are not bound, it may.
     """
-    behind = AnthropicProfile(prefix_bound=bound, interleaved=not bound)
+    behind = AnthropicProfile(prefix_bound=bound, interleaved=interleaved or not bound)
     match name:
         case "openai_chat":
             return OpenAIServer(script, host=host)

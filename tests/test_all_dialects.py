@@ -11,13 +11,13 @@ from actors.config import Config, FileSettings, PoolSettings
 from actors.core.profiles import PROFILES
 from actors.handle import Session
 from actors.runtime import Runtime
-from actors.testing import Script, Turn
+from actors.testing import Call, Say, Script, Think, Turn
 from actors.testing.rules.base import Json
 from actors.testing.server import LoopbackServer, serve
 from actors.tools import Tool, tool
 from tests.runtime_support import assert_rebuilds
 from tests.strict_hosts import backend, strict_host
-from tests.walks import BOUND, Model
+from tests.walks import Model
 
 pytestmark = pytest.mark.anyio
 
@@ -38,7 +38,7 @@ def hosts(random: Random) -> dict[str, LoopbackServer]:
 
     def answering(name: str) -> Script:
         def turn(request: Json) -> Turn:
-            return model.turn(name, ("work", "wait"), ordered=name in BOUND)
+            return model.turn(name, ("work", "wait"))
 
         return Script(turn)
 
@@ -103,3 +103,18 @@ async def test_forty_sessions_over_hosts_of_all_dialects_are_never_refused() -> 
     assert ends["complete"] > SESSIONS
     assert ends["cancelled"] > SESSIONS / 4
     assert set(ends) <= {"complete", "cancelled"}
+
+
+@pytest.mark.parametrize("policy", ["drop", "text"])
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.requirement("PROMISE-1")
+async def test_no_host_refuses_a_session_whose_reasoning_is_kept_from_it(name: str, policy: str) -> None:
+    thinks = Turn(Think("Two of them."), Call("work", {"name": "a"}), Call("work", {"name": "b"}))
+    server = strict_host(name, Script([thinks, Turn(Say("Done."))]))
+    with anyio.fail_after(SECONDS):
+        async with serve(server):
+            settings = backend(name, server).model_copy(update={"thinking": policy})
+            async with Runtime(Config(FileSettings(backends={name: settings}), {}), seed=1) as runtime:
+                session = await runtime.open(name, tools=tools())
+                ends = [(await session.ask(words)).status for words in ("Do it.", "Again.")]
+    assert (ends, server.refusals) == (["complete", "complete"], [])

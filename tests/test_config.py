@@ -19,8 +19,9 @@ from actors.config import (
     TokenCommand,
     load,
 )
+from actors.config.dialects import derived
 from actors.core.identity import Binding
-from actors.core.profiles import OPENAI_CHAT
+from actors.core.profiles import OPENAI_CHAT, PROFILES
 from actors.errors import ConfigError, MissingKey, UnknownTarget
 
 CANARY = "sk-ant-CANARY0123456789"
@@ -192,6 +193,7 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
             "[backends.b\n",
             "actors.toml is not valid TOML: Expected ']' at the end of a table declaration (at line 1",
         ),
+        (f"a = {'[' * 5000}", "actors.toml is not valid TOML: it is nested too deeply"),
         ("a = 1\na = 2\n", "actors.toml is not valid TOML: Cannot overwrite a value (at line 2"),
         (
             B + 'modle = "x"\n',
@@ -241,7 +243,35 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
         (B + "[pools.p]\nmembers = []\n", "[pools.p] members: Tuple should have at least 1 item"),
         (B + '[pools.p]\nmembers = ["b", "b"]\n', "line 5, column 1: a member is named twice"),
         (B + '[pools.b]\nmembers = ["b"]\n', "line 4, column 1: 'b' is the name of a backend too"),
+        (
+            B + 'reasoning = { mode = "off", tokens = 2000 }\n',
+            'line 4, column 1: [backends.b] reasoning: takes tokens only with mode = "manual"',
+        ),
         (b"\xff", "actors.toml, line 1: not UTF-8"),
+        (B + f'{CANARY} = "api_key"\n', "line 4, column 1: [backends.b] has no key (not shown, it may be"),
+        (f'{CANARY} = "x"\n', "line 1, column 1: the file has no key (not shown, it may be a secret); keys:"),
+        (
+            f'[backends]\n{CANARY} = "x"\n',
+            "line 2, column 1: [backends] (not shown, it may be a secret): must",
+        ),
+        (B + f"[backends.b.limits]\n{CANARY} = 1\n", "line 5, column 1: [backends.b.limits] has no key (not"),
+        (f'[dialects.x]\nbase = "openai"\n{CANARY} = 1\n', "[dialects.x] has no field (not shown"),
+        (f'[dialects.x]\nbase = "{CANARY}"\n', "[dialects.x] base: No dialect (not shown"),
+        (B + f'dialect = "{CANARY}"\n', "line 4, column 1: [backends.b] dialect: No dialect (not shown"),
+        (
+            B + f'[pools.p]\nmembers = ["{CANARY}"]\n',
+            "no backend (not shown, it may be a secret); there are: b",
+        ),
+        (f'[backends."{CANARY} "]\nkind = "openai"\n', "[backends.(not shown)] lacks the key 'model'"),
+        (
+            f"x = {{ {CANARY} = 1, {CANARY} = 2 }}\n",
+            "is not valid TOML: Duplicate inline table key (at line 1",
+        ),
+        (f"[{CANARY}]\n[{CANARY}]\n", "is not valid TOML: Cannot declare twice (at line 2"),
+        (
+            f"{CANARY} = {{}}\n{CANARY}.a = 1\n",
+            "is not valid TOML: Cannot mutate immutable namespace (at line 2",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_in_one_line_with_the_place(
@@ -376,6 +406,40 @@ def test_a_backend_without_an_address_of_its_own_must_be_given_one(tmp_path: Pat
         load(None, {"VERTEX_ACCESS_TOKEN": "t"}).backend("vertex:m")
 
 
+# --- the upstream of a gateway -----------------------------------------------------------------------
+
+ROUTED = '[backends.r]\nkind = "openrouter"\nmodel = "m"\nauth = "TEAM_KEY"\n'
+
+
+def test_an_upstream_is_part_of_the_binding(tmp_path: Path) -> None:
+    pinned = load(written(tmp_path, ROUTED + 'upstream = "one"\n'), ENVIRON).backend("r")
+    free = load(written(tmp_path, ROUTED), ENVIRON).backend("r")
+    assert (pinned.binding.upstream, free.binding.upstream) == ("one", "")
+    assert (str(pinned.binding), str(free.binding)) == ("r:m via one", "r:m")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            '[backends.b]\nkind = "openai"\nmodel = "m"\nupstream = "one"\n',
+            "line 4, column 1: [backends.b] upstream: dialect 'openai_chat' cannot name one; leave it out",
+        ),
+        (
+            '[dialects.d]\nbase = "openrouter"\nupstream_pin = "none"\n'
+            + ROUTED
+            + 'dialect = "d"\nupstream = "one"\n',
+            "[backends.r] upstream: dialect 'd' cannot name one; leave it out",
+        ),
+        (ROUTED + 'upstream = ""\n', "[backends.r] upstream"),
+    ],
+)
+def test_an_upstream_that_no_request_could_name_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(written(tmp_path, text), ENVIRON)
+    assert message in str(refused.value)
+
+
 # --- dialects of one's own ---------------------------------------------------------------------------
 
 
@@ -394,6 +458,19 @@ def test_a_dialect_of_ones_own_changes_any_field_of_a_known_one(tmp_path: Path) 
     )
 
 
+@pytest.mark.parametrize("base", PROFILES)
+def test_every_profile_is_one_that_a_file_may_describe(base: str) -> None:
+    assert derived("x", {"base": base}) == PROFILES[base].derive(name="x")
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic", "converse"])
+def test_a_dialect_of_ones_own_has_a_name_of_its_own(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "actors.toml"
+    path.write_text(f'[dialects.{name}]\nbase = "openai"\n')
+    with pytest.raises(ConfigError, match="is the name of a profile that comes with the project"):
+        load(path, {})
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [
@@ -406,6 +483,25 @@ def test_a_dialect_of_ones_own_changes_any_field_of_a_known_one(tmp_path: Path) 
         ('base = "openai"\nfamily = "anthropic"', "[dialects.x] has no field 'family'"),
         ('base = "openai"\nmax_tools = "many"', "[dialects.x] max_tools: must be a valid integer"),
         ('base = "openai"\nid_pattern = "["', "[dialects.x] id_pattern: is no regular expression"),
+        ('base = "openai"\nmax_tools = -3', "[dialects.x] max_tools: must be at least 1"),
+        ('base = "openai"\nlast_roles = ["tool"]', "[dialects.x] last_roles: must hold 'user'"),
+        ('base = "openai"\nfiller_between = " "', "[dialects.x] filler_between: must not be blank"),
+        ('base = "openai"\nmax_string = 10', "[dialects.x] max_string: must be at least 524288"),
+        ('base = "openai"\nid_max_len = 9', "take no id of id_style 'openai', as 'call_"),
+        ('base = "openai"\nid_pattern = "[0-9]+"', "take no id of id_style 'openai', as 'call_"),
+        ('base = "openai"\ntool_name_pattern = "x"', "[dialects.x] tool_name_pattern: takes no name"),
+        (
+            'base = "openai"\nresult_carrier = "item"',
+            "[dialects.x] result_carrier: family openai_chat writes",
+        ),
+        (
+            'base = "bedrock"\nthinking_required = "with_calls"',
+            "[dialects.x] thinking_required: 'with_calls' needs thinking_carrier 'reasoning_content'",
+        ),
+        (
+            'base = "anthropic"\nthinking_required = "with_calls"',
+            "[dialects.x] thinking_placeholder: needs words",
+        ),
     ],
 )
 def test_a_dialect_that_cannot_be_is_refused_in_one_line(tmp_path: Path, table: str, message: str) -> None:

@@ -1,5 +1,7 @@
 """A gateway serves one session by several upstreams, and none of them can read another's reasoning."""
 
+from pathlib import Path
+
 import anyio
 import pytest
 
@@ -10,6 +12,31 @@ from actors.testing import Call, OpenRouterServer, Say, Think, Turn, serve
 from tests.runtime_support import Gate, bodies, log
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.requirement("PROMISE-1")
+async def test_a_pinned_upstream_serves_every_request_and_its_reasoning_goes_back(tmp_path: Path) -> None:
+    gate = Gate()
+    gate.open("a")
+    work = Call("work", {"name": "a"})
+    server = OpenRouterServer(
+        [Turn(Think("hm"), work), Turn(Think("so"), Say("Done.")), Turn(Say("Yes."))],
+        upstreams=("two", "three", "four"),
+    )
+    path = tmp_path / "actors.toml"
+    with anyio.fail_after(20):
+        async with serve(server):
+            path.write_text(
+                f'[backends.r]\nkind = "openrouter"\nmodel = "m"\nbase_url = "{server.base_url}"\nupstream = "one"\n'
+            )
+            async with Runtime(path, environ={}) as runtime:
+                session = await runtime.open("r", tools=[gate.tool])
+                assert (await session.ask("Do it.")).text == "Done."
+                assert (await session.ask("And now?")).text == "Yes."
+    assert server.refusals == []
+    sent = bodies(server)
+    assert [body["provider"] for body in sent] == [{"order": ["one"], "allow_fallbacks": False}] * 3
+    assert [str(body).count("reasoning_details") for body in sent] == [0, 1, 2]
 
 
 @pytest.mark.requirement("PROMISE-1")

@@ -1,8 +1,8 @@
 """The provider actor: tries again where that can help and nowhere else, keeps its bounds, and survives anything."""
 
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from random import Random
@@ -22,10 +22,11 @@ from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.jsonio import dump
 from actors.core.ledger import Ledger
-from actors.core.profiles import dialect
+from actors.core.profiles import PROFILES, dialect
 from actors.errors import ProviderFailed
 from actors.kernel.system import System
 from actors.provider import (
+    LINGER,
     Abort,
     Answer,
     Broken,
@@ -51,6 +52,7 @@ from actors.testing import (
     Status,
     Think,
     Turn,
+    strict_server,
 )
 from actors.testing.server import LoopbackServer
 from actors.transport import HttpTransport, Response, Timeouts, Transport
@@ -106,21 +108,23 @@ def failing(status: int, **headers: str) -> tuple[int, dict[str, str], bytes]:
 
 
 def retried(
-    answers: list[tuple[int, dict[str, str], bytes]], retries: Retries | None = None
+    answers: list[tuple[int, dict[str, str], bytes]],
+    retries: Retries | None = None,
+    transport: type[Scripted] = Scripted,
 ) -> tuple[Generated, list[float]]:
     """Ask one question in virtual time; return what came of it and the seconds between the tries."""
-    transport = Scripted(answers)
+    server = transport(answers)
     endpoint = Endpoint(BINDING.endpoint, retries=retries or Retries(attempts=4))
 
     async def main() -> Generated:
         async with System() as system:
             codec = adapter(dialect("openai_chat"))
-            actor = system.spawn(lambda: ProviderActor(codec, endpoint, transport, Random(1)), "p")
+            actor = system.spawn(lambda: ProviderActor(codec, endpoint, server, Random(1)), "p")
             request = Request("/chat/completions", (), (b"{}",))
             return await actor.ask(Generate("k", request, BINDING, 1, 1, 1))
 
     generated = trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
-    return generated, [later - earlier for earlier, later in pairwise(transport.asked)]
+    return generated, [later - earlier for earlier, later in pairwise(server.asked)]
 
 
 def test_a_wait_the_provider_asks_for_is_waited() -> None:
@@ -161,6 +165,26 @@ def test_a_rate_limit_that_names_no_wait_is_tried_once_more_and_not_twice() -> N
     assert len(waits) == 1
 
 
+async def _counted(answer: bytes) -> Mapping[str, int]:
+    binding = Binding("a", "openai_responses", BINDING.endpoint, "", "gpt")
+    async with System() as system:
+        codec = adapter(dialect("openai_responses"))
+        endpoint = Endpoint(binding.endpoint)
+        actor = system.spawn(lambda: ProviderActor(codec, endpoint, Scripted([(200, {}, answer)])), "p")
+        generated = await actor.ask(Generate("k", Request("/responses", (), (b"{}",)), binding, 1, 1, 1))
+        assert isinstance(generated, Answer)
+        return await actor.ask(Counters())
+
+
+@EVERYWHERE
+@pytest.mark.requirement("U-08")
+async def test_reasoning_that_a_provider_withheld_is_counted_as_a_refusal_is() -> None:
+    told = b'data: {"type":"response.completed","response":{"output":[],"input_transformations":%b}}\n\n'
+    withheld = b'[{"type":"reasoning","action":"removed","reason":"prefix_mismatch","id":"rs_1"}]'
+    assert (await _counted(told % withheld))["tool_api_400_total"] == 1
+    assert "tool_api_400_total" not in await _counted(told % b"[]")
+
+
 async def _aborted() -> Mapping[str, int]:
     transport, endpoint = Scripted([failing(500)]), Endpoint(BINDING.endpoint, retries=Retries(attempts=20))
     codec, request = adapter(dialect("openai_chat")), Request("/chat/completions", (), (b"{}",))
@@ -175,6 +199,92 @@ async def _aborted() -> Mapping[str, int]:
 def test_an_abort_never_overtakes_the_round_it_stops() -> None:
     counters = trio.run(_aborted, clock=trio.testing.MockClock(autojump_threshold=0))
     assert counters["aborted"] == 1
+
+
+@dataclass
+class Torn(Plain):
+    """A response whose connection breaks behind its body."""
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        yield self.body
+        raise ProviderFailed("the connection broke")
+
+
+@dataclass
+class Tearing(Scripted):
+    @asynccontextmanager
+    async def send(
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+    ) -> AsyncIterator[Response]:
+        async with super().send(url, headers, segments, timeouts) as response:
+            yield Torn(response.status, response.headers, b'{"error":{"mess')
+
+
+@pytest.mark.parametrize(("status", "tries"), [(401, 1), (400, 1), (429, 2), (500, 4)])
+def test_a_refusal_whose_words_break_off_is_what_its_status_says(status: int, tries: int) -> None:
+    _, waits = retried([failing(status)], transport=Tearing)
+    assert len(waits) + 1 == tries
+
+
+async def _lingering() -> Generated:
+    """Ask a server that says all and keeps its connection open, with less time in all than it may linger."""
+    transport = Lingering([GOOD])
+    endpoint = Endpoint(BINDING.endpoint, timeouts=Timeouts(total=LINGER / 2), retries=Retries(attempts=1))
+    codec, request = adapter(dialect("openai_chat")), Request("/chat/completions", (), (b"{}",))
+    async with System() as system:
+        actor = system.spawn(lambda: ProviderActor(codec, endpoint, transport), "p")
+        return await actor.ask(Generate("k", request, BINDING, 1, 1, 1))
+
+
+@dataclass
+class Open(Plain):
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        yield self.body
+        await anyio.sleep_forever()
+
+
+@dataclass
+class Lingering(Scripted):
+    @asynccontextmanager
+    async def send(
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+    ) -> AsyncIterator[Response]:
+        async with super().send(url, headers, segments, timeouts) as response:
+            yield Open(response.status, response.headers, WHOLE)
+
+
+def test_an_answer_that_is_whole_stands_when_its_time_runs_out_behind_its_end_marker() -> None:
+    generated = trio.run(_lingering, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert isinstance(generated, Answer)
+    assert generated.message.text == "ok"
+
+
+@dataclass
+class Waiting(Plain):
+    """A response that is kept open by blank lines until the answer is there."""
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        for piece in (b"\n", b"", b" \r\n", self.body):
+            yield piece
+
+
+@dataclass
+class Blank(Scripted):
+    @asynccontextmanager
+    async def send(
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+    ) -> AsyncIterator[Response]:
+        async with super().send(url, headers, segments, timeouts) as response:
+            yield Waiting(response.status, response.headers, self.answers[0][2])
+
+
+@pytest.mark.parametrize(
+    "body", [WHOLE, b'{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}]}']
+)
+def test_blank_lines_before_an_answer_say_nothing_of_its_form(body: bytes) -> None:
+    generated, _ = retried([(200, {}, body)], Retries(attempts=1), transport=Blank)
+    assert isinstance(generated, Answer)
+    assert generated.message.text == "ok"
 
 
 # ---- over the loopback
@@ -331,6 +441,71 @@ async def test_a_bug_in_one_round_is_that_rounds_failure_and_disturbs_no_other()
             assert [event async for event in events][-1].type == "complete"
         assert (await unlucky.ask("Hello.")).status == "complete"
         assert [info.name for info in runtime.system.tree() if info.restarts] == []
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("name", PROFILES)
+async def test_a_server_that_answers_a_stream_with_a_document_is_understood(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = strict_server(name, [Turn(Say("Wait."), Call("work", {"name": "a"})), Turn(Say("Done."))])
+    monkeypatch.setattr(server, "streams", lambda request, parsed: False)
+    (gate := Gate()).open("a")
+    async with hosting(a=server) as runtime:
+        answer = await (await runtime.open("a", tools=[gate.tool])).ask("Do it.")
+        assert (answer.status, answer.text, server.refusals) == ("complete", "Done.", [])
+
+
+@EVERYWHERE
+async def test_an_error_that_comes_as_a_document_with_status_200_is_told_in_its_own_words() -> None:
+    told = b'{"error":{"message":"The model is overloaded.","type":"overloaded_error"}}'
+    async with hosting(a=openai(ANSWER, faults={0: Garbage(told)})) as runtime:
+        answer = await (await runtime.open("a")).ask("Tell me.")
+        assert (answer.status, answer.why) == ("failed", "The model is overloaded.")
+
+
+class Behind(HttpTransport):
+    """The real transport; what a connection does behind the body's last byte is `then`."""
+
+    def __init__(self, then: Callable[[], Awaitable[None]]) -> None:
+        super().__init__()
+        self.then = then
+
+    @asynccontextmanager
+    async def send(
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+    ) -> AsyncIterator[Response]:
+        async with super().send(url, headers, segments, timeouts) as response:
+            yield Followed(response, self.then)
+
+
+class Followed:
+    def __init__(self, response: Response, then: Callable[[], Awaitable[None]]) -> None:
+        self.status, self.headers = response.status, response.headers
+        self.response, self.then = response, then
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        async with aclosing(self.response.chunks()) as chunks:
+            async for chunk in chunks:
+                yield chunk
+        await self.then()
+
+
+async def breaks() -> None:
+    raise ProviderFailed("the connection broke")
+
+
+@EVERYWHERE
+@MADE
+@pytest.mark.parametrize("then", [anyio.sleep_forever, breaks])
+@pytest.mark.requirement("PROMISE-9")
+async def test_an_answer_has_ended_at_its_end_marker_whatever_becomes_of_the_connection(
+    made: Made, then: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actors.provider.LINGER", 0.01)
+    async with hosting(a=made(ANSWER), transport=Behind(then)) as runtime:
+        answer = await (await runtime.open("a")).ask("Tell me.")
+        assert (answer.status, answer.why) == ("complete", "")
 
 
 SHAPE = ToolSpec("work", "Work.", dump({"type": "object", "properties": {"name": {"type": "string"}}}))

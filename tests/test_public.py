@@ -7,6 +7,7 @@ import pytest
 
 import actors
 from actors import errors
+from actors.core.profiles import PROFILES
 
 PUBLIC = """
     ActorsError Applied Binding Code Deferred Dialect History Interaction Ledger Media Message Preview Runtime Seal
@@ -18,6 +19,17 @@ PUBLIC = """
 def test_the_public_names_are_these_and_every_one_can_be_imported() -> None:
     assert actors.__all__ == PUBLIC.split()
     assert all(getattr(actors, name) is not None for name in actors.__all__)
+
+
+DIALECTS = """
+    openai openai_chat openai_responses anthropic gemini vertex_gemini mistral kimi deepseek bedrock openrouter
+    xai qwen glm minimax groq vllm llama_cpp ollama openai_compatible
+"""
+
+
+@pytest.mark.parametrize("name", DIALECTS.split())
+def test_a_dialect_is_found_by_its_public_name(name: str) -> None:
+    assert actors.dialect(name).name in PROFILES
 
 
 def test_a_name_that_is_not_public_is_an_attribute_error() -> None:

@@ -12,11 +12,20 @@ import pytest
 
 from actors.config import Config, FileSettings, Reasoning, RuntimeLimits
 from actors.core.codec import decode_event
-from actors.core.content import Message, Text, ToolCall, ToolResult
+from actors.core.content import Media, Message, Text, ToolCall, ToolResult
 from actors.core.events import Closed, Event, Opened, SwitchApplied, TurnEnded
 from actors.core.feed import SessionEvent
+from actors.core.history import History
 from actors.core.identity import CallId
-from actors.errors import ConfigError, JournalError, SessionClosed, SessionError, SessionExists, UnknownTarget
+from actors.errors import (
+    ConfigError,
+    JournalError,
+    SessionClosed,
+    SessionError,
+    SessionExists,
+    TranscriptError,
+    UnknownTarget,
+)
 from actors.handle import Session
 from actors.runtime import Runtime
 from actors.storage import Entry
@@ -36,6 +45,8 @@ from tests.runtime_support import (
     openai,
     results,
 )
+from tests.test_cancel import ONE, cancel_when, shielded
+from tests.test_recovery_of_sessions import Held
 
 pytestmark = pytest.mark.anyio
 
@@ -119,6 +130,23 @@ async def test_closing_cancels_the_ask_in_flight_closes_its_calls_and_drops_thos
         events = log(runtime, session)
         assert isinstance(events[-1], Closed)
         assert [event.status for event in events if isinstance(event, TurnEnded)] == ["cancelled"]
+
+
+@pytest.mark.requirement("PROMISE-2", "PROMISE-10")
+async def test_what_a_tool_returns_while_its_session_is_closed_is_not_written_behind_the_end() -> None:
+    begun, released = anyio.Event(), anyio.Event()
+    storage = Held(Closed)
+    async with hosting(a=openai(ONE), storage=storage) as runtime:
+        session = await runtime.open("a", tools=[shielded(begun, released)])
+        await cancel_when(session, begun.wait)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.close)
+            tasks.start_soon(session.close)
+            await storage.begun.wait()
+            released.set()
+            await anyio.wait_all_tasks_blocked()
+            storage.release.set()
+        assert isinstance(log(runtime, session)[-1], Closed)
 
 
 async def in_flight(runtime: Runtime, gate: Gate) -> tuple[Session, ...]:
@@ -256,6 +284,45 @@ async def test_an_ask_takes_a_message_of_a_human_and_no_other() -> None:
             await session.ask(Message("tool", (Text("x"),)))
         assert len(await session.history()) == 2
     assert server.received == 1
+
+
+ODD: Any = b"\x89PNG"  # Any: what a caller without a type checker may pass
+NO_MESSAGES: list[Any] = [  # Any: as above
+    5,
+    None,
+    ODD,
+    {"role": "user", "content": "x"},
+    History(),
+    Message("human", (ODD,)),
+    Message("human", (Media("image/png", ODD),)),
+    Message("human", (Text(json=ODD[0]),)),
+]
+
+
+@pytest.mark.parametrize("value", NO_MESSAGES, ids=lambda value: str(value)[:40])
+async def test_what_is_no_message_is_refused_before_any_actor_meets_it(value: Any) -> None:  # Any: as above
+    server = openai()
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a")
+        with pytest.raises(SessionError, match="An ask takes a text or a Message: "):
+            await session.ask(value)
+        with pytest.raises(TranscriptError, match=r"messages\[0\]: .*from_wire"):
+            await runtime.open("a", messages=[value])
+        assert (await session.ask("Hello.")).status == "complete"
+        assert [info.name for info in runtime.system.tree() if info.restarts] == []
+
+
+async def test_a_target_or_a_system_prompt_that_is_no_text_is_refused_and_changes_nothing() -> None:
+    nothing: Any = 5  # Any: what a caller without a type checker may pass
+    async with hosting(a=openai()) as runtime:
+        session = await runtime.open("a")
+        for refused in (session.switch, session.preview, runtime.open):
+            with pytest.raises(UnknownTarget, match="A target is named by a text"):
+                await refused(nothing)
+        with pytest.raises(ConfigError, match="system= takes a text, not int"):
+            await runtime.open("a", system=nothing)
+        assert (await session.ask("Hello.")).status == "complete"
+        assert [info.name for info in runtime.system.tree() if info.restarts] == []
 
 
 async def test_many_sessions_open_and_talk_at_once() -> None:

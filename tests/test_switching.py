@@ -198,6 +198,40 @@ async def test_a_preview_sends_nothing_and_keeps_nothing() -> None:
     assert two.refusals == []
 
 
+@pytest.mark.parametrize("made", [openai, anthropic])
+async def test_a_preview_says_how_much_of_what_was_sent_stays(made: Callable[..., LoopbackServer]) -> None:
+    server = made(Turn(Say("Hello.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a")
+        assert (await session.preview("a")).kept == 0
+        await session.ask("Hi.")
+        preview = await session.preview("a")
+    marked = b'"messages":['
+    sent, shown = (body.partition(marked)[2] for body in (server.requests[-1].body, preview.body))
+    assert shown[: preview.kept] == sent[: preview.kept]
+    assert b"Hi." in sent[: preview.kept]
+    assert b"Hello." in shown[preview.kept :]
+
+
+async def test_a_session_that_is_ended_while_a_held_switch_is_settled_does_not_crash(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    crashes: list[object] = []
+    monkeypatch.setattr("actors.telemetry.crashed", lambda name, error: crashes.append((name, error)))
+    gate = Gate()
+    async with hosting(a=openai(*WORK), b=anthropic()) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with session.stream("Do it.") as events:
+            await gate.started("a", "b")
+            await session.switch("b")
+            gate.open("a", "b")
+            async for event in events:
+                if isinstance(event, StatusEvent) and event.status == "switch_applied":
+                    await runtime.system.stop(session._head)  # before what tells it that the ask has ended
+                    break
+    assert crashes == []
+
+
 async def test_a_switch_is_told_only_in_the_stream_of_the_ask_it_waited_for() -> None:
     gate = Gate()
     async with hosting(a=openai(*WORK), b=anthropic()) as runtime:

@@ -37,7 +37,11 @@ def test_walks_come_to_every_dialect_and_see_everything_happen() -> None:
         seen.update(binding.dialect for binding, _, _ in walk.session.sent)
         seen.update(type(event).__name__ for event in walk.session.log)
         seen.update(f"epoch {epoch > 0}" for _, epoch, _ in walk.session.sent)
-        seen.update("late" for _, _, rendered in walk.session.sent if b"[Late result of" in text(rendered))
+        for _, _, rendered in walk.session.sent:
+            sent, titles = text(rendered), rendered.lane.standing.spent.titles
+            seen.update(["late"] if b"[Late result of" in sent else ())
+            seen.update(["full"] if b"holds as many as can be shown" in sent else ())
+            seen.update("named again" for _, times in titles.items() if times > 1)
     assert set(PROFILES) <= set(seen)
     happens = {
         "Compacted",
@@ -50,7 +54,7 @@ def test_walks_come_to_every_dialect_and_see_everything_happen() -> None:
         "RequestSent",
     }
     assert happens <= set(seen)
-    assert {"epoch True", "late"} <= set(seen)
+    assert {"epoch True", "late", "full", "named again"} <= set(seen)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """A random walk: one session that goes at random over strict servers of all dialects, without a socket.
 
-Each step is something that happens to a session: a user asks and the model answers in rounds, with reasoning, calls,
-ids that restart and arguments that are no JSON; a call is cancelled, forgotten or refused; a result comes late; an
-answer breaks off; the next request goes elsewhere; a lane starts over; old messages are compacted. Requests are judged
-by the servers themselves, whose answers our decoders read in pieces cut anywhere.
+Each step is something that happens to a session: a user asks, now and then with images and documents, and the model
+answers in rounds, with reasoning, calls, ids that restart and arguments that are no JSON; a tool shows media; a call is
+cancelled, forgotten or refused; a result comes late; an answer breaks off; the next request goes elsewhere; a lane
+starts over; old messages are compacted. Requests are judged by the servers themselves, whose answers our decoders read
+in pieces cut anywhere.
 
 `wrong(seed)` says what was wrong with one walk, if anything.
 """
@@ -12,12 +13,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
-from typing import Literal
+from typing import Literal, TypeVar
 
 from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.conductor import INTERRUPTED
-from actors.core.content import Message, Text, ToolCall
+from actors.core.content import Media, Message, Text, ToolCall
 from actors.core.events import (
     Cancelled,
     Compacted,
@@ -40,9 +41,11 @@ from actors.core.state import rebuilt
 from actors.testing.histories import history
 from actors.testing.script import Call, Part, Redacted, Say, Script, Think, Turn
 from actors.testing.server import LoopbackServer
-from actors.testing.stock import MEDIA, REASONS, TEXTS
+from actors.testing.stock import ATTACHED, DOCUMENTS, MEDIA, REASONS, TEXTS
 from tests.core.session_log import Simulated, rules, seen, text
 from tests.strict_hosts import asked, endpoint, strict_host
+
+T = TypeVar("T")
 
 STEPS = 14
 ROUNDS = 4
@@ -50,16 +53,27 @@ TOOLS = tuple(
     ToolSpec(name, "Does it.", Json(b'{"type":"object","properties":{"name":{"type":"string"}}}'))
     for name in ("read", "search", "files.write", "x" * 70)
 )
-MALFORMED = ('{"name": "half', "[]", '"text"', "null", "", '{"a":1}{"b":2}', '{"a":1,"a":2}', "\u00e9")
+MALFORMED = (
+    '{"name": "half',
+    "[]",
+    '"text"',
+    "null",
+    "",
+    '{"a":1}{"b":2}',
+    '{"a":1,"a":2}',
+    "\u00e9",
+    ' {"a": 1}\n',
+)
+INVENTED = ("unheard_of", "multi.tool", "x y")
 ARGUMENTS: tuple[dict[str, object], ...] = (
     {"name": "a"},
     {},
     {"name": "\u2713 \"'\\ \n", "deep": {"er": [1]}},
 )
-WORDS = ("Let me see.", "Done.", "\u2713 \U0001f600 over", " ", "long " * 300)
+WORDS = ("Let me see.", "Done.", "\u2713 \U0001f600 over", " ", "", "long " * 300)
 IDS: tuple[Literal["minted", "restart", "blank"], ...] = ("minted", "minted", "restart", "blank")
 BOUND = ("anthropic", "bedrock", "openai_responses")
-"""Dialects whose hosts may bind reasoning to its prefix; their models then think, speak and call, in this order."""
+"""Dialects whose hosts may bind reasoning to its prefix."""
 MODELS = ("model-1", "model-2")
 IMPORTED = 1000
 """More ids than any generated history uses."""
@@ -78,19 +92,11 @@ class Model:
     def rarely(self, n: int = 8) -> bool:
         return self.random.randrange(n) == 0
 
-    def turn(self, name: str, tools: Sequence[str], *, ordered: bool) -> Turn:
-        """Make up what the model of this dialect says.
-
-        Args:
-            name: The dialect's.
-            tools: By the names the model knows.
-            ordered: Whether it thinks, then speaks, then calls.
-        """
+    def turn(self, name: str, tools: Sequence[str]) -> Turn:
+        """Make up what the model of this dialect says, with tools by the names it knows."""
         parts, ids = list(self.parts(tools)), self.random.choice(IDS)
         if name == "kimi" and ids != "minted":
             parts, ids = [_numbered(part) for part in parts], "minted"
-        if ordered:
-            parts.sort(key=_place)
         return Turn(
             *parts,
             ids=ids,
@@ -109,7 +115,7 @@ class Model:
                 case 2:
                     yield Say(self.random.choice(WORDS))
                 case _:
-                    called = "unheard_of" if self.rarely() else self.random.choice(tools)
+                    called = self.random.choice(INVENTED) if self.rarely() else self.random.choice(tools)
                     raw = self.random.choice(MALFORMED) if self.rarely() else None
                     yield Call(called, self.random.choice(ARGUMENTS), raw=raw)
 
@@ -127,7 +133,6 @@ class Walk:
         self.thinking: dict[Binding, Literal["default", "adaptive", "manual"]] = {}
         self.sent: dict[tuple[Binding, int], bytes] = {}
         self.hosts: dict[Binding, LoopbackServer] = {}
-        self.ordered: set[Binding] = set()
         self.bindings = [self.binding() for _ in range(self.random.randrange(2, 6))]
         self.system = self.random.choice((None, "Be brief."))
         imported = tuple(history(seed)[0]) if self.rarely(4) else ()
@@ -141,12 +146,13 @@ class Walk:
         name = self.random.choice(tuple(PROFILES))
         model = self.random.choice(MODELS)
         bound = name in BOUND and not self.rarely(3)
-        server = strict_host(name, Script(lambda _: self.turn), host=model, bound=bound)
+        between = self.rarely(2)
+        script = Script(lambda _: self.turn)
+        server = strict_host(name, script, host=model, bound=bound, interleaved=between)
         found = Binding(
             name, name, f"https://{name}.host.example{endpoint(name, server)}", "account-1", model
         )
-        if self.hosts.setdefault(found, server) is server and bound:
-            self.ordered.add(found)
+        self.hosts.setdefault(found, server)
         self.thinking.setdefault(found, self.random.choice(("default", "adaptive", "manual")))
         return found
 
@@ -174,14 +180,22 @@ class Walk:
     def say(self) -> None:
         self.number += 1
         words = [self.random.choice(TEXTS) if self.rarely(4) else TEXTS[0]]
-        blocks = [*words, self.random.choice(MEDIA)] if self.rarely() else words
+        blocks = [*words, *self.some(MEDIA), *self.some(DOCUMENTS)] if self.rarely(5) else words
         self.session.write(Submitted(self.number, Message("human", blocks, self.number)))
+
+    def some(self, media: Sequence[T]) -> tuple[T, ...]:
+        """A few of these, the same ones twice as well."""
+        return tuple(self.random.choices(media, k=self.random.choice((0, 1, 1, 2, 6))))
+
+    def attached(self) -> tuple[Media, ...]:
+        """What a tool shows beside its words."""
+        return self.some(ATTACHED) if self.rarely() else ()
 
     def tell_late(self) -> None:
         """A tool whose call was given up returns after all."""
         if self.late:
             call_id = self.late.pop(self.random.randrange(len(self.late)))
-            self.session.write(Returned(call_id, quote(f"late {call_id}")))
+            self.session.write(Returned(call_id, quote(f"late {call_id}"), self.attached()))
 
     def rewrite(self) -> None:
         """A lane starts over, or all do because old messages were replaced."""
@@ -210,7 +224,7 @@ class Walk:
         request = codec.request(rendered.segments, self.settings(binding), rendered.shown)
         names = {own: wire for wire, own in request.names.items()}
         known = [names.get(tool.name, tool.name) for tool in TOOLS]
-        self.turn = self.model.turn(binding.dialect, known, ordered=binding in self.ordered)
+        self.turn = self.model.turn(binding.dialect, known)
         body = self.served(binding, request, rendered)
         first = session.state.calls + 1
         message, whole = self.read(codec, binding, request, body, first)
@@ -227,7 +241,7 @@ class Walk:
             tool_choice="none" if self.rarely() else "auto",
             max_tokens=8000,
             thinking=self.thinking[binding],
-            thinking_tokens=2048,
+            thinking_tokens=2048 if self.thinking[binding] == "manual" else None,
             stream=not self.rarely(4),
         )
 
@@ -257,8 +271,6 @@ class Walk:
         if stream and self.rarely(6):
             decoder.feed(body[: cuts[0]])
             kept = decoder.rescued()
-            if kept.calls and binding in self.ordered:  # it says nothing behind its calls
-                return kept, False
             return Message("model", (*kept.blocks, Text(INTERRUPTED)), kept.turn, kept.origin), False
         for start, stop in zip((0, *cuts), (*cuts, len(body)), strict=True):
             decoder.feed(body[start:stop])
@@ -282,7 +294,7 @@ class Walk:
         else:
             write(Started(call.id))
             told = quote(f"{call.name} is done: \u2713" * self.random.randrange(3))
-            write(Failed(call.id, told) if self.rarely() else Returned(call.id, told))
+            write(Failed(call.id, told) if self.rarely() else Returned(call.id, told, self.attached()))
 
     def compare_with_log(self) -> None:
         """The session's log folds to the same session, byte for byte."""
@@ -293,10 +305,6 @@ class Walk:
             live, folded = self.session.lanes.of(binding), lanes.of(binding)
             if b"".join(live.segments) != b"".join(folded.segments):
                 raise Wrong(f"{binding}: the log folds to another lane")
-
-
-def _place(part: Part) -> int:
-    return 0 if isinstance(part, Think | Redacted) else 1 if isinstance(part, Say) else 2
 
 
 def _numbered(part: Part) -> Part:

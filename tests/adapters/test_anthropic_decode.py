@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.adapters.decode import decode
+from actors.adapters.decode import decode, decode_body
 from actors.adapters.failure import AnswerFault
 from actors.core.content import Thinking, ToolCall
 from actors.core.identity import mint
@@ -16,10 +16,12 @@ from actors.core.stream import ArgumentsDelta, CallDone, CallStarted, Finish, Us
 from tests.adapters.wire_streams import (
     CLAUDE,
     SIGNATURE,
+    Fields,
     answer,
     anthropic_stream,
     body_answer,
     delta,
+    dumped,
     run,
     said,
     start,
@@ -191,6 +193,37 @@ def test_an_error_inside_a_200_stream_is_classified(type_: str, kind: str, statu
     assert len(events) == 1
 
 
+def test_an_event_named_error_is_one_whatever_form_its_data_has() -> None:
+    told = (
+        b'event: error\ndata: {"code":500,"message":"Out of room","type":"server_error"}\n\n'  # llama.cpp's
+    )
+    _, fault = run(decode(ANTHROPIC, CLAUDE), [anthropic_stream(stop=False), told])
+    assert isinstance(fault, AnswerFault)
+    assert (fault.failure.kind, fault.failure.message) == ("transient", "Out of room")
+
+
+@pytest.mark.parametrize("told", ["message_start", "message_delta"])
+def test_thinking_that_the_provider_dropped_is_told(told: str) -> None:
+    dropped = [
+        {"type": "thinking_dropped", "path": "messages.1.content.0", "reason": "prefix_binding_mismatch"}
+    ]
+    head: Fields = {"type": "message_start", "message": {"input_transformations": dropped}}
+    tail: Fields = {"type": "message_delta", "delta": {}, "input_transformations": dropped}
+    plain: Fields = {"type": "message_start", "message": {"input_transformations": None}}
+    events = (head, {"type": "message_delta", "delta": {}}) if told == "message_start" else (plain, tail)
+    decoder = decode(ANTHROPIC, CLAUDE)
+    run(decoder, [anthropic_stream(*events)])
+    assert decoder.withheld == ("prefix_binding_mismatch",)
+
+
+def test_thinking_that_was_dropped_is_told_by_a_body_too() -> None:
+    decoder = decode_body(ANTHROPIC, CLAUDE)
+    dropped = [{"type": "thinking_dropped", "reason": "model_binding_mismatch"}]
+    decoder.feed(dumped({"content": [], "input_transformations": dropped}))
+    decoder.close()
+    assert decoder.withheld == ("model_binding_mismatch",)
+
+
 def test_unknown_events_blocks_and_deltas_are_ignored() -> None:
     stream = anthropic_stream(
         {"type": "brand_new", "x": 1},
@@ -205,6 +238,18 @@ def test_unknown_events_blocks_and_deltas_are_ignored() -> None:
         stop(7),
     )
     assert said(answer(ANTHROPIC, b"data: [DONE]\n\n" + stream)) == (("text", "ab"),)
+
+
+def test_reasoning_behind_a_block_that_is_left_out_has_no_seal() -> None:
+    parts = [
+        part
+        for at, kind in ((0, "thinking"), (1, "server_tool_use"), (2, "thinking"))
+        for part in (start(at, type=kind, thinking="so", signature=SIGNATURE), stop(at))
+    ]
+    first, second = answer(ANTHROPIC, anthropic_stream(*parts)).blocks
+    assert isinstance(first, Thinking)
+    assert first.seal is not None
+    assert second == Thinking("so")
 
 
 @pytest.mark.parametrize(

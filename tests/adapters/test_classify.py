@@ -93,6 +93,12 @@ PAIRING = "An assistant message with 'tool_calls' must be followed by tool messa
         (openai(400, "Unknown parameter: 'zzz_unknown'."), "transcript", "OAC-12"),
         (openai(400, "This model's maximum context length is 128000 tokens."), "overflow", "OAC-15"),
         (openai(400, "x", "context_length_exceeded"), "overflow", "OAC-15"),
+        (
+            openai(400, "Invalid 'messages[3].tool_calls[0].function.arguments': string too long."),
+            "transcript",
+            "OAC-14",
+        ),
+        (openai(403, "Your input was flagged"), "refusal", None),
         (openai(404, "The model `x` does not exist", "model_not_found"), "config", "OAC-16"),
         (openai(400, "'temperature' does not support 0", "unsupported_value"), "config", "OAC-18"),
         (openai(400, "'messages[0].role' does not support 'developer'"), "config", "OAC-13"),
@@ -152,7 +158,7 @@ PAIRING = "An assistant message with 'tool_calls' must be followed by tool messa
         (refused("Your credit balance is too low to access"), "quota", None),
         (anthropic(413, "request_too_large", "Request exceeds the maximum size"), "overflow", None),
         (refused("prompt is too long: 213462 tokens > 200000 maximum"), "overflow", "ANT-36"),
-        (refused("input length and `max_tokens` exceed context limit"), "overflow", "ANT-36"),
+        (refused("input length and `max_tokens` exceed context limit"), "overflow", "ANT-37"),
         (
             refused("`tool_use` ids were found without `tool_result` blocks immediately after: x"),
             "transcript",
@@ -348,6 +354,30 @@ def test_an_error_inside_an_answer_means_what_its_status_would() -> None:
     ):
         inside = in_answer({"type": "error", "error": {"type": type_, "message": "Words"}}, ANTHROPIC)
         assert inside == anthropic(status, type_, "Words")
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("server_error", "transient"),
+        ("rate_limit_exceeded", "rate_limit"),
+        ("invalid_prompt", "refusal"),
+        ("bio_policy", "refusal"),
+        ("misalignment_policy_violation", "refusal"),
+        ("image_content_policy_violation", "refusal"),
+        ("data_residency_mismatch", "config"),
+        ("failed_to_download_image", "transient"),
+        *((code, "transcript") for code in ("invalid_image", "invalid_base64_image", "invalid_image_mode")),
+        *(
+            (code, "transcript")
+            for code in ("invalid_image_format", "image_too_large", "image_file_too_large")
+        ),
+        *((code, "transcript") for code in ("image_too_small", "image_parse_error", "empty_image_file")),
+        *((code, "transcript") for code in ("unsupported_image_media_type", "image_file_not_found")),
+    ],
+)
+def test_a_response_that_failed_says_by_its_code_what_to_do(code: str, kind: str) -> None:
+    assert in_answer({"error": {"code": code, "message": "Words"}}, OPENAI_RESPONSES).kind == kind
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,20 @@ def test_blocks_of_kinds_that_are_not_ours_are_left_out() -> None:
     assert said(message) == (("text", "so"),)
 
 
+def test_reasoning_behind_a_block_that_is_left_out_has_no_seal() -> None:
+    message = answered(
+        wire.thought(0, text="x", signature="ab")
+        + wire.stop(0)
+        + wire.delta(1, image={"source": {}})
+        + wire.stop(1)
+        + wire.thought(2, text="y", signature="cd")
+        + wire.stop(2)
+        + wire.ended()
+    )
+    assert said(message)[0] == ("thinking", "x", '"ab"')
+    assert message.blocks[1] == Thinking("y")
+
+
 def test_arguments_that_are_no_object_are_kept_as_they_are() -> None:
     parts = wire.begin(0, "tooluse_A", "read") + wire.delta(0, toolUse={"input": '{"p":'}) + wire.stop(0)
     assert said(answered(parts + wire.ended()))[0][5:] == ('{"p":',)

@@ -10,10 +10,10 @@ import pytest
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.check import check
-from actors.core.content import Media, Seal, Text, Thinking
+from actors.core.content import Seal, Text, Thinking
 from actors.core.jsonio import Json, quote
 from actors.core.profiles import BEDROCK
-from actors.core.transcript import Entry, Shown, WireCall, WireResult
+from actors.core.transcript import Entry, Shown, WireCall, WireMedia, WireResult
 from tests.adapters.converse_wire import BEDROCK_BINDING
 
 Parsed = dict[str, Any]  # Any: parsed JSON
@@ -87,12 +87,15 @@ def test_reasoning_goes_back_in_both_forms() -> None:
     ]
 
 
-def test_a_document_has_a_neutral_name_and_a_text_beside_it() -> None:
-    image, caption, document = content(Media("image/png", "aGk="), Media("application/pdf", "aGk="))
+def test_a_document_has_its_name_and_a_text_beside_it() -> None:
+    image, caption, document = content(
+        WireMedia("image/png", "aGk="), WireMedia("application/pdf", "aGk=", name="document-1f2e-2")
+    )
     assert image == {"image": {"format": "png", "source": {"bytes": "aGk="}}}
     assert document["document"]["source"] == {"bytes": "aGk="}
     assert document["document"]["format"] == "pdf"
-    assert document["document"]["name"] in caption["text"]
+    assert document["document"]["name"] == "document-1f2e-2"
+    assert caption == {"text": "Attached document: document-1f2e-2 (pdf)."}
 
 
 def test_appending_in_pieces_gives_the_bytes_of_the_whole() -> None:

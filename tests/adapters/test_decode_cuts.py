@@ -124,6 +124,22 @@ def test_an_event_that_is_no_object_is_a_fault(profile: Dialect, data: str) -> N
     assert isinstance(fault, AnswerFault)
 
 
+@recordings
+@pytest.mark.parametrize(
+    "form", ["%s\n", "%s", "[%s]\r\n\r\n", "data: [%s]\n\n", "event: error\ndata: %s\n\n"]
+)
+@pytest.mark.parametrize("indent", [None, 2])
+def test_an_error_is_understood_however_it_is_written_among_the_events(
+    recording: Recording, form: str, indent: int | None
+) -> None:
+    error = {"error": {"code": 429, "message": "Slow down. Try again in 7s.", "status": "RESOURCE_EXHAUSTED"}}
+    text = json.dumps(error, indent=None if "data" in form else indent)
+    half, _, _ = recording.stream[: len(recording.stream) // 2].rpartition(b"\n\n")
+    _, fault = run(recording.decoder(), [half + b"\n\n", (form % text).encode()])
+    assert isinstance(fault, AnswerFault)
+    assert (fault.failure.kind, fault.failure.retry_after) == ("rate_limit", 7.0)
+
+
 @profiles
 def test_an_event_of_two_mebibytes_is_a_fault(profile: Dialect) -> None:
     _, fault = run(decode(profile), [b"data: " + b"x" * (2 * 1024 * 1024)])

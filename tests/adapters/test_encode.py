@@ -3,6 +3,7 @@
 import ast
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,11 +11,11 @@ import actors.adapters
 from actors import Message, Text, ToolCall, ToolResult, check, dialect, encode, from_wire, render
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
-from actors.core.content import Media, Seal, Thinking
+from actors.core.content import Seal, Thinking
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, quote
 from actors.core.ledger import Ledger
-from actors.core.transcript import Entry, WireCall, WireResult
+from actors.core.transcript import Entry, WireCall, WireMedia, WireResult
 from actors.errors import ConfigError, ProjectionFault
 
 CLAUDE = Binding("claude", "anthropic", "https://x.example", "", "m")
@@ -52,7 +53,7 @@ def test_openai_writes_null_content_for_calls_alone_and_marks_an_error_in_the_te
 
 
 def test_openai_writes_parts_where_there_is_more_than_one_text_or_an_image() -> None:
-    image = Media("image/png", data="aGk=")
+    image = WireMedia("image/png", data="aGk=")
     messages = _messages("openai", Entry("user", (Text("see"), image)))
     assert isinstance(messages, list)
     assert messages[0]["content"] == [
@@ -124,6 +125,7 @@ def test_tools_off_declares_the_tools_and_forbids_their_use(name: str, choice: s
     ("field", "value"),
     [
         *(("max_tokens", value) for value in (0, -1, float("nan"), 1.0, True)),
+        *(("thinking_tokens", value) for value in (0, -1, 1.5, True)),
         *(("temperature", value) for value in (-0.1, float("nan"), float("inf"), True)),
     ],
 )
@@ -136,6 +138,28 @@ def test_a_number_no_provider_takes_is_refused_when_settings_are_made(field: str
             model="m",
             max_tokens=0,
         )
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"tool_choice": "any"}, "tool_choice is 'any'; it takes one of auto, none, required"),
+        ({"thinking": "on"}, "thinking is 'on'; it takes one of default, adaptive, manual, off"),
+        ({"effort": " "}, "effort is ' '; it takes the provider's word, as 'low', or None"),
+        ({"thinking_tokens": 9}, "thinking_tokens is 9 and thinking 'default'; only 'manual' has a budget"),
+        (
+            {"thinking": "off", "thinking_tokens": 9},
+            "thinking_tokens is 9 and thinking 'off'; only 'manual' has a budget",
+        ),
+    ],
+)
+def test_settings_that_contradict_themselves_or_mean_nothing_are_refused_in_one_line(
+    fields: dict[str, Any],  # Any: what is wrong is the point
+    message: str,
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        Settings(model="m", **fields)
+    assert str(refused.value) == message
 
 
 @pytest.mark.requirement("REQ-915-037", "REQ-915-036")

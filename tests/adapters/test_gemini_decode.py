@@ -88,6 +88,23 @@ def test_arguments_that_are_absent_or_no_object_do_no_harm() -> None:
     assert [(made.json, made.raw) for made in message.calls] == [(b"{}", None), (b"{}", "[1]")]
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"name": "read", "willContinue": True},
+        {
+            "partialArgs": [{"jsonPath": "$.p", "stringValue": "a", "willContinue": True}],
+            "willContinue": True,
+        },
+        {"partialArgs": [{"jsonPath": "$.p", "stringValue": ""}]},
+    ],
+)
+def test_a_piece_of_a_call_is_never_run_as_a_call(given: Fields) -> None:
+    found = fault(gemini_chunk(call(), {"functionCall": given}))
+    assert (found.failure.kind, found.failure.action) == ("config", "next_backend")
+    assert "in pieces" in found.failure.message
+
+
 def test_figures_are_replaced_and_not_summed() -> None:
     figures = {"promptTokenCount": 9, "toolUsePromptTokenCount": 1, "cachedContentTokenCount": 4}
     events, _ = streamed(

@@ -11,13 +11,13 @@ from actors import check, dialect
 from actors.adapters.adapter import adapter
 from actors.adapters.gemini.schema import projected
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.core.content import Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.content import Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, dump, quote
 from actors.core.ledger import Ledger
 from actors.core.profiles import GEMINI, GEMINI_2, VERTEX
-from actors.core.transcript import Entry, WireCall, WireResult
+from actors.core.transcript import Entry, WireCall, WireMedia, WireResult
 from actors.pure import render
 from actors.testing import GeminiSettings, validate
 from actors.testing.histories import READERS
@@ -92,7 +92,7 @@ def test_a_signature_is_written_on_the_part_behind_it_or_on_an_empty_text() -> N
 
 
 def test_media_are_sent_inline() -> None:
-    (content,) = contents(Entry("user", (Media("image/png", data="aGk="),)))
+    (content,) = contents(Entry("user", (WireMedia("image/png", data="aGk="),)))
     assert content["parts"] == [{"inlineData": {"mimeType": "image/png", "data": "aGk="}}]
 
 
@@ -174,6 +174,8 @@ def test_before_generation_three_nothing_stands_in() -> None:
         ("gemini", "vertex", False),
         ("vertex", "vertex", False),
         ("vertex", "gemini", False),
+        ("gemini_2", "gemini_2", True),
+        ("gemini_2", "gemini", False),
     ],
 )
 def test_an_id_goes_back_to_the_gemini_api_that_gave_it_and_to_nobody_else(

@@ -313,7 +313,24 @@ def test_without_a_finish_reason_a_call_is_not_rescued_even_if_it_looks_whole() 
         ),
         ({"object": "error", "message": "boom", "code": 500}, "transient", 500),
         ({"error": "plain words"}, "transient", None),
-        (chunk({}, "error"), "transient", None),
+        *(
+            (chunk({}, cut), "transient", None)
+            for cut in ("error", "network_error", "insufficient_system_resource")
+        ),
+        (
+            {"choices": [{"delta": {}, "finish_reason": "error", "error": {"code": 429, "message": "x"}}]},
+            "rate_limit",
+            429,
+        ),
+        ({"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}, "quota", None),
+        ({"base_resp": {"status_code": 1002, "status_msg": "rate limit exceeded"}}, "rate_limit", None),
+        (
+            chunk(
+                {}, base_resp={"status_code": 2013, "status_msg": "tool result's tool id(call_X) not found"}
+            ),
+            "transcript",
+            None,
+        ),
     ],
 )
 def test_an_error_inside_a_200_stream_is_classified(
@@ -329,6 +346,18 @@ def test_an_error_inside_a_200_stream_is_classified(
 def test_an_event_named_error_is_an_error() -> None:
     _, fault = run(decode(OPENAI_CHAT), [b'event: error\ndata: {"message":"overloaded_error"}\n\n'])
     assert isinstance(fault, AnswerFault)
+
+
+def test_an_error_inside_a_body_is_classified_as_in_a_stream() -> None:
+    for error in (
+        {"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}},
+        {"choices": [{"error": {"code": 402, "message": "x"}, "message": {"content": ""}}]},
+    ):
+        with pytest.raises(AnswerFault) as raised:
+            body_answer(OPENAI_CHAT, error)
+        assert raised.value.failure.kind == "quota"
+    good = {"choices": [{"message": {"content": "ok"}}], "base_resp": {"status_code": 0, "status_msg": ""}}
+    assert body_answer(OPENAI_CHAT, good)[1].text == "ok"
 
 
 def test_a_null_error_is_none() -> None:

@@ -170,6 +170,21 @@ def test_unknown_fields_of_reasoning_are_not_kept_and_its_content_is() -> None:
     assert again["content"] == content
 
 
+def test_reasoning_that_the_provider_withheld_is_told_but_for_the_end_of_a_turn() -> None:
+    reasons = ("prefix_mismatch", "turn_boundary", "model_mismatch")
+    removed = [
+        {"type": "reasoning", "action": "removed", "id": "rs_1", "reason": reason} for reason in reasons
+    ]
+    decoder = decode(OPENAI_RESPONSES)
+    run(decoder, [responses_stream(ended(input_transformations=removed), done=False)])
+    assert decoder.withheld == ("prefix_mismatch", "model_mismatch")
+    run(
+        expected := decode(OPENAI_RESPONSES),
+        [responses_stream(ended(input_transformations=removed[1:2]), done=False)],
+    )
+    assert expected.withheld == ()
+
+
 def test_a_refusal_is_what_the_model_said() -> None:
     parts = [{"type": "refusal", "refusal": "I cannot."}]
     assert streamed(finished(0, type="message", id="msg_1", content=parts), ended()).text == "I cannot."
@@ -196,6 +211,26 @@ def test_items_of_the_providers_own_tools_are_passed_over() -> None:
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
     message = streamed(added(0, **search), finished(0, **search), finished(1, **words("Hi.")), ended())
     assert said(message) == (("text", "Hi."),)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        {"type": "web_search_call", "id": "ws_1", "status": "completed"},
+        words(""),
+        function_call("fc_1", "call_A", "read", ' {"p":1}'),
+        function_call("fc_1", "call_A", "read", ""),
+        function_call("fc_1", "call_A", "no name", "{}"),
+    ],
+)
+def test_reasoning_behind_what_cannot_be_sent_again_as_it_was_has_no_seal(between: Fields) -> None:
+    items = (thought(), between, thought(id="rs_2"), words("Hi.", "msg_2", phase="commentary"))
+    message = streamed(*(finished(at, **item) for at, item in enumerate(items)), ended())
+    seals = [block.seal and block.seal.kind for block in message.blocks if isinstance(block, Thinking)]
+    assert seals == ["reasoning_item", None, "phase"]
+    kept = (thought(), words("So."), thought(id="rs_2"), CALL)
+    message = streamed(*(finished(at, **item) for at, item in enumerate(kept)), ended())
+    assert [block.seal is None for block in message.blocks if isinstance(block, Thinking)] == [False, False]
 
 
 @pytest.mark.parametrize("cut", ["", '{"p":', "{}"])

@@ -8,13 +8,14 @@ import pytest
 from actors import Message, Text, ToolCall, ToolResult, check, dialect, encode, render
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
-from actors.core.content import Block, Media, Seal, Thinking
+from actors.core.content import Block, Seal, Thinking
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, quote
 from actors.core.lane import Lane, Rendered
 from actors.core.ledger import Ledger
 from actors.core.profiles import OPENAI_RESPONSES
-from actors.core.transcript import Entry, WireCall, WireResult
+from actors.core.transcript import Entry, WireCall, WireMedia, WireResult
+from actors.testing import validate
 from actors.testing.histories import READERS, history
 from tests.core.session_log import cold, refused
 
@@ -83,10 +84,10 @@ def test_an_entry_is_a_run_of_items() -> None:
 
 
 def test_a_user_message_is_a_list_of_parts_where_it_holds_more_than_a_text() -> None:
-    image, linked = Media("image/png", data="aGk="), Media("image/*", url="https://x.example/a.png")
+    image, linked = WireMedia("image/png", data="aGk="), WireMedia("image/*", url="https://x.example/a.png")
     document, there = (
-        Media("application/pdf", data="aGk="),
-        Media("application/pdf", url="https://x.example/d"),
+        WireMedia("application/pdf", data="aGk="),
+        WireMedia("application/pdf", url="https://x.example/d"),
     )
     (message,) = written(Entry("user", (Text("see"), image, linked, document, there)))
     assert message["content"] == [
@@ -98,18 +99,11 @@ def test_a_user_message_is_a_list_of_parts_where_it_holds_more_than_a_text() -> 
     ]
 
 
-def test_words_come_before_calls_each_behind_its_own_reasoning() -> None:
+def test_words_come_before_calls_and_outputs_directly_behind_them() -> None:
     call = ToolCall("c1", "read")
-    found = items(said(thought(1), call, thought(2), Text("t"), ToolCall("c2", "read")))
-    assert kinds(found) == [
-        "user",
-        "reasoning",
-        "assistant",
-        "reasoning",
-        *["function_call"] * 2,
-        *["function_call_output"] * 2,
-    ]
-    assert [found[1]["id"], found[3]["id"]] == ["rs_2", "rs_1"]
+    found = items(said(call, Text("t"), ToolCall("c2", "read")))
+    assert kinds(found) == ["user", "assistant", *["function_call"] * 2, *["function_call_output"] * 2]
+    assert [part["call_id"] for part in found[2:4]] == [part["call_id"] for part in found[4:]]
 
 
 def test_a_phase_stays_with_its_message_and_goes_to_nobody_else() -> None:
@@ -152,7 +146,7 @@ def test_reasoning_that_nothing_follows_is_left_out(blocks: tuple[Block, ...]) -
     assert dict(rendered.report.losses)["thinking"] == sum(isinstance(block, Thinking) for block in blocks)
 
 
-def test_a_reasoning_item_goes_out_once_in_the_life_of_a_lane() -> None:
+def test_a_reasoning_item_goes_out_once_in_an_epoch() -> None:
     again = Message("model", [thought(), Text("again")], origin=HERE)
     messages = said(thought(), Text("t"), after=(again, Message("human", [Text("u")])))
     assert [part["id"] for part in items(messages) if part["type"] == "reasoning"] == ["rs_1"]
@@ -290,3 +284,13 @@ def test_generated_histories_send_no_item_id_but_that_of_reasoning() -> None:
 
 def test_the_alias_names_the_profile() -> None:
     assert dialect("responses") is dialect("openai_responses") is OPENAI_RESPONSES
+
+
+@pytest.mark.parametrize(("asked", "sent"), [(1, 16), (16, 16), (17, 17)])
+def test_an_answer_may_have_no_fewer_tokens_than_the_host_takes(asked: int, sent: int) -> None:
+    profile = dialect("openai_responses")
+    rendered = render([Message("human", [Text("u")])], Ledger(), profile)
+    settings = Settings(model="m", max_tokens=asked)
+    request = adapter(profile).request(rendered.segments, settings, rendered.shown)
+    assert json.loads(request.body)["max_output_tokens"] == sent
+    assert validate(request.body, "openai_responses", mode="strict") is None

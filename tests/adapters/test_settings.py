@@ -11,7 +11,7 @@ from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.content import Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
-from actors.core.jsonio import Json, JsonValue, dump, quote
+from actors.core.jsonio import Json, quote
 from actors.testing import AnthropicSettings, validate
 
 ANTHROPIC = dialect("anthropic")
@@ -36,6 +36,16 @@ def test_a_temperature_goes_where_it_is_taken_and_is_named_where_it_is_not() -> 
     deaf = ANTHROPIC.derive(sampling=False)
     assert "temperature" not in body(request(settings, deaf))
     assert request(settings, deaf).losses == ("temperature",)
+
+
+@pytest.mark.parametrize("name", ["anthropic", "bedrock"])
+def test_a_temperature_above_what_is_taken_is_not_sent_and_named(name: str) -> None:
+    hot, warm = (request(Settings(model="m", temperature=heat), dialect(name)) for heat in (1.5, 1.0))
+    assert (hot.losses, warm.losses) == (("temperature",), ())
+    assert b"temperature" not in hot.body
+    assert b"temperature" in warm.body
+    assert validate(hot.body, name) is validate(warm.body, name) is None
+    assert b"temperature" in request(Settings(model="m", temperature=1.5), dialect("openai_chat")).body
 
 
 @pytest.mark.parametrize("mode", ["adaptive", "manual"])
@@ -147,66 +157,3 @@ def test_a_tool_name_the_dialect_refuses_goes_out_under_another_and_comes_back_a
     decoder = adapter(choosy).decoder(CLAUDE, 1, 1, stream=False, names=made.names)
     decoder.feed(json.dumps(answer).encode())
     assert [call.name for call in decoder.close().calls] == ["search"]
-
-
-def test_a_reference_that_kimi_does_not_follow_is_lost_and_named() -> None:
-    """KIM-07."""
-    schema = dump({"type": "object", "properties": {"a": {"$ref": "https://x.example/s.json"}}})
-    settings = Settings(model="m", tools=(ToolSpec("read", "", schema),))
-    assert request(settings, dialect("kimi")).losses == ("schema.$ref",)
-    assert request(settings, dialect("openai")).losses == ()
-
-
-@pytest.mark.parametrize("name", ["openai", "responses", "anthropic", "bedrock", "mistral", "kimi"])
-def test_a_schema_has_an_object_with_properties_at_its_root_and_items_in_its_arrays(name: str) -> None:
-    """OAC-11, in the words of several hosts; `tuple[int, str]` of a function gives the array."""
-    pair: JsonValue = {
-        "type": "array",
-        "prefixItems": [{"type": "integer"}, {"type": "string"}],
-        "minItems": 2,
-    }
-    odd: list[JsonValue] = [
-        {"type": "object"},
-        {"type": "object", "anyOf": [{"required": ["a"]}], "properties": {"a": {"type": "string"}}},
-        {"type": "object", "properties": {"b": pair}},
-    ]
-    tools = tuple(ToolSpec(f"t{at}", "", dump(schema)) for at, schema in enumerate(odd))
-    made = adapter(dialect(name)).request((), Settings(model="m", tools=tools))
-    text = made.body.decode()
-    assert "schema.anyOf" in made.losses
-    assert text.count('"properties"') == 3
-    assert '"required":["a"]' not in text
-    assert text.count('"items"') == 1
-
-
-def test_a_schema_that_needs_nothing_stays_as_it_is() -> None:
-    whole = Json(b'{"type": "object",  "properties":{"a":{"type":"string"}}}')
-    made = request(Settings(model="m", tools=(ToolSpec("t", "", whole),)), ANTHROPIC)
-    assert made.body.count(bytes(whole)) == 1
-    assert made.losses == ()
-
-
-def test_kimi_is_given_types_in_the_arms_of_a_choice_and_references_alone() -> None:
-    """KIM-07, as seen: no type beside anyOf or $ref, no tuples, nothing that refers out."""
-    schema: JsonValue = {
-        "type": "object",
-        "properties": {
-            "a": {"type": "object", "additionalProperties": {"$ref": "#/definitions/X"}},
-            "b": {"type": "string", "anyOf": [{"minLength": 1}, {"type": "null"}]},
-            "c": {"$ref": "#/$defs/X", "type": "string"},
-            "e": {"type": "array", "items": [{"type": "string"}]},
-            "f": False,
-        },
-        "definitions": {"X": {"type": "string"}},
-    }
-    tool = ToolSpec("t", "", dump(schema))
-    sent = body(request(Settings(model="m", tools=(tool,)), dialect("kimi")))["tools"][0]["function"][
-        "parameters"
-    ]
-    assert sent["properties"] == {
-        "a": {"type": "object", "additionalProperties": {"$ref": "#/$defs/X"}},
-        "b": {"anyOf": [{"type": "string", "minLength": 1}, {"type": "null"}]},
-        "c": {"$ref": "#/$defs/X"},
-        "e": {"type": "array", "items": {"anyOf": [{"type": "string"}]}},
-        "f": {"type": "null"},
-    }

@@ -34,6 +34,10 @@ STREAMS = {
     "unknown fields": (b"id: 7\nretry: 100\nnonsense\nfoo: bar\ndata: a\n\n", [("", "a")]),
     "an event without data": (b"event: ping\n\ndata: a\n\n", [("", "a")]),
     "empty data": (b"data\n\ndata:\n\n", [("", ""), ("", "")]),
+    "JSON among the events": (
+        b'data: a\n\n{"error":\r\n  {"code": 1}\n\n}\ndata: b\n\n',
+        [("", "a"), ("", "b"), ("", '{"error":\n  {"code": 1}\n}')],
+    ),
     "nothing": (b"", []),
     "U+2028 ends no line": ("data: a\u2028b\x0bc\x85\n\n".encode(), [("", "a\u2028b\x0bc\x85")]),
 }
@@ -70,6 +74,12 @@ def test_a_flood_of_empty_data_lines_is_bounded() -> None:
     parser = EventParser(max_event=100)
     with pytest.raises(StreamFault, match="larger than 100 bytes"):
         parser.feed(b"data\n" * 200)
+
+
+def test_a_flood_of_json_that_is_no_event_is_bounded() -> None:
+    parser = EventParser(max_event=100)
+    with pytest.raises(StreamFault, match="larger than 100 bytes"):
+        parser.feed(b'[\n"x",\n\n' * 30)
 
 
 def test_a_flood_of_comments_inside_one_event_is_skipped() -> None:

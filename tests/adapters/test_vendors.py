@@ -1,6 +1,7 @@
 """Vendors of Chat Completions: what each is sent otherwise, and how each one's reasoning comes and goes back."""
 
 import json
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -13,8 +14,9 @@ from actors.adapters.failure import AnswerFault
 from actors.adapters.request import Settings, ToolSpec
 from actors.core.content import Media, Seal, Thinking
 from actors.core.identity import Binding
-from actors.core.jsonio import Json, quote
+from actors.core.jsonio import Json, ingest, quote
 from actors.core.ledger import Ledger
+from actors.testing import validate
 from actors.testing.histories import READERS
 from tests.adapters.wire_streams import (
     Fields,
@@ -205,6 +207,34 @@ def test_reasoning_of_another_upstream_is_foreign(first: str | None, second: str
     assert sent == b"".join(render(history, Ledger(), profile, binding=ROUTER).lane.segments)
 
 
+def _pinned(upstream: str, backend: str = "pinned") -> Binding:
+    return replace(ROUTER, backend=backend, upstream=upstream)
+
+
+def test_reasoning_of_a_pinned_upstream_is_for_who_is_pinned_to_it_whatever_an_answer_calls_it() -> None:
+    stream = openai_stream(
+        chunk({"reasoning_details": WHOLE}, provider="One"),
+        calls(fragment(0, "call_1", "read", "{}")),
+        chunk({}, "tool_calls"),
+    )
+    message = answered(_pinned("one"), stream)
+    for reader in (_pinned("one"), _pinned("one", "another")):
+        assert replayed(message, reader)["reasoning_details"] == WHOLE
+    for reader in (ROUTER, _pinned("two"), _pinned("One")):
+        assert "reasoning_details" not in replayed(message, reader)
+
+
+def test_a_gateway_is_told_its_upstream_and_nobody_else_is() -> None:
+    gateway, host = adapter(dialect("openrouter")), adapter(dialect("groq"))
+    free, pinned = Settings(model="m"), Settings(model="m", upstream='on"e')
+    told = gateway.request((), pinned)
+    assert json.loads(told.body)["provider"] == {"order": ['on"e'], "allow_fallbacks": False}
+    assert told.losses == ()
+    for made in (gateway.request((), free), host.request((), pinned)):
+        assert "provider" not in json.loads(made.body)
+    assert host.request((), pinned).losses == ("upstream",)
+
+
 CHUNKS = openai_stream(
     chunk({"role": "assistant", "content": ""}),
     chunk({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Let "}]}]}),
@@ -332,13 +362,15 @@ def asked(name: str, **settings: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
         ("deepseek", {"thinking": "manual", "thinking_tokens": 9}, {"thinking": {"type": "enabled"}},
          ("thinking_tokens",)),
         ("openai_chat", {"effort": "high"}, {"reasoning_effort": "high"}, ()),
-        ("mistral", {"thinking": "off", "thinking_tokens": 9}, {"reasoning_effort": "none"}, ("thinking_tokens",)),
+        ("mistral", {"thinking": "off"}, {"reasoning_effort": "none"}, ()),
+        ("mistral", {"thinking": "manual", "thinking_tokens": 9, "effort": "high"}, {"reasoning_effort": "high"},
+         ("thinking_tokens",)),
         ("openrouter", {"effort": "high"}, {"reasoning": {"effort": "high"}}, ()),
         ("openrouter", {"thinking": "manual", "thinking_tokens": 9, "effort": "low"},
          {"reasoning": {"max_tokens": 9}}, ("effort",)),
         ("openrouter", {"thinking": "off"}, {"reasoning": {"enabled": False}}, ()),
         ("openrouter", {"thinking": "adaptive"}, {"reasoning": {"enabled": True}}, ()),
-        ("qwen", {"thinking": "off", "thinking_tokens": 9, "effort": "x"}, {},
+        ("qwen", {"thinking": "manual", "thinking_tokens": 9, "effort": "x"}, {},
          ("thinking", "thinking_tokens", "effort")),
         ("openrouter", {}, {}, ()),
     ],
@@ -356,6 +388,7 @@ def test_a_tool_of_kimis_has_types_and_references_as_moonshot_wants_them() -> No
     schema = {
         "type": "object",
         "definitions": {"X": {"enum": ["a", "b"]}},
+        "$defs": {"Y": {"type": "null"}},
         "properties": {
             "x": {"$ref": "#/definitions/X"},
             "any": {},
@@ -371,12 +404,39 @@ def test_a_tool_of_kimis_has_types_and_references_as_moonshot_wants_them() -> No
     )
     parameters = json.loads(body)["tools"][0]["function"]["parameters"]
     properties = parameters["properties"]
-    assert parameters["$defs"] == {"X": {"enum": ["a", "b"], "type": "string"}}
+    assert parameters["$defs"] == {"X": {"enum": ["a", "b"], "type": "string"}, "Y": {"type": "null"}}
     assert properties["x"] == {"$ref": "#/$defs/X"}
     assert properties["const"] == {"const": 1, "type": "integer"}
     assert properties["said"] == schema["properties"]["said"]  # type: ignore[index]  # it is an object
     assert len(properties["any"]["anyOf"]) == len(properties["mixed"]["anyOf"]) == 6
     assert properties["list"]["items"]["type"] == "object"
+
+
+@pytest.mark.parametrize(
+    ("inner", "sent", "losses"),
+    [
+        ({"oneOf": [{"type": "string"}, {"type": "null"}]}, {"anyOf": [{"type": "string"}, {"type": "null"}]}, ()),
+        ({"allOf": [{"$ref": "#/$defs/X"}], "default": 1}, {"anyOf": [{"$ref": "#/$defs/X"}], "default": 1}, ()),
+        (
+            {"type": "string", "allOf": [{"minLength": 1}, {"maxLength": 9}]},
+            {"anyOf": [{"type": "string", "minLength": 1}, {"type": "string", "maxLength": 9}]},
+            ("schema.allOf",),
+        ),
+        ({"type": "string", "oneOf": []}, {"type": "string"}, ()),
+    ],
+)  # fmt: skip
+def test_a_choice_in_a_tool_of_kimis_is_one_that_stands_for_a_type(
+    inner: Fields, sent: Fields, losses: tuple[str, ...]
+) -> None:
+    schema = {"type": "object", "properties": {"p": inner}, "$defs": {"X": {"type": "integer"}}}
+    kimi = dialect("kimi")
+    rendered = render([GO], Ledger(), kimi)
+    settings = Settings(model="m", tools=(ToolSpec("read", "", ingest(schema).json),), stream=False)
+    request = adapter(kimi).request(rendered.segments, settings, rendered.shown)
+    body = json.loads(request.body)
+    assert body["tools"][0]["function"]["parameters"]["properties"]["p"] == sent
+    assert (request.losses, check(request.body, kimi)) == (losses, [])
+    assert validate(request.body, "kimi", mode="strict") is None
 
 
 # ---- importing
@@ -418,3 +478,23 @@ def test_mistrals_content_chunks_are_read() -> None:
         Media("application/pdf", url="https://a.example/d.pdf"),
     )
     assert "reference" in history[0].text
+
+
+def test_words_stand_between_a_result_and_the_filler_that_ends_a_request_too() -> None:
+    strict = dialect("mistral").derive(last_roles=frozenset({"user"}))
+    history = [GO, Message("model", [ToolCall("c", "read")]), Message("tool", [ToolResult("c", "ok")])]
+    rendered = render(history, Ledger(), strict)
+    assert rendered.report.faults == ()
+    assert [entry.role for entry in rendered.transcript] == ["user", "assistant", "tool", "assistant", "user"]
+
+
+def test_texts_of_a_message_are_joined_as_long_as_the_dialect_takes_one_string_of_that_length() -> None:
+    short = dialect("openai_chat").derive(max_string=1000)
+    for size, joined in ((498, True), (500, False)):
+        history = [Message("human", [Text("a" * size), Text("b" * size)])]
+        rendered = render(history, Ledger(), short)
+        assert rendered.report.faults == ()
+        (message,) = json.loads(encode(rendered, model="m"))["messages"]
+        assert isinstance(message["content"], str) == joined
+    many = [Message("human", [Text("a" * 1047)] * 1000)]
+    assert render(many, Ledger(), dialect("openai_chat")).report.faults == ()

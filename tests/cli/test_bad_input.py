@@ -37,6 +37,14 @@ KEY = {"OPENAI_API_KEY": "sk-secret-value"}
         (["-m", "m", "--base-url", "http://127.0.0.1:9", "--auth", "sk-x"], {}, 3, "--auth takes the name"),
         (["-m", "m", "--base-url", "http://127.0.0.1:9", "--auth", "UNSET"], {}, 4, "UNSET; it is not set"),
         (["-m", "openai:gpt", "--tools", "none.py"], KEY, 3, "No file 'none.py' to take tools from"),
+        (
+            ["-m", "openai:gpt", "--dialect", "anthropic"],
+            KEY,
+            3,
+            "--dialect is said of the server at --base-url",
+        ),
+        (["-m", "openai:gpt", "--auth", "OTHER_KEY"], KEY, 3, "--auth is said of the server at --base-url"),
+        (["-m", "m", "--base-url", "http://127.0.0.1:9", "--config", "a.toml"], {}, 3, "give one of them"),
         (["--config", "none.toml"], {}, 3, "Cannot read none.toml: no such file"),
     ],
 )

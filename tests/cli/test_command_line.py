@@ -76,6 +76,15 @@ def test_a_wrong_command_line_is_exit_code_2(capsys: pytest.CaptureFixture[str])
         assert "usage: actors" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("text", ["0", "-1", "abc", "nan", "1e9", ""])
+def test_a_timeout_that_is_no_time_is_told_what_it_takes(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args(["run", "x", f"--timeout={text}"])
+    assert f"{text} is no time; give seconds above 0" in capsys.readouterr().err
+
+
 def test_every_exit_code_is_documented_as_it_is_in_code() -> None:
     rows = re.findall(r"^\| (\d+) \| (.+?) \|$", PAGE.read_text(), re.MULTILINE)
     assert {int(code): text for code, text in rows} == {int(code): text for code, text in MEANING.items()}

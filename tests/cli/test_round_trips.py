@@ -107,6 +107,24 @@ def test_there_and_back_nothing_is_lost_that_the_other_dialect_could_carry(
         assert json.dumps(TOOL["name"]) in json.dumps(there.get("tools") or there.get("toolConfig")), target
 
 
+DOCUMENTS = [name for name, profile in PROFILES.items() if "document" in profile.user_media]
+PDF = "JVBERi0xLjQKJSVFT0YK"
+
+
+@pytest.mark.parametrize("source", DOCUMENTS)
+def test_a_document_comes_back_from_every_dialect_that_can_hold_one(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = (Message("human", (Text("Read this."), Media("application/pdf", PDF))),)
+    body: Json = json.loads(encode(render(said, recover(said), PROFILES[source]), model="m", max_tokens=99))
+    for target in DOCUMENTS:
+        there, _ = convert(body, source, target, tmp_path, capsys)
+        back, _ = convert(there, target, source, tmp_path, capsys)
+        assert ("media", PDF) in facts(there, target), target
+        came = iter(facts(back, source))  # Bedrock's name of the document may come with it, as words
+        assert [fact for fact in facts(body, source) if fact not in came] == [], target
+
+
 ASKED, ASKED_AGAIN = {"role": "user", "content": "Sure?"}, {"role": "user", "content": "Well?"}
 CLEAR = {"role": "assistant", "reasoning_content": "Hm.", "content": "Yes."}
 SIGNED = [{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}, {"type": "text", "text": "Yes."}]

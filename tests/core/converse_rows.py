@@ -13,6 +13,14 @@ IMAGE: Json = {"image": {"format": "png", "source": {"bytes": "aGk="}}}
 DOCUMENT: Json = {"document": {"format": "pdf", "name": "d", "source": {"bytes": "aGk="}}}
 
 
+def document(name: Any) -> Json:  # Any: whatever the row wants to try
+    return {"document": {**DOCUMENT["document"], "name": name}}
+
+
+def documents(count: int) -> list[Json]:
+    return [document(f"d {number}") for number in range(count)]
+
+
 def text(words: Any = "hi") -> Json:  # Any: whatever the row wants to try
     return {"text": words}
 
@@ -109,6 +117,19 @@ _BROKEN: list[tuple[str, Json, Json]] = [
     ("BED-11", body(user(text()), model(use(zzz=1)), user(answer())), FULL),
     ("BED-11", body({**user(text()), "name": "bob"}), OK),
     ("BED-13", body(user(DOCUMENT)), body(user(text(), DOCUMENT))),
+    ("BED-15", body(user(text(), document("a"), document("a"))), body(user(text(), document("a"), document("A")))),
+    ("BED-15", body(*ROUND[:2], user(answer("t1", text(), DOCUMENT), text(), DOCUMENT)),
+     body(*ROUND[:2], user(answer("t1", text(), DOCUMENT), text(), document("e")))),
+    ("BED-16", body(user(text(), *documents(6))), body(user(text(), *documents(5)))),
+    ("BED-16", body(user(text(), *documents(5)), model(text()), user(text(), document("late"))),
+     body(user(text(), *documents(4)), model(text()), user(text(), document("late")))),
+    ("BED-17", body(user(*[IMAGE] * 21)), body(user(*[IMAGE] * 20))),
+    ("BED-17", body(user(text(), *documents(5), *[IMAGE] * 16)), body(user(text(), *documents(5), *[IMAGE] * 15))),
+    ("BED-17", body(user(*[IMAGE] * 20), *ROUND[1:2], user(answer("t1", IMAGE))),
+     body(user(*[IMAGE] * 19), *ROUND[1:2], user(answer("t1", IMAGE)))),
+    *(("BED-18", body(user(text(), document(name))), body(user(text(), document(mended))))
+      for name, mended in (("a.pdf", "a pdf"), ("a  b", "a b"), ("", "a"), ("d" * 201, "d" * 200),
+                           ("\u00e9", "[(e-1)]"), (3, "3"), ("a\n", "a"))),
 ]  # fmt: skip
 
 ROWS: list[ConverseRow] = [

@@ -12,7 +12,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings
@@ -85,7 +85,7 @@ ELSEWHERE = Binding("elsewhere", "openai_chat", "https://elsewhere.example", "ac
 
 def examples(count: int) -> settings:
     """How property tests run here: as many examples as said, however busy the machine is."""
-    return settings(max_examples=count, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    return settings(max_examples=count)
 
 
 def rules(binding: Binding, policy: ThinkingPolicy = "native") -> tuple[Dialect, Encoder, Reader]:

@@ -245,6 +245,36 @@ def test_a_reference_to_a_file_is_refused_unread(tmp_path: Any) -> None:  # Any:
     assert "the-secret" not in str(refused.value)
 
 
+def formula(levels: int, leaf: JsonValue) -> JsonValue:
+    for _ in range(levels):
+        leaf = {"of": leaf}
+    return leaf
+
+
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf"])
+def test_what_is_wrong_in_a_recursive_choice_is_told_only_where_that_is_little_work(keyword: str) -> None:
+    """Each level reaches the next by two arms. Whether arguments are valid is told at any depth."""
+    member: JsonValue = {"of": {"$ref": "#/$defs/formula"}}
+    arms: JsonValue = [
+        {"type": "object", "properties": member, "required": ["of"]},
+        {"type": "object", "properties": member, "required": ["of"], "minProperties": 2},
+        {"type": "number"},
+    ]
+    check = compile_schema(
+        {"type": "object", "$defs": {"formula": {keyword: arms}}, "properties": member}, tool="t"
+    )
+    assert check.errors(formula(11, 1)) == ()
+    assert [error.path for error in check.errors(formula(3, "x"))] == ["of"]
+    (error,) = check.errors(formula(11, "x"))
+    assert (error.path, "nested too deeply" in error.expected) == ("", True)
+
+
+def test_what_is_wrong_in_a_tree_is_told_at_any_depth() -> None:
+    tree: dict[str, JsonValue] = {"type": "object", "properties": {"of": {"$ref": "#"}}}
+    (error,) = compile_schema(tree, tool="t").errors(formula(30, "x"))
+    assert error.path == ".".join(["of"] * 30)
+
+
 def doubled(levels: int, key: str = "$ref", by: str | None = None) -> dict[str, JsonValue]:
     """A schema that comes to two to the power of `levels` parts. `by` names the parts; else they are found by path."""
     name = {None: "#/$defs/d{}", "$id": "urn:d{}"}.get(by, "#d{}")

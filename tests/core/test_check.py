@@ -18,6 +18,7 @@ from tests.core import converse_rows
 Json: TypeAlias = dict[str, Any]  # Any: wire bodies are built by hand, broken ones on purpose
 
 IMAGE = {"type": "base64", "media_type": "image/png", "data": "aGk="}
+LINKED = {"type": "image_url", "image_url": {"url": "https://a.example/i.png"}}
 SURROGATE = "\ud800"
 
 
@@ -101,6 +102,7 @@ PREFILL = ANTHROPIC.derive(last_roles=frozenset({"user", "assistant"}))
 CAUTIOUS = OPENAI_CHAT.derive(first_roles=frozenset({"user"}))
 PER_MESSAGE = OPENAI_CHAT.derive(id_unique_scope="message")
 TEXT_ONLY = ANTHROPIC.derive(user_media=frozenset(), thinking_carrier="none")
+COPY = ANTHROPIC.derive(thinking_required="with_calls", thinking_placeholder="(None.)")
 ROUND = (user(text()), model(use()), user(answer()))
 
 
@@ -179,6 +181,15 @@ EVERYWHERE = [
     Row("ALL-09", chat(say("assistant"), say("user")), HI, CAUTIOUS),
     Row("ALL-10", chat(say("user", [{"type": "file", "file": {"file_id": "f"}}])), HI),
     Row("ALL-10", messages(user({"type": "image", "source": IMAGE})), messages(user(text())), TEXT_ONLY),
+    Row("ALL-15", chat(say("user", [LINKED] * 501)), chat(say("user", [LINKED] * 500))),
+    Row("ALL-15", chat(say("user", [LINKED]), say("assistant"), say("user", [LINKED])),
+        chat(say("user", [LINKED]), say("assistant"), say("user")), OPENAI_CHAT.derive(max_media=1)),
+    Row(
+        "ALL-10",
+        messages(user({"type": "image", "source": IMAGE | {"media_type": {}}})),
+        messages(user({"type": "image", "source": IMAGE})),
+        ANTHROPIC,
+    ),
     Row("ALL-11", chat(say("user", [])), HI),
     Row("ALL-11", chat(say("user", [text("")])), HI),
     Row("ALL-11", chat(say("user"), say("assistant", None), say("user")), HI),
@@ -224,6 +235,8 @@ OPENAI = [
     Row("OAC-11", chat(say("user"), tools=[function_tool(parameters={"type": "string"})]),
         chat(say("user"), tools=[{"type": "function", "function": {"name": "read"}}])),
     Row("OAC-11", chat(say("user"), tools=[function_tool(parameters={})]),
+        chat(say("user"), tools=[function_tool()])),
+    Row("OAC-11", chat(say("user"), tools=[function_tool(parameters={"type": "object", "anyOf": []})]),
         chat(say("user"), tools=[function_tool()])),
     Row("OAC-12", chat(say("user"), zzz_unknown=1), chat(say("user"), temperature=1)),
     Row("OAC-14", chat(say("user", LONG + "x")), chat(say("user", LONG))),
@@ -309,6 +322,8 @@ ANTHROPICS = [
     ("ANT-29", messages(*ROUND[:2], user(answer(content=[]))),
      messages(*ROUND[:2], user(answer(content="")))),
     ("ANT-30", messages(user({"type": "image", "source": {**IMAGE, "data": BIG}})), OK),
+    ("ANT-54", messages(*ROUND[:2], user(answer(content=[PICTURE] * 100), PICTURE)),
+     messages(*ROUND[:2], user(answer(content=[PICTURE] * 99), PICTURE))),
     ("ANT-52", messages(user(text()), model({"type": "redacted_thinking", "data": "x"}), user(text())),
      messages(user(text()), model({"type": "redacted_thinking", "data": "x"}, text()), user(text()))),
     ("ANT-53", messages(*ROUND[:2], user(answer(content=" ", is_error=True))),
@@ -366,6 +381,8 @@ ANTHROPICS = [
      messages(user(text()), model({"type": "redacted_thinking", "data": "x"}, text()), user(text()))),
     ("ALL-02", messages(user(text()), tools=[{"name": "read"}]),
      messages(user(text()), tools=[messages_tool()])),
+    ("ALL-02", messages(user(text()), tools=[{"name": "read", "input_schema": {"type": "object", "oneOf": []}}]),
+        messages(user(text()), tools=[{"name": "read", "input_schema": {"type": "object", "not": {}}}])),
     ("ALL-02", messages(user(text()), tools={}), messages(user(text()), tools=[])),
     ("ALL-02", messages(user(text()), tools=[1]), messages(user(text()), tools=[])),
     ("ALL-02", messages(user(text()), system=1), messages(user(text()), system="s")),
@@ -373,6 +390,9 @@ ANTHROPICS = [
 ]  # fmt: skip
 
 ANTHROPIC_WITH_MORE = [
+    Row("ALL-02", messages(*ROUND), messages(ROUND[0], model(thought(""), use()), ROUND[2]), COPY),
+    Row("ANT-43", messages(ROUND[0], model(without(thought(), "signature"), use()), ROUND[2]),
+        messages(ROUND[0], model(thought(), use()), ROUND[2]), COPY),
     Row("ANT-01", messages(*ROUND[:2]), FULL, ANTHROPIC, ("ANT-27",)),
     Row("ALL-02", messages(*ROUND[:2], user(answer(None))), FULL, ANTHROPIC, ("ANT-01",)),
     Row("ANT-04", messages(*ROUND[:2], model(text()), user(answer())), FULL, ANTHROPIC, ("ANT-26",)),

@@ -12,13 +12,15 @@ from actors.core.content import Media, Message, Text, ToolCall
 from actors.core.ledger import Ledger
 from actors.core.profiles import BEDROCK
 from actors.core.projection import Projection
-from actors.core.table import Table
+from actors.core.transcript import Standing, WireMedia
 from tests.core.converse_rows import (
     DOCUMENT,
     IMAGE,
     TOOL,
     answer,
     body,
+    document,
+    documents,
     model,
     redacted,
     text,
@@ -103,7 +105,7 @@ def test_an_image_by_its_url_is_told_where_the_provider_takes_only_bytes() -> No
         name: render(said, Ledger(), dialect(name)).transcript[0].blocks[1]
         for name in ("bedrock", "anthropic")
     }
-    assert isinstance(held["anthropic"], Media)
+    assert isinstance(held["anthropic"], WireMedia)
     assert isinstance(held["bedrock"], Text)
     assert "image/png" in held["bedrock"].text
 
@@ -114,6 +116,15 @@ def test_a_lane_may_call_tools_before_the_request_declares_them() -> None:
 
 
 def test_bedrock_style_ids_begin_with_tooluse() -> None:
-    made = Projection(Table(), Table(), 0, BEDROCK, None).call(ToolCall("x" * 300, "read")).id
+    made = Projection(Standing(), BEDROCK, None).call(ToolCall("x" * 300, "read")).id
     assert made.startswith("tooluse_")
     assert len(made) == len("tooluse_") + 22
+
+
+def test_attachments_are_counted_and_told_apart_over_all_fragments() -> None:
+    same = [user(text(), DOCUMENT), model(text()), user(text(), DOCUMENT)]
+    _, faults = folded(start(BEDROCK), glued(block_pieces(same), {2, 3}))
+    assert [fault.rule for fault in faults] == ["BED-15"]
+    full = [user(text(), *documents(5), *[IMAGE] * 15), model(text()), user(text(), document("late"))]
+    _, faults = folded(start(BEDROCK), glued(block_pieces(full), set(range(30))))
+    assert [fault.rule for fault in faults] == ["BED-17", "BED-16"]

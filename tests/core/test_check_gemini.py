@@ -163,6 +163,7 @@ ROWS = (
     Row("ALL-09", body(model("t"), GO), body(U, model("t"), GO)),
     Row("ALL-10", body(user({"inlineData": {"mimeType": "audio/wav", "data": "aGk="}})), body(user(IMAGE))),
     Row("ALL-10", body(user({"fileData": {"fileUri": "https://x.example/a.png"}})), body(user(IMAGE))),
+    Row("ALL-15", body(user(IMAGE, IMAGE)), body(user(IMAGE)), GEMINI.derive(max_media=1)),
     Row("ALL-10", seen(IMAGE), body(U, CALLED, user(result(), IMAGE)), GEMINI_2),
     Row("ALL-10", seen({"inlineData": {**IMAGE["inlineData"], "mimeType": "application/pdf"}}), seen(IMAGE)),
     Row("ALL-02", seen(), seen(IMAGE)),

@@ -148,6 +148,10 @@ ROWS = [
     Row("ALL-08", THINKS, ONE, NO_REASONING),
     Row("ALL-09", body(say("t", "assistant"), say()), HI, CAUTIOUS),
     Row("ALL-10", body(say([part(), IMAGE])), body(say([part()])), TEXT_ONLY),
+    Row("ALL-15", body(say([IMAGE] * 500), call(), gave(output=[IMAGE])), body(say([IMAGE] * 500))),
+    Row(
+        "ALL-15", body(say([FILE, FILE])), body(say([FILE, IMAGE])), OPENAI_RESPONSES.derive(max_documents=1)
+    ),
     Row(
         "ALL-10",
         body(say(), call(), gave(output=[FILE])),

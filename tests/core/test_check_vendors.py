@@ -1,5 +1,6 @@
 """What vendors of Chat Completions demand otherwise: one row a rule, broken and mended."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ VLLM, ROUTER, OLLAMA, QWEN = (PROFILES[name] for name in ("vllm", "openrouter", 
 
 A, B = "aaaaaaaaa", "bbbbbbbbb"
 USER = say("user")
+STRING = {"type": "string"}
 CUSTOM = {"type": "custom", "custom": {"name": "sql"}}
 IMAGE = {"type": "image_url", "image_url": {"url": "https://a.example/i.png"}}
 INLINE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
@@ -32,8 +34,9 @@ def thought(*made: Json, words: Any = "hm") -> Json:  # Any: likewise
     return asked(*(made or [call()]), reasoning_content=words)
 
 
-def typed(**properties: Json) -> Json:
-    return function_tool(parameters={"type": "object", "properties": properties})
+def typed(required: Sequence[str] = (), **properties: Any) -> Json:  # Any: what no schema is, too
+    parameters = {"type": "object", "properties": properties, "required": list(required)}
+    return function_tool(parameters=parameters)
 
 
 HI = chat(USER)
@@ -97,6 +100,22 @@ KIMIS: list[tuple[Any, ...]] = [
     ("KIM-07", chat(USER, tools=[typed(x={"enum": ["a"]})]), chat(USER, tools=[typed(x={"type": "string"})])),
     ("KIM-07", chat(USER, tools=[typed(x={"type": "array", "items": {"$ref": "#/definitions/X"}})]),
      chat(USER, tools=[typed(x={"type": "array", "items": {"$ref": "#/$defs/X"}})])),
+    ("KIM-07", chat(USER, tools=[typed(x=True)]), HI),
+    ("KIM-07", chat(USER, tools=[typed(x={"type": "string", "anyOf": [STRING]})]),
+     chat(USER, tools=[typed(x={"anyOf": [STRING]})])),
+    ("KIM-07", chat(USER, tools=[typed(x={"anyOf": [{"minLength": 1}]})]),
+     chat(USER, tools=[typed(x={"anyOf": [{"minLength": 1, **STRING}]})])),
+    ("KIM-07", chat(USER, tools=[typed(x={"type": "string", "$ref": "#/$defs/X"})]),
+     chat(USER, tools=[typed(x={"$ref": "#/$defs/X"})])),
+    ("KIM-07", chat(USER, tools=[typed(x={"type": "array", "items": [STRING]})]),
+     chat(USER, tools=[typed(x={"type": "array", "items": STRING})])),
+    ("KIM-07", chat(USER, tools=[typed(x={"type": "array", "items": {}})]),
+     chat(USER, tools=[typed(x={"type": "array", "prefixItems": [STRING]})])),
+    ("KIM-07", chat(USER, tools=[typed(x={"type": "object", "additionalProperties": {}})]),
+     chat(USER, tools=[typed(x={"type": "object", "additionalProperties": False})])),
+    ("KIM-07", chat(USER, tools=[typed(x={"type": "object", "patternProperties": {"^a": {"$ref": "#/a"}}})]),
+     chat(USER, tools=[typed(x={"type": "object", "patternProperties": {"^a": STRING}})])),
+    ("KIM-07", chat(USER, tools=[typed(["y"], x=STRING)]), chat(USER, tools=[typed(["x"], x=STRING)])),
     ("KIM-08", chat(USER, tools=[CUSTOM]), chat(USER, tools=[function_tool()])),
     ("KIM-10", chat(USER, **FORCED), chat(USER, **FREE)),
     ("KIM-10", chat(USER, **FORCED, thinking={"type": "disabled"}), chat(USER, thinking={"type": "enabled"})),
@@ -119,11 +138,16 @@ OTHERS = [
     Row("CMP-01", chat(USER, USER), chat(USER, say("assistant"), USER), VLLM),
     Row("CMP-01", chat(USER, say("assistant"), say("assistant"), USER), HI, VLLM),
     Row("CMP-01", chat(USER, asked(call()), result(), USER), HI, ROUTER),
+    Row("CMP-02", chat(USER, asked(call("c1"), call("c2")), result("c1"), result("c2")),
+        chat(USER, asked(call("c1")), result("c1"), asked(call("c2")), result("c2")),
+        VLLM.derive(calls_together=False)),
     Row("ALL-07", chat(USER, say("assistant", reasoning_content="hm"), USER), HI, ROUTER),
     Row("ALL-02", chat(USER, say("assistant", reasoning_details="hm"), USER),
         chat(USER, say("assistant", reasoning_details=[{"type": "reasoning.text"}]), USER), ROUTER),
     Row("ALL-10", chat(say("user", [IMAGE])), chat(say("user", [INLINE])), OLLAMA),
     Row("OAC-10", chat(USER, tools=[function_tool("search")]), chat(USER, tools=[function_tool("searches")]), QWEN),
+    *(Row("OAC-06", chat(say("developer"), USER), chat(say("system"), USER), PROFILES[name])
+      for name in ("kimi", "deepseek", "qwen", "glm")),
     Row("OAC-12", chat(USER, reasoning={"effort": "low"}), HI, PROFILES["xai"]),
     Row("OAC-08", chat(USER, say("assistant", [thinking()]), USER), HI, OPENAI_CHAT),
 ]  # fmt: skip

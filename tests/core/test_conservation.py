@@ -90,7 +90,9 @@ def assert_each_real_result_is_told_once(messages: list[Message], ledger: Ledger
     due = owed(messages, ledger)
     assert told(rendered) == sum((marks(real(result)) for result in due), Counter[str]())
     images = Counter(media.data for result in due for media in result.media if is_marked(media))
-    assert {data: shown(rendered).count(f'{data}"') for data in images} == images
+    seen = Counter({data: shown(rendered).count(f'{data}"') for data in images})
+    assert seen <= images
+    assert (images - seen).total() <= shown(rendered).count("conversation holds as many as can be shown")
     unsealed = {result.call_id for result in due} - {
         item.call_id for item in ledger.interactions() if item.sealed
     }

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from actors.core.content import Message, Text, ToolCall, ToolResult
 from actors.core.history import History
 from actors.core.record import freeze, thaw
-from actors.core.table import Table
+from actors.core.table import Table, nothing
 from actors.testing.strategies import messages
 from tests.core.session_log import examples
 
@@ -88,6 +88,12 @@ def test_tables_are_equal_by_what_they_hold() -> None:
     assert two == Table({"a": 1, "b": 2}) != one
     assert one.get("b", "absent") == "absent"
     assert two.update({}) is two
+
+
+def test_the_empty_table_is_not_changed_by_those_that_begin_with_it() -> None:
+    one, two = nothing().set("a", 1), nothing().set("b", 2)
+    assert (dict(one.items()), dict(two.items()), len(nothing())) == ({"a": 1}, {"b": 2}, 0)
+    assert one.set("c", 3).get("a") == 1
 
 
 @pytest.mark.parametrize("kind", [Table, History])

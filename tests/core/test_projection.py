@@ -14,7 +14,7 @@ from actors.core.identity import mint as canonical
 from actors.core.jsonio import quote
 from actors.core.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
 from actors.core.projection import Projection, mint, tool_name
-from actors.core.table import Table
+from actors.core.transcript import Standing
 from actors.testing.histories import READERS
 from tests.core.session_log import examples
 
@@ -23,7 +23,7 @@ every_dialect = pytest.mark.parametrize("dialect", PROFILES.values(), ids=PROFIL
 
 
 def projection(dialect: Dialect = ANTHROPIC, reader: Binding | None = CLAUDE) -> Projection:
-    return Projection(Table(), Table(), 0, dialect, reader)
+    return Projection(Standing(), dialect, reader)
 
 
 def native(call_id: str, data: str, origin: Binding = CLAUDE) -> ToolCall:
@@ -121,11 +121,12 @@ def test_a_native_id_that_is_taken_gives_way() -> None:
 def test_what_a_lane_has_given_it_gives_again_and_to_nobody_else() -> None:
     earlier = projection()
     first = earlier.call(native("a", "toolu_same")).id
-    calls, used, index = earlier.adopted()
-    later = Projection(calls, used, index, ANTHROPIC, None)
+    calls, used, index, _ = earlier.adopted()
+    sent = Standing(calls=calls, used=used, index=index)
+    later = Projection(sent, ANTHROPIC, None)
     answered = later.result(ToolResult("a", "ok")).id
     assert later.call(ToolCall("a", "read")).id == answered == first
-    assert Projection(calls, used, index, ANTHROPIC, CLAUDE).call(native("b", "toolu_same")).id != first
+    assert Projection(sent, ANTHROPIC, CLAUDE).call(native("b", "toolu_same")).id != first
 
 
 @every_dialect

@@ -1,5 +1,7 @@
 """The passes one by one: each does its own thing, does it once, and leaves the rest alone."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 
@@ -13,6 +15,7 @@ from actors.core.jsonio import quote
 from actors.core.ledger import Interaction, Ledger
 from actors.core.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
 from actors.core.render import Reader
+from actors.core.render.apart import apart
 from actors.core.render.attribute import attribute
 from actors.core.render.close import SYNTHETIC, close, why_missing
 from actors.core.render.identify import identify
@@ -20,7 +23,7 @@ from actors.core.render.neighbours import neighbours
 from actors.core.render.place import place
 from actors.core.render.plain import plain
 from actors.core.render.thinking import ThinkingPolicy, thinking, unsealed
-from actors.core.render.tidy import tidy
+from actors.core.render.tidy import Room, tidy
 from actors.core.table import Table
 from actors.core.transcript import Entry, EntryBlock
 from actors.testing.histories import READERS
@@ -156,6 +159,34 @@ def test_what_stood_between_goes_after_the_group_in_its_own_order() -> None:
     assert place(placed) == placed
 
 
+# ---- apart
+
+ONE_CALL = PROFILES["llama_cpp"].derive(calls_together=False)
+
+
+@pytest.mark.requirement("REQ-915-008")
+@examples(200)
+@given(conversations())
+def test_where_a_message_holds_one_call_each_goes_with_its_own_result(
+    conversation: tuple[list[Message], Ledger],
+) -> None:
+    messages, ledger = conversation
+    together = place(close(settled(messages), ledger, Notes()))
+    parted = apart(together, ONE_CALL)
+    assert apart(together, ANTHROPIC) == together
+    assert apart(parted, ONE_CALL) == parted
+    for message, answer in pairwise([*parted, human()]):
+        if message.calls:
+            assert [call.id for call in message.calls] == [result.call_id for result in answer.results]
+            assert len(message.calls) == 1
+    for speaker in ("human", "model", "tool"):
+        said, was = (
+            [block for message in tail if message.speaker == speaker for block in message.blocks]
+            for tail in (parted, together)
+        )
+        assert said == was
+
+
 # ---- thinking
 
 OWN = Thinking("own", Seal("signature", quote("c2ln"), CLAUDE))
@@ -193,6 +224,15 @@ def test_thinking_excluded_by_policy_or_by_the_dialect_is_not_sent() -> None:
     assert thought(model(Thinking("t", seal), ONE), dialect=OPENAI_CHAT) == [ONE]
 
 
+@pytest.mark.parametrize("vendor", ["kimi", "deepseek"])
+def test_thinking_excluded_by_policy_goes_back_with_calls_to_a_maker_that_demands_it(vendor: str) -> None:
+    maker = READERS[vendor]
+    own = Thinking("t", Seal("reasoning_content", quote("reasoning_content"), maker))
+    messages = [model(own, ONE), model(own, Text("t"))]
+    with_call, without = thinking(messages, PROFILES[vendor], Reader(maker, "drop"), Notes())
+    assert (list(with_call.blocks), list(without.blocks)) == ([own, ONE], [Text("t")])
+
+
 @pytest.mark.parametrize(
     "block",
     [
@@ -225,7 +265,9 @@ def test_blank_texts_are_left_out_and_so_are_messages_that_held_only_those(
 ) -> None:
     notes = Notes()
     assert tidy(
-        [human(Text(words)), model(Text(words), ONE), human(Text("u"), Text(words))], dialect, notes
+        [human(Text(words)), model(Text(words), ONE), human(Text("u"), Text(words))],
+        Room(dialect),
+        notes,
     ) == [
         model(ONE),
         human(),
@@ -235,7 +277,7 @@ def test_blank_texts_are_left_out_and_so_are_messages_that_held_only_those(
 
 @every_dialect
 def test_code_is_a_fenced_text_and_media_without_a_place_a_note(dialect: Dialect) -> None:
-    (message,) = tidy([model(Code("x = 1", "py"), Media("image/png", "aGk="))], dialect, Notes())
+    (message,) = tidy([model(Code("x = 1", "py"), Media("image/png", "aGk="))], Room(dialect), Notes())
     code, note = message.blocks
     assert code == Text("```py\nx = 1\n```")
     assert isinstance(note, Text)
@@ -245,7 +287,7 @@ def test_code_is_a_fenced_text_and_media_without_a_place_a_note(dialect: Dialect
 @every_dialect
 def test_media_stays_where_the_dialect_takes_it_and_holds_something(dialect: Dialect) -> None:
     image, document = Media("image/png", "aGk="), Media("application/pdf", "aGk=")
-    (message,) = tidy([human(image, document, Media("image/png"))], dialect, Notes())
+    (message,) = tidy([human(image, document, Media("image/png"))], Room(dialect), Notes())
     kept = [block for block in message.blocks if isinstance(block, Media)]
     held = {"image": image, "document": document}
     assert kept == [media for kind, media in held.items() if kind in dialect.user_media]
@@ -261,7 +303,7 @@ def test_media_stay_in_a_result_or_follow_all_results_and_none_is_lost_in_silenc
     notes = Notes()
     first = ToolResult("c1", "seen", media=[IMAGE, SOUND])
     second = ToolResult("c2", {"a": 1}, media=[DOCUMENT])
-    answers, *others = tidy([model(ONE, TWO), tool(first, second), human()], dialect, notes)[1:]
+    answers, *others = tidy([model(ONE, TWO), tool(first, second), human()], Room(dialect), notes)[1:]
     assert (
         [result.call_id for result in answers.results]
         == ["c1", "c2"]
@@ -284,7 +326,7 @@ def kind(media: Media) -> str:
 
 def test_what_follows_the_results_is_numbered_as_the_results_say() -> None:
     results = [ToolResult("c1", "a", media=[IMAGE]), ToolResult("c2", error="b", media=[IMAGE])]
-    answers, follow = tidy([tool(*results)], OPENAI_CHAT, Notes())
+    answers, follow = tidy([tool(*results)], Room(OPENAI_CHAT), Notes())
     assert [result.shown for result in answers.results] == [
         quote("a\n[Attachment 1, of type image/png, follows the tool results.]"),
         quote("b\n[Attachment 2, of type image/png, follows the tool results.]"),
@@ -294,19 +336,19 @@ def test_what_follows_the_results_is_numbered_as_the_results_say() -> None:
 
 
 def test_a_failed_result_is_words_alone_and_its_media_follow() -> None:
-    answers, follow = tidy([tool(ToolResult("c1", error="no", media=[IMAGE]))], ANTHROPIC, Notes())
+    answers, follow = tidy([tool(ToolResult("c1", error="no", media=[IMAGE]))], Room(ANTHROPIC), Notes())
     assert answers.results[0].media == ()
     assert IMAGE in follow.blocks
 
 
 def test_blank_words_beside_media_are_left_out() -> None:
-    (answers,) = tidy([tool(ToolResult("c1", " \n", media=[IMAGE]))], ANTHROPIC, Notes())
+    (answers,) = tidy([tool(ToolResult("c1", " \n", media=[IMAGE]))], Room(ANTHROPIC), Notes())
     assert answers.results == (ToolResult("c1", "", media=[IMAGE]),)
 
 
 def test_an_image_that_is_too_large_for_the_dialect_leaves_a_note() -> None:
     large, notes = Media("image/png", "A" * 8 * 2**20), Notes()
-    (answers,) = tidy([tool(ToolResult("c1", "seen", media=[large]))], ANTHROPIC, notes)
+    (answers,) = tidy([tool(ToolResult("c1", "seen", media=[large]))], Room(ANTHROPIC), notes)
     assert answers.results[0].media == ()
     assert "stood here" in answers.results[0].shown.decode()
     assert notes.losses == {"media": 1}
@@ -351,7 +393,7 @@ def test_in_words_the_media_of_a_result_stand_behind_it() -> None:
 
 def test_media_that_follow_results_come_before_a_user_message_where_a_filler_must_stand_between() -> None:
     strict = OPENAI_CHAT.derive(user_after_tool="filler")
-    told = tidy([tool(ToolResult("c1", "x", media=[IMAGE])), human()], strict, Notes())
+    told = tidy([tool(ToolResult("c1", "x", media=[IMAGE])), human()], Room(strict), Notes())
     entries = neighbours([(m, ()) for m in told], strict, "assistant")
     assert [entry.role for entry in entries] == ["tool", "assistant", "user", "user"]
 
@@ -360,8 +402,8 @@ def test_media_that_follow_results_come_before_a_user_message_where_a_filler_mus
 @examples(200)
 @given(conversation=conversations())
 def test_tidying_twice_is_tidying_once(conversation: tuple[list[Message], Ledger], dialect: Dialect) -> None:
-    once = tidy(settled(conversation[0]), dialect, Notes())
-    assert tidy(once, dialect, Notes()) == once
+    once = tidy(settled(conversation[0]), Room(dialect), Notes())
+    assert tidy(once, Room(dialect), Notes()) == once
     assert all(message.blocks for message in once)
 
 

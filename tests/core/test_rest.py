@@ -1,11 +1,13 @@
 """A session at rest is plain tuples, and wakes as what it was."""
 
 import gc
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from actors.core.content import Message, Text, ToolCall, ToolResult
 from actors.core.events import Opened, Returned, Scheduled, Submitted
+from actors.core.history import History
 from actors.core.identity import Binding, CallId
+from actors.core.ledger import Ledger
 from actors.core.rest import lay_down, wake
 from actors.core.state import State
 from actors.testing.histories import history
@@ -22,6 +24,16 @@ def test_the_state_of_any_session_wakes_as_it_was() -> None:
         for event in simulated(*history(seed), seed).log:
             state = state.apply(event)
         assert wake(lay_down(state)) == state
+
+
+def test_every_field_of_a_state_is_there_when_it_wakes() -> None:
+    history, ledger = History(IMPORTED), Ledger().apply(Scheduled(CallId("d"), "read"))
+    made_by = Binding("b", "anthropic")
+    state = State("s", "t", "held", "Be brief.", history, ledger, 1, 2, 3, made_by, True, "cancelled")
+    assert [
+        item.name for item in fields(State) if getattr(state, item.name) == getattr(State(), item.name)
+    ] == []
+    assert wake(lay_down(state)) == state
 
 
 def test_nothing_at_rest_is_visited_by_the_collector() -> None:

@@ -28,7 +28,7 @@ from actors.core.jsonio import quote
 from actors.core.ledger import Ledger
 from actors.core.recovery import recover
 from actors.core.state import Lanes, State, conversation, rebuilt
-from actors.testing.histories import history
+from actors.testing.histories import READERS, history
 from tests.core.session_log import BINDINGS, Simulated, rules, simulated, text
 
 OPENAI, CLAUDE = BINDINGS[:2]
@@ -151,3 +151,20 @@ def test_what_was_said_since_the_import_keeps_its_seals_in_a_lane_that_begins_af
     session.write(RoundEnded(1, 1, Message("model", [thought, Text("So.")], origin=claude)))
     session.write(Submitted(2, Message("human", [Text("on")])))
     assert b"c2ln" in text(session.send(claude))
+
+
+def test_reasoning_in_the_clear_that_was_said_since_the_import_outlives_a_compaction_of_what_was_before_it() -> (
+    None
+):
+    kimi = READERS["kimi"]
+    seal = Seal("reasoning_content", quote("reasoning_content"), kimi)
+    session = Simulated()
+    session.write(Opened("s", "t", messages=(ASKED,) * 4))
+    for number in range(3):
+        said = Message("model", [Thinking(f"THOUGHT{number}", seal), Text("So.")], origin=kimi)
+        session.write(Submitted(number + 1, ASKED), RoundEnded(1, 1, said))
+    session.send(kimi)
+    session.write(Compacted(0, 6, Message("human", [Text("summary")])), EpochBegan(kimi, 1, "compaction"))
+    session.write(Submitted(4, ASKED))
+    sent = text(session.send(kimi))
+    assert [b"THOUGHT%d" % number in sent for number in range(3)] == [False, True, True]

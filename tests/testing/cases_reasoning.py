@@ -85,6 +85,26 @@ KIMI = [
         schema(type="object", properties={"x": {"type": "string"}}),
     ),
     kimi(
+        "KIM-07",
+        schema(type="object", properties={"x": {"type": "string", "anyOf": [{}]}}),
+        MOONSHOT
+        + "<At path 'properties.x': when using anyOf, type should be defined in anyOf items instead of "
+        "the parent schema>",
+        schema(type="object", properties={"x": {"anyOf": [{"type": "string"}]}}),
+    ),
+    kimi(
+        "KIM-07",
+        schema(type="object", properties={"x": True}),
+        MOONSHOT + "<At path 'properties': property schema for 'x' must be an object>",
+        schema(type="object", properties={"x": {"type": "null"}}),
+    ),
+    kimi(
+        "KIM-07",
+        schema(type="object", properties={"x": {"type": "array", "items": [{"type": "string"}]}}),
+        MOONSHOT + "<At path 'properties.x': items must be an object>",
+        schema(type="object", properties={"x": {"type": "array", "items": {"type": "string"}}}),
+    ),
+    kimi(
         "KIM-08",
         body(USER, tools=[{"type": "custom", "custom": {"name": "read"}}]),
         "unknown tool type: custom, currently only function and plugin are supported",

@@ -14,6 +14,7 @@ from tests.testing.family import (
     VLLM,
     A,
     Case,
+    Json,
     body,
     call,
     calls,
@@ -25,12 +26,20 @@ from tests.testing.family import (
 XAI_CODE = ("invalid_request_error", "Client specified an invalid argument")
 MINIMAX = ("bad_request_error", None)
 GLM = ("invalid_request_error", "1214")
+FAILED = (("server_error", None), 500)
 PARSE = "Failed to parse tool call arguments as JSON: ["
 CUT = body(USER, calls(call(arguments="[")), result())
 AROUND = (
     "After the optional system message, conversation roles must alternate user and assistant roles except "
 )
 AROUND += "for tool calls and results."
+
+PIXEL = "data:image/png;base64,AAAA"
+
+
+def picture(url: str) -> Json:
+    return {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}
+
 
 VENDORS = [
     Case(
@@ -171,22 +180,31 @@ VENDORS = [
         "Assistant message must contain either 'content' or 'tool_calls'!",
         body(USER, SAID, USER),
     ),
-    Case("llama_cpp", "LCP-03", body(USER, calls(without(call(), "type"))), "Missing tool call type", ONE),
+    Case(
+        "llama_cpp",
+        "LCP-03",
+        body(USER, calls(without(call(), "type"))),
+        "Failed to parse messages: Missing tool call type",
+        ONE,
+        *FAILED,
+    ),
     Case(
         "llama_cpp",
         "LCP-04",
         body(USER, calls(without(call(), "function"))),
-        "Missing tool call function",
+        "Failed to parse messages: Missing tool call function",
         ONE,
+        *FAILED,
     ),
     Case(
         "llama_cpp",
         "LCP-05",
         body(USER, calls({**call(), "function": {"arguments": "{}"}})),
-        "Missing tool call name",
+        "Failed to parse messages: Missing tool call name",
         ONE,
+        *FAILED,
     ),
-    Case("llama_cpp", "LCP-06", CUT, PARSE, ONE, ("server_error", None), 500),
+    Case("llama_cpp", "LCP-06", CUT, PARSE, ONE, *FAILED),
     Case(
         "llama_cpp",
         "LCP-07",
@@ -207,6 +225,7 @@ VENDORS = [
         body(USER, tools=[TOOL]),
         "tools param requires --jinja flag",
         body(USER),
+        *FAILED,
         settings=given(tools=False),
     ),
     Case(
@@ -222,8 +241,30 @@ VENDORS = [
         "llama_cpp",
         "LCP-11",
         body({"role": "user", "content": 7}),
-        "Failed to parse messages: Expected 'content' or 'tool_calls' (got an integer)",
+        "Expected 'content' to be a string or an array",
         body(USER),
+    ),
+    Case(
+        "llama_cpp",
+        "LCP-12",
+        body(
+            {
+                "role": "user",
+                "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}],
+            }
+        ),
+        "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+        body(USER),
+        *FAILED,
+        settings=given(images=False),
+    ),
+    Case(
+        "llama_cpp",
+        "LCP-13",
+        body(USER, calls(call(), call("aaaaaaaa2")), result(), result("aaaaaaaa2")),
+        "Jinja Exception: This model only supports single tool-calls at once!",
+        ONE,
+        settings=given(parallel=False),
     ),
     Case("ollama", "OLL-01", CUT, "invalid tool call arguments", ONE),
     Case(
@@ -232,5 +273,8 @@ VENDORS = [
         body({"role": "user", "content": 7}),
         "invalid message content type: float64",
         body(USER),
+    ),
+    Case(
+        "ollama", "OLL-03", body(picture("https://host/a.png")), "invalid image input", body(picture(PIXEL))
     ),
 ]

@@ -131,6 +131,12 @@ PAIRING = [
         body(user("u"), said(use("functions-read-0")), user(answer("functions-read-0"))),
     ),
     Case(
+        "ANT-07-server",
+        body(user("u"), said({**SERVER_CALL, "id": "toolu_a"}), user("go")),
+        "messages.1.content.0.server_tool_use.id: String should match pattern '^srvtoolu_[a-zA-Z0-9_]+$'",
+        body(user("u"), said(SERVER_CALL, SERVER_RESULT), user("go")),
+    ),
+    Case(
         "ANT-07",
         body(user("u"), said(use("")), user(answer(""))),
         "messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'",
@@ -258,6 +264,12 @@ CONTENT = [
         body(user(image(5_242_881))),
         "messages.0.content.0.image.source.base64: image exceeds 5 MB maximum: 5242881 bytes > 5242880 bytes",
         body(user(image(5_242_880))),
+    ),
+    Case(
+        "ANT-54",
+        body(user(*[image(4)] * 100), said(use()), user(answer(content=[image(4)]))),
+        "too many images and documents: 101 + 0 > 100",
+        body(user(*[image(4)] * 99), said(use()), user(answer(content=[image(4)]))),
     ),
     Case(
         "ANT-31",
@@ -433,6 +445,14 @@ SHAPES = [
         profile(mid_system=True),
     ),
     Case(
+        "ANT-S07",
+        body(user("u"), MID, MID),
+        "messages.2: a `system` message must follow a user message and precede an assistant message or end "
+        "the conversation.",
+        body(user("u"), MID),
+        profile(mid_system=True),
+    ),
+    Case(
         "ANT-S08",
         body(user("u"), thinking={"type": "enabled", "budget_tokens": 1000}),
         "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024",
@@ -451,6 +471,12 @@ SHAPES = [
         body(user("u"), thinking=MANUAL, temperature=1),
     ),
     Case(
+        "ANT-S14",
+        body(user("u"), temperature=1.5),
+        "temperature: Input should be less than or equal to 1",
+        body(user("u"), temperature=1),
+    ),
+    Case(
         "ANT-S11",
         body(user("u"), tool_choice={"type": "none"}),
         "`tool_choice` may only be specified while providing `tools`.",
@@ -462,9 +488,33 @@ SHAPES = [
         "Tool 'write' not found in provided tools",
         body(user("u"), tools=[TOOL], tool_choice={"type": "tool", "name": "read"}),
     ),
+    Case(
+        "ANT-S13",
+        body(user("u"), tools=[{**TOOL, "input_schema": {"type": "object", "oneOf": [{}]}}]),
+        "tools.0.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level",
+        body(user("u"), tools=[TOOL]),
+    ),
 ]
 
-CASES = PAIRING + CONTENT + CONFIG + SHAPES
+PLACEHOLDER: Json = {"type": "thinking", "thinking": "(None.)", "signature": ""}
+COPIES = [
+    Case(
+        "DSK-06",
+        body(user("u"), said(use()), user(answer())),
+        "The `content[].thinking` in the thinking mode must be passed back to the API.",
+        body(user("u"), said(PLACEHOLDER, use()), user(answer())),
+        profile(reasoning=True),
+    ),
+    Case(
+        "DSK-06",
+        body(user("u"), said("t", use()), user(answer())),
+        "The `content[].thinking` in the thinking mode must be passed back to the API.",
+        body(user("u"), said("t", use()), user(answer()), thinking={"type": "disabled"}),
+        profile(reasoning=True),
+    ),
+]
+
+CASES = COPIES + PAIRING + CONTENT + CONFIG + SHAPES
 SIGNED = {"ANT-39", "ANT-40", "ANT-41", "ANT-42", "ANT-43", "ANT-44"}
 # The official host merges neighbours of one role, so what follows the call there is the message behind it.
 ACCEPTED_BY_HOST = {"ANT-12", "ANT-26", "ANT-04"}

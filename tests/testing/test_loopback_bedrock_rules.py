@@ -19,6 +19,8 @@ from tests.core.converse_rows import (
     answer,
     body,
     choosing,
+    document,
+    documents,
     model,
     redacted,
     text,
@@ -34,6 +36,7 @@ DEFAULT = BedrockSettings()
 TRUSTING = BedrockSettings(signatures="trust")
 NO_IMAGES = BedrockSettings(BedrockProfile(media=frozenset()))
 SMALL = BedrockSettings(BedrockProfile(context_tokens=20))
+ONE_IMAGE = BedrockSettings(BedrockProfile(attachments=1))
 OTHER = BedrockSettings(models={"other": BedrockProfile()})
 
 
@@ -61,6 +64,12 @@ ALTERNATE = (
 START = (
     "A conversation must start with a user message. Try again with a conversation that starts with a user "
     "message."
+)
+TWICE = "Messages can't contain duplicate document names. Rename the document and retry your request."
+TITLE = (
+    "The document file name can only contain alphanumeric characters, whitespace characters, hyphens, parentheses, "
+    "and square brackets. The name can't contain more than one consecutive whitespace character. Check that the file "
+    "name conforms to these restrictions and retry your request."
 )
 BLANK = "The text field in the ContentBlock object at {} is blank. Add text to the text field, and try again."
 PATTERN = (
@@ -210,6 +219,36 @@ CASES = [
         body(user(DOCUMENT)),
         "messages.0.content: a document block needs a text block beside it.",
         body(user(DOCUMENT, text())),
+    ),
+    Case("BED-15", body(user(text(), DOCUMENT, DOCUMENT)), TWICE, body(user(text(), *documents(2)))),
+    Case(
+        "BED-15",
+        body(*ROUND[:2], user(answer("t1", text(), DOCUMENT)), model(text()), user(text(), DOCUMENT)),
+        TWICE,
+        body(*ROUND[:2], user(answer("t1", text(), DOCUMENT)), model(text()), user(text(), document("e"))),
+    ),
+    Case(
+        "BED-16",
+        body(user(text(), *documents(6))),
+        "You can't include more than 5 documents in a request.",
+        body(user(text(), *documents(5))),
+    ),
+    Case(
+        "BED-17",
+        body(user(text(), *documents(5), *[IMAGE] * 14), *ROUND[1:2], user(answer("t1", IMAGE, IMAGE))),
+        WRAPPED + "too many images and documents: 16 + 5 > 20",
+        body(user(text(), *documents(5), *[IMAGE] * 14), *ROUND[1:2], user(answer("t1", IMAGE))),
+    ),
+    Case(
+        "BED-17",
+        body(user(*[IMAGE] * 2)),
+        WRAPPED + "too many images and documents: 2 + 0 > 1",
+        OK,
+        ONE_IMAGE,
+    ),
+    *(
+        Case("BED-18", body(user(text(), document(name))), TITLE, body(user(text(), document(mended))))
+        for name, mended in (("a.pdf", "a pdf"), ("a  b", "a b"), ("", "a"), ("d" * 201, "d" * 200))
     ),
     Case("BED-14", OK, "The provided model identifier is invalid.", OK, OTHER),
     Case("BED-S01", {"toolConfig": {"tools": [TOOL]}}, NULL.format("messages"), OK),

@@ -286,6 +286,14 @@ REQUEST = [
     ),
     Case(
         "OAC-11",
+        schema(type="object", anyOf=[{}]),
+        "Invalid schema for function 'read': schema must have type 'object' and not have "
+        "'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level.",
+        schema(type="object"),
+        code="invalid_function_parameters",
+    ),
+    Case(
+        "OAC-11",
         schema(type="object", properties={"x": {"type": "array"}}),
         "Invalid schema for function 'read': In context=('properties', 'x'), array schema missing items.",
         schema(type="object", properties={"x": {"type": "array", "items": {}}}),

@@ -286,6 +286,14 @@ CASES = [
         param="tools[0].parameters",
     ),
     Case(
+        "OAR-S08",
+        body(USER, tools=[{**TOOL, "parameters": {"type": "object", "allOf": [{}]}}]),
+        "Invalid schema for function 'read'",
+        TOOLS,
+        code="invalid_function_parameters",
+        param="tools[0].parameters",
+    ),
+    Case(
         "OAR-S09",
         {**TOOLS, "tool_choice": {"type": "function", "name": "z"}},
         "Tool choice 'z'",

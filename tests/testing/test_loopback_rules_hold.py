@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.testing.rules import COMPATIBLE_RULES, sign, validate
@@ -197,7 +197,7 @@ def test_the_body_the_damage_starts_from_is_sound(dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", SOUND)
-@settings(max_examples=200, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, database=None)
 @given(data=st.data())
 def test_any_damaged_body_gets_a_verdict_and_strict_is_the_stricter(
     data: st.DataObject, dialect: str
@@ -208,7 +208,9 @@ def test_any_damaged_body_gets_a_verdict_and_strict_is_the_stricter(
     assert strict is not None or hosted is None
     if strict is not None:
         assert strict.message
-        assert 400 <= strict.status < 500 or strict.rule == "LCP-06"
+        assert 400 <= strict.status < 500 or strict.rule.startswith(
+            "LCP-"
+        )  # llama.cpp takes some faults for its own
 
 
 @settings(max_examples=200, deadline=None, database=None)

@@ -1,0 +1,87 @@
+"""The stream of every dialect, as its strict server writes it, cut at every byte: the whole answer or a typed fault.
+
+`tests/adapters/test_decode_cuts.py` has what is peculiar to each family's stream. Here are the profiles, those that are
+data alone included.
+"""
+
+from functools import lru_cache
+from random import Random
+
+import pytest
+
+from actors.adapters.adapter import adapter
+from actors.adapters.request import Settings, ToolSpec
+from actors.core.content import Message, Text, ToolCall
+from actors.core.history import History
+from actors.core.identity import Binding
+from actors.core.jsonio import Json
+from actors.core.ledger import Ledger
+from actors.core.profiles import PROFILES, dialect
+from actors.core.stream import Decoder, TextDelta
+from actors.errors import StreamFault
+from actors.pure import render
+from actors.testing import Call, Say, Script, Think, Turn
+from tests.adapters.wire_streams import cut_at_random, run
+from tests.strict_hosts import asked, endpoint, strict_host
+
+WORDS = "I look at \u65e5\u672c \U0001f600."
+ARGUMENTS = ({"name": "a \u2713"}, {"name": ""})
+TURN = Turn(Think("Let me see."), Say(WORDS), *(Call("read", arguments) for arguments in ARGUMENTS))
+TOOLS = (ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{"name":{"type":"string"}}}')),)
+ASKED = History([Message("human", (Text("Read both."),))])
+dialects = pytest.mark.parametrize("name", PROFILES)
+
+
+@lru_cache
+def stream(name: str) -> bytes:
+    """Return the bytes of one answer: reasoning, words and two calls."""
+    host, codec = strict_host(name, Script([TURN])), adapter(dialect(name))
+    binding = Binding("here", name, endpoint(name, host), "", "model-1")
+    rendered = render(ASKED, Ledger(), dialect(name), binding=binding)
+    settings = Settings(model="model-1", tools=TOOLS, stream=True)
+    answer = asked(host, binding, codec.request(rendered.segments, settings, rendered.shown))
+    assert answer.status == 200
+    return b"".join(answer.parts)
+
+
+def decoder(name: str) -> Decoder:
+    return adapter(dialect(name)).decoder(Binding("here", name, "", "", "model-1"), 1, 1, stream=True)
+
+
+def called(message: Message) -> list[tuple[str, object]]:
+    return [(block.name, block.arguments) for block in message.blocks if isinstance(block, ToolCall)]
+
+
+CALLS = [("read", arguments) for arguments in ARGUMENTS]
+
+
+@dialects
+def test_in_whatever_pieces_it_comes_it_is_the_same_answer(name: str) -> None:
+    data = stream(name)
+    _, whole = run(decoder(name), [data])
+    assert isinstance(whole, Message)
+    assert (whole.text, called(whole)) == (WORDS, CALLS)
+    for place in range(len(data)):
+        events, message = run(decoder(name), [data[:place], data[place:]])
+        assert message == whole, place
+        assert "".join(event.text for event in events if isinstance(event, TextDelta)) == WORDS, place
+    for seed in range(20):
+        assert run(decoder(name), list(cut_at_random(data, Random(seed))))[1] == whole, seed
+
+
+@dialects
+def test_wherever_it_ends_it_is_the_whole_answer_or_a_fault_that_keeps_no_half_call(name: str) -> None:
+    data = stream(name)
+    _, whole = run(decoder(name), [data])
+    faults = 0
+    for place in range(len(data)):
+        made = decoder(name)
+        _, message = run(made, [data[:place]])
+        if isinstance(message, StreamFault):
+            faults += 1
+            kept = made.rescued()
+            assert called(kept) == CALLS[: len(kept.calls)], place
+            assert WORDS.startswith(kept.text), place
+        else:
+            assert message == whole, place
+    assert faults > len(data) // 2

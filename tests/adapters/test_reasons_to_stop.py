@@ -1,0 +1,154 @@
+"""Reasons to stop that are failures, in every dialect: judged by what the answer holds."""
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from actors.adapters.decode import decode
+from actors.adapters.failure import AnswerFault
+from actors.core.content import Message
+from actors.core.profiles import PROFILES
+from actors.errors import StreamFault
+from tests.adapters import converse_wire as converse
+from tests.adapters.wire_streams import (
+    Fields,
+    added,
+    anthropic_stream,
+    calls,
+    chunk,
+    delta,
+    finished,
+    fragment,
+    function_call,
+    gemini_chunk,
+    gemini_stream,
+    openai_stream,
+    responses_stream,
+    run,
+    start,
+    stop,
+)
+
+NOTHING, THOUGHT, WORDS, BLANK, CALL = "nothing", "reasoning alone", "words", "a blank text", "a call"
+TEXTS = {WORDS: "so far", BLANK: " \n"}
+
+
+def chat(held: str, reason: str) -> bytes:
+    said: Mapping[str, list[Fields]] = {
+        NOTHING: [chunk({"role": "assistant", "content": ""})],
+        THOUGHT: [chunk({"reasoning_content": "Hm."})],
+        CALL: [calls(fragment(0, "call_A", "read", "{}"))],
+    }
+    return openai_stream(*said.get(held, [chunk({"content": TEXTS.get(held)})]), chunk({}, reason))
+
+
+def anthropic(held: str, reason: str) -> bytes:
+    said: Mapping[str, list[Fields]] = {
+        NOTHING: [{"type": "message_start", "message": {}}],
+        THOUGHT: [start(0, type="thinking", thinking="Hm.", signature="c2ln"), stop(0)],
+        CALL: [start(0, type="tool_use", id="toolu_A", name="read", input={}), stop(0)],
+    }
+    text = [start(0, type="text", text=""), delta(0, type="text_delta", text=TEXTS.get(held)), stop(0)]
+    return anthropic_stream(
+        *said.get(held, text), {"type": "message_delta", "delta": {"stop_reason": reason}}
+    )
+
+
+def responses(held: str, reason: str) -> bytes:
+    parts = [{"type": "output_text", "text": TEXTS.get(held)}]
+    said: Mapping[str, list[Fields]] = {
+        NOTHING: [],
+        THOUGHT: [
+            added(0, type="reasoning", id="rs_1"),
+            finished(0, type="reasoning", id="rs_1", summary=[{"type": "summary_text", "text": "Hm."}]),
+        ],
+        CALL: [finished(0, **function_call("fc_1", "call_A", "read", "{}"))],
+    }
+    text: list[Fields] = [finished(0, type="message", id="msg_1", role="assistant", content=parts)]
+    end = {"status": "incomplete", "incomplete_details": {"reason": reason}}
+    ended: Fields = {"type": "response.incomplete", "response": end}
+    return responses_stream(*said.get(held, text), ended, done=False)
+
+
+def gemini(held: str, reason: str) -> bytes:
+    said: Mapping[str, Fields] = {
+        THOUGHT: {"text": "Hm.", "thought": True},
+        CALL: {"functionCall": {"name": "read", "args": {}}},
+    }
+    parts = [] if held == NOTHING else [said.get(held, {"text": TEXTS.get(held)})]
+    return gemini_stream(gemini_chunk(*parts), gemini_chunk(finish=reason))
+
+
+def bedrock(held: str, reason: str) -> bytes:
+    said: Mapping[str, list[bytes]] = {
+        NOTHING: [],
+        THOUGHT: [converse.thought(0, text="Hm."), converse.stop(0)],
+        CALL: [converse.begin(0, "tooluse_A", "read"), converse.stop(0)],
+    }
+    text = [converse.delta(0, text=TEXTS.get(held)), converse.stop(0)]
+    return b"".join([converse.HEAD, *said.get(held, text), converse.ended(reason), converse.figures()])
+
+
+REASONS: list[tuple[str, Callable[[str, str], bytes], str, str]] = [
+    ("openai_chat", chat, "content_filter", "refusal"),
+    ("glm", chat, "sensitive", "refusal"),
+    ("mistral", chat, "model_length", "overflow"),
+    ("anthropic", anthropic, "refusal", "refusal"),
+    ("anthropic", anthropic, "model_context_window_exceeded", "overflow"),
+    ("openai_responses", responses, "content_filter", "refusal"),
+    ("gemini", gemini, "SAFETY", "refusal"),
+    ("gemini", gemini, "IMAGE_SAFETY", "refusal"),
+    ("gemini", gemini, "OTHER", "transient"),
+    ("gemini", gemini, "MALFORMED_FUNCTION_CALL", "model_fault"),
+    ("vertex", gemini, "MODEL_ARMOR", "refusal"),
+    ("bedrock", bedrock, "guardrail_intervened", "refusal"),
+    ("bedrock", bedrock, "content_filtered", "refusal"),
+    ("bedrock", bedrock, "model_context_window_exceeded", "overflow"),
+    ("bedrock", bedrock, "malformed_tool_use", "model_fault"),
+    ("bedrock", bedrock, "malformed_model_output", "model_fault"),
+]
+
+
+def decoded(name: str, stream: bytes) -> Message | StreamFault:
+    return run(decode(PROFILES[name]), [stream])[1]
+
+
+@pytest.mark.parametrize("held", [NOTHING, THOUGHT, BLANK])
+@pytest.mark.parametrize(("name", "wire", "reason", "kind"), REASONS)
+def test_an_answer_that_says_nothing_fails_for_the_reason_it_stopped_for(
+    name: str, wire: Callable[[str, str], bytes], reason: str, kind: str, held: str
+) -> None:
+    fault = decoded(name, wire(held, reason))
+    assert isinstance(fault, AnswerFault)
+    assert (fault.failure.kind, fault.failure.code) == (kind, reason)
+
+
+@pytest.mark.parametrize("held", [WORDS, CALL])
+@pytest.mark.parametrize(("name", "wire", "reason", "kind"), REASONS)
+def test_what_was_said_before_an_answer_was_stopped_stands_but_words_beside_an_unreadable_call(
+    name: str, wire: Callable[[str, str], bytes], reason: str, kind: str, held: str
+) -> None:
+    message = decoded(name, wire(held, reason))
+    if held == WORDS and kind == "model_fault":
+        assert isinstance(message, AnswerFault)
+    else:
+        assert isinstance(message, Message)
+        assert (message.text, len(message.calls)) == (("so far", 0) if held == WORDS else ("", 1))
+
+
+@pytest.mark.parametrize("held", [NOTHING, THOUGHT, BLANK, WORDS, CALL])
+def test_an_ordinary_reason_to_stop_is_no_failure_whatever_was_said(held: str) -> None:
+    for name, wire, reason in (
+        ("openai_chat", chat, "length"),
+        ("anthropic", anthropic, "max_tokens"),
+        ("openai_responses", responses, "max_output_tokens"),
+        ("gemini", gemini, "MAX_TOKENS"),
+        ("bedrock", bedrock, "max_tokens"),
+    ):
+        assert isinstance(decoded(name, wire(held, reason)), Message)
+
+
+def test_a_signature_missing_inside_a_200_is_our_bug_even_beside_a_call() -> None:
+    fault = decoded("gemini", gemini(CALL, "MISSING_THOUGHT_SIGNATURE"))
+    assert isinstance(fault, AnswerFault)
+    assert fault.failure.action == "our_bug"

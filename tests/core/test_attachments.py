@@ -1,0 +1,205 @@
+"""A request holds so many attachments, each document by a name of its own; what was sent keeps place and name."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from actors.adapters.adapter import adapter
+from actors.core.content import Block, Media, Message, Text, ToolCall, ToolResult
+from actors.core.dialect import Dialect
+from actors.core.events import Opened, Submitted
+from actors.core.history import History
+from actors.core.lane import Rendered, advanced, empty
+from actors.core.ledger import Ledger
+from actors.core.profiles import BEDROCK, PROFILES
+from actors.core.render import Reader
+from actors.core.state import rebuilt
+from actors.testing.histories import READERS
+from tests.core.session_log import Simulated, body, refused, reread, rules, text
+
+HERE = READERS["bedrock"]
+PLAN = Media("application/pdf", "cGxhbg==")
+IMAGE = Media("image/png", "aGk=")
+OK = Message("model", [Text("ok")])
+NOTED = "stood here; the conversation holds as many as can be shown.]"
+NAME = re.compile(r"document-[0-9a-f]{8}(-[0-9]+)?")
+
+
+def human(*blocks: Block) -> Message:
+    return Message("human", [Text("Look."), *blocks])
+
+
+def page(number: int) -> Media:
+    return Media("text/plain", f"{number:04}")
+
+
+def used(call_id: str, *media: Media) -> tuple[Message, Message]:
+    """A call, and its result with these media."""
+    return Message("model", [ToolCall(call_id, "scan")]), Message(
+        "tool", [ToolResult(call_id, "seen", media=media)]
+    )
+
+
+def sent(rendered: Rendered) -> Any:  # Any: the messages of a body under test
+    assert refused(rendered) is None
+    return json.loads(body(rendered))["messages"]
+
+
+def attached(rendered: Rendered) -> list[tuple[str, str]]:
+    """The attachments of a body of Bedrock's, in order: the kind, and the name of a document."""
+    return [found for message in sent(rendered) for found in _attached(message["content"])]
+
+
+def _attached(content: list[Any]) -> Iterator[tuple[str, str]]:  # Any: blocks of a body under test
+    for block in content:
+        ((kind, value),) = block.items()
+        if kind in ("image", "document"):
+            yield kind, value.get("name", "")
+        elif kind == "toolResult":
+            yield from _attached(value["content"])
+
+
+def names(rendered: Rendered) -> list[str]:
+    return [name for kind, name in attached(rendered) if kind == "document"]
+
+
+def at_once(*said: Message, profile: Dialect = BEDROCK) -> Rendered:
+    return advanced(empty(profile), History(said), Ledger(), profile, adapter(profile).encoder, Reader(HERE))
+
+
+def session(*said: Message) -> Simulated:
+    simulated = Simulated()
+    simulated.write(Opened("s", "t", messages=said))
+    return simulated
+
+
+# ---- names
+
+
+@pytest.mark.requirement("PROMISE-1")
+def test_the_same_document_has_a_name_of_its_own_each_time_it_is_shown() -> None:
+    rendered = at_once(human(PLAN, PLAN), *used("c1", PLAN, page(1)), OK, human(PLAN))
+    found = names(rendered)
+    assert len(found) == len(set(found)) == 5
+    assert all(NAME.fullmatch(name) for name in found)
+    (plan,) = {name[:17] for name in found if name != found[3]}
+    assert [found[0], found[1], found[2], found[4]] == [plan, f"{plan}-2", f"{plan}-3", f"{plan}-4"]
+
+
+def test_a_name_tells_nothing_of_the_document_and_is_the_same_in_every_lane_and_epoch() -> None:
+    simulated = session(human(page(1), PLAN), OK, human(page(2)))
+    first = names(simulated.send(HERE))
+    simulated.restart(HERE, plain=False)
+    assert names(simulated.send(HERE)) == first
+    assert names(at_once(human(PLAN))) == [first[1]]
+
+
+@pytest.mark.requirement("PROMISE-4")
+def test_what_was_sent_keeps_its_name_when_the_same_comes_again_in_a_later_request() -> None:
+    simulated, before = session(human(PLAN)), b""
+    for number in range(1, 4):
+        rendered = simulated.send(HERE)
+        assert text(rendered).startswith(before)
+        assert len(names(rendered)) == number
+        before = text(rendered)
+        simulated.write(Submitted(number, OK), Submitted(number, human(PLAN)))
+
+
+def test_only_where_documents_have_names_are_they_given_one() -> None:
+    for name, profile in PROFILES.items():
+        (entry,) = at_once(human(PLAN), profile=profile).transcript
+        given = [getattr(block, "name", "") for block in entry.blocks]
+        assert any(given) is profile.named_documents is (name == "bedrock")
+
+
+# ---- limits
+
+
+@pytest.mark.requirement("PROMISE-1")
+@pytest.mark.parametrize("pieces", [1, 2, 7])
+def test_documents_and_images_beyond_the_limit_are_noted_and_counted_as_lost(pieces: int) -> None:
+    said = [message for n in range(7) for message in (human(page(n), *[IMAGE] * 3), OK)]
+    simulated, lost = session(), 0
+    rendered = simulated.render(HERE)
+    for start in range(0, len(said), 2 * (7 // pieces)):
+        simulated.write(*(Submitted(1, message) for message in said[start : start + 2 * (7 // pieces)]))
+        rendered = simulated.send(HERE)
+        lost += dict(rendered.report.losses).get("media", 0)
+    kinds = [kind for kind, _ in attached(rendered)]
+    assert (kinds.count("document"), len(kinds)) == (5, 20)
+    assert lost == text(rendered).decode().count(NOTED) == 28 - 20
+    assert kinds[:4] == ["document", "image", "image", "image"]  # the oldest are shown
+
+
+@pytest.mark.requirement("PROMISE-4")
+def test_what_was_shown_stays_and_what_was_noted_stays_a_note() -> None:
+    simulated, before = session(), b""
+    for number in range(9):
+        simulated.write(Submitted(number, human(page(number))))
+        rendered = simulated.send(HERE)
+        assert text(rendered).startswith(before)
+        assert len(names(rendered)) == min(number + 1, 5)
+        before = text(rendered)
+        simulated.write(Submitted(number, OK))
+
+
+def test_an_image_is_shown_although_no_document_is_any_more() -> None:
+    rendered = at_once(human(*map(page, range(6)), IMAGE))
+    assert attached(rendered)[-1] == ("image", "")
+    assert len(names(rendered)) == 5
+
+
+def test_what_a_result_holds_too_much_is_said_in_the_result_and_not_behind_it() -> None:
+    rendered = at_once(human(*[IMAGE] * 19), *used("c1", IMAGE, IMAGE, PLAN))
+    *_, answer = sent(rendered)
+    (result,) = answer["content"]
+    words, image = result["toolResult"]["content"]
+    assert words["text"].count(NOTED) == 2
+    assert "image" in image
+    assert rendered.report.losses == (("media", 2),)
+
+
+def test_an_epoch_begins_with_all_its_room() -> None:
+    simulated = session(human(*map(page, range(6))))
+    assert len(names(simulated.send(HERE))) == 5
+    for number, plain in enumerate((False, True)):
+        simulated.restart(HERE, plain=plain)
+        assert len(names(simulated.send(HERE))) == 5
+        simulated.write(Submitted(number, human(PLAN)))
+        assert dict(simulated.send(HERE).report.losses) == {"media": 1}
+
+
+@pytest.mark.requirement("PROMISE-3")
+def test_a_lane_that_is_folded_from_the_log_knows_what_it_has_shown() -> None:
+    simulated = session(human(PLAN, page(1)))
+    simulated.send(HERE)
+    simulated.write(Submitted(1, OK), Submitted(2, human(PLAN, *map(page, range(4)))))
+    simulated.send(HERE)
+    _, lanes = rebuilt(reread(simulated.log), rules)
+    assert lanes.of(HERE).standing == simulated.lanes.of(HERE).standing
+    simulated.write(Submitted(3, OK), Submitted(4, human(PLAN, IMAGE)))
+    again = lanes.render(HERE, simulated.state.history, simulated.state.ledger)
+    assert again == simulated.send(HERE)
+    assert len(names(again)) == 5
+
+
+def test_the_limits_are_those_of_the_dialect() -> None:
+    (entry,) = at_once(human(*[IMAGE] * 6), profile=PROFILES["groq"]).transcript
+    assert sum(not isinstance(block, Text) for block in entry.blocks) == 5
+    roomy = BEDROCK.derive(max_media=None, max_documents=None)
+    (entry,) = at_once(human(*map(page, range(9)), *[IMAGE] * 30), profile=roomy).transcript
+    assert not any(isinstance(block, Text) and NOTED in block.text for block in entry.blocks)
+
+
+def test_media_that_can_never_be_shown_are_not_counted_among_those_that_were() -> None:
+    never = [
+        Media("audio/wav", "aGk="),
+        Media("image/png", ""),
+        Media("image/png", url="https://a.example/i.png"),
+    ]
+    rendered = at_once(human(*never * 9, *[IMAGE] * 19), Message("model", [Text("so"), IMAGE]), human(IMAGE))
+    assert len(attached(rendered)) == 20
+    assert NOTED not in text(rendered).decode()

@@ -1,0 +1,144 @@
+"""Where reasoning is bound to its prefix, it goes back only behind what the model said, as it said it."""
+
+from dataclasses import replace
+
+import pytest
+
+from actors import Message, Text, ToolCall, ToolResult, check, dialect, encode, render
+from actors.core.content import Block, Seal, Thinking
+from actors.core.diagnostics import Notes
+from actors.core.identity import Binding
+from actors.core.jsonio import quote
+from actors.core.lane import Rendered
+from actors.core.ledger import Ledger
+from actors.core.profiles import OPENAI_RESPONSES
+from actors.core.profiles.vendors import KIMI
+from actors.core.render.order import order
+from actors.core.transcript import WireCall
+from actors.testing.histories import READERS
+from tests.core.session_log import cold, refused, text
+
+BOUND = tuple(name for name in READERS if dialect(name).thinking_binding == "prefix")
+"""Dialects whose hosts may bind reasoning to its prefix."""
+every_bound = pytest.mark.parametrize("name", BOUND)
+
+
+def state(name: str, mark: str) -> str:
+    """What a provider seals: an opaque word, or a whole item."""
+    if name != "openai_responses":
+        return f"mark-{mark}"
+    return f'{{"type":"reasoning","id":"rs_{mark}","summary":[],"encrypted_content":"mark-{mark}"}}'
+
+
+def thought(name: str, mark: str) -> Thinking:
+    kind = "reasoning_item" if name == "openai_responses" else "signature"
+    return Thinking("hm", Seal(kind, quote(state(name, mark)), READERS[name]))
+
+
+def call(name: str, number: int, native: str | None = None, raw: str | None = None) -> ToolCall:
+    """A call under an id that its provider takes, unless another is given."""
+    seal = Seal("call_id", quote(f"native_{number}" if native is None else native), READERS[name])
+    return ToolCall(f"c{number}", "read", {"p": 1}, native=seal, raw=raw)
+
+
+def said(name: str, *blocks: Block) -> list[Message]:
+    results = [ToolResult(block.id, "ok") for block in blocks if isinstance(block, ToolCall)]
+    tail = Message("tool", results) if results else Message("human", [Text("And?")])
+    return [Message("human", [Text("u")]), Message("model", blocks, origin=READERS[name]), tail]
+
+
+def sent(name: str, *blocks: Block, binding: Binding | None = None) -> tuple[list[str], Rendered]:
+    """Return the marks of the reasoning that goes out, in order, and the render."""
+    rendered = cold(said(name, *blocks), Ledger(), binding or READERS[name])
+    assert refused(rendered) is None
+    marks = sorted("abc", key=lambda mark: text(rendered).find(f"mark-{mark}".encode()))
+    return [mark for mark in marks if f"mark-{mark}".encode() in text(rendered)], rendered
+
+
+@every_bound
+def test_what_is_said_as_it_was_said_keeps_all_its_reasoning_in_its_place(name: str) -> None:
+    blocks = (thought(name, "a"), Text("So."), thought(name, "b"), call(name, 1), thought(name, "c"))
+    found, rendered = sent(name, *blocks, call(name, 2))
+    assert found == ["a", "b", "c"]
+    assert rendered.report.losses == ()
+    places = [text(rendered).find(part) for part in (b"mark-a", b"So.", b"mark-b", b"native_1", b"mark-c")]
+    assert places == sorted(places)
+
+
+@every_bound
+@pytest.mark.parametrize("change", ["blank", "malformed", "renamed", "unnamed", "repeated"])
+def test_reasoning_behind_what_cannot_be_said_again_stays_behind_and_is_counted(
+    name: str, change: str
+) -> None:
+    changed: dict[str, tuple[Block, ...]] = {
+        "blank": (Text(" "),),
+        "malformed": (call(name, 1, raw="{"),),
+        "renamed": (call(name, 1, native="no id: \u00e9"),),
+        "unnamed": (ToolCall("c1", "read", {"p": 1}),),
+        "repeated": (call(name, 1, native="one"), call(name, 3, native="one")),
+    }
+    blocks = (thought(name, "a"), *changed[change], thought(name, "b"), call(name, 2))
+    found, rendered = sent(name, *blocks)
+    assert found == ["a"]
+    assert dict(rendered.report.losses)["thinking"] == 1
+    assert b"native_2" in text(rendered)
+
+
+@every_bound
+def test_a_message_that_loses_reasoning_costs_no_other_message_its_own(name: str) -> None:
+    first = said(name, thought(name, "a"), Text(" "), thought(name, "b"), Text("So."))
+    second = said(name, thought(name, "c"), call(name, 1))
+    rendered = cold([*first, *second], Ledger(), READERS[name])
+    assert refused(rendered) is None
+    assert [b"mark-%b" % mark in text(rendered) for mark in (b"a", b"b", b"c")] == [True, False, True]
+
+
+def test_words_behind_a_call_come_before_it_without_the_reasoning_whose_order_that_changes() -> None:
+    name = "openai_responses"
+    found, rendered = sent(name, thought(name, "a"), call(name, 1), thought(name, "b"), Text("So."))
+    assert found == []
+    assert dict(rendered.report.losses) == {"thinking": 2}
+    assert text(rendered).find(b"So.") < text(rendered).find(b"native_1")
+
+
+def test_a_host_that_takes_words_behind_calls_gets_the_order_in_which_the_model_wrote() -> None:
+    name = "openai_responses"
+    lenient = OPENAI_RESPONSES.derive(calls_last=False)
+    messages = said(name, thought(name, "a"), call(name, 1), thought(name, "b"), Text("So."))
+    rendered = render(messages, Ledger(), lenient, binding=READERS[name])
+    assert (rendered.report.losses, rendered.report.faults) == ((), ())
+    places = [text(rendered).find(part) for part in (b"mark-a", b"native_1", b"mark-b", b"So.")]
+    assert places == sorted(places)
+    assert [fault.rule for fault in check(encode(rendered, model="m"), OPENAI_RESPONSES)] == ["OAR-14"]
+
+
+def test_where_it_is_bound_to_nothing_before_it_reasoning_goes_with_what_it_led_to() -> None:
+    name = "openai_responses"
+    free = replace(OPENAI_RESPONSES, thinking_binding="model")
+    blocks = (thought(name, "a"), call(name, 1), thought(name, "b"), Text("So."))
+    shown = tuple(WireCall("x", "read", b.json) if isinstance(b, ToolCall) else b for b in blocks)
+    message = Message("model", blocks, origin=READERS[name])
+    assert order(message, shown, free, Notes()) == (shown[2], shown[3], shown[0], shown[1])
+
+
+def test_a_phase_is_a_mark_on_its_text_and_bound_to_nothing() -> None:
+    name = "openai_responses"
+    phase = Thinking("", Seal("phase", quote("commentary"), READERS[name]))
+    found, rendered = sent(name, Text(" "), thought(name, "a"), phase, Text("So."))
+    assert found == []
+    assert b'"phase":"commentary"' in text(rendered)
+
+
+def test_calls_that_must_have_reasoning_get_the_placeholder_whichever_pass_took_their_own() -> None:
+    bound = KIMI.derive(thinking_binding="prefix")
+    trimmed = KIMI.derive(thinking_followed=True)
+    seal = Seal("reasoning_content", quote("reasoning_content"), READERS["kimi"])
+    made = call("kimi", 1)
+    for profile, blocks in (
+        (bound, (Text("So."), Text(" "), Thinking("hm", seal), made)),  # its prefix is another now
+        (trimmed, (made, Thinking("hm", seal))),  # nothing follows it
+    ):
+        rendered = render(said("kimi", *blocks), Ledger(), profile, binding=READERS["kimi"])
+        assert rendered.report.faults == ()
+        assert KIMI.thinking_placeholder.encode() in text(rendered)
+        assert dict(rendered.report.losses)["thinking"] == 1

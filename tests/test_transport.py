@@ -1,0 +1,128 @@
+"""The transport: a request that a kept connection did not answer goes out again, twice at most; no other does.
+
+An answer is taken as it is, or not at all.
+"""
+
+import gzip
+import json
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+
+import anyio
+import pytest
+
+from actors.errors import ProviderFailed
+from actors.testing import Disconnect, Fault, Say, Script, Turn, serve
+from actors.testing.server import OpenAIServer
+from actors.transport import HttpTransport, Response, Timeouts
+
+pytestmark = pytest.mark.anyio
+
+BODY = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hi."}], "stream": True}).encode()
+CLOSED = pytest.mark.parametrize("closed", [Disconnect(), Disconnect(reset=True)], ids=["end", "reset"])
+
+
+async def sent(faults: Mapping[int, Fault], *, requests: int) -> tuple[list[int], OpenAIServer]:
+    """Send requests one after the other; return the status of each (0: no answer) and the server they went to."""
+    server = OpenAIServer(Script([Turn(Say("Yes."))] * 9), faults=faults)
+    transport, statuses = HttpTransport(), list[int]()
+    async with serve(server):
+        for _ in range(requests):
+            try:
+                url = f"{server.base_url}/chat/completions"
+                async with transport.send(url, [], [BODY], Timeouts()) as response:
+                    assert b"".join([chunk async for chunk in response.chunks()])
+                    statuses.append(response.status)
+            except ProviderFailed:
+                statuses.append(0)
+        await transport.close()
+    return statuses, server
+
+
+async def read(response: Response) -> None:
+    assert b"".join([chunk async for chunk in response.chunks()])
+
+
+@CLOSED
+async def test_a_request_over_a_kept_connection_that_the_server_had_closed_goes_out_again(
+    closed: Fault,
+) -> None:
+    statuses, server = await sent({1: closed}, requests=2)
+    assert statuses == [200, 200]
+    assert [exchange.body for exchange in server.requests] == [BODY] * 3
+
+
+@CLOSED
+async def test_a_request_that_is_not_answered_over_a_new_connection_goes_out_once(closed: Fault) -> None:
+    statuses, server = await sent({0: closed}, requests=1)
+    assert statuses == [0]
+    assert server.received == 1
+
+
+@CLOSED
+async def test_a_server_that_closes_every_connection_is_asked_over_one_new_one_and_no_more(
+    closed: Fault,
+) -> None:
+    statuses, server = await sent({1: closed, 2: closed, 3: closed}, requests=2)
+    assert statuses == [200, 0]
+    assert server.received == 3
+
+
+async def test_a_request_that_ends_each_kept_connection_goes_out_three_times_and_no_more() -> None:
+    kept = 6
+    server = OpenAIServer(
+        Script([Turn(Say("Yes."))] * kept), faults=dict.fromkeys(range(kept, 99), Disconnect())
+    )
+    transport = HttpTransport()
+    async with serve(server):
+        url = f"{server.base_url}/chat/completions"
+        async with AsyncExitStack() as stack:  # at the same time, so that each has a connection of its own
+            for _ in range(kept):
+                response = await stack.enter_async_context(transport.send(url, [], [BODY], Timeouts()))
+                stack.push_async_callback(read, response)
+        with anyio.fail_after(20), pytest.raises(ProviderFailed):
+            async with transport.send(url, [], [BODY], Timeouts()):
+                pass
+        await transport.close()
+    assert server.received == kept + 3
+
+
+async def test_an_answer_that_breaks_off_is_not_asked_for_again() -> None:
+    server = OpenAIServer(Script([Turn(Say("Yes."))] * 9), faults={1: Disconnect(after_bytes=5)})
+    transport = HttpTransport()
+    async with serve(server):
+        for is_broken in (False, True):
+            async with transport.send(
+                f"{server.base_url}/chat/completions", [], [BODY], Timeouts()
+            ) as response:
+                if is_broken:
+                    with pytest.raises(ProviderFailed):
+                        [chunk async for chunk in response.chunks()]
+                else:
+                    assert [chunk async for chunk in response.chunks()]
+        await transport.close()
+    assert server.received == 2
+
+
+async def test_a_compressed_answer_is_not_asked_for_and_not_unpacked() -> None:
+    packed = gzip.compress(b" " * 50_000_000)
+    head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(packed)
+    asked = bytearray()
+
+    async def answer(stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            while b"\r\n\r\n" not in asked:
+                asked.extend(await stream.receive())
+            await stream.send(head + packed)
+
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+    url = f"http://127.0.0.1:{listener.extra(anyio.abc.SocketAttribute.local_port)}/v1"
+    transport = HttpTransport()
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, answer)
+        with anyio.fail_after(20), pytest.raises(ProviderFailed, match=r"compressed \('gzip'\)"):
+            async with transport.send(url, [], [BODY], Timeouts()) as response:
+                [chunk async for chunk in response.chunks()]
+        tasks.cancel_scope.cancel()
+    await transport.close()
+    assert b"accept-encoding: identity" in bytes(asked).lower()
