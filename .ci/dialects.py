@@ -112,6 +112,8 @@ def facts_of(profile: Dialect) -> Iterator[list[str]]:
     if profile.family == "openai_chat":
         yield ["calls without text", f"`content` is {_ABSENT[profile.absent_content]}"]
     yield ["reasoning", _thinking(profile)]
+    if profile.upstream_pin != "none":
+        yield ["upstream", f"pinned by `upstream` of the backend, sent as `{profile.upstream_pin}`"]
     yield ["media", _media(profile)]
     yield ["not taken", ", ".join(not_taken(profile)) or "everything is"]
 
@@ -157,6 +159,8 @@ def _roles(profile: Dialect) -> str:
         told.append("neighbours of one role share a message")
     if profile.alternation == "fill":
         told.append("roles alternate")
+    if not profile.calls_together:
+        told.append("one call a message")
     if profile.user_after_tool == "filler":
         told.append(f"`{profile.filler_between}` of the model between a result and a user message")
     return "; ".join(told)
@@ -187,7 +191,13 @@ def _media(profile: Dialect) -> str:
     told.append("by value or by address" if profile.media_urls else "by value only")
     if profile.media_bytes:
         told.append(f"an image of {profile.media_bytes:,} bytes at most")
+    if profile.max_media:
+        told.append(f"in a request {profile.max_media:,} at most{_of_them(profile)}")
     return "; ".join(told)
+
+
+def _of_them(profile: Dialect) -> str:
+    return f", of them {profile.max_documents} documents" if profile.max_documents else ""
 
 
 def _images(profile: Dialect) -> list[str]:

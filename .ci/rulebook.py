@@ -101,7 +101,10 @@ def _shown() -> list[str]:
 
 def overflow() -> str:
     """Return the patterns by which a profile knows a context overflow from a broken transcript."""
-    lines = ["An error whose text matches one of these asks for a shorter history; no rule was broken.\n"]
+    lines = [
+        "An error whose text matches one of these asks for a shorter history; no rule was broken. They are the "
+        "field `overflow_patterns`.\n"
+    ]
     for pattern in dict.fromkeys(pattern for p in PROFILES.values() for pattern in p.overflow_patterns):
         holders = [name for name, p in PROFILES.items() if pattern in p.overflow_patterns]
         lines.append(f"- `{pattern}`" + ("" if len(holders) == len(PROFILES) else f" ({', '.join(holders)})"))
