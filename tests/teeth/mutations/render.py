@@ -217,7 +217,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/render/tidy.py",
         "        elif blocks:\n            tidied.append",
         "        else:\n            tidied.append",
-        (GENERATED,),
+        (RENDER,),
     ),
     Mutation(
         "tidy: blank means empty",
@@ -423,11 +423,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         (WALKS,),
     ),
     Mutation(
-        "walks: reasoning in the clear is forgotten when a lane is rewritten",
+        "lane: reasoning in the clear is forgotten when it is rewritten",
         "actors/core/lane.py",
         'if dialect.thinking_carrier == "reasoning_content" and event.reason != "thinking":',
         "if False:",
-        (WALKS,),
+        (
+            "tests/core/test_state.py"
+            "::test_reasoning_in_the_clear_that_was_said_since_the_import_outlives_a_compaction_of_what_was_before_it",
+        ),
     ),
     Mutation(
         "scenarios: what slipped between a call and its result stays there",
