@@ -8,7 +8,7 @@ such call keeps a canonical id of its own, so it stays an orphan and is told apa
 was odd is noted, one line each; rendering makes it valid later.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -200,6 +200,38 @@ def native_key(value: object) -> Key:
 def as_text(value: object) -> str:
     """Return any value as text: a string as it is, anything else as JSON."""
     return mended(value) if isinstance(value, str) else ingest(value).json.decode()
+
+
+_SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "model"}
+
+
+def read_turns(
+    messages: Sequence[object],
+    reading: Reading,
+    content: Callable[[Reading, object], None],
+    instructions: Callable[[object], str],
+) -> None:
+    """Read messages of the user and the assistant, as Anthropic and those who copy it have them.
+
+    Args:
+        messages: Oldest first. One of another role is folded into what the human says.
+        reading: What they are read into.
+        content: Reads what a message holds.
+        instructions: Gives the text of a system prompt that stands among the messages.
+    """
+    for number, message in enumerate(messages):
+        role = string(fields(message).get("role"))
+        reading.begin(f"messages[{number}]", _SPEAKERS.get(role, "human"))
+        if not isinstance(message, dict):
+            reading.fold("item that is no message", message)
+        elif role == "system":
+            reading.instruct(instructions(message.get("content")))
+        elif role in _SPEAKERS:
+            content(reading, message.get("content"))
+        else:
+            held = message.get("content")
+            label = f"message of role {as_text(message.get('role'))[:40]}"
+            reading.fold(label, held if isinstance(held, str) else message)
 
 
 def spread(content: object, media_of: Callable[[Fields], Media | None]) -> tuple[object, list[Media]]:

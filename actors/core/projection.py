@@ -169,7 +169,8 @@ class Projection:
         return emitted
 
 
-_REASONING_ID = re.compile(r"rs_[A-Za-z0-9_-]{1,61}")
+REASONING_ID = re.compile(r"rs_[A-Za-z0-9_-]{1,61}")
+"""The id of a reasoning item that may be sent again (OAR-06)."""
 _PHASES = (b'"commentary"', b'"final_answer"')
 
 
@@ -182,7 +183,7 @@ def _reasoning_id(data: Json) -> str | None:
     if type(item) is not dict or item.get("type") != "reasoning" or type(item.get("summary")) is not list:
         return None
     item_id, state = item.get("id"), item.get("encrypted_content")
-    if type(item_id) is not str or not _REASONING_ID.fullmatch(item_id):  # OAR-06
+    if type(item_id) is not str or not REASONING_ID.fullmatch(item_id):
         return None
     return item_id if type(state) is str and state else None
 

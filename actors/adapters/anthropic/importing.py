@@ -6,30 +6,15 @@ message is still a result. Blocks of server tools belong to their provider and a
 
 from collections.abc import Callable, Sequence
 
-from actors.adapters.reading import Reading, as_text, native_key, spread
+from actors.adapters.reading import Reading, as_text, native_key, read_turns, spread
 from actors.adapters.wire import Fields, fields, string
-from actors.core.content import Media, Speaker
+from actors.core.content import Media
 from actors.core.jsonio import mended
 
 
 def read(messages: Sequence[object], reading: Reading) -> None:
     """Read wire messages, oldest first, into `reading`."""
-    for number, message in enumerate(messages):
-        role = string(fields(message).get("role"))
-        reading.begin(f"messages[{number}]", _SPEAKERS.get(role, "human"))
-        if not isinstance(message, dict):
-            reading.fold("item that is no message", message)
-        elif role == "system":
-            reading.instruct(instructions(message.get("content")))
-        elif role in _SPEAKERS:
-            _content(reading, message.get("content"))
-        else:
-            content = message.get("content")
-            label = f"message of role {as_text(message.get('role'))[:40]}"
-            reading.fold(label, content if isinstance(content, str) else message)
-
-
-_SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "model"}
+    read_turns(messages, reading, _content, instructions)
 
 
 def instructions(system: object) -> str:

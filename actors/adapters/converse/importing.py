@@ -7,12 +7,11 @@ as several. Blocks are read wherever they stand: a result in an assistant messag
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 
-from actors.adapters.reading import Reading, as_text, native_key
+from actors.adapters.reading import Reading, as_text, native_key, read_turns
 from actors.adapters.wire import Fields, fields, items, string
-from actors.core.content import Media, Speaker
+from actors.core.content import Media
 from actors.core.jsonio import mended
 
-_SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "model"}
 _MIMES = {
     "image": {name: f"image/{name}" for name in ("png", "jpeg", "gif", "webp")},
     "document": {
@@ -27,19 +26,7 @@ _MIMES = {
 
 def read(messages: Sequence[object], reading: Reading) -> None:
     """Read wire messages, oldest first, into `reading`."""
-    for number, message in enumerate(messages):
-        role = string(fields(message).get("role"))
-        reading.begin(f"messages[{number}]", _SPEAKERS.get(role, "human"))
-        if not isinstance(message, dict):
-            reading.fold("item that is no message", message)
-        elif role == "system":
-            reading.instruct(instructions(message.get("content")))
-        elif role in _SPEAKERS:
-            _content(reading, message.get("content"))
-        else:
-            content = message.get("content")
-            label = f"message of role {as_text(message.get('role'))[:40]}"
-            reading.fold(label, content if isinstance(content, str) else message)
+    read_turns(messages, reading, _content, instructions)
 
 
 def instructions(system: object) -> str:

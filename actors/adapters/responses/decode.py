@@ -11,7 +11,6 @@ A reasoning item that can be sent again is sealed as the JSON text of the item, 
 API takes back. The phase of a message is sealed beside it (`Thinking("", Seal("phase", ...))` in front of its text).
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -24,9 +23,9 @@ from actors.adapters.sse import ServerEvent
 from actors.adapters.wire import Fields, fields, items, number, string
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonValue, dump, mended
+from actors.core.projection import REASONING_ID
 from actors.core.stream import Usage
 
-_REASONING_ID = re.compile(r"rs_[A-Za-z0-9_-]{1,61}")
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _PHASES = ("commentary", "final_answer")
 _OF_EVENT = {
@@ -286,7 +285,7 @@ def _thought_of(item: Fields) -> str:
 def _again(item: Fields) -> str:
     """Return a reasoning item as it may be sent again, empty if it may not: by id alone it is not found (OAR-05)."""
     item_id, state = string(item.get("id")), string(item.get("encrypted_content"))
-    if not state or not _REASONING_ID.fullmatch(item_id):
+    if not state or not REASONING_ID.fullmatch(item_id):
         return ""
     again: dict[str, JsonValue] = {"type": "reasoning", "id": item_id, "summary": _parts(item, "summary")}
     if content := _parts(item, "content"):

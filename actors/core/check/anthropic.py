@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable
 from typing import ClassVar
 
-from actors.core.check.state import Fold, kind_of, shown, why_no_root
+from actors.core.check.state import kind_of, shown, why_no_root
+from actors.core.check.turns import Turns
 from actors.core.jsonio import JsonValue
 
 _TOP = frozenset(
@@ -48,26 +49,11 @@ _SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
 _THINKING_KINDS = frozenset({"thinking", "redacted_thinking"})
 
 
-class Anthropic(Fold):
+class Anthropic(Turns):
     """The fold of the family `anthropic`."""
 
-    opens: ClassVar[str | None] = "content"
     surrogates: ClassVar[str] = "ANT-31"
     crowded: ClassVar[tuple[str, str]] = ("ANT-54", "ANT-54")
-
-    def message(self, value: JsonValue) -> None:
-        if type(value) is not dict:
-            self.count += 1
-            return self.fault("ALL-02", self.here, f"a message is an object, not {kind_of(value)}")
-        role = value.get("role")
-        if role not in ("user", "assistant"):
-            self.count += 1
-            return self.fault("ALL-02", self.here, f"role {shown(role)} is neither user nor assistant")
-        self._open("user" if role == "user" else "assistant")
-        return self._read(value)
-
-    def resume(self, value: JsonValue) -> None:
-        self._read(value if type(value) is dict else {})
 
     def finish(self, *, manual_thinking: bool) -> None:
         if self.due:

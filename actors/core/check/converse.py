@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from actors.core.check.state import CheckState, Fold, kind_of, shown, why_no_root
+from actors.core.check.state import CheckState, kind_of, shown, why_no_root
+from actors.core.check.turns import Turns
 from actors.core.jsonio import JsonValue
 
 _TOP = frozenset(
@@ -31,33 +32,18 @@ _TOOL = frozenset({"name", "description", "inputSchema", "strict"})
 _CHOICES = frozenset({"auto", "any", "tool"})
 
 
-class Converse(Fold):
+class Converse(Turns):
     """The fold of the family `converse`.
 
     Of the shared state, `split` says here that the last message holds a document, `ragged` that it holds a text.
     """
 
-    opens: ClassVar[str | None] = "content"
     crowded: ClassVar[tuple[str, str]] = ("BED-17", "BED-16")
 
     def __init__(self, state: CheckState) -> None:
         super().__init__(state)
         self.declares = True  # `head` has read otherwise
         self.has_tool_blocks = False
-
-    def message(self, value: JsonValue) -> None:
-        if type(value) is not dict:
-            self.count += 1
-            return self.fault("ALL-02", self.here, f"a message is an object, not {kind_of(value)}")
-        role = value.get("role")
-        if role not in ("user", "assistant"):
-            self.count += 1
-            return self.fault("ALL-02", self.here, f"role {shown(role)} is neither user nor assistant")
-        self._open("user" if role == "user" else "assistant")
-        return self._read(value)
-
-    def resume(self, value: JsonValue) -> None:
-        self._read(value if type(value) is dict else {})
 
     def finish(self, *, manual_thinking: bool) -> None:
         if self.due:
