@@ -7,41 +7,30 @@ wrong here is a bug there. Only the fields named here are ever sent (rulebook AN
 from collections.abc import Sequence
 from typing import assert_never
 
+from actors.adapters.open_messages import OpenMessages
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.adapters.settings import room, thinking_switch
 from actors.core.content import Text, Thinking
-from actors.core.dialect import Dialect, Role
+from actors.core.dialect import Dialect
 from actors.core.jsonio import Json, dump, quote, unquote
-from actors.core.transcript import Entry, EntryBlock, WireCall, WireMedia, WireResult
+from actors.core.transcript import EntryBlock, WireCall, WireMedia, WireResult
 
 VERSION = "2023-06-01"
 UNSIGNED = "unsigned"
 """Kind of the seal of thinking that came without a signature, from a copy that wants it back all the same."""
 
 
-class AnthropicEncoder:
-    """Writes entries into `messages`. The last message stays open: a neighbour of its role continues it."""
+class AnthropicEncoder(OpenMessages):
+    """Writes entries into `messages`."""
 
-    closing = b"]}"
+    opening = b'{"role":"%b","content":['
 
-    def __init__(self, dialect: Dialect) -> None:
-        self._dialect = dialect
-
-    def fragment(self, entries: Sequence[Entry], last_role: Role | None) -> list[bytes]:
-        """Return the bytes that append `entries` after an open message of `last_role`, in pieces."""
-        pieces: list[bytes] = []
-        for entry in entries:
+    def append(self, blocks: Sequence[EntryBlock], separator: bytes, pieces: list[bytes]) -> None:
+        """Write `blocks` into the open message, `separator` before the first of them."""
+        for block in blocks:
+            pieces.append(separator)
+            _block(block, pieces)
             separator = b","
-            if entry.role != last_role:
-                opening = b'{"role":"%b","content":[' % entry.role.encode()
-                pieces.append(opening if last_role is None else b"]}," + opening)
-                separator = b""
-                last_role = entry.role
-            for block in entry.blocks:
-                pieces.append(separator)
-                _block(block, pieces)
-                separator = b","
-        return pieces
 
 
 def _block(block: EntryBlock, pieces: list[bytes]) -> None:

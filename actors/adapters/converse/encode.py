@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from typing import assert_never
 from urllib.parse import quote as percent
 
+from actors.adapters.open_messages import OpenMessages
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.adapters.settings import room, thinking_switch
 from actors.core.content import Text, Thinking
-from actors.core.dialect import Dialect, Role
+from actors.core.dialect import Dialect
 from actors.core.jsonio import Json, dump, quote, unquote
-from actors.core.transcript import Entry, EntryBlock, WireCall, WireMedia, WireResult
+from actors.core.transcript import EntryBlock, WireCall, WireMedia, WireResult
 
 _FORMATS = {
     "image/png": b"png",
@@ -32,30 +33,21 @@ _THINKS = ("adaptive", "manual")
 _ANY_INPUT = Json(b'{"type":"object","properties":{}}')
 
 
-class ConverseEncoder:
-    """Writes entries into `messages`. The last message stays open: a neighbour of its role continues it."""
+class ConverseEncoder(OpenMessages):
+    """Writes entries into `messages`."""
 
-    closing = b"]}"
+    opening = b'{"role":"%b","content":['
 
     def __init__(self, dialect: Dialect) -> None:
-        self._dialect = dialect
+        super().__init__(dialect)
         self._nothing = quote(dialect.empty_result or "")
 
-    def fragment(self, entries: Sequence[Entry], last_role: Role | None) -> list[bytes]:
-        """Return the bytes that append `entries` after an open message of `last_role`, in pieces."""
-        pieces: list[bytes] = []
-        for entry in entries:
+    def append(self, blocks: Sequence[EntryBlock], separator: bytes, pieces: list[bytes]) -> None:
+        """Write `blocks` into the open message, `separator` before the first of them."""
+        for block in blocks:
+            pieces.append(separator)
+            self._block(block, pieces)
             separator = b","
-            if entry.role != last_role:
-                opening = b'{"role":"%b","content":[' % entry.role.encode()
-                pieces.append(opening if last_role is None else b"]}," + opening)
-                separator = b""
-                last_role = entry.role
-            for block in entry.blocks:
-                pieces.append(separator)
-                self._block(block, pieces)
-                separator = b","
-        return pieces
 
     def _block(self, block: EntryBlock, pieces: list[bytes]) -> None:
         match block:

@@ -8,46 +8,35 @@ that becomes that part; with nothing behind it, or sealed as the signature of a 
 its own. Parts are never merged, so a signature stays where it was (GEM-05).
 """
 
-from collections.abc import Iterator, Sequence
-from typing import assert_never
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, assert_never
 from urllib.parse import quote as percent_encoded
 
 from actors.adapters.gemini.schema import projected
+from actors.adapters.open_messages import OpenMessages
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.content import Text, Thinking
-from actors.core.dialect import Dialect, Role
+from actors.core.dialect import Dialect
 from actors.core.jsonio import Json, dump, quote
-from actors.core.transcript import Entry, EntryBlock, WireCall, WireMedia, WireResult
+from actors.core.transcript import EntryBlock, WireCall, WireMedia, WireResult
 
 BLANK = "signed_blank"
 """Kind of the seal of a signature whose part is a text of nothing but whitespace, or of nothing."""
 
 
-class GeminiEncoder:
-    """Writes entries into `contents`. The last content stays open: a neighbour of its role continues it."""
+class GeminiEncoder(OpenMessages):
+    """Writes entries into `contents`."""
 
-    closing = b"]}"
+    opening = b'{"role":"%b","parts":['
+    roles: ClassVar[Mapping[str, bytes]] = {"user": b"user", "assistant": b"model"}
 
-    def __init__(self, dialect: Dialect) -> None:
-        self._dialect = dialect
-
-    def fragment(self, entries: Sequence[Entry], last_role: Role | None) -> list[bytes]:
-        """Return the bytes that append `entries` after an open content of `last_role`, in pieces."""
-        pieces: list[bytes] = []
-        for entry in entries:
+    def append(self, blocks: Sequence[EntryBlock], separator: bytes, pieces: list[bytes]) -> None:
+        """Write `blocks` into the open content, `separator` before the first of them."""
+        for block, signature in _signed(blocks):
+            pieces.append(separator)
+            _part(block, pieces)
+            pieces += (b',"thoughtSignature":', signature, b"}") if signature else (b"}",)
             separator = b","
-            if entry.role != last_role:
-                role = b"model" if entry.role == "assistant" else b"user"
-                opening = b'{"role":"%b","parts":[' % role
-                pieces.append(opening if last_role is None else b"]}," + opening)
-                separator = b""
-                last_role = entry.role
-            for block, signature in _signed(entry.blocks):
-                pieces.append(separator)
-                _part(block, pieces)
-                pieces += (b',"thoughtSignature":', signature, b"}") if signature else (b"}",)
-                separator = b","
-        return pieces
 
 
 def _signed(

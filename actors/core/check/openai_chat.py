@@ -9,8 +9,8 @@ the family demand besides is told by the dialect.
 from collections.abc import Callable
 
 from actors.core.check.openai_vendors import message_keys, schema_faults, top_keys
-from actors.core.check.state import CHOICES, CheckState, Fold, kind_of, shown, why_no_root
-from actors.core.jsonio import JsonRefused, JsonValue, parse
+from actors.core.check.state import CHOICES, CheckState, Fold, kind_of, shown, why_no_object, why_no_root
+from actors.core.jsonio import JsonValue
 from actors.core.rulebook.cited import cited
 
 _TOP = frozenset(
@@ -292,7 +292,7 @@ class OpenAIChat(Fold):
         name, given = inner.get("name"), inner.get(argument)
         if type(name) is not str or not self.is_name(name):
             self.fault("OAC-10", f"{self.here}.tool_calls[{index}].{kind}.name", f"tool name {shown(name)}")
-        why = _why_no_object(given) if kind == "function" else "" if type(given) is str else "not a string"
+        why = why_no_object(given) if kind == "function" else "" if type(given) is str else "not a string"
         if why:
             where = f"{self.here}.tool_calls[{index}].{kind}.{argument}"
             self.fault("ALL-06", where, f"{shown(given)} is {why}")
@@ -387,17 +387,6 @@ class OpenAIChat(Fold):
 
 def _inline(url: JsonValue) -> bool:
     return type(url) is str and url.startswith("data:")
-
-
-def _why_no_object(text: JsonValue) -> str:
-    """Return why `text` is not a JSON object written as a string, or an empty string if it is one."""
-    if type(text) is not str:
-        return "not a string"
-    try:
-        value = parse(text.encode())
-    except JsonRefused:
-        return "not JSON"
-    return "" if type(value) is dict else "not an object"
 
 
 _Reader = Callable[[OpenAIChat, dict[str, JsonValue]], None]

@@ -9,8 +9,8 @@ Reasoning is followed by what it led to. Nothing but encrypted reasoning has an 
 import re
 from collections.abc import Callable
 
-from actors.core.check.state import CHOICES, Fold, kind_of, shown, why_no_root
-from actors.core.jsonio import JsonRefused, JsonValue, parse
+from actors.core.check.state import CHOICES, Fold, kind_of, shown, why_no_object, why_no_root
+from actors.core.jsonio import JsonValue
 
 _TOP = frozenset(
     """access_programs background background_options context_management conversation image include input
@@ -169,7 +169,7 @@ class Responses(Fold):
         if type(name) is not str or not self.is_name(name):
             self.fault("ALL-02", f"{self.here}.name", f"tool name {shown(name)}")
         why = (
-            _why_no_object(given) if kind == "function_call" else "" if type(given) is str else "not a string"
+            why_no_object(given) if kind == "function_call" else "" if type(given) is str else "not a string"
         )
         if why:
             self.fault("ALL-06", f"{self.here}.{argument}", f"{shown(given)} is {why}")
@@ -321,17 +321,6 @@ class Responses(Fold):
         self.allow_only("ALL-07", where, tool, _TOOL)
         if schema is not None and (wanted := why_no_root(schema, _ROOTLESS)):
             self.fault("ALL-02", f"{where}.parameters", wanted)
-
-
-def _why_no_object(text: JsonValue) -> str:
-    """Return why `text` is not a JSON object written as a string, or an empty string if it is one."""
-    if type(text) is not str:
-        return "not a string"
-    try:
-        value = parse(text.encode())
-    except JsonRefused:
-        return "not JSON"
-    return "" if type(value) is dict else "not an object"
 
 
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import ClassVar, NamedTuple
 
 from actors.core.dialect import Dialect
-from actors.core.jsonio import JsonValue
+from actors.core.jsonio import JsonRefused, JsonValue, parse
 from actors.core.rulebook import FAULTS, RULES
 from actors.core.table import Table, nothing
 from actors.errors import Fault
@@ -183,6 +183,17 @@ class Fold:
         taken = call_id in self.fresh or call_id in self.used
         self.fresh[call_id] = self.count - 1
         return taken
+
+
+def why_no_object(text: JsonValue) -> str:
+    """Return why `text` is not a JSON object written as a string, or an empty string if it is one."""
+    if type(text) is not str:
+        return "not a string"
+    try:
+        value = parse(text.encode())
+    except JsonRefused:
+        return "not JSON"
+    return "" if type(value) is dict else "not an object"
 
 
 def why_no_root(schema: JsonValue, refused: Iterable[str] = CHOICES) -> str:
