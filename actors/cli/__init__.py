@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             reconfigure(errors="backslashreplace")
     options = parser().parse_args(argv)
     if getattr(options, "backend", "") == "trio" and find_spec("trio") is None:
-        complain("trio is not installed; pip install 'actors[trio]', or leave --backend out")
+        complain("trio is not installed; pip install 'llm-actors[trio]', or leave --backend out")
         return 3
     try:
         code = import_module(f"actors.cli.{options.module}").main(options)
@@ -216,7 +216,7 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version
 
-        parser.exit(0, f"actors {version('actors')}\n")
+        parser.exit(0, f"actors {version('llm-actors')}\n")
 
 
 def _failed(error: BaseException) -> int:
