@@ -33,7 +33,7 @@ try:
     main({arguments!r})
 except SystemExit as ended:
     assert ended.code == 0, ended.code
-heavy = {{"pydantic", "httpx2", "anyio", "trio", "jsonschema_rs", "structlog", "h11", "asyncio"}}
+heavy = {{"pydantic", "anyio", "trio", "jsonschema_rs", "structlog", "h11", "asyncio"}}
 print("HEAVY", sorted(heavy & sys.modules.keys()))
 """
 
