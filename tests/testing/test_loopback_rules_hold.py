@@ -111,8 +111,11 @@ def _responses() -> Json:
         "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "u"}]}],
     }
     summary = [{"type": "summary_text", "text": "t"}]
-    state = encrypted(request, (), "rs_1", summary, ResponsesSettings())
-    calls = [{"type": "function_call", "call_id": name, "name": "read", "arguments": "{}"} for name in "ab"]
+    state = encrypted(request, (), "rs_1", ResponsesSettings())
+    calls = [
+        {"type": "function_call", "id": f"fc_{name}", "call_id": name, "name": "read", "arguments": "{}"}
+        for name in "ab"
+    ]
     outputs = [{"type": "function_call_output", "call_id": name, "output": "r"} for name in "ab"]
     thought = {"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": state}
     request["input"] += [thought, *calls, *outputs, {"role": "user", "content": "u"}]
