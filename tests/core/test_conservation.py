@@ -19,6 +19,7 @@ from actors.core.ledger import Interaction, Ledger
 from actors.testing import validate
 from actors.testing.histories import history
 from actors.testing.strategies import conversations
+from tests.at_scale import share
 from tests.core.session_log import (
     BINDINGS,
     ELSEWHERE,
@@ -125,7 +126,7 @@ def all_is_conserved(messages: list[Message], ledger: Ledger, rendered: Rendered
 def test_each_real_result_of_a_generated_history_is_told_once_and_each_call_answered(
     binding: Binding,
 ) -> None:
-    for seed in range(500):  # as many more, for every dialect, in tests/test_generated_histories.py
+    for seed in range(share(1200)):  # as many more, for every dialect, in tests/test_generated_histories.py
         messages, ledger = history(seed)
         all_is_conserved(messages, ledger, cold(messages, ledger, binding))
 
@@ -133,7 +134,7 @@ def test_each_real_result_of_a_generated_history_is_told_once_and_each_call_answ
 @pytest.mark.requirement("PROMISE-1", "PROMISE-2", "REQ-915-005", "REQ-915-013")
 @pytest.mark.requirement("REQ-915-006", "REQ-915-007", "REQ-915-008", "REQ-915-009", "REQ-915-012")
 @pytest.mark.requirement("REQ-915-016", "REQ-915-017", "REQ-915-032")
-@examples(300)
+@examples(800)
 @given(conversation=conversations())
 def test_any_history_is_accepted_with_each_real_result_told_once_and_each_call_answered(
     conversation: tuple[list[Message], Ledger],
