@@ -6,8 +6,9 @@ Many tests run on every core, a named file in this one process, which starts at 
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("unhurried")
+for _profile in ("quarter", "thorough"):  # what they mean is said by `tests.at_scale.share`
+    settings.register_profile(_profile, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("quarter")
 
 
 @pytest.fixture(params=["asyncio", "trio"])
