@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import dialects, kernel, memory, render, start, turn
+from benchmarks import dialects, http, kernel, memory, render, start, turn
 from benchmarks.table import Backend, Measure, Options, Row, table
 
 MEASURES: tuple[Measure, ...] = (
     *render.MEASURES,
     *dialects.MEASURES,
     *turn.MEASURES,
+    *http.MEASURES,
     *start.MEASURES,
     *memory.MEASURES,
     *kernel.MEASURES,

@@ -349,6 +349,27 @@ async def test_a_request_does_not_go_out_again_once_a_byte_of_an_answer_came() -
     assert (len(server.peers), len(requests)) == (1, 2)
 
 
+async def test_a_request_goes_out_again_over_a_new_connection_though_others_rest() -> None:
+    arrived = anyio.Event()
+
+    async def answer(peer: Peer) -> None:
+        await peer.request()
+        if peer.number == 2:
+            arrived.set()
+        await arrived.wait()
+        await peer.say(GOOD)
+        await peer.request()
+
+    transport = HttpTransport()
+    async with raw(answer) as server:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(asked, transport, server.url)
+        assert (await asked(transport, server.url)).body == b"Yes."
+        await transport.close()
+    assert len(server.peers) == 4
+
+
 async def test_a_long_request_goes_out_again_over_a_new_connection() -> None:
     async def answer(peer: Peer) -> None:
         if peer.number:

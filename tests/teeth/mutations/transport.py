@@ -36,7 +36,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "self._connection = connection = await self._pool.renew(connection, self._patience, self._timeouts)",
         "await self._pool.drop(connection)\n"
         "        self._connection = connection = await self._pool.take(self._patience, self._timeouts)",
-        (RESENDING,),
+        (FAULTS,),
     ),
     Mutation(
         "transport: a compressed answer is accepted",
