@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import dialects, kernel, memory, render, start, turn
+from benchmarks import dialects, kernel, loop, memory, render, start, turn
 from benchmarks.table import Backend, Measure, Options, Row, table
 
 MEASURES: tuple[Measure, ...] = (
@@ -22,6 +22,7 @@ MEASURES: tuple[Measure, ...] = (
     *start.MEASURES,
     *memory.MEASURES,
     *kernel.MEASURES,
+    *loop.MEASURES,
 )
 GOALS = tuple(measure.goal for measure in MEASURES)
 
