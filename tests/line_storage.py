@@ -42,6 +42,16 @@ class LineStorage:
         records = [json.loads(line) for line in lines]
         return [item["record"].encode() for item in records if item["session"] == session][after:]
 
+    def erase(self, session: str) -> None:
+        """Leave the session's records out of the file."""
+        kept = [
+            line
+            for line in self._path.read_bytes().split(b"\n")
+            if line and json.loads(line)["session"] != session
+        ]
+        self._path.write_bytes(b"".join(line + b"\n" for line in kept))
+        self._counts.pop(session, None)
+
     def sessions(self) -> list[str]:
         """Return the ids of all sessions."""
         return list(self._counts)

@@ -116,7 +116,7 @@ def _run(commands: "Commands") -> None:
     )
     run.add_argument("--auth", metavar="VARIABLE", help="with --base-url: environment variable with the key")
     run.add_argument("--tools", metavar="FILE", help="a Python file; its @tool functions are offered")
-    run.add_argument("--approve-all", action="store_true", help="run tools that change something, unasked")
+    run.add_argument("--approve-all", action="store_true", help="run tools that want an approval, unasked")
     run.add_argument("--system", metavar="TEXT", help="system prompt")
     run.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="cancel the turn after this long")
     run.add_argument("--json", action="store_true", help="print each event as one line of JSON")

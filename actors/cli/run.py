@@ -64,7 +64,7 @@ async def _run(options: argparse.Namespace, prompt: str, printer: "Printer") -> 
 
 def _approved(call: ToolCall, options: argparse.Namespace) -> bool:
     if not options.approve_all:
-        complain(f"{call.name} changes something and was not run; --approve-all lets it")
+        complain(f"{call.name} wants an approval and was not run; --approve-all gives it")
     return bool(options.approve_all)
 
 

@@ -1,6 +1,6 @@
 """The log in memory: for tests, for one-shot use, and as the plainest statement of the interface.
 
-Nothing survives the process, and within it nothing is dropped: the logs of closed sessions stay. Events are
+Nothing survives the process. Within it the logs of closed sessions stay until they are erased. Events are
 kept at rest, so they share what was said with the histories that hold it.
 """
 
@@ -31,6 +31,10 @@ class MemoryStorage:
     def read(self, session: str, after: int = 0) -> list[bytes]:
         """Return a session's records past number `after`, joined."""
         return list(map(rested_line, above(self._logs.get(session, EMPTY), after)))
+
+    def erase(self, session: str) -> None:
+        """Drop a session's log."""
+        self._logs.pop(session, None)
 
     def sessions(self) -> list[str]:
         """Return the ids of all sessions, oldest first."""

@@ -41,7 +41,7 @@ def weather(city: str) -> str:
     """Weather of a city."""
     return f"{city}: 21 C"
 
-@tool(effects="write")
+@tool(approval="ask")
 def book(hotel: str) -> str:
     """Book a hotel."""
     return f"{hotel}: booked"
