@@ -110,10 +110,7 @@ class Runtime:
             config if isinstance(config, configuration.Config) else configuration.load(config, self._environ)
         )
         self.storage: Storage = MemoryStorage() if storage is None else storage
-        limits = self.config.limits
-        self.transport: Transport = transport or HttpTransport(
-            connections=limits.connections, connecting=limits.connecting, environ=self._environ
-        )
+        self.transport: Transport = self._http() if transport is None else transport
         self.system = System(
             seed=seed, on_crash=telemetry.crashed, first=(self._settle, SETTLING), last=(self._close, CLOSING)
         )
@@ -322,6 +319,12 @@ class Runtime:
             ref, lambda _: self._providers.pop((member, binding), None)
         )  # given up: a new one may do better
         return ref
+
+    def _http(self) -> HttpTransport:
+        limits = self.config.limits
+        return HttpTransport(
+            connections=limits.connections, connecting=limits.connecting, environ=self._environ
+        )
 
     def _reserved(self, given: str | None) -> str:
         """Return the id of a session to be opened, which nobody else can take meanwhile."""
