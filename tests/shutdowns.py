@@ -1,7 +1,7 @@
 """Every way in which a program ends while a tool is in flight that does not want to: does it end, and what is left?
 
-As a test each way is tried often inside one process (`tests/test_shutdowns.py`). As a command each is tried in processes
-of their own, which must exit:
+As a test each way is tried often inside one process (`tests/test_shutdowns.py`). As a command each is tried in
+processes of their own, which must exit:
 
     python -m tests.shutdowns --count 200 --workers 2
 
