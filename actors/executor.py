@@ -121,7 +121,7 @@ class Executor:
 
     def _ended(self, name: str, error: BaseException | None) -> None:
         self.running -= 1
-        if error is not None:
+        if isinstance(error, RuntimeError):  # a scope that was not the innermost when it was left
             telemetry.tool_spoiled(self._session, name, error)
 
 

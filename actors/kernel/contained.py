@@ -157,9 +157,10 @@ class Containment:
 
     async def close(self, grace: float) -> None:
         """End all of them: tell them, wait for `grace` seconds, and drop what is left. Some run on even so."""
-        for contained in tuple(self._running):
+        fresh = [contained for contained in self._running if not contained.cancelled]
+        for contained in fresh:
             contained.cancel()
-        with anyio.move_on_after(grace):
+        with anyio.move_on_after(grace if fresh else 0):  # those that were told before have had their time
             await self._empty()
         for contained in tuple(self._running):
             contained.drop()

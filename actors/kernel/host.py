@@ -26,7 +26,7 @@ class Host:
     Args:
         parking: The loop it runs on.
         room: What is open while it runs, in its own task.
-        leave: Ends everything, by `step`s of the host.
+        leave: Ends everything, by `step`s of the host; says whether the room can be left now.
         context: What it all runs in.
     """
 
@@ -34,7 +34,7 @@ class Host:
         self,
         parking: Parking,
         room: Callable[[], AbstractAsyncContextManager[None]],
-        leave: "Callable[[Host], Awaitable[None]]",
+        leave: "Callable[[Host], Awaitable[bool]]",
         context: Context,
     ) -> None:
         self._parking, self._room, self._leave, self._context = parking, room, leave, context
@@ -136,8 +136,9 @@ class Host:
                 self._is_leaving = True
                 self._parking.forgive()
             with anyio.CancelScope(shield=True):
-                await self._leave(self)
-            self._finish()
+                is_empty = await self._leave(self)
+            if not is_empty:
+                self._finish()  # nobody waits for what does not end; on trio this task has to
 
     def _ended(self, error: BaseException | None) -> None:
         self.fail(error)

@@ -187,7 +187,7 @@ class Runner:
                     pool.requeue(cell)
                     return
                 if cell.halt:
-                    await _watched(wind_down(cell), pool)
+                    await self._wind_down(cell)
                 elif cell.mail or cell.control:
                     cell.since = pool.now()
                     ready.append(cell)
@@ -209,6 +209,14 @@ class Runner:
                 await waiter
             except BaseException as error:
                 self._roused(waiter, error)
+
+    async def _wind_down(self, cell: AnyCell) -> None:
+        """Take `cell` down; once more if a cancellation that this system did not ask for came in between."""
+        try:
+            await _watched(wind_down(cell), self.pool)
+        except BaseException as error:
+            self._stray(error)
+            self.pool.requeue(cell)
 
     def ended(self, error: BaseException | None) -> None:
         """Have others attend to the ready queue; an error that no handler is to blame for ends the system."""

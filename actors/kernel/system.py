@@ -115,8 +115,8 @@ class System:
         assert self._host is not None
         return await self._host.leave(kind, error, trace)
 
-    async def _leave(self, host: Host) -> None:
-        """End everything; the host calls it, in its own task."""
+    async def _leave(self, host: Host) -> bool:
+        """End everything; the host calls it, in its own task. Say whether no foreign code runs any more."""
         pool, containment = self.pool, self.containment
         if self._first is not None:
             await host.step(*self._first)
@@ -130,6 +130,7 @@ class System:
         for cell in reversed(tuple(pool.cells.values())):
             cell.unit = None  # there will be no restart
             finish(cell, State.STOPPED)
+        return not containment.names
 
     def spawn(
         self,
