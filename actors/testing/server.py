@@ -80,7 +80,7 @@ class Limits:
 
     Args:
         connections: Open at a time; more wait until one closes.
-        body: Bytes of a request body; a longer one is answered with 413.
+        body: Bytes of a request body; a longer one is answered with 413 and not read to its end.
         recordings: Exchanges kept, the latest.
     """
 
@@ -252,7 +252,8 @@ class LoopbackServer:
 
     def _before_judging(self, request: HttpRequest, fault: Fault | None, order: int) -> Answer | None:
         if request.too_large:
-            return self._refusal(self.wire.failure(413), order)
+            refusal = self._refusal(self.wire.failure(413), order)
+            return replace(refusal, headers=(*refusal.headers, ("connection", "close")))
         if (denied := self.denied(request)) is not None:
             return self._refusal(denied, order)
         if request.method == "GET" and (found := self.looked_up(request)) is not None:

@@ -141,4 +141,11 @@ MUTATIONS = (
         'return "valid"',
         (f"{ACCOUNTS}::test_a_token_expires_and_the_next_is_let_in",),
     ),
+    Mutation(
+        "limits: a body that says it is too large is read",
+        "actors/testing/loopback.py",
+        'too_large = int(headers.get("content-length", "0")) > max_body',
+        "too_large = False",
+        ("tests/testing/test_loopback_server.py::test_a_body_that_says_it_is_too_large_is_refused_unread",),
+    ),
 )
