@@ -89,6 +89,8 @@ class RuntimeLimits(Frozen):
         waiting_asks: Asks that wait behind the one in flight; one more is refused as busy.
         tool_threads: Threads for tools that are not async.
         backends: Backends a runtime talks to; one more is refused.
+        connections: Connections to one origin; a request beyond them waits for one.
+        connecting: Connections to one origin that are being made at a time; more wait.
     """
 
     rounds: Count = 25
@@ -96,6 +98,8 @@ class RuntimeLimits(Frozen):
     waiting_asks: Annotated[int, Field(ge=0)] = 8
     tool_threads: Count = 32
     backends: Count = 1024
+    connections: Count = 1000
+    connecting: Count = 64
 
 
 class Auth(Frozen):

@@ -17,6 +17,7 @@ from actors.core.profiles import OPENAI_RESPONSES
 from actors.core.transcript import Entry, WireCall, WireMedia, WireResult
 from actors.testing import validate
 from actors.testing.histories import READERS, history
+from tests.at_scale import share
 from tests.core.session_log import cold, refused
 
 HERE = READERS["openai_responses"]
@@ -277,7 +278,7 @@ def test_what_a_profile_does_not_take_is_left_out_and_named(
 @pytest.mark.requirement("PROMISE-1")
 def test_generated_histories_send_no_item_id() -> None:
     thoughts = 0
-    for seed in range(3000):
+    for seed in range(share(3000)):
         messages, ledger = history(seed)
         rendered = cold(messages, ledger, HERE)
         assert refused(rendered) is None, seed
