@@ -17,7 +17,7 @@ from actors.core.check import _wrapped as wrapped
 from actors.core.check.typed import accepted
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonRefused, parse
-from actors.core.profiles import PROFILES
+from actors.core.profiles import OPENAI_CHAT, PROFILES
 from actors.core.rulebook import PREFIXES, RULES
 from actors.errors import Fault
 from actors.pure import render
@@ -119,6 +119,16 @@ def test_both_readings_refuse_a_mistake_and_accept_its_mended_twin(
 def test_every_rule_that_a_fragment_can_break_is_planted() -> None:
     judged = {rule.id for rule in RULES.values() if rule.judged}
     assert judged - BESIDE == {row[1] for row in PLANTED if row[1] not in BESIDE}
+
+
+def test_readings_that_disagree_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    fragment = b'{"role":"user","content":" "}'
+    taken = accepted(start(OPENAI_CHAT), wrapped(start(OPENAI_CHAT), fragment))
+    monkeypatch.setattr("actors.core.check.accepted", lambda state, text: taken)
+    with pytest.raises(AssertionError, match="Two readings"):
+        extend(start(OPENAI_CHAT), b'{"role":"nobody","content":" "}')
+    with pytest.raises(AssertionError, match="Two readings"):
+        extend(start(OPENAI_CHAT), b'{"role":')
 
 
 @pytest.mark.parametrize("name", sorted(PROFILES))
