@@ -16,7 +16,7 @@ from actors.core.state import State
 from actors.kernel import Command
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from tests.durability_child import SESSION
-from tests.line_storage import LineStorage
+from tests.file_storage import FileStorage
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def test_a_durable_event_that_was_seen_survives_kill_9_at_any_step_of_a_write(
         path = tmp_path / f"{crossing}.log"
         status, seen = _run(path, backend, crossing)
         died += status == -signal.SIGKILL
-        records = LineStorage(path).read(SESSION)
+        records = FileStorage(path).read(SESSION)
         assert max(seen, default=0) <= len(records)
         state = State()
         for record in records:
@@ -54,7 +54,7 @@ def test_a_durable_event_that_was_seen_survives_kill_9_at_any_step_of_a_write(
 @pytest.mark.requirement("PROMISE-6")
 def test_a_conversation_that_nobody_kills_is_in_the_log_to_its_end(tmp_path: Path) -> None:
     status, seen = _run(tmp_path / "whole.log", "asyncio", 0)
-    records = LineStorage(tmp_path / "whole.log").read(SESSION)
+    records = FileStorage(tmp_path / "whole.log").read(SESSION)
     assert status == 0
     assert seen[-1] == len(records)
     events = [decode_event(record) for record in records]

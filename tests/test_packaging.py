@@ -48,6 +48,7 @@ def test_a_plain_install_brings_at_most_sixteen_distributions_and_these_only() -
         "idna",
         "jiter",
         "jsonschema-rs",
+        "msgspec",
         "pydantic",
         "pydantic-core",
         "structlog",

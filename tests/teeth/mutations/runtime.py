@@ -107,13 +107,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         (ACTIVATION,),
     ),
     Mutation(
-        "session: a field of its state is forgotten when it is put away",
-        "actors/core/rest.py",
-        "        state.last,\n",
-        "        None,\n",
-        ("tests/core/test_rest.py::test_every_field_of_a_state_is_there_when_it_wakes",),
-    ),
-    Mutation(
         "session: something is written behind its end",
         "actors/session.py",
         "        await self._crew.ledger.ask(Shut())\n",
