@@ -33,7 +33,7 @@ from actors.core.content import Message
 from actors.core.dialect import Dialect
 from actors.core.events import Opened
 from actors.core.identity import Binding
-from actors.core.record import unkeepable
+from actors.core.packed import pack, unkeepable
 from actors.core.render import Reader
 from actors.core.routing import Pool
 from actors.core.state import State
@@ -227,7 +227,7 @@ class Runtime:
                     continue
                 raise SessionExists(f"Session {name!r} has ended and its log is kept; take another id")
             imported = _imported(messages)
-            opened = Opened(name, target, system, imported, _calls_used(imported))
+            opened = Opened(name, target, system, tuple(map(pack, imported)), _calls_used(imported))
             return await self._opened(
                 Activation(State().apply(opened), host, toolset, approve, _below_caller()), opened
             )

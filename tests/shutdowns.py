@@ -328,8 +328,9 @@ class Calls:
         """Answer."""
         yield self
 
-    status = 200
-    headers: ClassVar[Mapping[str, str]] = {}
+    def __init__(self) -> None:
+        self.status = 200
+        self.headers: Mapping[str, str] = {}
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Give the answer."""

@@ -1,7 +1,6 @@
 """Copies of Anthropic Messages that want thinking on every call turn, signed or not: a profile of one's own."""
 
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -15,6 +14,7 @@ from actors.config.dialects import derived
 from actors.core.check import check
 from actors.core.content import Message, Text, ToolResult
 from actors.core.families import impossible
+from actors.core.form import replace
 from actors.core.identity import Binding
 from actors.core.jsonio import dump
 from actors.core.ledger import Ledger

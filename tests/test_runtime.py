@@ -374,7 +374,7 @@ class Failing(MemoryStorage):
         """Kind of event to fail at, once."""
 
     def append(self, entries: Sequence[Entry]) -> list[int]:
-        kinds = [type(decode_event(b"".join(record))) for entry in entries for record in entry.records]
+        kinds = [type(decode_event(record)) for entry in entries for record in entry.records]
         if self.refused in kinds:
             self.refused = None
             raise OSError("no space left on device")
