@@ -1,4 +1,4 @@
-"""Closing and forgetting are the host's: a caller waits for them and cannot undo them, and calls from the host's loop."""
+"""Closing and forgetting are the host's: a caller waits for them and cannot undo them."""
 
 import asyncio
 import gc
