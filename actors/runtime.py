@@ -84,7 +84,7 @@ class Runtime:
 
     Args:
         config: Path of an `actors.toml`, a `Config`, or None for the environment alone.
-        environ: Where keys and base URLs are looked up; the process's environment by default.
+        environ: Where keys, base URLs and proxies are looked up; the process's environment by default.
         storage: Where logs are kept; in memory by default.
         transport: How requests travel; HTTP by default. It is closed when the runtime ends.
         seed: Seed of the jitter in retries and restarts; None for a different one each time.
@@ -110,7 +110,10 @@ class Runtime:
             config if isinstance(config, configuration.Config) else configuration.load(config, self._environ)
         )
         self.storage: Storage = MemoryStorage() if storage is None else storage
-        self.transport: Transport = HttpTransport() if transport is None else transport
+        limits = self.config.limits
+        self.transport: Transport = transport or HttpTransport(
+            connections=limits.connections, connecting=limits.connecting, environ=self._environ
+        )
         self.system = System(
             seed=seed, on_crash=telemetry.crashed, first=(self._settle, SETTLING), last=(self._close, CLOSING)
         )

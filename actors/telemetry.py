@@ -38,7 +38,12 @@ def tool_failed(session: str, call_id: str, tool: str, error: BaseException) -> 
     """Log what a tool raised, with its traceback: it is the program's own code. Logger `actors.tools`."""
     kind = type(error).__name__
     text = f"event='tool_failed' session={session!r} call={call_id!r} tool={tool!r} error={kind!r}"
-    _tools().error(text, exc_info=(type(error), error, error.__traceback__))
+    logger, raised = _tools(), (type(error), error, error.__traceback__)
+    if logger.isEnabledFor(logging.ERROR):
+        record = logger.makeRecord(logger.name, logging.ERROR, __file__, 0, text, (), raised)
+        trace = "".join(traceback.format_exception(error))
+        record.exc_text = trace.encode(errors="backslashreplace").decode()  # a lone surrogate breaks handlers
+        logger.handle(record)
 
 
 def tool_spoiled(session: str, tool: str, error: BaseException) -> None:

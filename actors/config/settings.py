@@ -91,6 +91,8 @@ class RuntimeLimits(Frozen):
         tool_threads: Threads of the process that may be in use when a tool that is not async begins.
         tool_wait: Seconds that such a tool waits for one before its call is refused.
         backends: Backends a runtime talks to; one more is refused.
+        connections: Connections to one origin; a request beyond them waits for one.
+        connecting: Connections to one origin that are being made at a time; more wait.
     """
 
     rounds: Count = 25
@@ -100,6 +102,8 @@ class RuntimeLimits(Frozen):
     tool_threads: Count = 64
     tool_wait: Seconds = 30.0
     backends: Count = 1024
+    connections: Count = 1000
+    connecting: Count = 64
 
 
 class Auth(Frozen):

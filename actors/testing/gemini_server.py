@@ -8,8 +8,9 @@ from dataclasses import replace
 from actors.testing.faults import Faults
 from actors.testing.loopback import HttpRequest
 from actors.testing.rules import validate
-from actors.testing.rules.base import Json, Mode, Refusal
+from actors.testing.rules.base import Json, Mode, Refusal, Refused
 from actors.testing.rules.gemini_rules import GeminiProfile, GeminiSettings
+from actors.testing.rules.gemini_shape import shaped
 from actors.testing.script import Behaviour, Script, Turn
 from actors.testing.server import Limits, LoopbackServer
 from actors.testing.wires.gemini import GeminiWire
@@ -69,9 +70,15 @@ class GeminiServer(LoopbackServer):
         return self._route(request) is not None
 
     def read(self, request: HttpRequest) -> Json:
-        """Return the parsed body with the `model` of the path in it."""
+        """Return the parsed body in one spelling, with the `model` of the path in it."""
         body, route = super().read(request), self._route(request)
-        return {**body, "model": route["model"]} if isinstance(body, dict) and route else body
+        if not isinstance(body, dict) or route is None:
+            return body
+        try:
+            body = shaped(body, ids=True)
+        except Refused:  # the rules say what is wrong with it
+            return body
+        return {**body, "model": route["model"]}
 
     def streams(self, request: HttpRequest, parsed: Json) -> bool:
         route = self._route(request)

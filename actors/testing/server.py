@@ -234,6 +234,10 @@ class LoopbackServer:
         """Return the body of a token count if the request asks for one."""
         return None
 
+    def looked_up(self, request: HttpRequest) -> bytes | None:
+        """Return the body of what a GET asks for, or None if there is no such thing."""
+        return None
+
     def refusal_headers(self, refusal: Refusal) -> tuple[tuple[str, str], ...]:
         """Return the headers in which the provider says what kind of refusal it is."""
         return ()
@@ -243,8 +247,12 @@ class LoopbackServer:
             return self._refusal(self.wire.failure(413), order)
         if (denied := self.denied(request)) is not None:
             return self._refusal(denied, order)
+        if request.method == "GET" and (found := self.looked_up(request)) is not None:
+            return Answer(200, (_JSON, self._mark(order)), (found,))
         if not self.routed(request):
             return self._refusal(self.wire.failure(404), order)
+        if "upgrade" in request.headers:  # to a websocket; a client that hears so at once goes on without
+            return self._refusal(self.wire.failure(426), order)
         if request.method != "POST":
             return self._refusal(self.wire.failure(405), order)
         return self._status(fault, order) if isinstance(fault, Status) else None

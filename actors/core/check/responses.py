@@ -229,8 +229,8 @@ class Responses(Fold):
         self.role = "assistant"
         if self.dialect.thinking_carrier != "reasoning_item":
             self.fault("ALL-08", self.here, "reasoning is not taken")
-        if type(item.get("id")) is not str or type(item.get("summary")) is not list:
-            self.fault("ALL-02", self.here, "reasoning has an id and a list as summary")
+        if type(item.get("summary")) is not list:
+            self.fault("ALL-02", self.here, "reasoning has a list as summary")
         elif type(state := item.get("encrypted_content")) is not str or not state:
             self.fault("OAR-05", self.here, "reasoning without its encrypted content is only a reference")
 

@@ -26,6 +26,7 @@ _TOOL_NAMES = (
     "eager_input_streaming"
 )
 _TOOL_KEYS = frozenset(_TOOL_NAMES.split())
+_INTERLEAVED_BETA = "interleaved-thinking-2025-05-14"
 _BINDING_BETA = "thinking-binding-controls-2026-08-01"
 _THINKING_KEYS: Mapping[str, frozenset[str]] = {
     "enabled": frozenset({"type", "budget_tokens", "display", "block_binding"}),
@@ -161,14 +162,15 @@ def _check_thinking(request: dict[str, Json], profile: AnthropicProfile, setting
     only(config, _THINKING_KEYS[which], path)
     field(config, "block_binding", dict, f"{path}.", required=False)
     if which == "enabled":
-        _check_budget(request, config)
+        _check_budget(request, config, spread=_INTERLEAVED_BETA in settings.betas)
 
 
-def _check_budget(request: dict[str, Json], config: dict[str, Json]) -> None:
+def _check_budget(request: dict[str, Json], config: dict[str, Json], *, spread: bool) -> None:
+    """Check how many tokens thinking may take; `spread` over a whole tool loop they may exceed one answer's."""
     budget = field(config, "budget_tokens", int, "thinking.enabled.")
     if budget < _MIN_BUDGET:
         raise RULES["ANT-S08"].refused(path="thinking.enabled.budget_tokens", limit=_MIN_BUDGET)
-    if "max_tokens" in request and request["max_tokens"] <= budget:
+    if "max_tokens" in request and request["max_tokens"] <= budget and not spread:
         raise RULES["ANT-S09"].refused()
     if request.get("temperature") not in (None, 1):
         raise RULES["ANT-S10"].refused()

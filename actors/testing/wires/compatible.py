@@ -9,7 +9,7 @@ from typing import Literal
 from actors.testing.rules.base import CompatibleSettings, Json, Refusal, dumped
 from actors.testing.rules.openrouter import sign
 from actors.testing.script import Redacted, Think, Turn
-from actors.testing.wire import OPENAI_FAILURES, OpenAIWire, failure_of, pieces
+from actors.testing.wire import OPENAI_FAILURES, OpenAIWire, failure_of, pieces, place
 from actors.testing.wires import errors
 
 _ALPHANUMERIC = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -25,7 +25,7 @@ class Manner:
             Mistral's content chunks.
         ids: `openai` has its prefix; `kimi` is `functions.name:index`, counted over the conversation, and
             `kimi_short` the same without its first word; `mistral` is nine alphanumerics.
-        whole_calls: A call arrives in one delta, under index 0 whatever its place.
+        whole_calls: A call arrives in one delta.
         usage: Where a stream puts it: in a chunk of its own if `asked`, in the chunk that has the stop reason
             (`finish`), inside that chunk's `choice`, or under the key `x_groq`.
         comment: A line sent before the first event, and between events, to keep the connection open.
@@ -146,7 +146,7 @@ class CompatibleWire(OpenAIWire):
     def fragments(self, turn: Turn, request: Json, number: int, at: int) -> Iterator[Json]:
         if not self.manner.whole_calls:
             return OpenAIWire.fragments(self, turn, request, number, at)
-        return iter([{"index": 0, **self.call(turn, request, number, at)}])
+        return iter([{**place(turn, at), **self.call(turn, request, number, at)}])
 
     def error(self, refusal: Refusal, number: int) -> bytes:
         return dumped(errors.body(self.vendor, self._named(refusal)))

@@ -3,7 +3,7 @@
 Each is a misunderstanding someone could have, not a syntax error. `old` occurs exactly once in its file.
 """
 
-from tests.teeth.mutations import core, dialects, profiles, render, runtime
+from tests.teeth.mutations import core, dialects, profiles, render, runtime, transport
 from tests.teeth.mutations.mutation import Mutation
 
 __all__ = ["MUTATIONS", "Mutation"]
@@ -14,4 +14,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *dialects.MUTATIONS,
     *profiles.MUTATIONS,
     *runtime.MUTATIONS,
+    *transport.MUTATIONS,
 )
