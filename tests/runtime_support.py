@@ -53,7 +53,7 @@ async def hosting(
     transport: Transport | None = None,
     environ: Mapping[str, str] | None = None,
     auth: Mapping[str, str] | None = None,
-    seconds: float = 8,
+    seconds: float = 60,
     **servers: LoopbackServer,
 ) -> AsyncIterator[Runtime]:
     """Run the servers and a runtime whose backends are named as the keywords are; judge it at the end.

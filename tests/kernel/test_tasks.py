@@ -32,7 +32,7 @@ async def test_what_a_task_raises_or_leaves_behind_reaches_no_other(work: Work) 
         begun.set()
         await go_on.wait()
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         tasks.start(other, done.append, "other")
         tasks.start(work, raised.append, "work")
         await begun.wait()
@@ -47,7 +47,7 @@ async def test_what_a_task_raises_or_leaves_behind_reaches_no_other(work: Work) 
 
 async def test_a_cancelled_task_ends_without_an_error_and_one_started_after_that_does_too() -> None:
     tasks, ends = Tasks(parking()), list[BaseException | None]()
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         scope = tasks.start(anyio.sleep_forever, ends.append, "first")
         tasks.start(anyio.sleep_forever, ends.append, "second")
         await anyio.lowlevel.checkpoint()
@@ -75,7 +75,7 @@ async def test_joining_waits_for_a_task_that_is_deaf_whatever_cancels_the_caller
         finally:
             assert ends == [None]
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         tasks.start(deaf, ends.append, "deaf")
         async with anyio.create_task_group() as group:
             group.start_soon(join)
@@ -97,7 +97,7 @@ async def test_joining_waits_on_when_its_task_is_cancelled_natively() -> None:
     async def work() -> None:
         await released.wait()
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         tasks.start(work, ends.append, "work")
         joining = asyncio.create_task(tasks.join())
         await asyncio.sleep(0)
