@@ -28,9 +28,9 @@ from actors.core.content import ToolCall
 from actors.core.events import CallEvent, Cancelled, Failed, Reason, Returned, Started
 from actors.core.identity import CallId
 from actors.core.jsonio import JsonValue, quote
-from actors.core.ledger import Ledger
 from actors.core.returned import parted
 from actors.errors import JournalError, KernelError, SessionError
+from actors.journal import Prelude
 from actors.kernel import Actor, Command, Context, Query, Receiver, Ref, Sender, channel
 from actors.kernel.tasks import Work
 from actors.ledger import LedgerCommand, Record
@@ -61,12 +61,10 @@ class BatchEnded:
         ends: How each call ended, in call order, as the name of its event: `returned`,
             `failed`, `refused`, `denied`, `cancelled`.
         seq: Number of the last event in the log.
-        ledger: The ledger with these ends.
     """
 
     ends: tuple[tuple[CallId, str], ...]
     seq: int
-    ledger: Ledger
 
     @property
     def refused(self) -> int:
@@ -76,9 +74,13 @@ class BatchEnded:
 
 @dataclass(frozen=True)
 class RunBatch(Query[BatchEnded]):
-    """Run the calls of one model message. One batch at a time: a second is refused with `SessionError`."""
+    """Run the calls of one model message. One batch at a time: a second is refused with `SessionError`.
+
+    `prelude` is written ahead of all of them.
+    """
 
     calls: tuple[ToolCall, ...]
+    prelude: Prelude | None = None
 
 
 @dataclass(frozen=True)
@@ -93,10 +95,11 @@ class StopBatch(Command):
 
 @dataclass(frozen=True)
 class CloseCalls(Query[None]):
-    """Close calls that will not be run."""
+    """Close calls that will not be run. `prelude` is written ahead of that."""
 
     calls: tuple[CallId, ...]
     reason: Reason
+    prelude: Prelude | None = None
 
 
 SchedulerCommand: TypeAlias = RunBatch | StopBatch | CloseCalls
@@ -118,11 +121,11 @@ class SchedulerActor(Actor[SchedulerCommand]):
         self._threads: anyio.CapacityLimiter | None = None
         self._context: Context[SchedulerCommand] | None = None
 
-    async def started(self, context: Context[SchedulerCommand]) -> None:
+    def started(self, context: Context[SchedulerCommand]) -> None:
         """Keep the context: batches are its children."""
         self._context = context
 
-    async def receive(self, command: SchedulerCommand) -> None:
+    def receive(self, command: SchedulerCommand) -> None:
         assert self._context is not None
         match command:
             case RunBatch(reply=reply) | CloseCalls(reply=reply) if reply.done:
@@ -141,7 +144,7 @@ class SchedulerActor(Actor[SchedulerCommand]):
             case _:
                 assert_never(command)
 
-    async def stopped(self) -> None:
+    def stopped(self) -> None:
         """Stop the tools of a batch that is still running."""
         if self._batch is not None:
             self._batch.stop("interrupted")
@@ -155,20 +158,19 @@ class SchedulerActor(Actor[SchedulerCommand]):
 
     async def _run(self, command: RunBatch, batch: "_Batch") -> None:
         try:
-            ended = await batch.run(command.calls)
+            ended = await batch.run(command.calls, command.prelude)
         finally:
             self._batch = None
         command.reply.send(ended)
 
     async def _close(self, command: CloseCalls) -> None:
-        await self._ledger.ask(Record(tuple(Cancelled(call_id, command.reason) for call_id in command.calls)))
+        events = tuple(Cancelled(call_id, command.reason) for call_id in command.calls)
+        await self._ledger.ask(Record(events, command.prelude))
         command.reply.send(None)
 
 
 class _Batch:
     """One batch while it runs."""
-
-    _written: tuple[int, Ledger]
 
     def __init__(
         self,
@@ -189,12 +191,13 @@ class _Batch:
         }
         self._stopping: Reason | None = None
         self._deadline = math.inf
+        self._seq = 0
         self._news: tuple[Sender[CallEvent | None], Receiver[CallEvent | None]] = channel(FAN_OUT + 1)
 
-    async def run(self, calls: Sequence[ToolCall]) -> BatchEnded:
+    async def run(self, calls: Sequence[ToolCall], prelude: Prelude | None) -> BatchEnded:
         """Run what can run, record every end, and return the ends in call order."""
         started = tuple(Started(call.id) for call, _ in self._plan.run)
-        await self._record((*self._plan.scheduled, *self._plan.answered, *started))
+        await self._record((*self._plan.scheduled, *self._plan.answered, *started), prelude)
         for call, arguments in self._plan.run:
             running = _Running(self, self._tools[call.name], call.id, arguments, self._threads)
             self._open[call.id] = self._start(running.run, call.name)
@@ -205,7 +208,7 @@ class _Batch:
         finally:
             self._cancel_tools()
             self._open.clear()  # what still comes, comes late
-        return BatchEnded(tuple((call.id, self._ends[call.id]) for call in calls), *self._written)
+        return BatchEnded(tuple((call.id, self._ends[call.id]) for call in calls), self._seq)
 
     def stop(self, reason: Reason) -> None:
         """Cancel every tool that is still running. Stopping again changes nothing."""
@@ -260,11 +263,11 @@ class _Batch:
                     events.append(event)
         return events
 
-    async def _record(self, events: tuple[CallEvent, ...]) -> None:
+    async def _record(self, events: tuple[CallEvent, ...], prelude: Prelude | None = None) -> None:
         for event in events:
             if isinstance(event, Returned | Failed | Cancelled):
                 self._ends[event.call_id] = type(event).__name__.lower()
-        self._written = await self._ledger.ask(Record(events))
+        self._seq = await self._ledger.ask(Record(events, prelude))
 
     def _why(self) -> Reason:
         return self._stopping or "interrupted"

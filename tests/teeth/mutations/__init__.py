@@ -3,7 +3,7 @@
 Each is a misunderstanding someone could have, not a syntax error. `old` occurs exactly once in its file.
 """
 
-from tests.teeth.mutations import core, dialects, profiles, render, runtime
+from tests.teeth.mutations import core, dialects, kernel, profiles, render, runtime
 from tests.teeth.mutations.mutation import Mutation
 
 __all__ = ["MUTATIONS", "Mutation"]
@@ -13,5 +13,6 @@ MUTATIONS: tuple[Mutation, ...] = (
     *core.MUTATIONS,
     *dialects.MUTATIONS,
     *profiles.MUTATIONS,
+    *kernel.MUTATIONS,
     *runtime.MUTATIONS,
 )
