@@ -32,6 +32,7 @@ from actors.kernel.parking import parking
 from actors.ledger import LedgerCommand, Record, Seal, Snapshot
 from actors.renderer import Render, RendererCommand
 from actors.scheduler import CloseCalls, RunBatch, StopBatch
+from actors.session import SessionActor
 from actors.testing import Call, Fault, Say, Stall, Think, Turn
 from actors.testing.server import LoopbackServer
 from actors.tools import Tool, tool
@@ -415,6 +416,7 @@ async def test_a_turn_whose_requests_are_overtaken_by_results_renders_again_and_
         session._activation.wake()
         life = runtime.system.supervisor.cells[f"{session.id}/session"].life
         assert life is not None
+        assert isinstance(life.actor, SessionActor)
         refs = session._refs
         renderer = Overtaken(refs.renderer, refs.ledger, times=30)
         life.actor._refs = replace(refs, renderer=renderer)

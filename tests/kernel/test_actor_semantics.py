@@ -25,6 +25,7 @@ from tests.kernel.kernel_probe import (
     boom,
     held,
     law,
+    restarts,
 )
 
 pytestmark = pytest.mark.anyio
@@ -474,6 +475,7 @@ async def test_an_actor_held_twice_is_released_twice_and_an_old_life_releases_no
         assert system.counts().queued == 1
         new.release()
         assert await ref.ask(Look()) == (1,)
+        assert restarts(system) == [1]
 
 
 # Asks

@@ -25,8 +25,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: the loop has no turn between messages that actors send each other",
         "actors/kernel/dispatch.py",
-        "        while ready and self.spent < STRETCH:\n",
-        "        while ready:\n",
+        "        while ready and self.spent < STRETCH:\n            handling = ready.popleft()\n"
+        "            if handling.visit(min(BATCH, STRETCH - self.spent)):\n",
+        "        while ready:\n            handling = ready.popleft()\n            if handling.visit(BATCH):\n",
         (f"{SEMANTICS}::test_an_actor_with_much_mail_gives_way_to_the_next_and_to_the_loop",),
     ),
     Mutation(
