@@ -10,6 +10,7 @@ seals before its first byte, the model's message before its calls run.
 
 from collections.abc import Callable, Generator
 from contextlib import suppress
+from contextvars import Context as Variables
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias, assert_never
@@ -33,6 +34,7 @@ from actors.core.events import (
 from actors.core.feed import Attempt, Cause, Outlet, Sent, StatusEvent, ToolCallEvent, TurnResult, switched
 from actors.core.identity import Binding
 from actors.core.lane import Rendered, seals
+from actors.core.packed import pack
 from actors.core.routing import Pool, after_failure, first, settled
 from actors.core.rulebook import REASONING
 from actors.core.stream import Usage
@@ -121,6 +123,7 @@ class TurnDriver:
         bounds: How long a turn may go on.
         cooldowns: Until when backends are not asked again, by name; shared by the session's asks.
         outlet: Where events go.
+        variables: Context variables that the ask's tools see.
         ended: Called with how the ask came out, and the number of its last event, when that is durable.
     """
 
@@ -130,6 +133,7 @@ class TurnDriver:
     bounds: Bounds
     cooldowns: dict[str, float]
     outlet: Outlet
+    variables: Variables
     ended: Callable[[TurnResult, int], None]
     cancelled: bool = False
     _stop: Stop | None = None
@@ -152,7 +156,7 @@ class TurnDriver:
     async def run(self, message: Message) -> None:
         """Drive the ask to its end. How it came out is told by `ended`."""
         number = self.log.state.asks + 1
-        self.log.hold(Submitted(number, message), partial(self.tell, "submitted"))
+        self.log.hold(Submitted(number, pack(message)), partial(self.tell, "submitted"))
         pool = self._pool(self.log.state.target)
         member = first(pool, number, self.cooldowns, anyio.current_time())
         tried: list[str] = []
@@ -448,13 +452,15 @@ class _Turn:
     ) -> None:
         """Have the round's message written, and shown, with what follows: its batch of calls, or the turn's end."""
         finish = generated.finish if isinstance(generated, Answer) else None
-        event = RoundEnded(self._number, number, message, generated.usage, finish, fault, generated.calls)
-        self._log.hold(event, partial(self._show, event))
+        event = RoundEnded(
+            self._number, number, pack(message), generated.usage, finish, fault, generated.calls
+        )
+        self._log.hold(event, partial(self._show, event, message))
 
-    def _show(self, event: RoundEnded, seq: int) -> None:
+    def _show(self, event: RoundEnded, message: Message, seq: int) -> None:
         if not self._outlet.is_watched:
             return
-        turn, number, message, put = event.turn, event.round, event.message, self._outlet.put
+        turn, number, put = event.turn, event.round, self._outlet.put
         put(StatusEvent("message", seq, turn, number, event.fault or "", message))
         for call in message.calls:
             put(ToolCallEvent(call.id, call.name, call.arguments, turn, number, seq))
@@ -464,7 +470,7 @@ class _Turn:
         scheduler = self._refs.scheduler
         self._driver.stoppable(lambda context: context.tell(scheduler, StopBatch()))
         try:
-            ended = await scheduler.ask(RunBatch(step.calls, self._log.prelude()))
+            ended = await scheduler.ask(RunBatch(step.calls, self._driver.variables, self._log.prelude()))
         finally:
             self._driver.finished()
         self._outlet.put(StatusEvent("tool_results", ended.seq, self._number, detail="", results=ended.ends))

@@ -11,7 +11,8 @@ there is to write, the less each event costs.
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias, TypeVar
+from functools import partial
+from typing import ClassVar, TypeAlias, TypeVar, assert_never
 
 import anyio
 import anyio.to_thread
@@ -22,6 +23,7 @@ from actors.kernel import Actor, Context, Query
 from actors.storage import Entry, Storage
 
 R = TypeVar("R")
+X = TypeVar("X")
 
 BATCH = 256
 """Commands that are written together at most; while as many wait, no more mail is taken."""
@@ -106,7 +108,19 @@ class Read(Query[list[bytes]]):
         self.reply.fail(JournalError(why[:500]))
 
 
-JournalCommand: TypeAlias = Append | Read
+@dataclass(frozen=True)
+class Erase(Query[None]):
+    """Erase a session's log, behind every append that was sent before."""
+
+    session: str
+
+    def refused(self, error: Exception) -> None:
+        """Tell who asked that it is not erased."""
+        why = f"Session {self.session!r}: its log could not be erased: {type(error).__name__}: {error}"
+        self.reply.fail(JournalError(why[:500]))
+
+
+JournalCommand: TypeAlias = Append | Read | Erase
 
 
 class JournalActor(Actor[JournalCommand]):
@@ -139,15 +153,22 @@ class JournalActor(Actor[JournalCommand]):
             self._context.start(self._work, name="write")
 
     def _do_at_once(self, command: JournalCommand) -> None:
+        tell: Callable[[], None]
         try:
-            if isinstance(command, Read):
-                command.reply.send(self._storage.read(command.session))
-                return
-            (number,) = self._storage.append([command.entry])
+            match command:
+                case Append():
+                    tell = partial(command.written, *self._storage.append([command.entry]))
+                case Read(session=session):
+                    tell = partial(command.reply.send, self._storage.read(session))
+                case Erase(session=session):
+                    self._storage.erase(session)
+                    tell = partial(command.reply.send, None)
+                case _:
+                    assert_never(command)
         except Exception as error:  # a storage is other people's code
             command.refused(error)
             return
-        command.written(number)
+        tell()
 
     async def _work(self) -> None:
         """Write what is queued, and what comes meanwhile, until there is no more."""
@@ -162,7 +183,7 @@ class JournalActor(Actor[JournalCommand]):
         self._is_working = False
 
     async def _done(self, batch: list[JournalCommand]) -> None:
-        """Write the appends of a batch together, but those behind a read after it."""
+        """Write the appends of a batch together, but those behind a read or an erasure after it."""
         appends: list[Append] = []
         for command in batch:
             if isinstance(command, Append):
@@ -171,7 +192,11 @@ class JournalActor(Actor[JournalCommand]):
             await self._append(appends)
             appends = []
             try:
-                command.reply.send(await self._in_thread(self._storage.read, command.session))
+                if isinstance(command, Read):
+                    command.reply.send(await self._in_thread(self._storage.read, command.session))
+                else:
+                    await self._in_thread(self._storage.erase, command.session)
+                    command.reply.send(None)
             except Exception as error:  # as above
                 command.refused(error)
         await self._append(appends)
@@ -192,5 +217,5 @@ class JournalActor(Actor[JournalCommand]):
         for append, number in zip(appends, numbers, strict=True):
             append.written(number)
 
-    async def _in_thread(self, function: Callable[..., R], *args: object) -> R:
-        return await anyio.to_thread.run_sync(function, *args, limiter=self._thread)
+    async def _in_thread(self, function: Callable[[X], R], argument: X) -> R:
+        return await anyio.to_thread.run_sync(function, argument, limiter=self._thread)

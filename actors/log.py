@@ -1,7 +1,7 @@
 """A session's log as its actors see it: what they write, and what they are made from after a crash."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -9,6 +9,7 @@ import anyio
 
 from actors.core.codec import decode_event
 from actors.core.events import Event
+from actors.core.form import replace
 from actors.core.ledger import Ledger
 from actors.core.state import Lanes, Rules, State, rebuilt
 from actors.errors import JournalError

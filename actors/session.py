@@ -11,6 +11,7 @@ if that end was written, else with an `error` event; those that wait are taken u
 
 from collections import deque
 from contextlib import suppress
+from contextvars import Context as Variables
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias, assert_never
 
@@ -58,10 +59,12 @@ class Submit(Query[None]):
     Args:
         message: The user's message.
         outlet: Where its events go. It is closed without a terminal one if the session ends before the ask.
+        variables: The caller's context variables, for the tools.
     """
 
     message: Message
     outlet: Outlet
+    variables: Variables
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class Switch(Query[SwitchOutcome]):
 
 @dataclass(frozen=True)
 class Cancel(Query[bool]):
-    """Cancel the ask in flight. Answered when every call of it is closed: True, or False if there was none."""
+    """Cancel the ask in flight. Answered when every call of it is closed: True, or False if it came too late."""
 
     control: ClassVar[bool] = True
 
@@ -271,6 +274,7 @@ class SessionActor(Actor[SessionCommand]):
             self._bounds,
             self.cooldowns,
             submit.outlet,
+            submit.variables,
             self._pending.ended,
         )
         self._mine.start(self._drive, driver, submit.message, name="ask")
@@ -345,13 +349,14 @@ class SessionActor(Actor[SessionCommand]):
         self._take_up()
 
     def _conclude(self) -> None:
-        pending, cancels = self._pending, self._cancels
+        pending, cancels, result = self._pending, self._cancels, self._pending.outcome
+        is_cancelled = self._driver is None or (result is not None and result[0].status == "cancelled")
         if pending.current is not None and pending.outcome is not None:
             pending.current.outlet.put(_terminal(*pending.outcome))
         pending.current = pending.outcome = None
         self._driver, self._cancels = None, []
         for reply in cancels:
-            reply.send(True)
+            reply.send(is_cancelled)
 
     def _ended(self, reply: Reply[None]) -> None:
         action = self._step("end")

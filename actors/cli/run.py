@@ -12,6 +12,7 @@ from typing import Protocol
 
 import anyio
 
+from actors.cli.advice import advice
 from actors.cli.events import as_json
 from actors.cli.exits import Exit, of_result
 from actors.cli.screen import complain, safe
@@ -46,7 +47,7 @@ def _prompt(words: list[str]) -> str:
         return " ".join(words)
     if not words and sys.stdin.isatty():
         return ""
-    told = sys.stdin.read()
+    told = sys.stdin.read().removeprefix("\ufeff")
     before = " ".join(word for word in words if word != "-")
     return f"{before}\n\n{told}" if before else told
 
@@ -63,7 +64,7 @@ async def _run(options: argparse.Namespace, prompt: str, printer: "Printer") -> 
 
 def _approved(call: ToolCall, options: argparse.Namespace) -> bool:
     if not options.approve_all:
-        complain(f"{call.name} changes something and was not run; --approve-all lets it")
+        complain(f"{call.name} wants an approval and was not run; --approve-all gives it")
     return bool(options.approve_all)
 
 
@@ -103,7 +104,7 @@ class _Ask:
         if code is Exit.INTERRUPTED:
             complain("interrupted; the turn was cancelled")
         elif code is not Exit.OK:
-            complain(f"{result.served_by} gave no answer: {result.why}")
+            complain(f"{result.served_by} gave no answer: {result.why}{advice(result.attempts[-1])}")
         return code
 
     async def _interrupts(self, scope: anyio.CancelScope) -> None:

@@ -10,7 +10,8 @@ takes the item itself, once it runs; and whoever is cancelled after it was woken
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine, Generator
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context
 from dataclasses import dataclass
 from functools import lru_cache
@@ -110,18 +111,24 @@ class Parking:
     Args:
         waiter: Make a fresh waiter.
         now: Seconds on the loop's clock, the one that `anyio.current_time` reads.
+        task: The running task, as something to compare with `is`.
         next: Call a function at the loop's next turn, from the loop.
         soon: Call a function in the loop, from any thread and from a finalizer.
         spawn: Start a task of the loop's own, which nobody waits for: coroutine, name, context. It must not raise.
             Whoever starts it keeps what is returned, or the task may be lost.
+        checkpoint: Let other tasks run.
+        forgive: Withdraw native cancellation requests against the running task.
         cancelled: The loop's cancellation exception.
     """
 
     waiter: Callable[[], Waiter]
     now: Callable[[], float]
+    task: Callable[[], object]
     next: Callable[[Callable[[], None]], object]
     soon: Callable[[Callable[[], None]], object]
     spawn: Callable[[Coroutine[Any, Any, None], str, Context], object]  # Any: the traps of the event loop
+    checkpoint: Callable[[], Awaitable[None]]
+    forgive: Callable[[], None]
     cancelled: type[BaseException]
 
 
@@ -137,14 +144,26 @@ def parking() -> Parking:
     return _asyncio_parking(asyncio.get_running_loop())
 
 
+def running_loop() -> object | None:
+    """Return what stands for the event loop that runs in this thread, to be compared with `is`; None without one."""
+    trio_module = sys.modules.get("trio")
+    if trio_module is not None and trio_module.lowlevel.in_trio_run():
+        token: object = trio_module.lowlevel.current_trio_token()
+        return token
+    return asyncio._get_running_loop()
+
+
 @lru_cache(maxsize=1)
 def _asyncio_parking(loop: asyncio.AbstractEventLoop) -> Parking:
     return Parking(
         waiter=loop.create_future,
         now=loop.time,
+        task=asyncio.current_task,
         next=loop.call_soon,
         soon=loop.call_soon_threadsafe,
         spawn=_asyncio_spawn,
+        checkpoint=_asyncio_checkpoint,
+        forgive=_uncancel,
         cancelled=asyncio.CancelledError,
     )
 
@@ -155,6 +174,17 @@ def _asyncio_spawn(
     return asyncio.Task(coroutine, name=name, context=context)  # never eager, whatever the loop's factory is
 
 
+@types.coroutine
+def _asyncio_checkpoint() -> Generator[None, None, None]:
+    yield  # what `asyncio.sleep(0)` comes to, two calls further in
+
+
+def _uncancel() -> None:
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()
+
+
 @lru_cache(maxsize=1)
 def _trio_parking(token: "trio.lowlevel.TrioToken") -> Parking:
     import trio
@@ -162,12 +192,19 @@ def _trio_parking(token: "trio.lowlevel.TrioToken") -> Parking:
     return Parking(
         waiter=TrioWaiter,
         now=trio.current_time,
+        task=trio.lowlevel.current_task,
         next=token.run_sync_soon,
         soon=token.run_sync_soon,
         spawn=_trio_spawn,
+        checkpoint=trio.lowlevel.checkpoint,
+        forgive=_nothing,
         cancelled=trio.Cancelled,
     )
 
 
 def _trio_spawn(coroutine: Coroutine[Any, Any, None], name: str, context: Context) -> object:  # Any: as above
     return sys.modules["trio"].lowlevel.spawn_system_task(lambda: coroutine, name=name, context=context)
+
+
+def _nothing() -> None:
+    """Do nothing: trio has no native cancellation beside its scopes."""

@@ -22,6 +22,7 @@ class Shared:
     Args:
         parking: The event loop.
         fatal: Called with an error that is no actor's and ends the system.
+        variables: The context variables that handlers and children see.
         patience: Seconds that an actor's children may take to end.
         slow: Seconds from which a handler is reported as slow.
         random: For the jitter of restarts.
@@ -35,6 +36,7 @@ class Shared:
         self,
         parking: Parking,
         fatal: Callable[[BaseException], None],
+        variables: contextvars.Context,
         *,
         patience: float,
         slow: float,
@@ -51,7 +53,7 @@ class Shared:
         self.random = random
         self._on_crash = on_crash
         self._on_slow = on_slow
-        self.variables = contextvars.copy_context()
+        self.variables = variables
         self.dispatcher = Dispatcher(parking, self.variables)
         self.spares: list[BoundedQueue[Command]] = []
         self.tasks = Tasks(parking)
@@ -62,21 +64,18 @@ class Shared:
         self._quiet: Waiter | None = None
 
     def _launch_deadlines(self) -> CancelScope:
-        return self.launch(self.deadlines.run, self._deadlines_ended, "deadlines", self.variables.copy())
+        return self.launch(self.deadlines.run, self._deadlines_ended, "deadlines")
 
     def _deadlines_ended(self, error: BaseException | None) -> None:
-        if error is not None:
+        """Watch the deadlines again after a cancellation that this system did not ask for."""
+        if error is not None and self.is_crash(error):
+            self._launch_deadlines()
+        elif error is not None:
             self.fatal(error)
 
-    def launch(
-        self,
-        work: Work,
-        ended: Callable[[BaseException | None], None],
-        name: str,
-        variables: contextvars.Context,
-    ) -> CancelScope:
-        """Start a task."""
-        return self.tasks.start(work, ended, name, variables)
+    def launch(self, work: Work, ended: Callable[[BaseException | None], None], name: str) -> CancelScope:
+        """Start a task, in context variables of the system."""
+        return self.tasks.start(work, ended, name, self.variables.copy())
 
     def rest(self) -> None:
         """Note that an actor or a child has nothing more to do."""

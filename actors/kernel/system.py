@@ -1,11 +1,15 @@
 """A system: the actors of one event loop, and the tasks that serve them.
 
-All tasks are shielded from the host's cancellation, so that actors end in order when the host is cancelled: in the
-order in which they may ask, each with a bounded time to do so.
+A task of its own, the host, owns all that the system starts, and ends it: in the order in which actors may ask, each
+with a bounded time to do so. Whoever entered the system asks the host to leave and waits for that; being cancelled
+does not take it back, and leaves nothing behind. A host that is cancelled itself, because the loop is being shut down,
+leaves too: so a system that was entered and never left keeps no process alive. A second cancellation of either, or a
+second interrupt, leaves at once.
 """
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from contextvars import copy_context
 from functools import partial
 from operator import attrgetter
 from random import Random
@@ -13,11 +17,14 @@ from types import TracebackType
 from typing import Any, Never, Self
 
 import anyio
+import anyio.lowlevel
 
 from actors.errors import Draining, KernelError
 from actors.kernel.account import Counts, DeadLetters, State
 from actors.kernel.actor import Actor, Restart, Terminated
 from actors.kernel.cell import AnyCell, Cell
+from actors.kernel.contained import Containment
+from actors.kernel.host import Host
 from actors.kernel.life import current
 from actors.kernel.mailbox import Mailbox
 from actors.kernel.parking import parking
@@ -26,6 +33,10 @@ from actors.kernel.shared import Shared
 from actors.kernel.supervisor import Group, Supervisor
 
 SHARED = 1 << 30  # the depth of actors that those of every other depth may ask
+GRACE = 0.5
+"""Seconds that foreign code has to end when the system is left, before it is dropped."""
+
+Step = Callable[[], Awaitable[object]]
 
 _MAILBOX = Mailbox()
 _RESTART = Restart()
@@ -42,6 +53,8 @@ class System:
         slow: Seconds from which a handler is reported as slow: nobody can interrupt it, and all others wait.
         on_crash: Called with the actor's name and the error at each crash. It must not raise.
         on_slow: Called with the actor's name, the message's type and the seconds its handler took. It must not raise.
+        first: What the host does before it stops the actors, with the seconds that may take.
+        last: What the host does after that.
     """
 
     def __init__(
@@ -53,6 +66,8 @@ class System:
         slow: float = 0.1,
         on_crash: Callable[[str, BaseException], None] | None = None,
         on_slow: Callable[[str, str, float], None] | None = None,
+        first: tuple[Step, float] | None = None,
+        last: tuple[Step, float] | None = None,
     ) -> None:
         self._random = Random(seed)  # noqa: S311 - jitter, not secrets
         self._patience = patience
@@ -60,10 +75,10 @@ class System:
         self._slow = slow
         self._on_crash = on_crash
         self._on_slow = on_slow
-        self._stack = AsyncExitStack()
-        self._ready, self._closing = anyio.Event(), anyio.Event()
+        self._first, self._last = first, last
         self._supervisor: Supervisor | None = None
-        self._doomed: BaseException | None = None
+        self._containment: Containment | None = None
+        self._host: Host | None = None
 
     @property
     def supervisor(self) -> Supervisor:
@@ -77,61 +92,53 @@ class System:
         """What the system's actors share."""
         return self.supervisor.shared
 
+    @property
+    def containment(self) -> Containment:
+        """Where foreign code runs."""
+        assert self._containment is not None, "the system has not been entered"
+        return self._containment
+
     async def __aenter__(self) -> Self:
-        async with AsyncExitStack() as stack:
-            outer = await stack.enter_async_context(anyio.create_task_group())
-            stack.callback(
-                self._closing.set
-            )  # the host is shielded: if this is cancelled, nobody else ends it
-            outer.start_soon(self._host)
-            await self._ready.wait()
-            self._stack = stack.pop_all()
+        await anyio.lowlevel.checkpoint()  # who is cancelled already enters nothing
+        here = parking()
+        self._containment = Containment(here)
+        context = copy_context()
+        context.run(current.set, None)
+        self._host = host = Host(here, self._containment.open, self._leave, context)
+        shared = Shared(
+            here,
+            host.fail,
+            context,
+            patience=self._patience,
+            slow=self._slow,
+            random=self._random,
+            on_crash=self._on_crash,
+            on_slow=self._on_slow,
+        )
+        self._supervisor = Supervisor(shared)
+        await host.enter()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        with anyio.move_on_after(self._shutdown, shield=True):
-            await self._stop_all()
-        self._closing.set()
-        if isinstance(error, Exception):
-            kind = error = trace = None  # the group would wrap it
-        try:
-            return await self._stack.__aexit__(kind, error, trace)
-        except BaseExceptionGroup as group:
-            raise _only(group) from None
+        assert self._host is not None
+        return await self._host.leave(kind, error, trace)
 
-    async def _host(self) -> None:
-        try:
-            with anyio.CancelScope(shield=True):
-                shared = Shared(
-                    parking(),
-                    self._doom,
-                    patience=self._patience,
-                    slow=self._slow,
-                    random=self._random,
-                    on_crash=self._on_crash,
-                    on_slow=self._on_slow,
-                )
-                shared.variables.run(
-                    current.set, None
-                )  # though a child of another system may be entering this one
-                self._supervisor = Supervisor(shared)
-                self._ready.set()
-                await self._closing.wait()
-                shared.tasks.cancel()
-                await shared.tasks.join()
-            if self._doomed is not None:
-                raise self._doomed
-        finally:
-            self.supervisor.finish_all()
-
-    def _doom(self, error: BaseException) -> None:
-        """End the system with an error that is no actor's: it leaves the system's block."""
-        over = self.shared.tasks.cancelled and isinstance(error, self.shared.parking.cancelled)
-        if self._doomed is None and not over:
-            self._doomed = error
-            self._closing.set()
+    async def _leave(self, host: Host) -> bool:
+        """End everything; the host calls it, in its own task. Say whether no foreign code runs any more."""
+        shared, containment = self.shared, self.containment
+        if self._first is not None:
+            await host.step(*self._first)
+        await host.step(self._stop_all, self._shutdown)
+        await host.step(partial(containment.close, GRACE), 2 * GRACE)
+        await host.step(partial(containment.close, 0), GRACE)  # what is left if that was cut short
+        if self._last is not None:
+            await host.step(*self._last)
+        shared.tasks.cancel()
+        await host.step(shared.tasks.join, self._shutdown)
+        self.supervisor.finish_all()
+        return not containment.names
 
     def spawn(
         self,
@@ -283,9 +290,3 @@ def _cell(ref: Ref[Never]) -> AnyCell:
 def _unwatch(cell: AnyCell, callback: Callable[[Terminated], object]) -> None:
     if cell.watchers and callback in cell.watchers:
         cell.watchers.remove(callback)
-
-
-def _only(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error

@@ -8,8 +8,8 @@ import anyio
 import anyio.abc
 import pytest
 
-from actors.cli import parser
 from actors.cli.exits import Exit
+from actors.cli.options import parser
 from actors.cli.run import Answer
 from actors.cli.targets import target
 from actors.config.providers import PROVIDERS
@@ -41,7 +41,7 @@ def weather(city: str) -> str:
     """Weather of a city."""
     return f"{city}: 21 C"
 
-@tool(effects="write")
+@tool(approval="ask")
 def book(hotel: str) -> str:
     """Book a hotel."""
     return f"{hotel}: booked"
@@ -101,7 +101,7 @@ def test_any_dialect_makes_a_backend_of_its_provider(name: str, monkeypatch: pyt
         "--auth",
         "HOUSE_KEY",
     ]
-    config, named = target(parser().parse_args(line))
+    config, named = target(parser().read(line))
     backend = config.backend(named)
     assert backend.dialect == dialect(name).name
     assert PROFILES[PROVIDERS[backend.kind].dialect].family == dialect(name).family

@@ -23,6 +23,7 @@ from uuid import UUID
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Struct
 from pydantic import BaseModel, RootModel, SecretStr
 
 from actors.core.jsonio import (
@@ -65,6 +66,10 @@ class Box:
 
 @dataclass(slots=True)
 class Slotted:
+    a: int = 1
+
+
+class Packet(Struct):
     a: int = 1
 
 
@@ -173,6 +178,7 @@ class Endless(Mapping[str, int]):
         (2j, '"2j"'),
         (Box(Box(1), ["t"]), '{"content":{"content":1,"tags":[]},"tags":["t"]}'),
         (Slotted(), '{"a":1}'),
+        (Packet(), '{"a":1}'),
         (City(name="Rome"), '{"name":"Rome","mayor":null}'),
         (Cities([City(name="Rome")]), '[{"name":"Rome","mayor":null}]'),
         (Liar("truth"), '"truth"'),

@@ -91,8 +91,8 @@ async def output(client: Any, request: Json, streamed: bool) -> list[Json]:
 
 
 def again(items: list[Json]) -> list[Json]:
-    """Items as a stateless client sends them again: no ids but that of encrypted reasoning."""
-    return [{key: item[key] for key in item if key != "id" or item["type"] == "reasoning"} for item in items]
+    """Items as a stateless client sends them again: without their ids."""
+    return [{key: item[key] for key in item if key != "id"} for item in items]
 
 
 @pytest.mark.parametrize("write_bytes", [None, 1])

@@ -349,6 +349,41 @@ async def test_bodies_and_recordings_are_bounded() -> None:
     assert (server.received, len(server.requests)) == (4, 2)
 
 
+async def raw(server: LoopbackServer, head: str, body: bytes = b"") -> bytes:
+    """What comes back for bytes that go out as they are, up to the end of the connection."""
+    with anyio.fail_after(20):
+        async with serve(server):
+            assert server.port is not None
+            async with await anyio.connect_tcp("127.0.0.1", server.port) as stream:
+                await stream.send(f"POST /v1/messages HTTP/1.1\r\nhost: x\r\n{head}\r\n\r\n".encode() + body)
+                return b"".join([piece async for piece in stream])
+
+
+async def test_a_body_that_says_it_is_too_large_is_refused_unread() -> None:
+    server = AnthropicServer()
+    answer = await raw(server, "content-length: 32000001")
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b"request_too_large" in answer
+    assert b"connection: close" in answer.lower()
+    assert [exchange.status for exchange in server.requests] == [413]
+
+
+async def test_a_body_that_turns_out_to_be_too_large_is_refused_at_that_point() -> None:
+    server = AnthropicServer(limits=Limits(body=1000))
+    piece = b"400\r\n" + b"x" * 0x400 + b"\r\n"
+    answer = await raw(server, "transfer-encoding: chunked", piece * 3)  # and never an end
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert server.requests[0].body == b""
+
+
+async def test_who_sends_a_body_that_is_somewhat_too_large_reads_the_answer() -> None:
+    server = AnthropicServer(limits=Limits(body=4_000_000))
+    async with client(server) as http:
+        large = await http.post("/v1/messages", content=b"x" * 7_000_000)
+        assert (large.status_code, large.json()["error"]["type"]) == (413, "request_too_large")
+        assert (await http.post("/v1/messages", json=ASK)).status_code == 200
+
+
 async def test_one_connection_serves_many_requests_and_odd_ones_do_not_end_it() -> None:
     server = OpenAIServer()
     async with client(server) as http:
