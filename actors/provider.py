@@ -248,7 +248,7 @@ class _Round:
         self._offset = 0
 
     async def run(self, random: Random, places: anyio.Semaphore) -> None:
-        """Try until there is an answer, or a failure that is final. While it waits, others have its place."""
+        """Try until there is an answer, or a failure that is final. Others have its place while it waits."""
         while True:
             async with places:
                 failure = await self._attempt()

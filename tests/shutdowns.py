@@ -321,16 +321,16 @@ class Calls:
         }
     )
 
+    def __init__(self) -> None:
+        self.status = 200
+        self.headers: Mapping[str, str] = {}
+
     @asynccontextmanager
     async def send(
         self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
     ) -> AsyncIterator[Response]:
         """Answer."""
         yield self
-
-    def __init__(self) -> None:
-        self.status = 200
-        self.headers: Mapping[str, str] = {}
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Give the answer."""

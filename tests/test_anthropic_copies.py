@@ -95,7 +95,7 @@ async def test_a_session_goes_to_a_copy_that_thinks_and_back(tmp_path: Path, sig
     )
     other = OpenAIServer([Turn(Call("weather", {"city": "Oslo"})), Turn(Say("Cold."))])
     path = tmp_path / "actors.toml"
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with serve(copy, other):
             path.write_text(
                 f'{ACTORS_TOML}\n[backends.copy]\nkind = "anthropic"\nmodel = "m"\ndialect = "copy"\n'

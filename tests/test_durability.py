@@ -92,7 +92,7 @@ async def test_after_a_crash_what_may_have_run_is_outcome_unknown_and_nothing_is
             Turn(Say("I do not know whether the second took effect.")),
         ]
     )
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with serve(server), Runtime(environ={"OPENAI_BASE_URL": server.base_url}) as runtime:
             session = await runtime.open("openai:gpt-5.2", tools=[quick, slow], id="crashing")
             async with session.stream("Do both.") as events:

@@ -90,7 +90,7 @@ class Held(MemoryStorage):
         if self._kind is not None and any(isinstance(event, self._kind) for event in events):
             self._kind = None
             anyio.from_thread.run_sync(self.begun.set)
-            assert self.release.wait(5)
+            assert self.release.wait(60)
             if self._fails:
                 raise JournalError("no room")
         return super().append(entries)
@@ -158,7 +158,7 @@ async def swept(which: str, at: int, *, after: bool) -> None:
     gate.open("a", "b")
     storage = Watched(at, after=after)
     server = openai(WORK, *[Turn(Say(word)) for word in ("one", "two", "three", "four")])
-    async with hosting(a=server, storage=storage, seconds=20) as runtime:
+    async with hosting(a=server, storage=storage) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         storage.hook = crashing(session, which)
         async with session.stream("First.") as first, session.stream("Second.") as second:
@@ -345,6 +345,6 @@ async def test_a_damaged_record_is_named_with_its_session_and_its_number() -> No
     async with System() as system:
         journal = system.spawn(lambda: JournalActor(storage), "journal", depth=SHARED)
         generation = Generation("s", journal, runtime.rules, 1)
-        with anyio.fail_after(5), pytest.raises(JournalError) as raised:
+        with anyio.fail_after(60), pytest.raises(JournalError) as raised:
             await generation.replay()
     assert "Session 's', record 2: Not an event: " in str(raised.value)

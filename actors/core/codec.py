@@ -5,12 +5,12 @@ strict: an unknown version, event or field is refused, and so is a missing field
 text that should be JSON and is none. A record is binary; who stores it knows where it ends. `export` is for people.
 """
 
-from collections.abc import Callable, Iterator
-from functools import lru_cache
-from typing import Any, Literal, Optional, TypeVar, get_args
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from msgspec import MsgspecError, Raw, json
-from msgspec.msgpack import Decoder, decode
+from msgspec.msgpack import Decoder, Encoder, decode
 from msgspec.structs import fields
 
 from actors.core.content import Block, Message, Seal
@@ -18,10 +18,13 @@ from actors.core.events import VERSION, Event
 from actors.core.form import Form, set_field
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, JsonObject, JsonValue, Quoted, dump, parse
-from actors.core.packed import Packed, encoded, pack, shared, unpack
+from actors.core.packed import Packed, encoded, seal_of, shared, unpack
 from actors.errors import JournalError
 
 F = TypeVar("F", bound=Form)
+
+_Check: TypeAlias = Callable[[Form, str], None]
+"""Checks the field of this name."""
 
 
 class Record(Form, frozen=True):
@@ -29,12 +32,6 @@ class Record(Form, frozen=True):
 
     version: Literal[1]
     event: Event
-
-
-_RECORD, _RAW = Decoder(Record), json.Decoder(Raw)
-_UNREADABLE = (MsgspecError, UnicodeDecodeError)
-_JSON: dict[object, bytes] = {Quoted: b'"', JsonObject: b"{", Json: b"", Optional[Json]: b""}  # noqa: UP045
-"""Types of fields that hold JSON, and how it begins."""
 
 
 # ---- writing
@@ -52,27 +49,31 @@ def export(event: Event) -> Json:
 
 
 def _readable(form: Form) -> dict[str, JsonValue]:
-    read = {name: unpack(packed) for name, packed in _packed(form)}
-    return {
-        item.name: _value(read.get(item.name, getattr(form, item.name)), item.type) for item in fields(form)
-    }
+    return {item.name: _value(getattr(form, item.name), item.type) for item in fields(form)}
 
 
 def _value(value: Any, declared: object) -> JsonValue:  # Any: a form's field
+    if declared == Packed:
+        return _value(unpack(value), None)
     match value:
         case Form():
-            tag = value.__struct_config__.tag
-            return {**({} if tag is None else {"type": type(value).__name__}), **_readable(value)}
+            kind = {} if value.__struct_config__.tag is None else {"type": type(value).__name__}
+            return {**kind, **_readable(value)}
         case tuple():
-            return [_value(unpack(item) if declared == tuple[Packed, ...] else item, None) for item in value]
+            of = Packed if declared == tuple[Packed, ...] else None
+            return [_value(item, of) for item in value]
         case bytes():
             return parse(value)
         case _:
-            kept: JsonValue = value
-            return kept
+            plain: JsonValue = value
+            return plain
 
 
 # ---- reading
+
+_RECORD, _MESSAGE, _RAW = Decoder(Record), Decoder(Message), json.Decoder(Raw)
+_ENCODER = Encoder()
+_UNREADABLE = (MsgspecError, UnicodeDecodeError)
 
 
 def decode_event(record: bytes) -> Event:
@@ -82,84 +83,107 @@ def decode_event(record: bytes) -> Event:
         JournalError: The record is not an event of this version, every field there, of its type and no other. The
             message names the event and the field.
     """
-    event = _read(_RECORD.decode, record, Record, "").event
-    for name in _named(type(event), Binding):
-        set_field(event, name, shared(getattr(event, name)))
-    name = str(type(event).__struct_config__.tag)
-    for where, packed in _packed(event):
-        message = _read(unpack, packed, Message, f"{name}.{where}")
-        _check_json(message, f"{name}.{where}")
-        _check_same(pack(message), packed, Message, f"{name}.{where}")
-    _check_json(event, name)
-    _check_same(encode_event(event), record, Record, "")
+    name = ""
+    try:
+        event = _strictly(_RECORD, Record, record).event
+        name = str(event.__struct_config__.tag)
+        _check(event)
+    except _Wrong as wrong:
+        place = (name + wrong.place).removeprefix(".")
+        raise JournalError(
+            f"Not an event: {place and place + ': '}{wrong.why}; is the journal damaged?"
+        ) from wrong
     return event
 
 
-def _packed(form: Form) -> Iterator[tuple[str, Packed]]:
-    """Give the packed messages among a form's fields, each with its place."""
-    for name in _named(type(form), Packed):
-        yield name, getattr(form, name)
-    for name in _named(type(form), tuple[Packed, ...]):
-        yield from ((f"{name}[{at}]", item) for at, item in enumerate(getattr(form, name)))
+class _Wrong(Exception):
+    """Something is not as its form says: where, in names of fields, and why."""
+
+    def __init__(self, place: str, why: str) -> None:
+        self.place, self.why = place, why
 
 
-@lru_cache(maxsize=256)
-def _named(kind: type[Form], *types: object) -> tuple[str, ...]:
-    """Return the names of a form's fields of these types."""
-    return tuple(item.name for item in fields(kind) if item.type in types)
-
-
-@lru_cache(maxsize=256)
-def _json_fields(kind: type[Form]) -> tuple[tuple[str, bytes], ...]:
-    """Return the names of a form's fields that hold JSON, and how it begins."""
-    return tuple((item.name, _JSON[item.type]) for item in fields(kind) if item.type in _JSON)
-
-
-def _check_json(form: Form, where: str) -> None:
-    """Raise if a field that should hold JSON does not."""
-    for name, begins in _json_fields(type(form)):
-        text = getattr(form, name)
-        if text is not None and not _is_json(text, begins):
-            raise _refused(f"{where}.{name}", f"{_short(text)} is not JSON of its kind")
-    for name in _named(type(form), tuple[Block, ...]):
-        for at, block in enumerate(getattr(form, name)):
-            _check_json(block, f"{where}.{name}[{at}]")
-    for name in _named(type(form), Seal | None):
-        if (seal := getattr(form, name)) is not None:
-            _check_json(seal, f"{where}.{name}")
-
-
-def _is_json(text: bytes, begins: bytes) -> bool:
+def _strictly(decoder: Decoder[F], kind: type[F], data: bytes) -> F:
+    """Return what these bytes are, and the only bytes it has: so nothing that has a default is missing."""
     try:
-        _RAW.decode(text)  # its syntax; not the encoding of its strings
-        return text.startswith(begins) and (text.isascii() or bool(text.decode()))
-    except _UNREADABLE:
-        return False
-
-
-# ---- what is wrong, and where
-
-
-def _read(read: Callable[[Any], F], data: Packed, kind: type[F], where: str) -> F:  # Any: bytes, or packed
-    try:
-        return read(data)
+        form = decoder.decode(data)
     except _UNREADABLE as error:
         why, _, path = str(error).partition(" - at `$")
         steps = [int(step) for step in path.removesuffix("`").strip("[]").split("][") if step]
         place, value = _place(data, kind, steps)
-        raise _refused(where + place, why if value is ... else f"{_short(value)}: {why}") from error
+        raise _Wrong(place, why if value is ... else f"{_short(value)}: {why}") from error
+    if (again := _ENCODER.encode(form)) != data:
+        place, value = _place(again, kind, _difference(decode(again), decode(data)))
+        raise _Wrong(place, f"missing, or not as version {VERSION} writes {_short(value)}")
+    return form
 
 
-def _check_same(again: Packed, data: Packed, kind: type[Form], where: str) -> None:
-    """Raise if what was read is not written as it was: something that has a default is missing."""
-    if again != data:
-        steps = _difference(_plain(again), _plain(data))
-        place, value = _place(again, kind, steps)
-        raise _refused(where + place, f"missing, or not as version {VERSION} writes {_short(value)}")
+def _check(form: Form) -> None:
+    """Check what the types of a form's fields cannot say; give each binding its one object."""
+    for name, check in _checks(type(form)):
+        try:
+            check(form, name)
+        except _Wrong as wrong:
+            raise _Wrong(f".{name}{wrong.place}", wrong.why) from wrong
 
 
-def _plain(data: Packed) -> Any:  # Any: msgpack
-    return decode(data if isinstance(data, bytes) else data[0])
+@lru_cache(maxsize=256)
+def _checks(kind: type[Form]) -> tuple[tuple[str, _Check], ...]:
+    """Return which of a form's fields are checked, and how."""
+    return tuple((item.name, _CHECKS[item.type]) for item in fields(kind) if item.type in _CHECKS)
+
+
+def _share(form: Form, name: str) -> None:
+    set_field(form, name, shared(getattr(form, name)))
+
+
+def _check_seal(form: Form, name: str) -> None:
+    if (seal := getattr(form, name)) is not None:
+        _check(seal)
+
+
+def _check_all(check: Callable[[Any], None], form: Form, name: str) -> None:  # Any: what the field holds
+    for at, item in enumerate(getattr(form, name)):
+        try:
+            check(item)
+        except _Wrong as wrong:
+            raise _Wrong(f"[{at}]{wrong.place}", wrong.why) from wrong
+
+
+def _check_message(packed: Packed) -> None:
+    message = _strictly(_MESSAGE, Message, packed if isinstance(packed, bytes) else packed[0])
+    _check(message)
+    if message.origin is None and any(seal.maker is None for seal in map(seal_of, message.blocks) if seal):
+        raise _Wrong("", "a seal in it names nobody who made it")
+
+
+def _check_json(begins: bytes, form: Form, name: str) -> None:
+    text = getattr(form, name)
+    if text is None:
+        return
+    try:
+        _RAW.decode(text)  # its syntax; not the encoding of its strings
+        good = text.startswith(begins) and (text.isascii() or bool(text.decode()))
+    except _UNREADABLE:
+        good = False
+    if not good:
+        raise _Wrong("", f"{_short(text)} is not JSON of its kind")
+
+
+_CHECKS: dict[object, _Check] = {  # by a field's type
+    Binding: _share,
+    Packed: lambda form, name: _check_message(getattr(form, name)),
+    tuple[Packed, ...]: partial(_check_all, _check_message),
+    tuple[Block, ...]: partial(_check_all, _check),
+    Seal | None: _check_seal,
+    Quoted: partial(_check_json, b'"'),
+    JsonObject: partial(_check_json, b"{"),
+    Json: partial(_check_json, b""),
+    Json | None: partial(_check_json, b""),
+}
+
+
+# ---- where it is
 
 
 def _difference(one: object, other: object) -> list[int]:
@@ -172,10 +196,10 @@ def _difference(one: object, other: object) -> list[int]:
     return [min(len(one), len(other))] if len(one) != len(other) else []
 
 
-def _place(data: Packed, declared: Any, steps: list[int]) -> tuple[str, object]:  # Any: a type as annotated
+def _place(data: bytes, declared: Any, steps: list[int]) -> tuple[str, object]:  # Any: a type as annotated
     """Return the way to a place in names of fields, and what is there; `...` if nothing is."""
     try:
-        value = _plain(data)
+        value = decode(data)
     except _UNREADABLE:  # cut short: it has no places
         return "", ...
     place = ""
@@ -221,8 +245,3 @@ def _chosen(declared: Any, value: object) -> Any:  # Any: types as they are anno
 def _short(value: object) -> str:
     shown = repr(value)
     return shown if len(shown) <= 60 else shown[:59] + "…"
-
-
-def _refused(where: str, why: str) -> JournalError:
-    place = f"{where.removeprefix('.')}: " if where else ""
-    return JournalError(f"Not an event: {place}{why}; is the journal damaged?")

@@ -51,7 +51,7 @@ def unpack(packed: Packed) -> Message:
     if message.origin is not None:
         set_field(message, "origin", shared(message.origin))
     for block in message.blocks:
-        if (seal := _seal(block)) is not None:
+        if (seal := seal_of(block)) is not None:
             if (maker := seal.maker or message.origin) is None:
                 raise ValidationError("A seal names nobody who made it")
             set_field(seal, "maker", shared(maker))
@@ -84,7 +84,8 @@ def unkeepable(value: object) -> str | None:
     return None
 
 
-def _seal(block: Block) -> Seal | None:
+def seal_of(block: Block) -> Seal | None:
+    """Return the provider state that a block carries, if any."""
     if type(block) is ToolCall:
         return block.native
     return block.seal if type(block) is Thinking else None
@@ -92,7 +93,7 @@ def _seal(block: Block) -> Seal | None:
 
 def _slim(block: Block, origin: Binding | None, beside: list[str]) -> Block:
     """Return a block as it is packed."""
-    seal = _seal(block)
+    seal = seal_of(block)
     if seal is not None and seal.maker == origin and origin is not None:
         own = replace(seal, maker=None)
         return replace(block, native=own) if type(block) is ToolCall else replace(block, seal=own)

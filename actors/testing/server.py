@@ -101,7 +101,8 @@ class LoopbackServer:
         limits: Bounds of connections, bodies and recordings.
         cache: The prompt cache, with a clock of its own if need be; None is a new one.
 
-    `dialect` names the dialect whose rules it has. `on_exchange`, which may be set at any time, is called with
+    `dialect` names the dialect whose rules it has. `address`, which may be set before it listens, is where it can be
+    reached. `on_exchange`, which may be set at any time, is called with
     each exchange once its answer is sent.
     """
 
@@ -128,6 +129,7 @@ class LoopbackServer:
         self.api_key = api_key
         self.cache = cache or PromptCache()
         self.port: int | None = None
+        self.address = "127.0.0.1"
         self.on_exchange: Callable[[Exchange], None] | None = None
         self._write_bytes = write_bytes
         self._limits = limits or Limits()
@@ -143,7 +145,7 @@ class LoopbackServer:
         """
         if self.port is None:
             raise RuntimeError(f"{type(self).__name__} has no address yet; enter `serve(...)` first.")
-        return f"http://127.0.0.1:{self.port}{self.base_path}"
+        return f"http://{_reached(self.address)}:{self.port}{self.base_path}"
 
     @property
     def endpoint(self) -> str:
@@ -170,12 +172,12 @@ class LoopbackServer:
         return [exchange.verdict for exchange in self._recorded if exchange.verdict is not None]
 
     async def listen(self, port: int = 0, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        """Serve on a loopback port, a free one by default, until cancelled. `serve` does this for several servers.
+        """Serve on a port, a free one by default, until cancelled. `serve` does this for several servers.
 
         Raises:
-            OSError: The port is taken.
+            OSError: The port is taken, or the address is none of this machine.
         """
-        listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port)
+        listener = await anyio.create_tcp_listener(local_host=self.address, local_port=port)
         self.port = listener.extra_attributes[anyio.abc.SocketAttribute.local_port]()
         slots = anyio.Semaphore(self._limits.connections)
 
@@ -399,6 +401,12 @@ async def serve(*servers: LoopbackServer) -> AsyncGenerator[tuple[LoopbackServer
         tasks.cancel_scope.cancel()
     if failure is not None:
         raise failure
+
+
+def _reached(address: str) -> str:
+    """Return an address as a URL has it, for clients on this machine if it stands for all of its addresses."""
+    own = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)  # noqa: S104  compared, not bound
+    return f"[{own}]" if ":" in own else own
 
 
 def _broken(answer: Answer, fault: Fault | None) -> Answer:

@@ -1,7 +1,7 @@
 """A profile that may be, whatever an operator changed in it, writes requests that its judge takes."""
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import fields
 from random import Random
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -12,6 +12,7 @@ from actors.adapters.request import Settings
 from actors.core.check import check
 from actors.core.dialect import Dialect
 from actors.core.families import impossible
+from actors.core.form import replace
 from actors.core.profiles import PROFILES
 from actors.pure import render
 from actors.testing.histories import READERS, history

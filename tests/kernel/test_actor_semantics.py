@@ -79,7 +79,7 @@ async def test_a_chain_of_actors_of_any_length_does_not_recurse() -> None:
             return Do(deed)
 
         await refs[0].tell(pass_on(0))
-        assert await system.drain(grace=4)
+        assert await system.drain(grace=60)
         assert notes == list(range(len(refs)))
 
 
@@ -128,7 +128,7 @@ async def test_an_actor_with_much_mail_gives_way_to_the_next_and_to_the_loop() -
         await system.spawn(Probe, "third").tell(Do(release))
         assert len(order) < STRETCH
         assert order.index("two") == BATCH
-        assert await system.drain(grace=4)
+        assert await system.drain(grace=60)
         assert len(order) == 2 * STRETCH
 
 
@@ -136,7 +136,7 @@ async def test_an_actor_with_much_mail_gives_way_to_the_next_and_to_the_loop() -
 async def test_a_slow_handler_is_reported_for_nobody_can_interrupt_it(seconds: float) -> None:
     """A5."""
     slow: list[tuple[str, str]] = []
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with System(slow=seconds, on_slow=lambda name, what, _: slow.append((name, what))) as system:
             await system.spawn(Probe, "probe").tell(Note(1))
     assert slow == ([("probe", "Note")] if seconds == 0.0 else [])
@@ -211,7 +211,7 @@ async def test_asks_under_wait_for_end_once_whatever_the_moment() -> None:
         for _ in range(100):
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(ref.ask(Keep()), 0)
-        assert await asyncio.wait_for(ref.ask(Look()), 1) == ()
+        assert await asyncio.wait_for(ref.ask(Look()), 60) == ()
         counts = system.counts()
         assert counts.asked == counts.answered + counts.abandoned
 
@@ -504,7 +504,7 @@ async def test_asks_go_downhill_only(depth: int, level: int, allowed: bool) -> N
                 outcome.append(error)
 
         await asker.tell(Do(lambda probe: probe.context.start(ask)))
-        await system.drain(grace=2)
+        await system.drain(grace=60)
     assert (outcome == [()]) == allowed
     assert isinstance(outcome[0], tuple | AskUphill)
 
@@ -526,7 +526,7 @@ async def test_an_expired_question_is_never_handled() -> None:
             with pytest.raises(AskTimeout, match="'probe' did not answer"):
                 await ref.ask(Solve(solve), timeout=0.01)
         context.release()
-        assert await ref.ask(Look(), timeout=5) == ()
+        assert await ref.ask(Look(), timeout=60) == ()
         assert system.dead_letters().counts == {"expired": 1}
         assert system.counts().timed_out == 2
 
@@ -559,8 +559,8 @@ async def test_a_child_inherits_the_deadline_of_the_ask_it_works_for(own: float 
             probe.context.start(ask)
 
         with pytest.raises(AskTimeout):
-            await high.ask(Solve(start), timeout=0.05)
-        await system.drain(grace=2)
+            await high.ask(Solve(start), timeout=0.5)
+        await system.drain(grace=60)
     assert ended == ["inherited"]
 
 
@@ -574,7 +574,7 @@ async def test_an_abandoned_question_is_handled_all_the_same() -> None:
             probe.notes.append("handled")
             reply.send("nobody hears this")
 
-        with anyio.move_on_after(0.01):
+        with anyio.move_on_after(0.2):
             await ref.ask(Solve(solve))
         context.release()
         assert await ref.ask(Look()) == ("handled",)
@@ -586,7 +586,7 @@ async def test_withdrawn_deadlines_do_not_pile_up() -> None:
     async with System() as system:
         ref = system.spawn(Probe, "probe")
         context = await held(ref)
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
 
                 async def ask() -> None:
@@ -603,7 +603,7 @@ async def test_withdrawn_deadlines_do_not_pile_up() -> None:
 
 async def test_spawn_runs_one_actor_that_is_not_restarted() -> None:
     """A21, for the one-actor system of tests."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with spawn(Probe()) as ref:
             await ref.tell(Note(1))
             assert await ref.ask(Look()) == (1,)

@@ -70,10 +70,10 @@ async def test_a_native_cancel_of_every_task_at_any_moment_ends_the_system() -> 
         tasks = asyncio.all_tasks() - before
         for task in tasks:
             task.cancel()
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await asyncio.gather(*tasks, return_exceptions=True)
-            while asyncio.all_tasks() != before:  # noqa: ASYNC110  a task that ends sets no event
-                await asyncio.sleep(0)
+            await passes(5)
+        assert asyncio.all_tasks() == before
 
 
 async def passes(turns: int) -> None:
@@ -85,7 +85,7 @@ async def passes(turns: int) -> None:
 async def test_a_block_that_is_cancelled_by_a_scope_is_left_all_the_same() -> None:
     """A39."""
     for turns in range(0, 40, 3):
-        with anyio.fail_after(20), anyio.CancelScope() as scope:
+        with anyio.fail_after(60), anyio.CancelScope() as scope:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_cancel_after, turns, scope)
                 async with System() as system:
@@ -123,7 +123,7 @@ class Parent(Actor[Asks]):
 @ASYNCIO
 async def test_an_ask_whose_child_never_began_is_answered() -> None:
     """A24: the child's end is known, and that is a crash."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with System() as system:
             ref = system.spawn(Parent, "parent", restart=Restart(backoff=(0.0, 0.0)))
             with pytest.raises(ActorFailed):
@@ -196,7 +196,7 @@ async def nothing_but_this_runs() -> None:
         ours = asyncio.current_task()
     except RuntimeError:
         return  # trio's own run would not end
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         while [task for task in asyncio.all_tasks() if task is not ours and "sleep_forever" in repr(task)]:
             await anyio.lowlevel.checkpoint()
 
