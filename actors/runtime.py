@@ -27,7 +27,6 @@ from actors import telemetry
 from actors.activation import Activation, Host
 from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.request import Settings, ToolSpec
-from actors.conductor import Refusal, Service, Terms
 from actors.core.batch import Approve
 from actors.core.content import Message
 from actors.core.dialect import Dialect
@@ -40,6 +39,7 @@ from actors.core.state import State
 from actors.core.transcript import Encoder
 from actors.core.turn import Bounds
 from actors.credentials import Credentials, credentials_of
+from actors.driver import Refusal, ResolvedBackend
 from actors.errors import (
     ActorsError,
     ConfigError,
@@ -54,7 +54,7 @@ from actors.executor import Limits, ToolFailure, is_inside
 from actors.handle import Session
 from actors.journal import Append, Erase, JournalActor
 from actors.kernel import Ref, Restart, System
-from actors.kernel.actor import Child, current
+from actors.kernel.life import current
 from actors.kernel.system import SHARED
 from actors.provider import Endpoint, ProviderActor, ProviderCommand, Retries
 from actors.storage import Storage
@@ -143,7 +143,7 @@ class Runtime:
             Bounds(limits.rounds, limits.corrections),
             limits.waiting_asks,
             self.rules,
-            partial(_Services, self),
+            partial(_Resolver, self),
             self._ended,
             self._on_tool_error,
         )
@@ -217,7 +217,7 @@ class Runtime:
         if not isinstance(system, str | None):
             raise ConfigError(f"system= takes a text, not {type(system).__name__}")
         toolset = self._toolset(tools)
-        _Services(self, toolset, system).pool(target)
+        _Resolver(self, toolset, system).pool(target)
         name = self._reserved(id)
         try:
             while await self._has_log(name):
@@ -399,7 +399,7 @@ class _Outcome:
             raise self._error
 
 
-class _Services:
+class _Resolver:
     """What targets mean to one session: its tools and its system prompt go with every request."""
 
     def __init__(self, runtime: Runtime, tools: Toolset, system: str | None) -> None:
@@ -408,7 +408,7 @@ class _Services:
         self._tools = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools)
 
     def pool(self, target: str) -> Pool:
-        """Return the pool of a target; see `actors.conductor.Services`."""
+        """Return the pool of a target; see `actors.driver.Resolver`."""
         found = self._runtime.config.resolve(target)
         if isinstance(found, configuration.Backend):
             self._check_tools(found)
@@ -427,7 +427,7 @@ class _Services:
                 f"({backend.dialect}); open it with fewer, or with another backend"
             )
 
-    def terms(self, member: str) -> Terms:
+    def backend(self, member: str) -> ResolvedBackend:
         """Return what requests to a member are made with."""
         backend = self._runtime.config.backend(member)
         settings = Settings(
@@ -442,13 +442,13 @@ class _Services:
             upstream=backend.upstream,
             stream=backend.stream,
         )
-        return Terms(backend.binding, adapter(self._runtime.config.dialect(backend.dialect)), settings)
+        return ResolvedBackend(
+            backend.binding, adapter(self._runtime.config.dialect(backend.dialect)), settings
+        )
 
-    def service(self, member: str) -> Service:
-        """Return a member, ready to serve a turn."""
-        terms = self.terms(member)
-        provider = self._runtime.provider(member, terms.binding)
-        return Service(terms.binding, terms.adapter, terms.settings, provider)
+    def provider(self, member: str) -> Ref[ProviderCommand]:
+        """Return who sends requests to a member."""
+        return self._runtime.provider(member, self.backend(member).binding)
 
     def refused(self, refusal: Refusal) -> None:
         """Count, log and keep a refused transcript."""
@@ -459,9 +459,8 @@ class _Services:
 
 def _below_caller() -> int:
     """Return the depth of a session that is opened now: below the one whose tool opens it, which may ask it then."""
-    acting = current.get()
-    cell = acting.cell if isinstance(acting, Child) else acting
-    return 0 if cell is None or cell.depth >= SHARED else cell.depth + 1
+    child = current.get()
+    return 0 if child is None or child.cell.depth >= SHARED else child.cell.depth + 1
 
 
 def _provider(

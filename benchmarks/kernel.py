@@ -37,7 +37,7 @@ class Tell(Command):
 class Echo(Actor[Ask | Tell]):
     """Answers what it is asked."""
 
-    async def receive(self, command: Ask | Tell) -> None:
+    def receive(self, command: Ask | Tell) -> None:
         if isinstance(command, Ask):
             command.reply.send(None)
 

@@ -15,6 +15,7 @@ from actors.runtime import Runtime
 from actors.testing import Call, Say, Think, Turn
 from tests.runtime_support import (
     Gate,
+    actors,
     anthropic,
     assert_paired,
     assert_prefixes,
@@ -37,7 +38,7 @@ SAID = [Message("human", [Text("Read it.")]), Message("model", [ToolCall("hist_t
 
 def awake(runtime: Runtime) -> set[str]:
     """Return the ids of the sessions that have actors."""
-    return {item.name.split("/")[0] for item in runtime.system.tree() if item.name.endswith("/session")}
+    return {name.split("/")[0] for name in actors(runtime) if name.endswith("/session")}
 
 
 async def use(session: Session, times: int = 1) -> None:
@@ -194,7 +195,7 @@ async def test_a_session_that_has_no_actors_when_its_runtime_is_left_has_ended(u
 async def test_how_long_a_backend_rests_is_known_after_its_session_was_put_away() -> None:
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a")
-        session._activation.wake()._resting["a"] = 1.0
+        session._activation.wake()._cooldowns["a"] = 1.0
         await use(session)
         await settled(session._activation.rest)
-        assert session._activation.wake()._resting == {"a": 1.0}
+        assert session._activation.wake()._cooldowns == {"a": 1.0}

@@ -1,0 +1,108 @@
+"""Who runs handlers, and when: at once, on the stack of the sender, if nothing stands against it.
+
+A handler is a plain function, so running it takes nothing but a call. A message to an idle actor is handled before
+`tell` returns. What its handler sends on is queued, and handled in turn by the outermost call: no handler runs inside
+another, so nothing recurses, and a sender's messages stay in order.
+
+After `STRETCH` messages handled so, the rest is left to the event loop, which serves it at its next turn. So a task
+that asks again and again gives way now and then, and actors that send to each other without end starve nobody.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context as Variables
+from typing import Protocol
+
+from actors.kernel.message import Command
+from actors.kernel.parking import Parking
+
+BATCH = 32  # messages handled of one actor before the next has its turn
+STRETCH = 64  # messages handled before the event loop has its turn
+
+
+class Handling(Protocol):
+    """Something that handles messages: an actor's cell."""
+
+    def handle(self, command: Command) -> None:
+        """Handle one message. Raises nothing."""
+
+    def visit(self, most: int) -> bool:
+        """Handle up to `most` messages that are queued; return whether there are more. Raises nothing."""
+
+
+class Dispatcher:
+    """Runs the handlers of one system, one at a time.
+
+    Args:
+        parking: The event loop.
+        variables: The context variables that handlers see: the system's, not those of whoever sends.
+
+    `busy`: a handler runs. `acting`: whose, and `command` is what it handles. `spent`: messages handled since the
+    event loop had its turn.
+    """
+
+    __slots__ = ("_afterwards", "_called", "_parking", "_run", "acting", "busy", "command", "ready", "spent")
+
+    def __init__(self, parking: Parking, variables: Variables) -> None:
+        self._parking = parking
+        self._run = variables.run
+        self._afterwards: list[Callable[[], object]] = []
+        self._called = False
+        self.ready: deque[Handling] = deque()
+        self.acting: Handling | None = None
+        self.command: Command | None = None
+        self.busy = False
+        self.spent = 0
+
+    def prompt(self, handling: Handling, command: Command) -> None:
+        """Have one message handled now. Not while `busy`, and not once `spent` is up."""
+        self.busy = True
+        try:
+            self._run(handling.handle, command)
+        finally:
+            self.busy = False
+        if self.ready:
+            self._serve()
+
+    def add(self, handling: Handling) -> None:
+        """Have what has messages visited: now, or as soon as the running handler and those before it are done."""
+        self.ready.append(handling)
+        if not self.busy:
+            self._serve()
+
+    def afterwards(self, work: Callable[[], object]) -> None:
+        """Call `work` now, or right behind the handler that runs: before any other, and before its sender goes on."""
+        if self.acting is None:
+            work()
+        else:
+            self._afterwards.append(work)
+
+    def ended(self) -> None:
+        """Note that the running handler is done."""
+        self.acting = self.command = None
+        while self._afterwards:
+            self._afterwards.pop(0)()
+
+    def _serve(self) -> None:
+        if self.spent < STRETCH:
+            self.busy = True
+            try:
+                self._run(self._visit_ready)
+            finally:
+                self.busy = False
+        if self.ready and not self._called:
+            self._called = True
+            self._parking.next(self._turn)
+
+    def _visit_ready(self) -> None:
+        ready = self.ready
+        while ready and self.spent < STRETCH:
+            handling = ready.popleft()
+            if handling.visit(min(BATCH, STRETCH - self.spent)):
+                ready.append(handling)
+
+    def _turn(self) -> None:
+        """Go on. The event loop calls this, so other tasks had their turn."""
+        self._called = False
+        self.spent = 0
+        self._serve()
