@@ -19,19 +19,23 @@ ASYNCIO = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 
 
 class Slow(Actor[Query[None]]):
-    """Takes a few turns of the loop to stop."""
+    """Answers, and takes a few turns of the loop to stop."""
+
+    async def receive(self, command: Query[None]) -> None:
+        command.reply.send(None)
 
     async def stopped(self) -> None:
         for _ in range(5):
             await anyio.lowlevel.checkpoint()
 
 
-async def held(entered: asyncio.Event) -> None:
+async def held() -> None:
     """Hold a system with an actor, and foreign code that is slow to end."""
     async with System() as system:
-        system.spawn(Slow, "slow")
+        ref = system.spawn(Slow, "slow")
         system.containment.start(slow_to_end, lambda _: None, "foreign", contextvars.copy_context())
-        entered.set()
+        await ref.ask(Query())
+        await anyio.lowlevel.checkpoint()
 
 
 async def slow_to_end() -> None:
@@ -50,7 +54,7 @@ async def test_a_native_cancel_at_any_await_of_entering_or_leaving_leaves_nothin
     before = asyncio.all_tasks()
     for turns in range(40):
         for again in (None, 0, 3):
-            task = asyncio.create_task(held(asyncio.Event()))
+            task = asyncio.create_task(held())
             await passes(turns)
             task.cancel()
             if again is not None:
@@ -67,7 +71,7 @@ async def test_a_native_cancel_of_every_task_at_any_moment_ends_the_system() -> 
     """A43: as a shutdown does that cancels every task and then waits for all."""
     before = asyncio.all_tasks()
     for turns in range(30):
-        asyncio.create_task(held(asyncio.Event()))  # noqa: RUF006  it is found among all tasks
+        asyncio.create_task(held())  # noqa: RUF006  it is found among all tasks
         await passes(turns)
         tasks = asyncio.all_tasks() - before
         for task in tasks:
