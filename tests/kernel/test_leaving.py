@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 from collections.abc import Callable
+from functools import partial
 
 import anyio
 import pytest
@@ -18,18 +19,22 @@ ASYNCIO = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 
 
 class Slow(Actor[Query[None]]):
-    """Takes a few turns of the loop to stop."""
+    """Answers, and takes a few turns of the loop to stop."""
+
+    async def receive(self, command: Query[None]) -> None:
+        command.reply.send(None)
 
     def started(self, context: Context[Query[None]]) -> None:
         context.start(slow_to_end)
 
 
-async def held(entered: asyncio.Event) -> None:
+async def held() -> None:
     """Hold a system with an actor, and foreign code that is slow to end."""
     async with System() as system:
-        system.spawn(Slow, "slow")
+        ref = system.spawn(Slow, "slow")
         system.containment.start(slow_to_end, lambda _: None, "foreign", contextvars.copy_context())
-        entered.set()
+        await ref.ask(Query())
+        await anyio.lowlevel.checkpoint()
 
 
 async def slow_to_end() -> None:
@@ -48,7 +53,7 @@ async def test_a_native_cancel_at_any_await_of_entering_or_leaving_leaves_nothin
     before = asyncio.all_tasks()
     for turns in range(40):
         for again in (None, 0, 3):
-            task = asyncio.create_task(held(asyncio.Event()))
+            task = asyncio.create_task(held())
             await passes(turns)
             task.cancel()
             if again is not None:
@@ -65,7 +70,7 @@ async def test_a_native_cancel_of_every_task_at_any_moment_ends_the_system() -> 
     """A39: as a shutdown does that cancels every task and then waits for all."""
     before = asyncio.all_tasks()
     for turns in range(30):
-        asyncio.create_task(held(asyncio.Event()))  # noqa: RUF006  it is found among all tasks
+        asyncio.create_task(held())  # noqa: RUF006  it is found among all tasks
         await passes(turns)
         tasks = asyncio.all_tasks() - before
         for task in tasks:
@@ -128,6 +133,38 @@ async def test_an_ask_whose_child_never_began_is_answered() -> None:
             ref = system.spawn(Parent, "parent", restart=Restart(backoff=(0.0, 0.0)))
             with pytest.raises(ActorFailed):
                 await ref.ask(Asks())
+
+
+class Busy(Actor[Query[None]]):
+    """Has a child that ends when it is let."""
+
+    def __init__(self, released: anyio.Event) -> None:
+        self._released = released
+
+    async def started(self, context: Context[Query[None]]) -> None:
+        context.start(self._work)
+
+    async def _work(self) -> None:
+        with anyio.CancelScope(shield=True):
+            await self._released.wait()
+
+
+@ASYNCIO
+async def test_an_actor_whose_winding_down_is_cancelled_natively_ends_all_the_same() -> None:
+    """A27: nobody asked for that cancellation."""
+    released = anyio.Event()
+    with anyio.fail_after(5):
+        async with System() as system, anyio.create_task_group() as tasks:
+            ref = system.spawn(partial(Busy, released), "busy")
+            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(system.stop, ref)
+            await anyio.wait_all_tasks_blocked()
+            for task in asyncio.all_tasks():
+                if task.get_name() == "runner":
+                    task.cancel()
+            await passes(3)
+            released.set()
+        assert "stopped" in repr(ref)
 
 
 # ---- foreign code
