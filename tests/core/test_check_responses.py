@@ -120,6 +120,7 @@ ROWS = [
     Row("OAR-04", body(say(), unnamed(), call(id="fc_1"), gave()), NAMED),
     Row("OAR-04", body(say(), unnamed(), say("t", "assistant", id="msg_1"), say()), UNNAMED),
     Row("OAR-05", body(say(), thought(state=None), call(), gave()), {**THINKS, "store": True}),
+    Row("OAR-05", body(say(), thought(state=""), call(), gave()), THINKS),
     Row("OAR-05", {**HI, "previous_response_id": "resp_1"}, {**FURTHER, "previous_response_id": "resp_1"}),
     Row("OAR-05", {**HI, "conversation": "conv_1"}, {**FURTHER, "conversation": "conv_1"}),
     Row("OAR-02", {**FURTHER, "store": True}, {**FURTHER, "previous_response_id": "resp_1"}),
