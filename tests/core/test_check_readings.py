@@ -142,7 +142,7 @@ def test_a_request_that_opens_an_epoch_again_is_read_whole(monkeypatch: pytest.M
     said = [Message("human", [Text("one")])]
     lane = render(said, Ledger(), OPENAI_CHAT).lane
     assert len(asked) == 1
-    again = begun(lane, EpochBegan(READERS["openai_chat"], 1, "refused", plain=False), OPENAI_CHAT, 1)
+    again = begun(lane, EpochBegan(READERS["openai_chat"], 1, "refusal"), OPENAI_CHAT, 1)
     lane = render(said, Ledger(), OPENAI_CHAT, again).lane
     assert len(asked) == 1
     assert render([*said, Message("human", [Text("two")])], Ledger(), OPENAI_CHAT, lane).report.faults == ()

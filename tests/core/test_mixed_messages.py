@@ -3,7 +3,7 @@
 import pytest
 
 from actors.core.check import check
-from actors.core.content import Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.content import Block, Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, quote
@@ -37,7 +37,7 @@ every_dialect = pytest.mark.parametrize("name", sorted(PROFILES))
 def mixed(dialect: Dialect, maker: Binding) -> list[Message]:
     """A message of `maker` that thinks, says, calls, has the result, says more and calls again."""
     kind, data = SEALS.get(dialect.thinking_carrier, ("signature", quote(SIGNED)))
-    blocks = [
+    blocks: list[Block] = [
         Thinking("a thought", Seal(kind, data, maker)),
         Text("first"),
         ToolCall(CallId("c1"), "read", {"path": "a"}),

@@ -53,12 +53,11 @@ def read(state: Anthropic, messages: list[User | Assistant], resumes: bool) -> N
             state.open(message.role)
         resumes = False
         for block in message.blocks:
-            kind = type(block)  # a `match` would ask each class in turn
-            if kind is Result and bytes(block.content)[0] == QUOTE and not block.is_error:
+            if isinstance(block, Result) and not block.is_error and bytes(block.content)[0] == QUOTE:
                 state.result(block.tool_use_id)
-            elif kind is Text:
+            elif isinstance(block, Text):
                 state.beside(ragged=words(block.text))
-            elif kind is Call:
+            elif isinstance(block, Call):
                 state.call(block.id, block.name)
             else:
                 _rare(state, block)
