@@ -175,7 +175,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/profiles/responses.py",
         '    id_pattern=r"[A-Za-z0-9_-]{1,64}",',
         '    id_pattern=r"[A-Za-z0-9_-]+",',
-        (f"{RESPONSES}::test_generated_histories_send_no_item_id_but_that_of_reasoning",),
+        (f"{RESPONSES}::test_generated_histories_send_no_item_id",),
     ),
     Mutation(
         "responses: a call that was cut is a call",
