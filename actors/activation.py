@@ -29,6 +29,9 @@ from actors.tools import Toolset
 AWAKE = 256
 """Sessions with nothing to do that keep their actors."""
 
+LANES = 64 * 1024 * 1024
+"""Bytes of lanes that sessions without actors keep. Beyond it those used least recently drop theirs."""
+
 
 @dataclass(slots=True)
 class Host:
@@ -44,6 +47,8 @@ class Host:
         services: Gives what targets mean to a session with these tools and this system prompt.
         forget: Called with the id of a session that has ended.
         awake: The sessions that have actors, those that were not used for longest first.
+        asleep: The sessions without actors that have lanes, likewise.
+        lanes: Bytes of those lanes.
         running: Whether sessions may still get actors.
     """
 
@@ -56,12 +61,23 @@ class Host:
     services: Callable[[Toolset, str | None], Services]
     forget: Callable[[str], None]
     awake: "dict[str, Activation]" = field(default_factory=dict)
+    asleep: "dict[str, Activation]" = field(default_factory=dict)
+    lanes: int = 0
     running: bool = True
+
+    def put_away(self, activation: "Activation", size: int) -> None:
+        """Note that a session was put away with lanes. If all of them are too large, have the oldest dropped."""
+        self.asleep[activation.name] = activation
+        self.lanes += size
+        while self.lanes > LANES and self.asleep:
+            oldest = next(iter(self.asleep))
+            self.asleep.pop(oldest).drop_lanes()
 
     def used(self, activation: "Activation") -> None:
         """Note that a session is used now. If too many have actors, put some away that have nothing to do."""
         awake = self.awake
         awake.pop(activation.name, None)
+        self.asleep.pop(activation.name, None)
         awake[activation.name] = activation
         for _ in range(2):  # one more than was added, so that their number goes down again
             oldest = next(iter(awake.values()))
@@ -78,13 +94,20 @@ class Asleep:
 
     Args:
         state: What it knows.
-        lanes: Its lanes, if any was kept.
+        lanes: Its lanes; None if it has none, or if they were dropped.
+        dropped: Whether they were: they are rebuilt from the log, to the same bytes.
         resting: Until when backends rest, by name.
     """
 
     state: State
     lanes: Lanes | None = None
+    dropped: bool = False
     resting: dict[str, float] | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the lanes."""
+        return 0 if self.lanes is None else self.lanes.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +144,7 @@ class Activation:
             case SessionActors() as actors:
                 pass
             case Asleep() as kept if self.host.running:
+                self.host.lanes -= kept.size
                 actors = self._now = SessionActors(self, kept)
             case _:
                 raise ActorStopped(f"Session {self.name!r} has ended; open another")
@@ -129,13 +153,24 @@ class Activation:
 
     def rest(self) -> bool:
         """Put the actors away if they have nothing to do; say whether the session is without them now."""
-        if isinstance(self._now, SessionActors):
-            self._now = self._now.put_away() or self._now
+        if isinstance(self._now, SessionActors) and (kept := self._now.put_away()) is not None:
+            self._now = kept
+            if kept.size:
+                self.host.put_away(self, kept.size)
         return not isinstance(self._now, SessionActors)
+
+    def drop_lanes(self) -> None:
+        """Keep a session's state alone while it has no actors."""
+        assert isinstance(self._now, Asleep)
+        self.host.lanes -= self._now.size
+        self._now = Asleep(self._now.state, dropped=True, resting=self._now.resting)
 
     def ended(self) -> None:
         """Forget the session: it was ended in order, or its actors crashed too often."""
+        if isinstance(self._now, Asleep):
+            self.host.lanes -= self._now.size
         self._now = Ended()
+        self.host.asleep.pop(self.name, None)
         self.host.awake.pop(self.name, None)
         self.host.forget(self.name)
 
@@ -166,6 +201,7 @@ class SessionActors:
         host, state = activation.host, kept.state
         self._activation, self._host, self._name = activation, host, activation.name
         self._state, self._lanes = state, kept.lanes or Lanes(host.rules, len(state.history))
+        self._dropped = kept.dropped
         self._resting = kept.resting or {}
         self._tools = {tool.name: tool for tool in activation.tools}
         self._desk = Desk(host.most_waiting)
@@ -210,7 +246,9 @@ class SessionActors:
         assert isinstance(renderer, RendererActor)
         assert isinstance(ledger, LedgerActor)
         state = replace(head.state, ledger=ledger.ledger.unread())
-        return Asleep(state, renderer.lanes, head.resting or None)
+        if self._dropped and renderer.lanes is self._lanes:  # nobody has asked for them since
+            return Asleep(state, dropped=True, resting=head.resting or None)
+        return Asleep(state, renderer.lanes, resting=head.resting or None)
 
     async def stop(self) -> None:
         """End the actors, the session first: it needs the others."""
@@ -240,6 +278,10 @@ class SessionActors:
         return LedgerActor(self._name, self._state.ledger, self._host.journal, self._incarnation)
 
     def _renderer_actor(self) -> RendererActor:
+        """Return the renderer. Lanes that were dropped it makes of the log, as after a crash."""
+        if self._dropped and self._state.session:
+            log = Incarnation(self._name, self._host.journal, self._host.rules, first=False)
+            return RendererActor(self._lanes, log)
         return RendererActor(self._lanes, self._incarnation)
 
     def _scheduler_actor(self) -> SchedulerActor:

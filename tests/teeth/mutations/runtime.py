@@ -100,6 +100,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(
+        "session: lanes that were dropped are begun anew",
+        "actors/activation.py",
+        "        if self._dropped and self._state.session:\n",
+        "        if False:\n",
+        (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
+    ),
+    Mutation(
         "session: to be put away is to end",
         "actors/activation.py",
         "        self._unwatch()  # that these end is no end of the session\n",
