@@ -29,7 +29,7 @@ from actors.tools import Toolset
 AWAKE = 256
 """Sessions with nothing to do that keep their actors."""
 
-LANES = 64 * 1024 * 1024
+LANES = 32 * 1024 * 1024
 """Bytes of lanes that sessions without actors keep. Beyond it those used least recently drop theirs."""
 
 

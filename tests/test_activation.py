@@ -94,6 +94,7 @@ async def test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_no
             assert (await session.ask("Do it.")).served_by.backend == target
             await use(other, 3)
             assert awake(runtime) == {other.id}
+            assert runtime._host is not None
             assert (runtime._host.lanes > 0) == (lanes > 0)
             assert set(runtime._host.asleep) == ({session.id} if lanes else set())
         assert len((await session.ledger()).interactions()) == 4

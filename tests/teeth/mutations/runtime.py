@@ -88,14 +88,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "session: its lanes are forgotten when it is put away",
         "actors/activation.py",
-        "        return Asleep(lay_down(state), renderer.lanes, head.resting or None)",
-        "        return Asleep(lay_down(state), None, head.resting or None)",
+        "        return Asleep(state, renderer.lanes, resting=head.resting or None)",
+        "        return Asleep(state, None, resting=head.resting or None)",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(
         "session: its ledger is the one it began with when it is put away",
         "actors/activation.py",
-        "        state = replace(head.state, ledger=ledger.ledger)",
+        "        state = replace(head.state, ledger=ledger.ledger.unread())",
         "        state = head.state",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
