@@ -49,15 +49,22 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "session: its lanes are forgotten when it is put away",
         "actors/activation.py",
-        "        return Asleep(state, renderer.lanes, head.cooldowns or None)",
-        "        return Asleep(state, None, head.cooldowns or None)",
+        "        return Asleep(state, renderer.lanes, cooldowns=head.cooldowns or None)",
+        "        return Asleep(state, None, cooldowns=head.cooldowns or None)",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(
         "session: its ledger is the one it began with when it is put away",
         "actors/activation.py",
-        "        state = replace(head.state, ledger=ledger.known.ledger)",
+        "        state = replace(head.state, ledger=ledger.known.ledger.unread())",
         "        state = head.state",
+        (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
+    ),
+    Mutation(
+        "session: lanes that were dropped are begun anew",
+        "actors/activation.py",
+        "        if self._dropped and self._state.session:\n",
+        "        if False:\n",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(
