@@ -47,7 +47,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as place:
         copy = Path(place) / "tree"
         shutil.copytree(
-            ROOT, copy, ignore=shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
+            ROOT,
+            copy,
+            ignore=shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "node_modules"),
         )
         if not options.unproven and not proven(copy, chosen):
             return 1
