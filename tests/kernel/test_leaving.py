@@ -3,7 +3,6 @@
 import asyncio
 import contextvars
 from collections.abc import Callable
-from functools import partial
 
 import anyio
 import pytest
@@ -21,7 +20,7 @@ ASYNCIO = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 class Slow(Actor[Query[None]]):
     """Answers, and takes a few turns of the loop to stop."""
 
-    async def receive(self, command: Query[None]) -> None:
+    def receive(self, command: Query[None]) -> None:
         command.reply.send(None)
 
     def started(self, context: Context[Query[None]]) -> None:
@@ -133,38 +132,6 @@ async def test_an_ask_whose_child_never_began_is_answered() -> None:
             ref = system.spawn(Parent, "parent", restart=Restart(backoff=(0.0, 0.0)))
             with pytest.raises(ActorFailed):
                 await ref.ask(Asks())
-
-
-class Busy(Actor[Query[None]]):
-    """Has a child that ends when it is let."""
-
-    def __init__(self, released: anyio.Event) -> None:
-        self._released = released
-
-    async def started(self, context: Context[Query[None]]) -> None:
-        context.start(self._work)
-
-    async def _work(self) -> None:
-        with anyio.CancelScope(shield=True):
-            await self._released.wait()
-
-
-@ASYNCIO
-async def test_an_actor_whose_winding_down_is_cancelled_natively_ends_all_the_same() -> None:
-    """A27: nobody asked for that cancellation."""
-    released = anyio.Event()
-    with anyio.fail_after(5):
-        async with System() as system, anyio.create_task_group() as tasks:
-            ref = system.spawn(partial(Busy, released), "busy")
-            await anyio.wait_all_tasks_blocked()
-            tasks.start_soon(system.stop, ref)
-            await anyio.wait_all_tasks_blocked()
-            for task in asyncio.all_tasks():
-                if task.get_name() == "runner":
-                    task.cancel()
-            await passes(3)
-            released.set()
-        assert "stopped" in repr(ref)
 
 
 # ---- foreign code

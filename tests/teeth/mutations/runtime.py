@@ -128,13 +128,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "leaving: a runner that is cancelled while an actor winds down forgets the actor",
-        "actors/kernel/runner.py",
-        "            self._stray(error)\n            self.pool.requeue(cell)\n",
-        "            self._stray(error)\n",
-        (f"{LEAVING}::test_an_actor_whose_winding_down_is_cancelled_natively_ends_all_the_same",),
-    ),
-    Mutation(
         "leaving: foreign code that will not end is waited for",
         "actors/kernel/contained.py",
         "        for contained in tuple(self._running):\n            contained.drop()\n",
@@ -185,9 +178,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: the caller's context variables do not reach them",
-        "actors/conductor.py",
-        "RunBatch(step.calls, self._conductor.variables)",
-        "RunBatch(step.calls)",
+        "actors/driver.py",
+        "RunBatch(step.calls, self._driver.variables, self._log.prelude())",
+        "RunBatch(step.calls, prelude=self._log.prelude())",
         (f"{EDGE}::test_tools_see_the_context_variables_of_whoever_asked",),
     ),
     Mutation(
