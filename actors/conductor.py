@@ -10,6 +10,7 @@ seals before its first byte, the model's message before its calls run.
 
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
+from contextvars import Context as Variables
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, Protocol, assert_never
@@ -128,6 +129,7 @@ class Conductor:
         bounds: How long a turn may go on.
         resting: Until when backends rest, by name; shared by the session's asks.
         outlet: Where events go.
+        variables: Context variables that the ask's tools see.
         ended: Called with how the ask came out, and the number of its last event, when that is durable.
     """
 
@@ -137,6 +139,7 @@ class Conductor:
     bounds: Bounds
     resting: dict[str, float]
     outlet: Outlet
+    variables: Variables
     ended: Callable[[TurnResult, int], None]
     cancelled: bool = False
     _stop: Callable[[], Awaitable[None]] | None = None
@@ -476,7 +479,7 @@ class _Turn:
         scheduler = self._crew.scheduler
         self._conductor.stoppable(lambda: scheduler.tell(StopBatch()))
         try:
-            ended = await scheduler.ask(RunBatch(step.calls))
+            ended = await scheduler.ask(RunBatch(step.calls, self._conductor.variables))
         finally:
             self._conductor.finished()
         self._head.ledger = ended.ledger

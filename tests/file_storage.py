@@ -30,7 +30,7 @@ class FileStorage:
             for entry in entries:
                 session = entry.session.encode()
                 for record in entry.records:
-                    file.write(_LENGTHS.pack(len(session), len(record)) + session + record)
+                    file.write(_framed(session, record))
             file.flush()
             self._crossing()
             os.fsync(file.fileno())
@@ -45,9 +45,21 @@ class FileStorage:
             return []
         return [record for name, record in _frames(self._path.read_bytes()) if name == session][after:]
 
+    def erase(self, session: str) -> None:
+        """Leave the session's records out of the file."""
+        kept = [(name, record) for name, record in _frames(self._path.read_bytes()) if name != session]
+        with self._path.open("wb") as file:
+            for name, record in kept:
+                file.write(_framed(name.encode(), record))
+        self._counts.pop(session, None)
+
     def sessions(self) -> list[str]:
         """Return the ids of all sessions."""
         return list(self._counts)
+
+
+def _framed(session: bytes, record: bytes) -> bytes:
+    return _LENGTHS.pack(len(session), len(record)) + session + record
 
 
 def _frames(data: bytes) -> Iterator[tuple[str, bytes]]:

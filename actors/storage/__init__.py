@@ -45,5 +45,12 @@ class Storage(Protocol):
     def read(self, session: str, after: int = 0) -> list[bytes]:
         """Return a session's records past number `after`, oldest first; empty for an unknown one."""
 
+    def erase(self, session: str) -> None:
+        """Erase a session's log, durably. Nothing happens if there is none.
+
+        Raises:
+            JournalError: Nothing was erased.
+        """
+
     def sessions(self) -> list[str]:
         """Return the ids of all sessions that have records, oldest first."""

@@ -1,7 +1,7 @@
 """The log in memory: for tests, for one-shot use, and as the plainest statement of the interface.
 
-Nothing survives the process, and within it nothing is dropped: the logs of closed sessions stay. Events are kept as
-they are, so messages are shared with the histories that hold them, and results with the ledgers.
+Nothing survives the process. Within it the logs of closed sessions stay until they are erased. Events are kept as they
+are, so messages are shared with the histories that hold them, and results with the ledgers.
 """
 
 from collections.abc import Sequence
@@ -32,6 +32,10 @@ class MemoryStorage:
     def read(self, session: str, after: int = 0) -> list[bytes]:
         """Return a session's records past number `after`."""
         return list(map(encode_event, above(self._logs.get(session, EMPTY), after)))
+
+    def erase(self, session: str) -> None:
+        """Drop a session's log."""
+        self._logs.pop(session, None)
 
     def sessions(self) -> list[str]:
         """Return the ids of all sessions, oldest first."""

@@ -56,6 +56,7 @@ from actors.testing import (
 )
 from actors.testing.histories import READERS
 from actors.testing.rules import Settings as HostSettings
+from tests.at_scale import share
 
 VENDORS = tuple(vendor.name for vendor in _VENDORS)
 TRUSTING: dict[str, HostSettings] = {
@@ -85,8 +86,8 @@ ELSEWHERE = Binding("elsewhere", "openai_chat", "https://elsewhere.example", "ac
 
 
 def examples(count: int) -> settings:
-    """How property tests run here: as many examples as said, however busy the machine is."""
-    return settings(max_examples=count)
+    """How property tests run here: with their share of so many examples."""
+    return settings(max_examples=share(count))
 
 
 def rules(binding: Binding, policy: ThinkingPolicy = "native") -> tuple[Dialect, Encoder, Reader]:

@@ -81,7 +81,7 @@ def test_the_strategy_knows_every_kind_of_event() -> None:
     kinds = {kind for alias in get_args(Event) for kind in get_args(alias) or (alias,)}
     seen: set[type] = set()
 
-    @examples(1000)
+    @examples(4000)
     @given(events())
     def collect(event: Event) -> None:
         seen.add(type(event))

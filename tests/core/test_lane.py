@@ -26,6 +26,7 @@ from actors.testing import AnthropicProfile, AnthropicSettings, validate
 from actors.testing.histories import READERS, history
 from actors.testing.rules import sign
 from actors.testing.strategies import conversations
+from tests.at_scale import share
 from tests.core.session_log import (
     BINDINGS,
     Simulated,
@@ -53,7 +54,7 @@ def assert_lanes_hold(session: Simulated) -> None:
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4", "REQ-915-042")
 def test_a_lane_is_a_prefix_of_its_later_self_and_every_request_is_accepted() -> None:
-    for seed in range(1200):
+    for seed in range(share(1200)):
         assert_lanes_hold(simulated(*history(seed), seed))
 
 
@@ -66,7 +67,7 @@ def test_the_same_holds_for_any_conversation(conversation: tuple[list[Message], 
 
 @pytest.mark.requirement("PROMISE-3", "REQ-915-046")
 def test_lanes_rebuilt_from_the_log_are_the_same_bytes() -> None:
-    for seed in range(500):
+    for seed in range(share(500)):
         session = simulated(*history(seed), seed)
         for log in (session.log, reread(session.log)):
             state, lanes = rebuilt(log, rules)
@@ -93,7 +94,7 @@ from hashlib import sha256
 from actors.testing.histories import history
 from tests.core.session_log import BINDINGS, cold, simulated, text
 digest = sha256()
-for seed in range(200):
+for seed in range(60):
     messages, ledger = history(seed)
     for binding in BINDINGS:
         digest.update(text(cold(messages, ledger, binding)))
@@ -112,7 +113,7 @@ def test_bytes_do_not_depend_on_the_hash_seed() -> None:
             capture_output=True,
             text=True,
             check=True,
-            timeout=60,
+            timeout=300,
         ).stdout
         for seed in ("0", "1", "4711")
     }
@@ -121,7 +122,7 @@ def test_bytes_do_not_depend_on_the_hash_seed() -> None:
 
 @pytest.mark.requirement("REQ-915-003")
 def test_a_preview_changes_nothing() -> None:
-    for seed in range(300):
+    for seed in range(share(300)):
         messages, _ = history(seed)
         half = len(messages) // 2
         plain, previewed = Simulated(), Simulated()
@@ -360,7 +361,7 @@ def test_an_id_given_stays_given_after_its_neighbour_was_compacted_away() -> Non
 @pytest.mark.requirement("PROMISE-2")
 @either_dialect
 def test_the_conservative_render_says_everything_in_words(binding: Binding) -> None:
-    for seed in range(300):
+    for seed in range(share(300)):
         messages, _ = history(seed)
         session = Simulated()
         session.write(Opened("s", "t", messages=tuple(map(pack, messages))))

@@ -14,7 +14,7 @@ from typing import assert_never
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.content import Text, Thinking
 from actors.core.dialect import Dialect, Role
-from actors.core.jsonio import dump, nest, quote, unquote
+from actors.core.jsonio import Json, dump, nest, parse, quote, unquote
 from actors.core.transcript import Entry, EntryBlock, WireCall, WireMedia, WireResult
 
 MIN_TOKENS = 16
@@ -70,7 +70,7 @@ def _said(blocks: Sequence[EntryBlock]) -> Iterator[tuple[bytes, ...]]:
                 if seal.kind == "phase":
                     phase = seal.data
                 else:
-                    yield (unquote(seal.data).encode(),)
+                    yield (_reasoning_item(seal.data),)
             case Text(json=json):
                 yield _message(json, phase)
                 phase = b""
@@ -80,6 +80,13 @@ def _said(blocks: Sequence[EntryBlock]) -> Iterator[tuple[bytes, ...]]:
                 raise AssertionError(f"{type(block).__name__} is nothing an assistant says in this dialect")
             case _:
                 assert_never(block)
+
+
+def _reasoning_item(sealed: Json) -> bytes:
+    """Return a reasoning item as it goes back: without its id, because what follows it has none (OAR-03)."""
+    item = parse(unquote(sealed).encode())
+    assert isinstance(item, dict)
+    return dump({key: value for key, value in item.items() if key != "id"})
 
 
 def _message(text: bytes, phase: bytes) -> tuple[bytes, ...]:

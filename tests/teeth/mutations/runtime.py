@@ -123,13 +123,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "transport: a request that no server read has failed",
-        "actors/transport.py",
-        "            if connection.is_new or resends == RESENDS:\n                raise\n",
-        "            raise\n",
-        ("tests/test_transport.py",),
-    ),
-    Mutation(
         "provider: a whole answer is lost when its time runs out behind its end",
         "actors/provider.py",
         "if scope.cancelled_caught and not self._decoder.ended:",
@@ -149,19 +142,5 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if not is_begun and (begun := chunk.lstrip()):",
         "if not is_begun and (begun := chunk.lstrip() or chunk):",
         ("tests/test_provider.py",),
-    ),
-    Mutation(
-        "transport: a request goes out again over each connection that is kept",
-        "actors/transport.py",
-        "if connection.is_new or resends == RESENDS:",
-        "if connection.is_new:",
-        ("tests/test_transport.py",),
-    ),
-    Mutation(
-        "transport: a request that a server may have read goes out again",
-        "actors/transport.py",
-        "self.is_new = self.is_new or step",
-        "self.is_new = step",
-        ("tests/test_transport.py",),
     ),
 )
