@@ -79,7 +79,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "session: put away while a tool still runs",
         "actors/activation.py",
-        "        if self._running:\n",
+        "        if self._executor.running:\n",
         "        if False:\n",
         (
             f"{ACTIVATION}::test_a_tool_that_still_runs_keeps_its_sessions_actors_and_its_late_result_is_taken",
