@@ -196,6 +196,12 @@ class Activation:
                     self.host.passivated(self, kept.size)
         return not isinstance(self._now, SessionActors)
 
+    def drop_lanes(self) -> None:
+        """Keep a session's state alone while it has no actors."""
+        assert isinstance(self._now, Asleep)
+        self.host.lanes -= self._now.size
+        self._now = Asleep(self._now.state, dropped=True, cooldowns=self._now.cooldowns)
+
     @property
     def target(self) -> str:
         """Whom the next ask goes to."""
@@ -205,12 +211,6 @@ class Activation:
     def busy(self) -> bool:
         """Whether an ask is in flight, or waits."""
         return isinstance(self._now, SessionActors) and self._now.busy
-
-    def drop_lanes(self) -> None:
-        """Keep a session's state alone while it has no actors."""
-        assert isinstance(self._now, Asleep)
-        self.host.lanes -= self._now.size
-        self._now = Asleep(self._now.state, dropped=True, cooldowns=self._now.cooldowns)
 
     def ended(self) -> None:
         """Forget the session: it was ended in order, or its actors crashed too often."""
