@@ -116,7 +116,7 @@ def _run(commands: "Commands") -> None:
     )
     run.add_argument("--auth", metavar="VARIABLE", help="with --base-url: environment variable with the key")
     run.add_argument("--tools", metavar="FILE", help="a Python file; its @tool functions are offered")
-    run.add_argument("--approve-all", action="store_true", help="run tools that change something, unasked")
+    run.add_argument("--approve-all", action="store_true", help="run tools that want an approval, unasked")
     run.add_argument("--system", metavar="TEXT", help="system prompt")
     run.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="cancel the turn after this long")
     run.add_argument("--json", action="store_true", help="print each event as one line of JSON")
@@ -215,7 +215,9 @@ def _count(text: str) -> int:
 def _command(commands: "Commands", name: str, module: str, summary: str, more: str = "") -> Parser:
     about = f"{summary[0].upper()}{summary[1:]}."
     added = commands.add_parser(name, help=summary, description=about, epilog=more, allow_abbrev=False)
-    added.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    added.add_argument(
+        "--debug", action="store_true", help="show the traceback of an error, and of what a tool raises"
+    )
     added.set_defaults(command=name, module=module)
     return added
 

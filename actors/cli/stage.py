@@ -169,7 +169,7 @@ def tools(gates: Gates) -> list[Tool[..., Any]]:  # Any: any function
             await anyio.sleep_forever()
         return f"{hotel}: {90 + 30 * (HOTELS.index(hotel) + 1)}"
 
-    @tool(effects="write", approval="allow")
+    @tool
     async def book(hotel: str) -> str:
         """Book a hotel."""
         await gates.booking.wait()

@@ -14,6 +14,7 @@ from actors.testing.rules.base import AnthropicSettings, CompatibleSettings
 from actors.testing.rules.openrouter import sign as sign_detail
 from actors.testing.rules.responses_reasoning import encrypted
 from actors.testing.rules.responses_rules import ResponsesSettings
+from tests.at_scale import share
 
 Json = Any  # a body under test may be anything
 
@@ -200,7 +201,7 @@ def test_the_body_the_damage_starts_from_is_sound(dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", SOUND)
-@settings(max_examples=200, database=None)
+@settings(max_examples=share(200), database=None)
 @given(data=st.data())
 def test_any_damaged_body_gets_a_verdict_and_strict_is_the_stricter(
     data: st.DataObject, dialect: str

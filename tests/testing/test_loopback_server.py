@@ -44,7 +44,7 @@ TWO = (Call("read", {"p": 1}), Call("run", {"c": "x"}))
 
 @asynccontextmanager
 async def client(server: LoopbackServer) -> AsyncIterator[httpx2.AsyncClient]:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with serve(server), httpx2.AsyncClient(base_url=server.base_url) as http:
             yield http
 
@@ -188,7 +188,7 @@ async def test_a_stalled_response_ends_when_the_server_does(after: int | None) -
                 failures.append(error)
 
     server = OpenAIServer(faults=stall)
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks, serve(server):
             tasks.start_soon(wait_for_ever, server.base_url + path(server))
             await arrived.wait()
@@ -325,7 +325,7 @@ async def test_connections_beyond_the_bound_wait_until_one_closes() -> None:
             task_status.started()
             await stream.receive()
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with (
             serve(server),
             anyio.create_task_group() as tasks,
@@ -399,7 +399,7 @@ async def test_one_connection_serves_many_requests_and_odd_ones_do_not_end_it() 
 
 async def test_a_peer_that_does_not_speak_http_is_told_so_and_disconnected() -> None:
     server = OpenAIServer()
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with serve(server):
             assert server.port is not None
             async with await anyio.connect_tcp("127.0.0.1", server.port) as stream:
@@ -434,7 +434,7 @@ def test_importing_the_package_imports_no_test_tool_and_no_vendor_client() -> No
         "import sys, actors.testing as t; [getattr(t, name) for name in t.__all__]; "
         "bad = {'pytest', 'hypothesis', 'openai', 'anthropic'} & set(sys.modules); assert not bad, bad"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
 def test_the_rules_share_no_code_with_the_renderer_the_judge_or_the_adapters() -> None:

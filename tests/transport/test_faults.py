@@ -12,7 +12,19 @@ import pytest
 
 from actors.errors import ProviderFailed
 from actors.transport import HttpTransport, Timeouts
-from tests.transport.support import BODY, GOOD, HEADERS, SECRET, SOON, Answering, Peer, asked, polite, raw
+from tests.transport.support import (
+    BODY,
+    GOOD,
+    HEADERS,
+    SECRET,
+    SOON,
+    Answering,
+    Peer,
+    asked,
+    polite,
+    raw,
+    whole,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -231,6 +243,24 @@ async def test_an_answer_that_comes_before_a_long_request_was_taken_is_read(
         await transport.close()
 
 
+async def test_how_long_an_early_answer_may_take_is_not_measured_by_the_request_it_overtook() -> None:
+    async def answer(peer: Peer) -> None:
+        await peer.head()
+        await peer.say(TOO_LARGE[:-3])
+        for _ in range(60):
+            await peer.stream.receive()
+        await anyio.sleep(0.4)
+        await peer.say(TOO_LARGE[-3:])
+        await anyio.sleep_forever()
+
+    transport = HttpTransport()
+    async with raw(answer) as server:
+        short = Timeouts(first_byte=0.1, write=0.1, idle=10)
+        async with transport.send(server.url, HEADERS, HUGE, short) as response:
+            assert (response.status, await whole(response)) == (413, b"large")
+        await transport.close()
+
+
 async def test_a_server_that_takes_no_more_and_says_nothing_is_left() -> None:
     async def answer(peer: Peer) -> None:
         if peer.number:
@@ -347,6 +377,27 @@ async def test_a_request_does_not_go_out_again_once_a_byte_of_an_answer_came() -
             await asked(transport, server.url)
         await transport.close()
     assert (len(server.peers), len(requests)) == (1, 2)
+
+
+async def test_a_request_goes_out_again_over_a_new_connection_though_others_rest() -> None:
+    arrived = anyio.Event()
+
+    async def answer(peer: Peer) -> None:
+        await peer.request()
+        if peer.number == 2:
+            arrived.set()
+        await arrived.wait()
+        await peer.say(GOOD)
+        await peer.request()
+
+    transport = HttpTransport()
+    async with raw(answer) as server:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(asked, transport, server.url)
+        assert (await asked(transport, server.url)).body == b"Yes."
+        await transport.close()
+    assert len(server.peers) == 4
 
 
 async def test_a_long_request_goes_out_again_over_a_new_connection() -> None:
