@@ -224,7 +224,9 @@ async def test_a_tool_that_blocks_its_thread_keeps_no_interrupt_from_ending_the_
                 told = b"".join([chunk async for chunk in process.stderr]).decode()
                 assert await process.wait() == 130
     one = ["actors: interrupted; the turn was cancelled"]
-    assert told.splitlines() in ([one] if times == 1 else [one, ["actors: interrupted"]])  # two may come as one
+    assert told.splitlines() in (
+        [one] if times == 1 else [one, ["actors: interrupted"]]
+    )  # two may come as one
 
 
 RAISES = '''

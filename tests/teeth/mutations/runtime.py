@@ -36,7 +36,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "session: put away while a tool still runs",
         "actors/activation.py",
-        "        if self._running:\n",
+        "        if self._executor.running:\n",
         "        if False:\n",
         (
             f"{ACTIVATION}::test_a_tool_that_still_runs_keeps_its_sessions_actors_and_its_late_result_is_taken",
@@ -52,7 +52,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "session: its ledger is the one it began with when it is put away",
         "actors/activation.py",
-        "        state = replace(head.state, ledger=ledger.known.ledger)",
+        "        state = replace(head.state, ledger=ledger.known.ledger.unread())",
         "        state = head.state",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
