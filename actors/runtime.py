@@ -482,7 +482,7 @@ def _provider(
     endpoint = Endpoint(
         backend.endpoint,
         credentials,
-        Timeouts(limits.connect, limits.first_byte, limits.idle, limits.total),
+        Timeouts(limits.connect, limits.first_byte, limits.idle, limits.total, pool=limits.first_byte),
         Retries(attempts=limits.attempts),
         limits.concurrency,
         backend.stream,
