@@ -112,7 +112,11 @@ class Runtime:
         self.storage: Storage = MemoryStorage() if storage is None else storage
         self.transport: Transport = self._http() if transport is None else transport
         self.system = System(
-            seed=seed, on_crash=telemetry.crashed, first=(self._settle, SETTLING), last=(self._close, CLOSING)
+            seed=seed,
+            on_crash=telemetry.crashed,
+            on_slow=telemetry.slow,
+            first=(self._settle, SETTLING),
+            last=(self._close, CLOSING),
         )
         self._on_tool_error = on_tool_error
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
