@@ -76,7 +76,7 @@ class Resolver(Protocol):
     def backend(self, member: str) -> ResolvedBackend:
         """Return what requests to a pool's member are made with. Raises what `pool` raises."""
 
-    def provider(self, member: str) -> Ref[ProviderCommand]:
+    def provider(self, member: str, binding: Binding) -> Ref[ProviderCommand]:
         """Return who sends requests to a pool's member. Raises what `pool` raises."""
 
     def refused(self, refusal: "Refusal") -> None:
@@ -222,7 +222,8 @@ class TurnDriver:
         """Drive one turn on a pool's member. Its end is not yet written."""
         number = self.log.state.turns + 1
         try:
-            backend, provider = self.resolver.backend(member), self.resolver.provider(member)
+            backend = self.resolver.backend(member)
+            provider = self.resolver.provider(member, backend.binding)
         except ConfigError as error:  # it could be used when the session was opened: a key is gone since
             binding = Binding(member, "")
             self.log.hold(

@@ -112,7 +112,11 @@ class Runtime:
         self.storage: Storage = MemoryStorage() if storage is None else storage
         self.transport: Transport = self._http() if transport is None else transport
         self.system = System(
-            seed=seed, on_crash=telemetry.crashed, first=(self._settle, SETTLING), last=(self._close, CLOSING)
+            seed=seed,
+            on_crash=telemetry.crashed,
+            on_slow=telemetry.slow,
+            first=(self._settle, SETTLING),
+            last=(self._close, CLOSING),
         )
         self._on_tool_error = on_tool_error
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
@@ -392,6 +396,7 @@ class _Resolver:
         self._runtime = runtime
         self._system = system
         self._tools = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools)
+        self._resolved: dict[str, tuple[configuration.Backend, ResolvedBackend]] = {}
 
     def pool(self, target: str) -> Pool:
         """Return the pool of a target; see `actors.driver.Resolver`."""
@@ -414,8 +419,14 @@ class _Resolver:
             )
 
     def backend(self, member: str) -> ResolvedBackend:
-        """Return what requests to a member are made with."""
+        """Return what requests to a member are made with. The same until the configuration or a key changes."""
         backend = self._runtime.config.backend(member)
+        known = self._resolved.get(member)
+        if known is None or known[0] is not backend:
+            known = self._resolved[member] = backend, self._made(backend)
+        return known[1]
+
+    def _made(self, backend: configuration.Backend) -> ResolvedBackend:
         settings = Settings(
             model=backend.model,
             system=self._system,
@@ -432,9 +443,9 @@ class _Resolver:
             backend.binding, adapter(self._runtime.config.dialect(backend.dialect)), settings
         )
 
-    def provider(self, member: str) -> Ref[ProviderCommand]:
+    def provider(self, member: str, binding: Binding) -> Ref[ProviderCommand]:
         """Return who sends requests to a member."""
-        return self._runtime.provider(member, self.backend(member).binding)
+        return self._runtime.provider(member, binding)
 
     def refused(self, refusal: Refusal) -> None:
         """Count, log and keep a refused transcript."""
@@ -446,7 +457,8 @@ class _Resolver:
 def _below_caller() -> int:
     """Return the depth of a session that is opened now: below the one whose tool opens it, which may ask it then."""
     child = current.get()
-    return 0 if child is None or child.cell.depth >= SHARED else child.cell.depth + 1
+    depth = -1 if child is None else child.cell.rank[0]
+    return 0 if depth >= SHARED else depth + 1
 
 
 def _provider(

@@ -27,11 +27,11 @@ from actors.core.feed import StatusEvent, TextEvent
 from actors.core.identity import Binding, CallId
 from actors.handle import Session
 from actors.kernel import Query, Ref
-from actors.kernel.message import R, Reply, attach
+from actors.kernel.message import R, Reply, asked
 from actors.kernel.parking import parking
 from actors.ledger import LedgerCommand, Record, Seal, Snapshot
 from actors.renderer import Render, RendererCommand
-from actors.scheduler import CloseCalls, RunBatch, StopBatch
+from actors.scheduler import BatchEnded, CloseCalls, RunBatch, StopBatch
 from actors.session import SessionActor
 from actors.testing import Call, Fault, Say, Stall, Think, Turn
 from actors.testing.server import LoopbackServer
@@ -300,8 +300,8 @@ async def test_a_result_that_comes_after_its_seal_is_told_ahead_of_the_next_user
         assert len(synthetic(bodies(server)[-1])) == 1
         (told,) = [at for at, block in enumerate(last) if "Late result of work" in block]
         assert "a came late" in last[told]
-        (asked,) = [at for at, block in enumerate(last) if "And now?" in block]
-        assert told <= asked
+        (ask,) = [at for at, block in enumerate(last) if "And now?" in block]
+        assert told <= ask
         assert told > next(at for at, block in enumerate(last) if "Go on." in block)
 
 
@@ -361,10 +361,9 @@ async def test_a_stop_never_overtakes_the_batch_it_stops() -> None:
         session = await runtime.open("a", tools=[gate.tool])
         scheduler = session._refs.scheduler
         call = ToolCall(CallId("hist_tool_1"), "work", {"name": "a"})
-        batch = RunBatch((call,))
-        attach(
-            batch, Reply(waiter=parking().waiter())
-        )  # an asker that is still there, and no task to wait for
+        here = Reply[BatchEnded](waiter=parking().waiter())  # an asker that is there, and no task to wait for
+        batch = asked(RunBatch((call,)), here)
+        assert isinstance(batch, RunBatch)
         scheduler.tell_nowait(batch)
         scheduler.tell_nowait(StopBatch())
         while (known := (await session.ledger()).get(call.id)) is None or known.cancelled is None:

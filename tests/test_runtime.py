@@ -521,3 +521,16 @@ async def test_a_preview_names_the_settings_its_target_does_not_take() -> None:
     (body,) = bodies(server)
     assert body["thinking"] == {"type": "adaptive"}
     assert "temperature" not in body
+
+
+async def test_a_handler_that_holds_everybody_up_is_logged_by_name_without_what_was_said(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with hosting(a=openai(Turn(Say("Here.")))) as runtime:
+        session = await runtime.open("a")
+        runtime.system.shared.slow = 0.0  # from now on every handler is slow
+        assert (await session.ask("A secret.")).text == "Here."
+        runtime.system.shared.slow = 3600.0
+    told = [record.getMessage() for record in caplog.records if "slow_handler" in record.getMessage()]
+    assert any("actor='session-1/session'" in line and "message='Submit'" in line for line in told)
+    assert not any("secret" in line for line in told)

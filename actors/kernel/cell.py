@@ -16,7 +16,7 @@ from actors.errors import ActorFailed, ActorStopped, AskTimeout, AskUphill, Drai
 from actors.kernel.account import Reason, State
 from actors.kernel.actor import Actor, Restart, Terminated
 from actors.kernel.dispatch import STRETCH
-from actors.kernel.life import Body, Life, Task, current
+from actors.kernel.life import Body, Life, current
 from actors.kernel.mailbox import BoundedQueue, Mailbox
 from actors.kernel.message import Command, Failure, Query, R, Reply, asked, fail_waiter, told
 from actors.kernel.parking import Waiter
@@ -48,14 +48,13 @@ class Cell(Body[C]):
         "busy",
         "closed",
         "control",
-        "depth",
         "endings",
         "factory",
         "handled",
-        "level",
         "life",
         "mail",
         "name",
+        "rank",
         "restart",
         "restarts",
         "sent",
@@ -82,7 +81,6 @@ class Cell(Body[C]):
         self.name = name
         self.settings = settings
         self.restart = restart
-        self.depth = depth
         self.state = State.RUNNING
         self.closed = self.busy = False
         self.mail: BoundedQueue[Command] | None = None
@@ -92,7 +90,7 @@ class Cell(Body[C]):
         self.endings: list[Waiter] | None = None
         actor = factory()
         self.life: Life[C] | None = Life(self, actor)
-        self.level = type(actor).level
+        self.rank = (depth, type(actor).level)
 
     def __repr__(self) -> str:
         return f"<Ref {self.name!r} {self.state.value}>"
@@ -100,7 +98,7 @@ class Cell(Body[C]):
     # Sending
 
     async def tell(self, command: C) -> None:
-        sent = told(command)
+        sent = told(command) if command.asks else command
         if not self._take(sent):
             await self._wait_for_room(sent, None)
 
@@ -113,24 +111,27 @@ class Cell(Body[C]):
             )
 
     def offer(self, command: Command) -> bool:
-        return self._take(told(command))
+        return self._take(told(command) if command.asks else command)
 
     async def ask(self, query: Query[R], *, timeout: float | None = None) -> R:
         shared, caller = self.shared, current.get()
-        deadline = None if caller is None and timeout is None else self._deadline(caller, timeout)
+        if caller is not None and not self.below(caller.cell):
+            raise self._uphill(caller.cell)
+        inherited = None if caller is None else caller.deadline
+        deadline = None if inherited is timeout is None else self._deadline(inherited, timeout)
         reply: Reply[R] = Reply(deadline)
         query = asked(query, reply)
         shared.tally.asked += 1
         try:
             if not self._take(query):
                 await self._wait_for_room(query, deadline)
-            if reply.waiter is None and reply.done:
+            if reply.ended:
                 result = reply.answer
             else:
                 waiter = reply.waiter = reply.waiter or shared.parking.waiter()
                 del query, reply  # or this frame would keep the reply alive after everyone else forgot it
                 result = await (waiter if deadline is None else self._until(waiter, deadline))
-            if caller is not None and caller.is_over:
+            if caller is not None and caller.life.is_over:
                 await checkpoint()  # its actor went down meanwhile: it hears of that before the answer
         except BaseException as error:
             self._count_end(error)
@@ -155,9 +156,16 @@ class Cell(Body[C]):
             and dispatcher.spent < STRETCH
         ):
             self.sent += 1
-            dispatcher.prompt(self, command)
+            dispatcher.busy = True
+            try:
+                dispatcher.run(self.handle, command)
+            finally:
+                dispatcher.busy = False
+            if dispatcher.ready:
+                dispatcher.serve()
             return True
-        queue = self._queue(command)
+        mail = self.mail
+        queue = self._queue(command) if mail is None or command.control else mail
         if len(queue) >= queue.limit:
             return False
         queue.append(command)
@@ -209,21 +217,14 @@ class Cell(Body[C]):
 
     # Asking
 
-    def below(self, depth: int, level: int, shared: Shared) -> bool:
-        return (self.depth, self.level) > (depth, level) or self.shared is not shared
+    def _uphill(self, asker: Body[Any]) -> AskUphill:  # Any: as in `AnyCell`
+        return AskUphill(
+            f"Actor {asker.name!r} of (depth, level) {asker.rank} must not ask {self.name!r} of {self.rank}: asks go "
+            "downhill; tell it, or answer by an event."
+        )
 
-    def _deadline(self, caller: Task | None, timeout: float | None) -> float | None:
-        """Check that `caller` may ask, and return its deadline."""
-        inherited: float | None = None
-        if caller is not None:
-            asker, inherited = caller.cell, caller.deadline
-            if not self.below(asker.depth, asker.level, asker.shared):
-                raise AskUphill(
-                    f"Actor {asker.name!r} (depth {asker.depth}, level {asker.level}) must not ask {self.name!r} "
-                    f"(depth {self.depth}, level {self.level}): asks go downhill; tell it, or answer by an event."
-                )
-        if timeout is None and inherited is None:
-            return None
+    def _deadline(self, inherited: float | None, timeout: float | None) -> float:
+        """Return the earlier one of both deadlines."""
         now = self.shared.now()
         deadline = min(inf if timeout is None else now + timeout, inf if inherited is None else inherited)
         if deadline <= now:
@@ -270,21 +271,24 @@ class Cell(Body[C]):
             self._raised(error)
         else:
             self.handled += 1
-            if isinstance(command, Query) and not command.reply.done:
-                life.defer(command.reply)
+            if command.asks and isinstance(command, Query):
+                reply = command.reply
+                if not (reply.ended if reply.waiter is None else reply.waiter.done()):
+                    life.defer(reply)
         took = shared.clock() - began
         if took > shared.slow:
             shared.lagged(self.name, command, took)
-        dispatcher.ended()
+        dispatcher.acting = dispatcher.command = None
+        if dispatcher.late:
+            dispatcher.catch_up()
 
     def visit(self, most: int) -> bool:
-        while self.busy and self.state is State.RUNNING:
-            life = self.life
-            if life is None or life.fresh:
-                self._begin()
-                continue
-            if life.held:
-                return False
+        if not self.busy or self.state is not State.RUNNING:
+            return False
+        life = self.life
+        if life is None or life.fresh:
+            life = self._begin()
+        while not (life is None or life.holds or life.is_over):
             queue = self.control or self.mail
             if not queue:
                 self._rest()
@@ -295,14 +299,14 @@ class Cell(Body[C]):
             command = queue.popleft()
             if queue.waiting is not None:
                 queue.grant()
-            if isinstance(command, Query) and command.reply.expired:
+            if command.asks and isinstance(command, Query) and command.reply.expired:
                 self.shared.tally.bury(self.name, command, "expired")
             else:
                 self.handle(command)
         return False
 
-    def _begin(self) -> None:
-        """Make the actor's object if a crash has cost it, and run its `started` hook."""
+    def _begin(self) -> Life[C] | None:
+        """Make the actor's object if a crash has cost it, and run its `started` hook; None if that crashed it."""
         dispatcher = self.shared.dispatcher
         dispatcher.acting = self
         try:
@@ -313,7 +317,9 @@ class Cell(Body[C]):
             life.actor.started(life)
         except BaseException as error:
             self._raised(error)
-        dispatcher.ended()
+        dispatcher.acting = None
+        dispatcher.catch_up()
+        return self.life
 
     def _raised(self, error: BaseException) -> None:
         """Deal with what came out of the actor's own code."""

@@ -37,57 +37,48 @@ class Dispatcher:
         parking: The event loop.
         variables: The context variables that handlers see: the system's, not those of whoever sends.
 
-    `busy`: a handler runs. `acting`: whose, and `command` is what it handles. `spent`: messages handled since the
-    event loop had its turn.
+    `busy`: handlers run. `acting`: the one whose does now, and `command` is what it handles. `spent`: messages handled
+    since the event loop had its turn. `late`: what is to be done right behind the handler that runs. `run`: call in the
+    system's context variables. A cell hands itself a message while nothing is `busy` and `spent` is not used up.
     """
 
-    __slots__ = ("_afterwards", "_called", "_parking", "_run", "acting", "busy", "command", "ready", "spent")
+    __slots__ = ("_called", "_parking", "acting", "busy", "command", "late", "ready", "run", "spent")
 
     def __init__(self, parking: Parking, variables: Variables) -> None:
         self._parking = parking
-        self._run = variables.run
-        self._afterwards: list[Callable[[], object]] = []
         self._called = False
+        self.run = variables.run
+        self.late: list[Callable[[], object]] = []
         self.ready: deque[Handling] = deque()
         self.acting: Handling | None = None
         self.command: Command | None = None
         self.busy = False
         self.spent = 0
 
-    def prompt(self, handling: Handling, command: Command) -> None:
-        """Have one message handled now. Not while `busy`, and not once `spent` is up."""
-        self.busy = True
-        try:
-            self._run(handling.handle, command)
-        finally:
-            self.busy = False
-        if self.ready:
-            self._serve()
-
     def add(self, handling: Handling) -> None:
         """Have what has messages visited: now, or as soon as the running handler and those before it are done."""
         self.ready.append(handling)
         if not self.busy:
-            self._serve()
+            self.serve()
 
     def afterwards(self, work: Callable[[], object]) -> None:
         """Call `work` now, or right behind the handler that runs: before any other, and before its sender goes on."""
         if self.acting is None:
             work()
         else:
-            self._afterwards.append(work)
+            self.late.append(work)
 
-    def ended(self) -> None:
-        """Note that the running handler is done."""
-        self.acting = self.command = None
-        while self._afterwards:
-            self._afterwards.pop(0)()
+    def catch_up(self) -> None:
+        """Do what was put off until the running handler was done."""
+        while self.late:
+            self.late.pop(0)()
 
-    def _serve(self) -> None:
+    def serve(self) -> None:
+        """Visit those that have messages: now, as far as that goes, and the others at the event loop's next turn."""
         if self.spent < STRETCH:
             self.busy = True
             try:
-                self._run(self._visit_ready)
+                self.run(self._visit_ready)
             finally:
                 self.busy = False
         if self.ready and not self._called:
@@ -105,4 +96,4 @@ class Dispatcher:
         """Go on. The event loop calls this, so other tasks had their turn."""
         self._called = False
         self.spent = 0
-        self._serve()
+        self.serve()

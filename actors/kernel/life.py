@@ -24,20 +24,19 @@ from actors.kernel.tasks import Work
 
 
 class Body(Ref[C]):
-    """What a life needs of the cell it is in."""
+    """What a life needs of the cell it is in. `rank`: its depth, then its level."""
 
     __slots__ = ()
     shared: Shared
-    depth: int
-    level: int
+    rank: tuple[int, int]
 
     @abstractmethod
     def offer(self, command: Command) -> bool:
         """Send without waiting; False if there is no room."""
 
-    @abstractmethod
-    def below(self, depth: int, level: int, shared: Shared) -> bool:
-        """Tell whether this actor stands below one of that depth and level, so that it may wait for this one."""
+    def below(self, other: "Body[Any]") -> bool:  # Any: actors of every protocol
+        """Tell whether this actor stands below `other`, which may wait for it then."""
+        return self.rank > other.rank or self.shared is not other.shared
 
     @abstractmethod
     def occupy(self) -> None:
@@ -60,9 +59,10 @@ class Life(Context[C]):
     """What ends when the object does.
 
     `fresh`: the object has not begun, or was lost; its hooks are not to be called. `is_over`: it was stopped or lost.
+    `holds`: why it handles nothing for now, counted.
     """
 
-    __slots__ = ("_body", "_holds", "_outbox", "actor", "children", "deferred", "fresh", "is_over")
+    __slots__ = ("_body", "_outbox", "actor", "children", "deferred", "fresh", "holds", "is_over")
 
     def __init__(self, body: Body[C], actor: Actor[C]) -> None:
         self._body = body
@@ -71,7 +71,7 @@ class Life(Context[C]):
         self.is_over = False
         self.children: set[Task] | None = None
         self.deferred: set[Waiter] | None = None  # questions whose handler returned before the answer
-        self._holds = 0
+        self.holds = 0
         self._outbox: deque[tuple[Body[Any], Command]] | None = (
             None  # Any: each receiver has its own commands
         )
@@ -79,11 +79,6 @@ class Life(Context[C]):
     @property
     def ref(self) -> Ref[C]:
         return self._body
-
-    @property
-    def held(self) -> bool:
-        """Whether the actor handles nothing for now."""
-        return self._holds > 0
 
     @property
     def owes(self) -> bool:
@@ -114,7 +109,7 @@ class Life(Context[C]):
     def tell(self, ref: Ref[D], command: D) -> None:
         assert isinstance(ref, Body)
         body = self._body
-        if not ref.below(body.depth, body.level, body.shared):
+        if not ref.below(body):
             ref.tell_nowait(command)
         elif self._outbox or not ref.offer(command):
             if self._outbox is None:
@@ -130,13 +125,13 @@ class Life(Context[C]):
             outbox.popleft()
 
     def hold(self) -> None:
-        self._holds += 1
+        self.holds += 1
         if not self.is_over:
             self._body.occupy()
 
     def release(self) -> None:
-        self._holds -= 1
-        if not self._holds and not self.is_over:
+        self.holds -= 1
+        if not self.holds and not self.is_over:
             self._body.resume()
 
     def fail(self, error: BaseException) -> None:
@@ -205,23 +200,18 @@ class Life(Context[C]):
 class Task(Child):
     """A child's task. `deadline`: that of the ask it works for. `disowned`: nobody waits for its end any more."""
 
-    __slots__ = ("_life", "_scope", "cell", "deadline", "disowned", "holds")
+    __slots__ = ("_scope", "cell", "deadline", "disowned", "holds", "life")
 
     _scope: anyio.CancelScope
 
     def __init__(
         self, life: Life[Any], cell: Body[Any], *, holds: bool
     ) -> None:  # Any: actors of every protocol
-        self._life = life
+        self.life = life
         self.cell = cell
         self.deadline = _inherited(cell.shared)
         self.holds = holds
         self.disowned = False
-
-    @property
-    def is_over(self) -> bool:
-        """Whether its actor's life is."""
-        return self._life.is_over
 
     def cancel(self) -> None:
         self._scope.cancel()
@@ -232,7 +222,7 @@ class Task(Child):
         shared.active += 1
         variables = shared.variables.copy()
         variables.run(current.set, self)
-        self._scope = shared.tasks.start(work, partial(self._life.child_ended, self), name, variables)
+        self._scope = shared.tasks.start(work, partial(self.life.child_ended, self), name, variables)
 
     def was_to_end(self, error: BaseException) -> bool:
         """Tell whether the child was cancelled, and only met the end of those it works with."""

@@ -22,7 +22,7 @@ class Command:
 
     __slots__ = ()
     control: ClassVar[bool] = False
-    asks: ClassVar[bool] = False  # whether it is a `Query`; cheaper to ask than isinstance
+    asks: ClassVar[bool] = False  # whether it is a `Query`; one test on the hot path of a tell
 
 
 class Failure:
@@ -44,13 +44,13 @@ class Reply(Generic[R]):
     somebody has to; until then the answer is kept here.
     """
 
-    __slots__ = ("_ended", "answer", "deadline", "guard", "waiter")
+    __slots__ = ("answer", "deadline", "ended", "guard", "waiter")
     guard: "Guard"
 
     def __init__(self, deadline: float | None = None, waiter: Waiter | None = None) -> None:
         self.deadline = deadline
         self.waiter = waiter
-        self._ended = False
+        self.ended = False  # without a waiter; with one, that knows
         self.answer: Any = (
             None  # Any: an answer or a `Failure`; `send` is the typed way in, `ask` the way out
         )
@@ -58,7 +58,7 @@ class Reply(Generic[R]):
     @property
     def done(self) -> bool:
         """Whether the question has ended: answered, failed, expired or abandoned by its asker."""
-        return self._ended if self.waiter is None else self.waiter.done()
+        return self.ended if self.waiter is None else self.waiter.done()
 
     @property
     def expired(self) -> bool:
@@ -72,8 +72,8 @@ class Reply(Generic[R]):
         if waiter is not None:
             if not waiter.done():
                 waiter.set_result(value)
-        elif not self._ended:
-            self._ended = True
+        elif not self.ended:
+            self.ended = True
             self.answer = value
 
     def fail(self, error: BaseException) -> None:
@@ -109,23 +109,22 @@ class Query(Command, Generic[R_co]):
     reply: Reply[R_co] = UNSENT
 
 
-def attach(query: Query[R], reply: Reply[R]) -> None:
-    """Give `query` a reply, though it is frozen."""
-    object.__setattr__(query, "reply", reply)
+TOLD: Reply[Any] = Reply(waiter=Nobody())  # Any: as above
+"""The reply of a query that is told: nobody waits for it."""
 
 
 def asked(query: Query[R], reply: Reply[R]) -> Query[R]:
     """Return `query` with a reply; a copy if it was sent before, and may still be under way."""
     if query.reply is not UNSENT:
         query = copy(query)
-    attach(query, reply)
+    object.__setattr__(query, "reply", reply)  # though it is frozen
     return query
 
 
 def told(command: Command) -> Command:
     """Return `command` as it is told: a query that nobody asks has a reply nobody waits for."""
-    if isinstance(command, Query) and command.reply.done:
-        return asked(command, Reply(waiter=Nobody()))
+    if isinstance(command, Query) and (command.reply is UNSENT or command.reply.done):
+        return asked(command, TOLD)
     return command
 
 

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from contextvars import copy_context
 from functools import partial
-from operator import attrgetter
 from random import Random
 from types import TracebackType
 from typing import Any, Never, Self
@@ -234,7 +233,7 @@ class System:
         """Stop who asks before who is asked: by depth, and of one depth the last started first."""
         cells = [*self.supervisor.cells.values()]
         cells.reverse()
-        cells.sort(key=attrgetter("depth"))
+        cells.sort(key=lambda cell: cell.rank[0])
         for cell in cells:
             await self.stop(cell)
 

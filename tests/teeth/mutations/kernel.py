@@ -54,7 +54,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: a child of an actor that is down hears an answer and goes on",
         "actors/kernel/cell.py",
-        "            if caller is not None and caller.is_over:\n",
+        "            if caller is not None and caller.life.is_over:\n",
         "            if False:\n",
         (f"{LIFECYCLE}::test_a_child_whose_actor_went_down_while_it_asked_hears_of_that_first",),
     ),
@@ -67,9 +67,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kernel: handlers see the context variables of whoever sends",
-        "actors/kernel/dispatch.py",
-        "            self._run(handling.handle, command)\n",
-        "            handling.handle(command)\n",
+        "actors/kernel/cell.py",
+        "                dispatcher.run(self.handle, command)\n",
+        "                self.handle(command)\n",
         (f"{LIFECYCLE}::test_a_senders_context_does_not_leak_into_actors",),
     ),
     Mutation(
@@ -105,14 +105,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: a service is stopped under those who ask it",
         "actors/kernel/system.py",
-        '        cells.sort(key=attrgetter("depth"))\n',
+        "        cells.sort(key=lambda cell: cell.rank[0])\n",
         "",
         (LIFECYCLE,),
     ),
     Mutation(
         "kernel: a query that was told is asked while it still waits to be handled",
         "actors/kernel/message.py",
-        "        return asked(command, Reply(waiter=Nobody()))\n    return command",
+        "        return asked(command, TOLD)\n    return command",
         "        return command\n    return command",
         (f"{SEMANTICS}::test_a_query_may_be_asked_again_and_told",),
     ),
