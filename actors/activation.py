@@ -7,7 +7,7 @@ the session's next use. Of the sessions that have nothing to do, the `AWAKE` use
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import anyio
@@ -15,7 +15,7 @@ import anyio
 from actors import telemetry
 from actors.conductor import Crew, Services
 from actors.core.batch import Approve
-from actors.core.rest import Rested, lay_down, wake
+from actors.core.form import replace
 from actors.core.state import Lanes, Rules, State
 from actors.core.turn import Bounds
 from actors.errors import ActorFailed, ActorStopped, Draining, ForeignLoop
@@ -114,7 +114,7 @@ class Asleep:
         resting: Until when backends rest, by name.
     """
 
-    state: Rested
+    state: State
     lanes: Lanes | None = None
     resting: dict[str, float] | None = None
 
@@ -140,7 +140,7 @@ class Activation:
     def __init__(self, state: State, host: Host, tools: Toolset, approve: Approve | None, depth: int) -> None:
         self.name = state.session
         self.host, self.tools, self.approve, self.depth = host, tools, approve, depth
-        self._now: Asleep | SessionActors | Ended = Asleep(lay_down(state))
+        self._now: Asleep | SessionActors | Ended = Asleep(state)
         self._target = state.target
         self._closing: anyio.Event | None = None
 
@@ -235,7 +235,7 @@ class SessionActors:
     """
 
     def __init__(self, activation: Activation, kept: Asleep) -> None:
-        host, state = activation.host, wake(kept.state)
+        host, state = activation.host, kept.state
         self._activation, self._host, self._name = activation, host, activation.name
         self._state, self._lanes = state, kept.lanes or Lanes(host.rules, len(state.history))
         self._resting = kept.resting or {}
@@ -281,8 +281,8 @@ class SessionActors:
         assert isinstance(head, SessionActor)
         assert isinstance(renderer, RendererActor)
         assert isinstance(ledger, LedgerActor)
-        state = replace(head.state, ledger=ledger.ledger)
-        return Asleep(lay_down(state), renderer.lanes, head.resting or None)
+        state = replace(head.state, ledger=ledger.ledger.unread())
+        return Asleep(state, renderer.lanes, head.resting or None)
 
     async def stop(self) -> None:
         """End the actors, the session first: it needs the others."""

@@ -24,7 +24,7 @@ from actors.core.feed import (
 from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.ledger import Ledger
-from actors.core.record import unkeepable
+from actors.core.packed import unkeepable
 from actors.core.state import conversation
 from actors.errors import (
     ActorFailed,

@@ -33,7 +33,7 @@ from actors.core.content import Message
 from actors.core.dialect import Dialect
 from actors.core.events import Opened
 from actors.core.identity import Binding
-from actors.core.record import unkeepable
+from actors.core.packed import pack, unkeepable
 from actors.core.render import Reader
 from actors.core.routing import Pool
 from actors.core.state import State
@@ -110,10 +110,7 @@ class Runtime:
             config if isinstance(config, configuration.Config) else configuration.load(config, self._environ)
         )
         self.storage: Storage = MemoryStorage() if storage is None else storage
-        limits = self.config.limits
-        self.transport: Transport = transport or HttpTransport(
-            connections=limits.connections, connecting=limits.connecting, environ=self._environ
-        )
+        self.transport: Transport = self._http() if transport is None else transport
         self.system = System(
             seed=seed, on_crash=telemetry.crashed, first=(self._settle, SETTLING), last=(self._close, CLOSING)
         )
@@ -230,7 +227,7 @@ class Runtime:
                     continue
                 raise SessionExists(f"Session {name!r} has ended and its log is kept; take another id")
             imported = _imported(messages)
-            opened = Opened(name, target, system, imported, _calls_used(imported))
+            opened = Opened(name, target, system, tuple(map(pack, imported)), _calls_used(imported))
             return await self._opened(
                 Activation(State().apply(opened), host, toolset, approve, _below_caller()), opened
             )
@@ -327,6 +324,12 @@ class Runtime:
             ref, lambda _: self._providers.pop((member, binding), None)
         )  # given up: a new one may do better
         return ref
+
+    def _http(self) -> HttpTransport:
+        limits = self.config.limits
+        return HttpTransport(
+            connections=limits.connections, connecting=limits.connecting, environ=self._environ
+        )
 
     def _reserved(self, given: str | None) -> str:
         """Return the id of a session to be opened, which nobody else can take meanwhile."""
@@ -434,7 +437,7 @@ def _provider(
     endpoint = Endpoint(
         backend.endpoint,
         credentials,
-        Timeouts(limits.connect, limits.first_byte, limits.idle, limits.total),
+        Timeouts(limits.connect, limits.first_byte, limits.idle, limits.total, pool=limits.first_byte),
         Retries(attempts=limits.attempts),
         limits.concurrency,
         backend.stream,

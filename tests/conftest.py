@@ -1,6 +1,7 @@
 """What every test shares: each async test runs on asyncio and on trio, and no generated one is judged by the clock.
 
 Many tests run on every core, a named file in this one process, which starts at once. `-n` says otherwise.
+Every fragment that a test has judged is read in both ways, which must come to the same.
 """
 
 from pathlib import Path
@@ -8,9 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from actors.core.check import compare_readings
+
 for _profile in ("quarter", "thorough"):  # what they mean is said by `tests.at_scale.share`
     settings.register_profile(_profile, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("quarter")
+compare_readings()
 
 
 LONG = (

@@ -16,7 +16,7 @@ import anyio
 
 from actors import Runtime, tool
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
-from tests.line_storage import LineStorage
+from tests.file_storage import FileStorage
 
 SESSION = "durable"
 
@@ -52,7 +52,7 @@ async def converse(folder: Path, crossing: int) -> None:
     )
     async with serve(server):
         environ = {"OPENAI_BASE_URL": server.base_url}
-        storage = LineStorage(folder / f"{crossing}.log", lambda: crossed(countdown))
+        storage = FileStorage(folder / f"{crossing}.log", lambda: crossed(countdown))
         async with Runtime(environ=environ, storage=storage) as runtime:
             session = await runtime.open("openai:gpt-5.2", tools=[double], id=SESSION)
             for words in ("Double 1 and 2.", "Thanks."):

@@ -7,7 +7,7 @@ storage and compared with the live one: state, ledger, and each lane byte for by
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +19,7 @@ from actors.config.providers import kind_of
 from actors.core.codec import decode_event
 from actors.core.events import Closed, Event
 from actors.core.feed import SessionEvent
+from actors.core.form import replace
 from actors.core.identity import CallId
 from actors.core.ledger import Interaction
 from actors.core.profiles import dialect
@@ -55,7 +56,7 @@ async def hosting(
     environ: Mapping[str, str] | None = None,
     on_tool_error: Callable[[ToolFailure], object] | None = None,
     auth: Mapping[str, str] | None = None,
-    seconds: float = 8,
+    seconds: float = 60,
     **servers: LoopbackServer,
 ) -> AsyncIterator[Runtime]:
     """Run the servers and a runtime whose backends are named as the keywords are; judge it at the end.

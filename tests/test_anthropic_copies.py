@@ -1,7 +1,6 @@
 """Copies of Anthropic Messages that want thinking on every call turn, signed or not: a profile of one's own."""
 
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -15,6 +14,7 @@ from actors.config.dialects import derived
 from actors.core.check import check
 from actors.core.content import Message, Text, ToolResult
 from actors.core.families import impossible
+from actors.core.form import replace
 from actors.core.identity import Binding
 from actors.core.jsonio import dump
 from actors.core.ledger import Ledger
@@ -95,7 +95,7 @@ async def test_a_session_goes_to_a_copy_that_thinks_and_back(tmp_path: Path, sig
     )
     other = OpenAIServer([Turn(Call("weather", {"city": "Oslo"})), Turn(Say("Cold."))])
     path = tmp_path / "actors.toml"
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with serve(copy, other):
             path.write_text(
                 f'{ACTORS_TOML}\n[backends.copy]\nkind = "anthropic"\nmodel = "m"\ndialect = "copy"\n'

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.requirement("PROMISE-11")
 async def test_a_runtime_that_is_entered_while_cancelled_ends_at_once() -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         for enter in (System, lambda: Runtime(environ={})):
             with anyio.CancelScope() as scope:
                 scope.cancel()
@@ -38,7 +38,7 @@ async def test_a_runtime_whose_host_is_cancelled_natively_while_it_enters_ends()
         for _ in range(turns):
             await asyncio.sleep(0)
         task.cancel()
-        done, _ = await asyncio.wait([task], timeout=10)
+        done, _ = await asyncio.wait([task], timeout=60)
         assert done == {task}
 
 
@@ -72,7 +72,7 @@ async def test_of_two_that_open_one_id_at_once_one_is_told_that_it_exists() -> N
         except SessionExists as error:
             refused.append(str(error))
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with Runtime(environ={"OPENAI_API_KEY": "k"}, storage=Slow()) as runtime:
             async with anyio.create_task_group() as tasks:
                 for _ in range(5):
@@ -82,7 +82,7 @@ async def test_of_two_that_open_one_id_at_once_one_is_told_that_it_exists() -> N
 
 
 async def test_a_close_whose_caller_is_cancelled_is_finished_all_the_same() -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with Runtime(environ={"OPENAI_API_KEY": "k"}) as runtime:
             for _ in range(10):
                 session = await runtime.open("openai:m")
@@ -97,7 +97,7 @@ async def test_a_close_whose_caller_is_cancelled_is_finished_all_the_same() -> N
 async def test_a_key_that_was_rotated_is_used_by_the_next_request() -> None:
     server = OpenAIServer([Turn(Say("one")), Turn(Say("two"))], api_key="sk-two")
     environ = {"OPENAI_API_KEY": "sk-one"}
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with serve(server), Runtime(environ=environ) as runtime:
             environ["OPENAI_BASE_URL"] = server.base_url
             session = await runtime.open("openai:m")
@@ -109,7 +109,7 @@ async def test_a_key_that_was_rotated_is_used_by_the_next_request() -> None:
 
 async def test_a_round_nobody_waits_for_any_more_is_stopped() -> None:
     server = OpenAIServer([Turn(Say("x" * 4000))], faults={0: Stall(after_bytes=600)})
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with serve(server), Runtime(environ={"OPENAI_BASE_URL": server.base_url}) as runtime:
             session = await runtime.open("openai:m")
             async with session.stream("Begin.") as events:
@@ -123,7 +123,7 @@ async def test_a_round_nobody_waits_for_any_more_is_stopped() -> None:
 
 async def test_a_stream_that_is_read_after_its_block_was_left_has_ended() -> None:
     server = OpenAIServer([Turn(Say("words"))])
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with serve(server), Runtime(environ={"OPENAI_BASE_URL": server.base_url}) as runtime:
             session = await runtime.open("openai:m")
             async with session.stream("Go.") as events:

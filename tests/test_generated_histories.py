@@ -25,7 +25,7 @@ from tests.core.session_log import broken, cold, refused, simulated
 from tests.core.test_conservation import all_is_conserved
 
 COUNT = 10_000
-PARTS = 4
+PARTS = 2
 EACH = 2
 """Dialects that one conversation is rendered for."""
 PLAYED = 20

@@ -46,6 +46,7 @@ def test_a_plain_install_brings_at_most_fourteen_distributions_and_these_only() 
         "idna",
         "jiter",
         "jsonschema-rs",
+        "msgspec",
         "pydantic",
         "pydantic-core",
         "structlog",

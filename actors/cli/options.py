@@ -170,8 +170,17 @@ def _simulate(commands: "Commands") -> None:
         commands, "simulate", "simulate", "run a server that refuses what a provider refuses", _DIALECTS
     )
     simulate.add_argument("--dialect", required=True, metavar="DIALECT", help="what it speaks")
+    simulate.add_argument("--port", type=_port, default=0, help="0, the default, takes a free one")
     simulate.add_argument(
-        "--port", type=_port, default=0, help="on 127.0.0.1; 0, the default, takes a free one"
+        "--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen; 127.0.0.1 by default"
+    )
+    simulate.add_argument("--script", metavar="FILE", help="JSON: what the model says, turn by turn")
+    simulate.add_argument(
+        "--fault",
+        action="append",
+        default=[],
+        metavar="N:FAULT",
+        help="what becomes of request N (from 0), such as 0:429=1, 2:cut=100 or 3:stall; may be repeated",
     )
     simulate.add_argument(
         "--mode", choices=["strict", "hosted"], default="strict", help="hosted takes what the host does"

@@ -65,7 +65,7 @@ class BackendLimits(Frozen):
 
     Args:
         connect: Until the connection stands.
-        first_byte: From the request's last byte to the answer's first.
+        first_byte: From the request's last byte to the answer's first; and as long for a free connection.
         idle: Between two pieces of a stream.
         total: For one attempt as a whole; None has no end of its own.
         concurrency: Requests in flight; more wait.

@@ -10,7 +10,7 @@ A lane is a cache of a fold over the log: dropped, it is rebuilt to the same byt
 
 from dataclasses import dataclass
 
-from actors.core.check import CheckState, extend, finish, start
+from actors.core.check import CheckState, canonical, extend, finish, start
 from actors.core.diagnostics import Notes, Report
 from actors.core.dialect import Dialect
 from actors.core.events import EpochBegan, Reason
@@ -142,7 +142,8 @@ def advanced(
         judge, found = extend(judge, fragment)
         faults += found
         segments, last_role = appended(segments, fragment), stride[-1].role
-    report = notes.report(dialect.name, (*faults, *finish(judge)))
+    faults = canonical([*faults, *finish(judge)], standing.used.get, lambda: list(standing.shown))
+    report = notes.report(dialect.name, tuple(faults))
     grown = Lane(standing, segments, judge)
     return Rendered(tuple(entries), grown, report, dialect, encoder.closing, lane.size)
 

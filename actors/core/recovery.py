@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from actors.core.content import Message, ToolCall, ToolResult
 from actors.core.diagnostics import Notes
+from actors.core.form import Form
 from actors.core.history import History
 from actors.core.identity import CallId
 from actors.core.ledger import Interaction, Ledger
@@ -25,25 +26,18 @@ def recover(messages: Iterable[Message]) -> Ledger:
     Args:
         messages: A history, oldest first. Calls and results are found under any speaker.
     """
-    return Ledger.deferred(_Recovered(messages if isinstance(messages, History) else History(messages)))
+    return Ledger.of_import(_Recovered(messages if isinstance(messages, History) else History(messages)))
 
 
-class _Recovered:
+class _Recovered(Form, frozen=True):
     """The interactions of a history, found when they are read: an idle session need not hold them beside it."""
 
-    __slots__ = ("_history",)
-
-    def __init__(self, history: History) -> None:
-        self._history = history
-
-    @property
-    def length(self) -> int:
-        return len(self._history)
+    history: History
 
     def __iter__(self) -> Iterator[Interaction]:
         calls: dict[CallId, ToolCall] = {}
         results: dict[CallId, list[ToolResult]] = {}
-        for message in named(self._history):
+        for message in named(self.history):
             for block in message.blocks:
                 if isinstance(block, ToolCall):
                     calls.setdefault(block.id, block)
@@ -67,7 +61,7 @@ def _interaction(call: ToolCall, results: list[ToolResult]) -> Interaction:
         call.name,
         call.json,
         started=bool(results),
-        completion=results[0] if results else None,
+        end=results[0] if results else None,
         cancelled=None if results else "lost",
         duplicates=tuple(results[1:]),
     )

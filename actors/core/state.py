@@ -11,8 +11,10 @@ the one place where they meet.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace as with_standing
 from typing import TypeAlias
+
+from msgspec import field
 
 from actors.core.content import Message
 from actors.core.dialect import Dialect
@@ -40,10 +42,12 @@ from actors.core.events import (
     TurnEnded,
     TurnStatus,
 )
+from actors.core.form import Form, replace
 from actors.core.history import History
 from actors.core.identity import Binding, CallId
 from actors.core.lane import Lane, Rendered, advanced, begun, empty
 from actors.core.ledger import Ledger
+from actors.core.packed import unpack
 from actors.core.recovery import named, recover
 from actors.core.render import Reader
 from actors.core.transcript import Encoder
@@ -51,9 +55,8 @@ from actors.core.transcript import Encoder
 _CALL_EVENTS = (Scheduled, Started, Returned, Failed, Denied, Refused, Cancelled)
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """What a session knows.
+class State(Form, frozen=True):
+    """What a session knows, while it is used and at rest.
 
     Args:
         session: Its id; empty before `Opened`.
@@ -89,13 +92,13 @@ class State:
             case RequestSent():
                 return replace(self, ledger=self.ledger.apply(event)) if event.seals else self
             case RoundEnded(message=message, calls=calls):
-                history = self.history.append(message) if message.blocks else self.history
+                history = self.history.extended((message,)) if unpack(message).blocks else self.history
                 return replace(self, history=history, calls=self.calls + calls)
             case Submitted(ask=ask, message=message):
-                return replace(self, asks=ask, history=self.history.append(message))
+                return replace(self, asks=ask, history=self.history.extended((message,)))
             case Compacted(start=start, stop=stop, summary=summary):
-                history = self.history.replaced(start, stop, summary)
-                return replace(self, history=history, ledger=self.ledger.known())
+                history = self.history.replaced(start, stop, unpack(summary))
+                return replace(self, history=history, ledger=self.ledger.whole())
             case EpochBegan():
                 return self
             case _:
@@ -114,7 +117,7 @@ class State:
     ) -> "State":
         match event:
             case Opened(session=session, target=target, system=system, messages=messages, calls=calls):
-                history = History(messages)
+                history = History().extended(messages)
                 return State(session, target, None, system, history, recover(history), calls)
             case Bound(turn=turn, binding=binding):
                 return replace(self, turns=turn, bound=binding)
@@ -220,7 +223,7 @@ class Lanes:
         self._imported = left(self._imported)
         for binding, lane in self._lanes.items():
             standing = lane.standing._replace(floor=left(lane.standing.floor))
-            self._lanes[binding] = replace(lane, standing=standing)
+            self._lanes[binding] = with_standing(lane, standing=standing)
 
 
 def rebuilt(events: list[Event], rules: Rules) -> tuple[State, Lanes]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from actors.testing.cache import PromptCache
 from actors.testing.catalogue import openai_models
 from actors.testing.faults import Faults
 from actors.testing.loopback import HttpRequest
@@ -43,6 +44,7 @@ class ResponsesServer(LoopbackServer):
         write_bytes: int | None = None,
         host: str = "",
         limits: Limits | None = None,
+        cache: PromptCache | None = None,
     ) -> None:
         self._settings = settings or ResponsesSettings()
         if models is not None:
@@ -56,6 +58,7 @@ class ResponsesServer(LoopbackServer):
             api_key=api_key,
             write_bytes=write_bytes,
             limits=limits,
+            cache=cache,
         )
         self._store = ResponsesStore(self._limits.recordings)
 

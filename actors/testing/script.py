@@ -76,7 +76,7 @@ class Turn:
         extra: Unknown fields, added to every message, chunk and event.
         fragment: Characters of a text or argument delta.
         usage: Input and output tokens to report, where the prompt cache neither reads nor writes.
-        cached: Tokens to report as read from the prompt cache and as written to it.
+        cached: Tokens of the input to report as read from the prompt cache, and as written to it.
     """
 
     parts: tuple[Part, ...]

@@ -212,7 +212,13 @@ def _openai_stop(turn: Turn) -> str:
 
 def _openai_usage(turn: Turn) -> Json:
     read, written = turn.usage
-    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+    usage: Json = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+    if any(turn.cached):
+        usage["prompt_tokens_details"] = {
+            "cached_tokens": turn.cached[0],
+            "cache_write_tokens": turn.cached[1],
+        }
+    return usage
 
 
 _ANTHROPIC_FAILURES: Mapping[int, tuple[str, str | None, str]] = {
@@ -270,7 +276,11 @@ class AnthropicWire:
         return failure_of(status, _ANTHROPIC_FAILURES)
 
     def _message(self, turn: Turn, request: Json, number: int) -> Json:
-        read, cached = turn.usage[0], {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+        cached = {
+            "cache_creation_input_tokens": turn.cached[1],
+            "cache_read_input_tokens": turn.cached[0],
+        }
+        fresh = turn.usage[0] - sum(turn.cached)
         return {
             "id": minted("msg_", self.host, number, 0),
             "type": "message",
@@ -279,7 +289,7 @@ class AnthropicWire:
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": {"input_tokens": read, "output_tokens": turn.usage[1], **cached},
+            "usage": {"input_tokens": fresh, "output_tokens": turn.usage[1], **cached},
         }
 
     def _blocks(self, turn: Turn, request: Json, number: int) -> list[Json]:

@@ -9,6 +9,7 @@ import socket
 import ssl
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import cast
 
 import anyio
@@ -133,7 +134,7 @@ class Connection:
             self.is_heard = True
         self._http.receive_data(data)
 
-    def rests(self, now: float) -> bool:
+    def rests(self) -> bool:
         """Make ready for another exchange; say whether there can be one."""
         http = self._http
         if http.our_state is not h11.DONE or http.their_state is not h11.DONE:
@@ -141,16 +142,16 @@ class Connection:
         if self._is_broken or http.trailing_data != (b"", False) or (self._tls and _has_more(self._tls)):
             return False
         http.start_next_cycle()
-        self.is_kept, self.is_heard, self.is_over, self._idle_since = True, False, False, now
+        self.is_kept, self.is_heard, self.is_over, self._idle_since = True, False, False, monotonic()
         return True
 
-    def has_expired(self, now: float) -> bool:
+    def has_expired(self) -> bool:
         """Say whether it has rested for too long to be trusted."""
-        return now - self._idle_since > KEPT
+        return monotonic() - self._idle_since > KEPT
 
-    def is_alive(self, now: float) -> bool:
+    def is_alive(self) -> bool:
         """Say whether it can be used again: nothing came while it rested, neither an end nor anything unasked."""
-        return not self.has_expired(now) and not _readable(self._socket)
+        return not self.has_expired() and not _readable(self._socket)
 
     async def close(self) -> None:
         """Close it, whoever is cancelled meanwhile."""

@@ -49,6 +49,7 @@ class Exchange:
         self._timeouts = timeouts
         self._connection: Connection | None = None
         self._writing: anyio.abc.TaskGroup | None = None
+        self._is_answered = False
 
     async def __aenter__(self) -> "Exchange":
         self._patience = Patience(self._timeouts.total)
@@ -64,7 +65,7 @@ class Exchange:
                 raise
             failure = self._failed(text)
         else:
-            self.status, self.headers = head.status, head.headers
+            self.status, self.headers, self._is_answered = head.status, head.headers, True
             return self
         raise failure
 
@@ -115,15 +116,18 @@ class Exchange:
         """Send a request. If that fails the answer may still say why, so whoever reads finds out."""
         with suppress(HangUp):
             for piece in pieces:
-                self._patience.wait("sending the request", self._timeouts.write)
+                self._wait(connection, "sending the request", self._timeouts.write)
                 await connection.write(piece)
-        if connection is self._connection:  # else it goes out again already, over another one
-            self._patience.wait("waiting for an answer", self._timeouts.first_byte)
+        self._wait(connection, "waiting for an answer", self._timeouts.first_byte)
+
+    def _wait(self, connection: Connection, what: str, seconds: float) -> None:
+        """Bound a wait for the answer's head, unless that is there, or the request goes out again over another one."""
+        if connection is self._connection and not self._is_answered:
+            self._patience.wait(what, seconds)
 
     async def _next(self, connection: Connection) -> bytes:
         """Return the next of the body, which is not here yet; nothing if this is its end."""
-        with self._patience.later() as patience:
-            patience.wait("waiting for more of the answer", self._timeouts.idle)
+        with self._patience.once_more("waiting for more of the answer", self._timeouts.idle):
             while True:
                 await connection.receive()
                 if (chunk := connection.body()) or connection.is_over:

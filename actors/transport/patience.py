@@ -34,11 +34,11 @@ class Patience:
         self._what, self._seconds = what, seconds
         self._scope.deadline = min(self._end, anyio.current_time() + seconds)
 
-    def later(self) -> "Patience":
-        """Return a context for a later part of the same exchange."""
-        later = Patience(None)
-        later._end, later._total = self._end, self._total
-        return later
+    def once_more(self, what: str, seconds: float) -> Self:
+        """Return it as a context for one more wait, later in the same exchange."""
+        self._what, self._seconds = what, seconds
+        self._scope = anyio.CancelScope(deadline=min(self._end, anyio.current_time() + seconds))
+        return self
 
     def __enter__(self) -> Self:
         self._scope.__enter__()

@@ -56,7 +56,7 @@ class Pool:
         """
         while self._resting:
             connection = self._resting.pop()
-            if connection.is_alive(anyio.current_time()):
+            if connection.is_alive():
                 return connection
             await self.drop(connection)
         if self._free:
@@ -78,13 +78,12 @@ class Pool:
 
     async def give_back(self, connection: Connection) -> None:
         """Take a connection back: it rests if its exchange is over, and is closed otherwise."""
-        now = anyio.current_time()
-        if self._is_closed or not connection.rests(now):
+        if self._is_closed or not connection.rests():
             await self.drop(connection)
             return
         self._resting.append(connection)
         self._serve()
-        while self._resting and self._resting[0].has_expired(now):
+        while self._resting and self._resting[0].has_expired():
             await self.drop(self._resting.popleft())
 
     async def drop(self, connection: Connection) -> None:
@@ -93,10 +92,12 @@ class Pool:
         await connection.close()
 
     async def close(self) -> None:
-        """Close the connections that rest now, and the others once they are given back."""
+        """Close the connections that rest now, all at once, and the others when they are given back."""
         self._is_closed = True
-        while self._resting:
-            await self.drop(self._resting.pop())
+        with anyio.CancelScope(shield=True):
+            async with anyio.create_task_group() as tasks:
+                while self._resting:
+                    tasks.start_soon(self.drop, self._resting.pop())
 
     async def _made(self, patience: Patience, timeouts: Timeouts) -> Connection:
         """Make a connection in a place that is taken already."""

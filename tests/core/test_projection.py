@@ -1,7 +1,6 @@
 """Ids and names as a provider sees them: of its form, never two alike, and always the same."""
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -9,6 +8,7 @@ from hypothesis import strategies as st
 
 from actors.core.content import Seal, ToolCall, ToolResult
 from actors.core.dialect import Dialect
+from actors.core.form import replace
 from actors.core.identity import Binding, CallId
 from actors.core.identity import mint as canonical
 from actors.core.jsonio import quote

@@ -32,7 +32,7 @@ async def test_what_a_task_raises_or_leaves_behind_reaches_no_other(work: Work) 
         begun.set()
         await go_on.wait()
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         tasks.start(other, done.append, "other")
         tasks.start(work, raised.append, "work")
         await begun.wait()
@@ -47,7 +47,7 @@ async def test_what_a_task_raises_or_leaves_behind_reaches_no_other(work: Work) 
 
 async def test_a_cancelled_task_ends_without_an_error_and_one_started_after_that_does_too() -> None:
     tasks, ends = Tasks(parking()), list[BaseException | None]()
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         scope = tasks.start(anyio.sleep_forever, ends.append, "first")
         tasks.start(anyio.sleep_forever, ends.append, "second")
         await anyio.lowlevel.checkpoint()
@@ -64,7 +64,7 @@ async def test_a_cancelled_task_ends_without_an_error_and_one_started_after_that
 async def test_a_task_that_is_cancelled_natively_before_it_begins_says_that_it_ended() -> None:
     tasks, ends = Tasks(parking()), list[BaseException | None]()
     before = asyncio.all_tasks()
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         tasks.start(anyio.sleep_forever, ends.append, "work")
         (task,) = asyncio.all_tasks() - before
         task.cancel()
@@ -74,7 +74,7 @@ async def test_a_task_that_is_cancelled_natively_before_it_begins_says_that_it_e
 
 async def test_what_nobody_waits_for_any_more_is_joined_by_whoever_asks_again() -> None:
     tasks, ends, released = Tasks(parking()), list[BaseException | None](), anyio.Event()
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         tasks.start(released.wait, ends.append, "work")
         with anyio.move_on_after(0):
             await tasks.join()

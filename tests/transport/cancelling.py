@@ -109,15 +109,15 @@ async def storm(count: int, seed: int) -> Storm:
             await pool.drop(pool._resting.pop())
         assert pool.free == PLACES
         is_over = True
-        with anyio.fail_after(60):
+        with anyio.fail_after(300):
             async with anyio.create_task_group() as tasks:
                 for number in range(PLACES):
                     tasks.start_soon(work.ask, (b"%d" % number,))
         await work.transport.close()
-        with anyio.fail_after(60):
+        with anyio.fail_after(300):
             while server.now:
                 await anyio.lowlevel.checkpoint()
-    with anyio.fail_after(60):
+    with anyio.fail_after(300):
         while descriptors() > before:
             await anyio.lowlevel.checkpoint()
     return work

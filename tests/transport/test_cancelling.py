@@ -9,7 +9,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_after_many_cancels_every_place_is_free_and_no_answer_was_mixed_up() -> None:
-    with anyio.fail_after(120):
+    with anyio.fail_after(600):
         work = await storm(count=400, seed=1)
     assert work.cancelled >= 400
     assert work.whole > 20

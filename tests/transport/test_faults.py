@@ -12,7 +12,19 @@ import pytest
 
 from actors.errors import ProviderFailed
 from actors.transport import HttpTransport, Timeouts
-from tests.transport.support import BODY, GOOD, HEADERS, SECRET, SOON, Answering, Peer, asked, polite, raw
+from tests.transport.support import (
+    BODY,
+    GOOD,
+    HEADERS,
+    SECRET,
+    SOON,
+    Answering,
+    Peer,
+    asked,
+    polite,
+    raw,
+    whole,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -228,6 +240,24 @@ async def test_an_answer_that_comes_before_a_long_request_was_taken_is_read(
         assert (answered.status, answered.body) == (413, b"large")
         assert (await asked(transport, server.url)).body == b"Yes."
         assert len(server.peers) == 2
+        await transport.close()
+
+
+async def test_how_long_an_early_answer_may_take_is_not_measured_by_the_request_it_overtook() -> None:
+    async def answer(peer: Peer) -> None:
+        await peer.head()
+        await peer.say(TOO_LARGE[:-3])
+        for _ in range(60):
+            await peer.stream.receive()
+        await anyio.sleep(0.4)
+        await peer.say(TOO_LARGE[-3:])
+        await anyio.sleep_forever()
+
+    transport = HttpTransport()
+    async with raw(answer) as server:
+        short = Timeouts(first_byte=0.1, write=0.1, idle=10)
+        async with transport.send(server.url, HEADERS, HUGE, short) as response:
+            assert (response.status, await whole(response)) == (413, b"large")
         await transport.close()
 
 

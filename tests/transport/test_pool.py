@@ -145,7 +145,7 @@ async def _cost(pool: Pool) -> int:
         sys.setprofile(count)
         try:
             connection = await pool.take(patience, Timeouts())
-            connection.rests = lambda now: True  # type: ignore[method-assign]  # as after an exchange
+            connection.rests = lambda: True  # type: ignore[method-assign]  # as after an exchange
             await pool.give_back(connection)
         finally:
             sys.setprofile(None)

@@ -69,7 +69,7 @@ def continued(
     tail, standing = choose(tail, ledger, standing, notes)
     tail = close(tail, ledger, notes)
     tail = apart(place(tail), dialect)
-    shown = _shown(tail, standing)
+    shown = _shown(tail, standing, notes)
     served = upstream(tail, dialect, reader) if standing.upstream is None else standing.upstream
     reader = reader.served_by(served)
     worded = plain(tail, notes) if standing.plain else thinking(tail, dialect, reader, notes)
@@ -107,10 +107,11 @@ def _past(standing: Standing, history: History) -> list[Message]:
     return tail if stale <= 0 else [*map(unsealed, tail[:stale]), *tail[stale:]]
 
 
-def _shown(tail: list[Message], standing: Standing) -> dict[CallId, bool]:
+def _shown(tail: list[Message], standing: Standing, notes: Notes) -> dict[CallId, bool]:
     """Return the calls that go out with this tail, each with whether its real result may still come."""
+    synthetic = {call_id for call_id, _ in notes.synthetic}
     return {
-        result.call_id: result.status == "pending" and standing.shown.get(result.call_id) is not False
+        result.call_id: result.call_id in synthetic and standing.shown.get(result.call_id) is not False
         for message in tail
         if message.speaker == "tool"
         for result in message.results

@@ -64,4 +64,4 @@ def why_missing(call_id: CallId, ledger: Ledger) -> Reason:
 def _synthesize(call: ToolCall, ledger: Ledger, notes: Notes) -> ToolResult:
     reason = why_missing(call.id, ledger)
     notes.synthetic.append((call.id, reason))
-    return ToolResult(call.id, content_json=SYNTHETIC[reason], is_complete=False)
+    return ToolResult(call.id, content_json=SYNTHETIC[reason])

@@ -63,7 +63,7 @@ def validate(body: bytes, mode: Mode, settings: AnthropicSettings, *, count: boo
     _check_system(request.get("system"))
     anthropic_messages.check(request["messages"], mode, profile)
     _check_media(request["messages"], profile)
-    _check_breakpoints(request)
+    check_breakpoints(request)
     anthropic_thinking.check(request, mode, profile, settings)
     _check_window(len(body) // 4, request.get("max_tokens") or 0, profile)
 
@@ -247,12 +247,20 @@ def _check_system(system: Json) -> None:
         check_text(block, "system", path)
 
 
-def _check_breakpoints(request: dict[str, Json]) -> None:
+def check_marked_texts(message: dict[str, Json]) -> None:
+    """Refuse a breakpoint on a text that is empty, wherever in a message it stands."""
+    for block in _blocks(message["content"]):
+        if block["type"] == "text" and block.get("cache_control") is not None and not block["text"].strip():
+            raise RULES["ANT-33"].refused(path="messages")
+
+
+def check_breakpoints(request: dict[str, Json]) -> None:
+    """Refuse more breakpoints than four, and one for an hour behind one for minutes."""
     short_at, count = False, 0
     if request.get("cache_control") is not None:
         cache_mark(request, "")
         count = 1
-    for path, block in _cacheable(request):
+    for path, block in cacheable(request):
         mark = block.get("cache_control")
         if mark is None:
             continue
@@ -265,7 +273,7 @@ def _check_breakpoints(request: dict[str, Json]) -> None:
         raise RULES["ANT-32"].refused(count=count)
 
 
-def _cacheable(request: dict[str, Json]) -> Iterable[tuple[str, dict[str, Json]]]:
+def cacheable(request: dict[str, Json]) -> Iterable[tuple[str, dict[str, Json]]]:
     """Yield (path, block) for all that may carry a cache breakpoint, in the order the provider reads it."""
     for at, tool in enumerate(request.get("tools") or ()):
         yield f"tools.{at}", tool

@@ -92,8 +92,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "session: its lanes are forgotten when it is put away",
         "actors/activation.py",
-        "        return Asleep(lay_down(state), renderer.lanes, head.resting or None)",
-        "        return Asleep(lay_down(state), None, head.resting or None)",
+        "        return Asleep(state, renderer.lanes, head.resting or None)",
+        "        return Asleep(state, None, head.resting or None)",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(
@@ -109,13 +109,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        self._unwatch()  # that these end is no end of the session\n",
         "",
         (ACTIVATION,),
-    ),
-    Mutation(
-        "session: a field of its state is forgotten when it is put away",
-        "actors/core/rest.py",
-        "        state.last,\n",
-        "        None,\n",
-        ("tests/core/test_rest.py::test_every_field_of_a_state_is_there_when_it_wakes",),
     ),
     Mutation(
         "session: something is written behind its end",

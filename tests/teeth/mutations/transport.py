@@ -49,7 +49,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "transport: bytes that lead to nothing prolong a wait",
         "actors/transport/exchange.py",
         "                await connection.receive()\n",
-        '                patience.wait("waiting for more of the answer", self._timeouts.idle)\n'
+        '                self._patience.wait("waiting for more of the answer", self._timeouts.idle)\n'
         "                await connection.receive()\n",
         (FAULTS,),
     ),
@@ -61,12 +61,19 @@ MUTATIONS: tuple[Mutation, ...] = (
         (FAULTS,),
     ),
     Mutation(
+        "transport: a request that was overtaken by its answer still has a say in how long that may take",
+        "actors/transport/exchange.py",
+        "if connection is self._connection and not self._is_answered:",
+        "if connection is self._connection:",
+        (FAULTS,),
+    ),
+    Mutation(
         "transport: a connection is given back half-read",
         "actors/transport/connection.py",
         "        if http.our_state is not h11.DONE or http.their_state is not h11.DONE:\n            return False\n",
         "        if http.our_state is not h11.DONE or http.their_state is not h11.DONE:\n"
         "            self._http = http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD)\n"
-        "            self.is_kept, self.is_heard, self.is_over, self._idle_since = True, False, False, now\n"
+        "            self.is_kept, self.is_heard, self.is_over, self._idle_since = True, False, False, monotonic()\n"
         "            return True\n",
         (FAULTS, "tests/transport/test_cancelling.py"),
     ),
@@ -87,8 +94,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "transport: a connection that ended while it rested is used",
         "actors/transport/connection.py",
-        "return not self.has_expired(now) and not _readable(self._socket)",
-        "return not self.has_expired(now)",
+        "return not self.has_expired() and not _readable(self._socket)",
+        "return not self.has_expired()",
         (FAULTS,),
     ),
     Mutation(
