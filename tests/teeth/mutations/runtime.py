@@ -175,7 +175,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/contained.py",
         "        for contained in tuple(self._running):\n            contained.drop()\n",
         "",
-        (f"{LEAVING}::test_leaving_does_not_wait_for_foreign_code_that_will_not_end",),
+        (f"{LEAVING}::test_leaving_does_not_wait_for_foreign_code_that_will_not_end[asyncio-shields]",),
     ),
     Mutation(
         "tools: on trio one runs in the nursery of all",
