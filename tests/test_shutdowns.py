@@ -48,3 +48,10 @@ def test_a_program_of_its_own_exits_and_says_nothing() -> None:
         [sys.executable, "-m", "tests.shutdowns", "--count", "5"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "every program ended as it should\n", "")
+
+
+@pytest.mark.requirement("PROMISE-12")
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_runtime_that_is_never_left_keeps_no_process_alive(backend: str) -> None:
+    line = [sys.executable, "-m", "tests.shutdowns", "--one", "never_left", backend, *TOOLS]
+    assert subprocess.run(line, timeout=30, check=False).returncode == 0

@@ -152,7 +152,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/host.py",
         "            except self._parking.cancelled:  # the loop is being shut down\n",
         "            except ZeroDivisionError:\n",
-        (f"{LEAVING}::test_a_native_cancel_of_every_task_at_any_moment_ends_the_system",),
+        ("tests/test_shutdowns.py::test_a_runtime_that_is_never_left_keeps_no_process_alive[asyncio]",),
     ),
     Mutation(
         "leaving: a task that is cancelled before it begins is never heard of again",
