@@ -134,6 +134,38 @@ async def test_an_ask_whose_child_never_began_is_answered() -> None:
                 await ref.ask(Asks())
 
 
+@ASYNCIO
+@pytest.mark.requirement("PROMISE-12")
+async def test_a_step_of_leaving_that_shields_itself_is_not_waited_for() -> None:
+    """A39: trio's run would wait for it, as for any task."""
+    released = anyio.Event()
+
+    async def deaf() -> None:
+        with anyio.CancelScope(shield=True):
+            await released.wait()
+
+    with anyio.fail_after(60):
+        async with System(first=(deaf, 0.05), last=(deaf, 0.05)):
+            pass
+    released.set()
+
+
+async def test_what_a_step_of_leaving_raises_leaves_the_block_after_all_of_it() -> None:
+    """A39."""
+    done: list[str] = []
+
+    async def fails() -> None:
+        raise ZeroDivisionError
+
+    async def notes() -> None:
+        done.append("last")
+
+    with pytest.raises(ZeroDivisionError):
+        async with System(first=(fails, 1.0), last=(notes, 1.0)):
+            pass
+    assert done == ["last"]
+
+
 # ---- foreign code
 
 

@@ -116,7 +116,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/host.py",
         "            except self._parking.cancelled:  # the loop is being shut down\n",
         "            except ZeroDivisionError:\n",
-        (f"{LEAVING}::test_a_native_cancel_of_every_task_at_any_moment_ends_the_system",),
+        ("tests/test_shutdowns.py::test_a_runtime_that_is_never_left_keeps_no_process_alive[asyncio]",),
     ),
     Mutation(
         "leaving: a task that is cancelled before it begins is never heard of again",
@@ -132,7 +132,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/contained.py",
         "        for contained in tuple(self._running):\n            contained.drop()\n",
         "",
-        (f"{LEAVING}::test_leaving_does_not_wait_for_foreign_code_that_will_not_end",),
+        (f"{LEAVING}::test_leaving_does_not_wait_for_foreign_code_that_will_not_end[asyncio-shields]",),
     ),
     Mutation(
         "tools: on trio one runs in the nursery of all",
