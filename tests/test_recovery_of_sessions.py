@@ -32,6 +32,7 @@ from actors.core.events import (
     TurnEnded,
 )
 from actors.core.feed import CompleteEvent, Deferred, ErrorEvent, SessionEvent
+from actors.core.identity import CallId
 from actors.errors import JournalError, SessionError
 from actors.handle import Session
 from actors.journal import JournalActor
