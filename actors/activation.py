@@ -35,6 +35,9 @@ from actors.tools import Toolset
 AWAKE = 256
 """Sessions with nothing to do that keep their actors."""
 
+LANES = 32 * 1024 * 1024
+"""Bytes of lanes that sessions without actors keep. Beyond it those used least recently drop theirs."""
+
 
 @dataclass(slots=True)
 class Host:
@@ -51,6 +54,8 @@ class Host:
         ended: Called with a session that has ended.
         tool_failed: Told what goes wrong in a tool.
         awake: The sessions that have actors, those that were not used for longest first.
+        asleep: The sessions without actors that have lanes, likewise.
+        lanes: Bytes of those lanes.
         running: Whether sessions may still get actors.
         loop: The event loop it all belongs to.
     """
@@ -65,13 +70,24 @@ class Host:
     ended: "Callable[[Activation], None]"
     tool_failed: Callable[[ToolFailure], object] | None = None
     awake: "dict[str, Activation]" = field(default_factory=dict)
+    asleep: "dict[str, Activation]" = field(default_factory=dict)
+    lanes: int = 0
     running: bool = True
     loop: object = field(default_factory=running_loop)
+
+    def passivated(self, activation: "Activation", size: int) -> None:
+        """Note that a session was passivated with lanes. If all of them are too large, have the oldest dropped."""
+        self.asleep[activation.name] = activation
+        self.lanes += size
+        while self.lanes > LANES and self.asleep:
+            oldest = next(iter(self.asleep))
+            self.asleep.pop(oldest).drop_lanes()
 
     def used(self, activation: "Activation") -> None:
         """Note that a session is used now. If too many have actors, put some away that have nothing to do."""
         awake = self.awake
         awake.pop(activation.name, None)
+        self.asleep.pop(activation.name, None)
         awake[activation.name] = activation
         for _ in range(2):  # one more than was added, so that their number goes down again
             oldest = next(iter(awake.values()))
@@ -111,13 +127,20 @@ class Asleep:
 
     Args:
         state: What it knows.
-        lanes: Its lanes, if any was kept.
+        lanes: Its lanes; None if it has none, or if they were dropped.
+        dropped: Whether they were: they are rebuilt from the log, to the same bytes.
         cooldowns: Until when backends are not asked again, by name.
     """
 
     state: State
     lanes: Lanes | None = None
+    dropped: bool = False
     cooldowns: dict[str, float] | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the lanes."""
+        return 0 if self.lanes is None else self.lanes.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +179,7 @@ class Activation:
             case SessionActors() as actors if self.host.running:
                 pass
             case Asleep() as kept if self.host.running:
+                self.host.lanes -= kept.size
                 actors = self._now = SessionActors(self, kept)
             case _:
                 raise ActorStopped(f"Session {self.name!r} has ended; open another")
@@ -166,8 +190,17 @@ class Activation:
         """Put the actors away if they have nothing to do; say whether the session is without them now."""
         if isinstance(self._now, SessionActors):
             self._target = self.target
-            self._now = self._now.passivate() or self._now
+            if (kept := self._now.passivate()) is not None:
+                self._now = kept
+                if kept.size:
+                    self.host.passivated(self, kept.size)
         return not isinstance(self._now, SessionActors)
+
+    def drop_lanes(self) -> None:
+        """Keep a session's state alone while it has no actors."""
+        assert isinstance(self._now, Asleep)
+        self.host.lanes -= self._now.size
+        self._now = Asleep(self._now.state, dropped=True, cooldowns=self._now.cooldowns)
 
     @property
     def target(self) -> str:
@@ -181,7 +214,10 @@ class Activation:
 
     def ended(self) -> None:
         """Forget the session: it was ended in order, or its actors crashed too often."""
+        if isinstance(self._now, Asleep):
+            self.host.lanes -= self._now.size
         self._target, self._now = self.target, Ended()
+        self.host.asleep.pop(self.name, None)
         self.host.awake.pop(self.name, None)
         self.host.ended(self)
 
@@ -239,6 +275,7 @@ class SessionActors:
         host, state = activation.host, kept.state
         self._activation, self._host, self._name = activation, host, activation.name
         self._state, self._lanes = state, kept.lanes or Lanes(host.rules, len(state.history))
+        self._dropped = kept.dropped
         self._cooldowns = kept.cooldowns or {}
         self._tools = {tool.name: tool for tool in activation.tools}
         self._pending = PendingAsks(host.most_waiting)
@@ -282,7 +319,9 @@ class SessionActors:
         assert isinstance(renderer, RendererActor)
         assert isinstance(ledger, LedgerActor)
         state = replace(head.state, ledger=ledger.known.ledger.unread())
-        return Asleep(state, renderer.lanes, head.cooldowns or None)
+        if self._dropped and renderer.lanes is self._lanes:  # nobody has asked for them since
+            return Asleep(state, dropped=True, cooldowns=head.cooldowns or None)
+        return Asleep(state, renderer.lanes, cooldowns=head.cooldowns or None)
 
     async def stop(self) -> None:
         """End the actors, the session first: it needs the others."""
@@ -317,7 +356,11 @@ class SessionActors:
         return LedgerActor(self._name, self._state.ledger, self._host.journal, self._generation)
 
     def _renderer_actor(self) -> RendererActor:
-        return RendererActor(self._lanes, self._generation)
+        """Return the renderer. Lanes that were dropped it makes of the log, as after a crash."""
+        generation = self._generation
+        if self._dropped and self._state.session:
+            generation = Generation(self._name, self._host.journal, self._host.rules, number=1)
+        return RendererActor(self._lanes, generation)
 
     def _scheduler_actor(self, ledger: Ref[LedgerCommand]) -> SchedulerActor:
         return SchedulerActor(self._tools, ledger, self._executor, self._activation.approve)

@@ -1,6 +1,6 @@
 """What a user holds of a session, and of an ask's stream."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -243,6 +243,25 @@ class Session:
 
     def _gone(self) -> SessionClosed:
         return SessionClosed(f"Session {self.id!r} has ended; open another")
+
+
+class SessionIds(Collection[str]):
+    """Ids of open sessions. `in` takes constant time; iterating goes over those that are open when it begins."""
+
+    def __init__(self, sessions: Mapping[str, Session]) -> None:
+        self._sessions = sessions
+
+    def __contains__(self, id: object) -> bool:  # noqa: A002  the field's standard name
+        return id in self._sessions
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tuple(self._sessions))
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def __repr__(self) -> str:
+        return f"SessionIds({', '.join(self._sessions)})"
 
 
 class _Outlet:

@@ -11,7 +11,7 @@ live in one process, on asyncio or on trio.
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -51,7 +51,7 @@ from actors.errors import (
     TranscriptError,
 )
 from actors.executor import Limits, ToolFailure, is_inside
-from actors.handle import Session
+from actors.handle import Session, SessionIds
 from actors.journal import Append, Erase, JournalActor
 from actors.kernel import Ref, Restart, System
 from actors.kernel.life import current
@@ -265,18 +265,23 @@ class Runtime:
         if id in self._reserving:
             raise SessionExists(f"Session {id!r} is just being opened or forgotten; try again")
         self._reserving.add(id)
-        forgotten = _Outcome()
-        host.start(partial(self._forget, host, id, forgotten), f"{id}/forget")
-        await forgotten.wait()
+        over, failed = anyio.Event(), list[ActorsError]()
 
-    async def _forget(self, host: Host, name: str, forgotten: "_Outcome") -> None:
-        with forgotten:
+        async def forget() -> None:
             try:
-                if (session := self._sessions.get(name)) is not None:
+                if (session := self._sessions.get(id)) is not None:
                     await session._activation.close()
-                await host.journal.ask(Erase(name))
+                await host.journal.ask(Erase(id))
+            except ActorsError as error:
+                failed.append(error)
             finally:
-                self._reserving.discard(name)
+                self._reserving.discard(id)
+                over.set()
+
+        host.start(forget, f"{id}/forget")
+        await over.wait()
+        if failed:
+            raise failed[0]
 
     def session(self, id: str) -> "Session":  # noqa: A002  the field's standard name
         """Return an open session by its id.
@@ -290,7 +295,7 @@ class Runtime:
         return found
 
     @property
-    def sessions(self) -> "SessionIds":
+    def sessions(self) -> SessionIds:
         """Ids of the open sessions, oldest first: a view that is always up to date."""
         return self._ids
 
@@ -358,25 +363,6 @@ class Runtime:
         if self.storage.blocking:
             return bool(await anyio.to_thread.run_sync(self.storage.read, name))
         return bool(self.storage.read(name))
-
-
-class SessionIds(Collection[str]):
-    """Ids of open sessions. `in` takes constant time; iterating goes over those that are open when it begins."""
-
-    def __init__(self, sessions: Mapping[str, Session]) -> None:
-        self._sessions = sessions
-
-    def __contains__(self, id: object) -> bool:  # noqa: A002  the field's standard name
-        return id in self._sessions
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(tuple(self._sessions))
-
-    def __len__(self) -> int:
-        return len(self._sessions)
-
-    def __repr__(self) -> str:
-        return f"SessionIds({', '.join(self._sessions)})"
 
 
 class _Outcome:

@@ -28,6 +28,7 @@ from benchmarks.workload import Author, binding
 
 RESULT = Author(binding("openai_chat")).text(1000, 1024)
 TARGET = "openai:model-1"
+OTHER = "deepseek:model-1"
 
 
 async def search(query: str, limit: int = 10) -> str:
@@ -46,7 +47,9 @@ SEARCH: Tool[..., Any] = tool(search)  # Any: the function's own result
 @asynccontextmanager
 async def hosted() -> AsyncIterator[Runtime]:
     """Give a runtime whose model is in this process."""
-    async with Runtime(environ={"OPENAI_API_KEY": "none"}, transport=Canned()) as runtime:
+    async with Runtime(
+        environ={"OPENAI_API_KEY": "none", "DEEPSEEK_API_KEY": "none"}, transport=Canned()
+    ) as runtime:
         yield runtime
 
 

@@ -245,4 +245,9 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         "Cancel closes every call of the turn promptly; what a tool still returns is a late result.",
     ),
     Requirement("PROMISE-11", "", "Everything holds on asyncio and on trio."),
+    Requirement(
+        "PROMISE-12",
+        "",
+        "What the host, a tool or a callback does cannot bring the runtime down or keep it from ending.",
+    ),
 )

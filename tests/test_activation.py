@@ -78,11 +78,13 @@ async def test_of_sessions_without_work_the_last_used_keep_their_actors(
         assert awake(runtime) == {"s3", "s0"}
 
 
-@pytest.mark.requirement("PROMISE-6", "PROMISE-7")
+@pytest.mark.requirement("PROMISE-3", "PROMISE-6", "PROMISE-7")
+@pytest.mark.parametrize("lanes", [activation.LANES, 0])
 async def test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, lanes: int
 ) -> None:
     monkeypatch.setattr(activation, "AWAKE", 1)
+    monkeypatch.setattr(activation, "LANES", lanes)
     gate = Gate()
     gate.open("a", "b")
     one, two = anthropic(WORK, Turn(Say("Done.")), Turn(Say("And more."))), openai(WORK, Turn(Say("Here.")))
@@ -93,6 +95,9 @@ async def test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_no
             assert (await session.ask("Do it.")).served_by.backend == target
             await use(other, 3)
             assert awake(runtime) == {other.id}
+            assert runtime._host is not None
+            assert (runtime._host.lanes > 0) == (lanes > 0)
+            assert set(runtime._host.asleep) == ({session.id} if lanes else set())
         assert len((await session.ledger()).interactions()) == 4
     assert one.refusals == two.refusals == []
     assert_prefixes(one)

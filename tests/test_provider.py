@@ -150,6 +150,33 @@ def test_a_wait_beyond_the_budget_is_not_waited() -> None:
     assert waits == []
 
 
+def test_a_retry_that_waits_gives_its_place_to_others() -> None:
+    server = Scripted([failing(503, retry_after="7"), GOOD])
+    endpoint = Endpoint(BINDING.endpoint, retries=Retries(attempts=4), concurrency=1)
+    ends: list[tuple[str, float]] = []
+
+    async def main() -> None:
+        async with System() as system, anyio.create_task_group() as tasks:
+            codec = adapter(dialect("openai_chat"))
+            actor = system.spawn(lambda: ProviderActor(codec, endpoint, server, Random(1)), "p")
+            request = Request("/chat/completions", (), (b"{}",))
+
+            async def ask(key: str) -> None:
+                await actor.ask(Generate(key, request, BINDING, 1, 1, 1))
+                ends.append((key, anyio.current_time()))
+
+            start = anyio.current_time()
+            tasks.start_soon(ask, "first")
+            while not server.asked:
+                await anyio.lowlevel.checkpoint()
+            tasks.start_soon(ask, "second")
+            await trio.testing.wait_all_tasks_blocked(0.1)
+            assert [key for key, at in ends if at < start + 7] == ["second"]
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert [key for key, _ in ends] == ["second", "first"]
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
 def test_what_another_try_cannot_help_is_tried_once(status: int) -> None:
     generated, waits = retried([failing(status), GOOD])

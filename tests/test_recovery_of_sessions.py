@@ -32,6 +32,7 @@ from actors.core.events import (
     TurnEnded,
 )
 from actors.core.feed import CompleteEvent, Deferred, ErrorEvent, SessionEvent
+from actors.core.identity import CallId
 from actors.errors import JournalError, SessionError
 from actors.handle import Session
 from actors.journal import JournalActor
@@ -337,8 +338,8 @@ async def test_a_switch_that_was_held_when_a_session_crashed_is_applied_and_told
 async def test_a_damaged_record_is_named_with_its_session_and_its_number() -> None:
     class Damaged(MemoryStorage):
         def read(self, session: str, after: int = 0) -> list[bytes]:
-            whole = encode_event(Opened("s", "t"))
-            return [whole, b'{"v":1,"event":"cancelled","call_id":"c","reason":"bogus"}']
+            cancelled = encode_event(Cancelled(CallId("c"), "compacted"))
+            return [encode_event(Opened("s", "t")), cancelled.replace(b"compacted", b"contacted")]
 
     storage = Damaged()
     runtime = Runtime(Config(FileSettings(), {}), storage=storage)
@@ -347,4 +348,4 @@ async def test_a_damaged_record_is_named_with_its_session_and_its_number() -> No
         generation = Generation("s", journal, runtime.rules, 1)
         with anyio.fail_after(60), pytest.raises(JournalError) as raised:
             await generation.replay()
-    assert "Session 's', record 2: Not an event: " in str(raised.value)
+    assert "Session 's', record 2: Not an event: cancelled.reason: 'contacted'" in str(raised.value)

@@ -18,18 +18,22 @@ ASYNCIO = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 
 
 class Slow(Actor[Query[None]]):
-    """Takes a few turns of the loop to stop."""
+    """Answers, and takes a few turns of the loop to stop."""
+
+    def receive(self, command: Query[None]) -> None:
+        command.reply.send(None)
 
     def started(self, context: Context[Query[None]]) -> None:
         context.start(slow_to_end)
 
 
-async def held(entered: asyncio.Event) -> None:
+async def held() -> None:
     """Hold a system with an actor, and foreign code that is slow to end."""
     async with System() as system:
-        system.spawn(Slow, "slow")
+        ref = system.spawn(Slow, "slow")
         system.containment.start(slow_to_end, lambda _: None, "foreign", contextvars.copy_context())
-        entered.set()
+        await ref.ask(Query())
+        await anyio.lowlevel.checkpoint()
 
 
 async def slow_to_end() -> None:
@@ -48,7 +52,7 @@ async def test_a_native_cancel_at_any_await_of_entering_or_leaving_leaves_nothin
     before = asyncio.all_tasks()
     for turns in range(40):
         for again in (None, 0, 3):
-            task = asyncio.create_task(held(asyncio.Event()))
+            task = asyncio.create_task(held())
             await passes(turns)
             task.cancel()
             if again is not None:
@@ -65,7 +69,7 @@ async def test_a_native_cancel_of_every_task_at_any_moment_ends_the_system() -> 
     """A39: as a shutdown does that cancels every task and then waits for all."""
     before = asyncio.all_tasks()
     for turns in range(30):
-        asyncio.create_task(held(asyncio.Event()))  # noqa: RUF006  it is found among all tasks
+        asyncio.create_task(held())  # noqa: RUF006  it is found among all tasks
         await passes(turns)
         tasks = asyncio.all_tasks() - before
         for task in tasks:
@@ -128,6 +132,38 @@ async def test_an_ask_whose_child_never_began_is_answered() -> None:
             ref = system.spawn(Parent, "parent", restart=Restart(backoff=(0.0, 0.0)))
             with pytest.raises(ActorFailed):
                 await ref.ask(Asks())
+
+
+@ASYNCIO
+@pytest.mark.requirement("PROMISE-12")
+async def test_a_step_of_leaving_that_shields_itself_is_not_waited_for() -> None:
+    """A39: trio's run would wait for it, as for any task."""
+    released = anyio.Event()
+
+    async def deaf() -> None:
+        with anyio.CancelScope(shield=True):
+            await released.wait()
+
+    with anyio.fail_after(60):
+        async with System(first=(deaf, 0.05), last=(deaf, 0.05)):
+            pass
+    released.set()
+
+
+async def test_what_a_step_of_leaving_raises_leaves_the_block_after_all_of_it() -> None:
+    """A39."""
+    done: list[str] = []
+
+    async def fails() -> None:
+        raise ZeroDivisionError
+
+    async def notes() -> None:
+        done.append("last")
+
+    with pytest.raises(ZeroDivisionError):
+        async with System(first=(fails, 1.0), last=(notes, 1.0)):
+            pass
+    assert done == ["last"]
 
 
 # ---- foreign code
