@@ -67,8 +67,8 @@ def never_left() -> None:
 
 
 def slow(actor: str, message: str, seconds: float) -> None:
-    """Log that an actor's handler held up all others. Where: in the code of a storage, most likely."""
-    _logger().warning("slow_handler", actor=actor, message=message, seconds=round(seconds, 3))
+    """Log that an actor's handler held up all others: on a busy machine that is no fault, so it is information."""
+    _logger().info("slow_handler", actor=actor, message=message, seconds=round(seconds, 3))
 
 
 def refused(session: str, binding: str, why: str) -> None:

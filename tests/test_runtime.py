@@ -526,6 +526,7 @@ async def test_a_preview_names_the_settings_its_target_does_not_take() -> None:
 async def test_a_handler_that_holds_everybody_up_is_logged_by_name_without_what_was_said(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level("INFO", logger="actors")
     async with hosting(a=openai(Turn(Say("Here.")))) as runtime:
         session = await runtime.open("a")
         runtime.system.shared.slow = 0.0  # from now on every handler is slow

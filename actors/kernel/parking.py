@@ -119,6 +119,7 @@ class Parking:
         checkpoint: Let other tasks run.
         forgive: Withdraw native cancellation requests against the running task.
         cancelled: The loop's cancellation exception.
+        protect: Keep interrupts out of a plain function and what it calls. asyncio raises none in the midst of a task.
     """
 
     waiter: Callable[[], Waiter]
@@ -130,6 +131,7 @@ class Parking:
     checkpoint: Callable[[], Awaitable[None]]
     forgive: Callable[[], None]
     cancelled: type[BaseException]
+    protect: Callable[[Callable[..., object]], object]
 
 
 def parking() -> Parking:
@@ -165,6 +167,7 @@ def _asyncio_parking(loop: asyncio.AbstractEventLoop) -> Parking:
         checkpoint=_asyncio_checkpoint,
         forgive=_uncancel,
         cancelled=asyncio.CancelledError,
+        protect=_nothing_of,
     )
 
 
@@ -199,6 +202,7 @@ def _trio_parking(token: "trio.lowlevel.TrioToken") -> Parking:
         checkpoint=trio.lowlevel.checkpoint,
         forgive=_nothing,
         cancelled=trio.Cancelled,
+        protect=trio.lowlevel.enable_ki_protection,
     )
 
 
@@ -208,3 +212,7 @@ def _trio_spawn(coroutine: Coroutine[Any, Any, None], name: str, context: Contex
 
 def _nothing() -> None:
     """Do nothing: trio has no native cancellation beside its scopes."""
+
+
+def _nothing_of(_function: object) -> None:
+    """Do nothing."""

@@ -8,12 +8,15 @@ up: its mail is dead, its watchers are told.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from actors.kernel.account import Reason, State
-from actors.kernel.actor import Restart, Terminated
+from actors.kernel.actor import Actor, Restart, Terminated
 from actors.kernel.cell import AnyCell, failed
 from actors.kernel.deadlines import Timer
 from actors.kernel.shared import Shared
+
+NOBODY: Actor[Any] = Actor()  # Any: it takes no messages
 
 
 class Supervisor:
@@ -78,6 +81,7 @@ class Supervisor:
         life, cell.life = cell.life, None
         if life is not None:
             life.end(cell.gone())
+            life.actor = NOBODY  # they hold each other, and would be left to the garbage collector
         _bury_all(cell, "unhandled" if state is State.FAULTED else "stopped")
         if cell.busy:
             self.shared.rest()

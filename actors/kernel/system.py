@@ -23,6 +23,7 @@ from actors.kernel.account import Counts, DeadLetters, State
 from actors.kernel.actor import Actor, Restart, Terminated
 from actors.kernel.cell import AnyCell, Cell
 from actors.kernel.contained import Containment
+from actors.kernel.dispatch import Dispatcher
 from actors.kernel.host import Host
 from actors.kernel.life import current
 from actors.kernel.mailbox import Mailbox
@@ -115,6 +116,8 @@ class System:
             on_slow=self._on_slow,
         )
         self._supervisor = Supervisor(shared)
+        for function in (Cell._take, Dispatcher.serve):  # handlers run on the stacks of tasks that are not
+            here.protect(function)
         await host.enter()
         return self
 

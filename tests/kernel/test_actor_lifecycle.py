@@ -1,11 +1,13 @@
 """The rules of docs/reference/semantics.md, A19 to A34: crash, restart, cancel, stop, drain, introspection."""
 
 import gc
+import signal
 import sys
 from contextvars import ContextVar
 
 import anyio
 import pytest
+import trio
 from anyio.lowlevel import checkpoint
 
 from actors.errors import ActorFailed, ActorStopped, Draining, KernelError
@@ -390,6 +392,25 @@ async def test_a_base_exception_passes_out_of_the_system() -> None:
     assert system.counts().pending == 0
     with pytest.raises(ActorStopped):
         await refs[0].ask(Look())
+
+
+def test_an_interrupt_comes_between_handlers_and_not_into_one() -> None:
+    """A25: trio raises it in whatever code of a task runs just then, and that may be a handler."""
+    notes: list[str] = []
+
+    def interrupt(_probe: Probe) -> None:
+        signal.raise_signal(signal.SIGINT)
+        notes.append("handled")
+
+    async def main() -> None:
+        async with System() as system:
+            await system.spawn(Probe, "probe").tell(Do(interrupt))
+            notes.append("told")
+            await anyio.sleep_forever()
+
+    with pytest.raises(KeyboardInterrupt):
+        trio.run(main)
+    assert notes == ["handled", "told"]
 
 
 async def test_an_error_in_the_block_leaves_it_bare() -> None:

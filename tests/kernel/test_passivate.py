@@ -1,6 +1,8 @@
 """The rule of docs/reference/semantics.md on actors that are passivated, A38."""
 
 import asyncio
+import gc
+import weakref
 from typing import TypeAlias
 
 import anyio
@@ -65,6 +67,22 @@ async def test_an_actor_with_nothing_to_do_is_passivated_at_once_and_made_again_
         again: Probes = system.spawn(lambda: Probe(probe.notes), "probe")
         await again.tell(Note(3))
         assert await again.ask(Look()) == (1, 3)
+
+
+async def test_an_object_that_is_passivated_is_freed_with_its_last_holder_without_the_collector() -> None:
+    """A38: idle sessions come and go by the thousand."""
+    async with law() as system:
+        ref = system.spawn(Probe, "probe")
+        await ref.ask(Look())
+        objects = system.passivate(ref)
+        assert objects is not None
+        freed = weakref.ref(objects[0])
+        gc.disable()
+        try:
+            del objects, ref
+            assert freed() is None
+        finally:
+            gc.enable()
 
 
 async def test_of_several_all_are_passivated_or_none() -> None:

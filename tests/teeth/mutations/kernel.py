@@ -73,6 +73,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{LIFECYCLE}::test_a_senders_context_does_not_leak_into_actors",),
     ),
     Mutation(
+        "kernel: an interrupt strikes in the middle of a handler",
+        "actors/kernel/system.py",
+        "            here.protect(function)\n",
+        "            pass\n",
+        (f"{LIFECYCLE}::test_an_interrupt_comes_between_handlers_and_not_into_one",),
+    ),
+    Mutation(
         "kernel: a slow handler goes unnoticed",
         "actors/kernel/cell.py",
         "        if took > shared.slow:\n",
