@@ -9,7 +9,6 @@ from typing import Any, TypeAlias, TypeVar
 import anyio
 
 from actors.activation import Activation, SessionActors
-from actors.conductor import Crew
 from actors.core.content import Message, Text
 from actors.core.diagnostics import Report
 from actors.core.feed import (
@@ -26,6 +25,7 @@ from actors.core.identity import Binding
 from actors.core.ledger import Ledger
 from actors.core.packed import unkeepable
 from actors.core.state import conversation
+from actors.driver import SessionRefs
 from actors.errors import (
     ActorFailed,
     ActorStopped,
@@ -119,8 +119,8 @@ class Session:
         return self._actors.head
 
     @property
-    def _crew(self) -> Crew:
-        return self._actors.crew
+    def _refs(self) -> SessionRefs:
+        return self._actors.refs
 
     async def ask(self, words: Words) -> TurnResult:
         """Say something and return how it came out: text, status, who served it, at what cost.
@@ -179,7 +179,7 @@ class Session:
 
     async def ledger(self) -> Ledger:
         """Return the truth about every tool call."""
-        return await self._asked(Snapshot(), lambda actors: actors.ledger)
+        return (await self._asked(Snapshot(), lambda actors: actors.refs.ledger)).ledger
 
     async def preview(self, target: str) -> Preview:
         """Return what would be sent to `target` now. Nothing is sent and nothing is kept.
@@ -189,13 +189,13 @@ class Session:
         """
         state = await self._asked(Look())
         ledger = await self.ledger()
-        services = self._actors.services
-        terms = services.terms(services.pool(target).members[0])
-        render = Render(terms.binding, state.history, ledger)
-        rendered = await self._asked(render, lambda actors: actors.crew.renderer)
-        request = terms.adapter.request(rendered.segments, terms.settings, rendered.shown)
+        resolver = self._actors.resolver
+        backend = resolver.backend(resolver.pool(target).members[0])
+        render = Render(backend.binding, state.history, ledger)
+        rendered = await self._asked(render, lambda actors: actors.refs.renderer)
+        request = backend.adapter.request(rendered.segments, backend.settings, rendered.shown)
         losses = dict(rendered.report.losses) | dict.fromkeys(request.losses, 1)
-        return Preview(terms.binding, request.body, rendered.report, losses, rendered.before)
+        return Preview(backend.binding, request.body, rendered.report, losses, rendered.before)
 
     async def close(self) -> None:
         """Cancel the ask in flight, drop those that wait, write that the session has ended, and end its actors.

@@ -136,10 +136,13 @@ def advanced(
     entries, standing = continued(lane.standing, history, ledger, dialect, reader, notes)
     segments, judge, last_role = lane.segments, lane.judge, lane.standing.last_role
     faults: list[Fault] = []
+    anew = (
+        standing.epoch > 0 and not lane.segments
+    )  # a request that opens an epoch again is read by every rule
     for start_of in range(0, len(entries), STRIDE):
         stride = entries[start_of : start_of + STRIDE]
         fragment = b"".join(encoder.fragment(stride, last_role))
-        judge, found = extend(judge, fragment)
+        judge, found = extend(judge, fragment, whole=anew)
         faults += found
         segments, last_role = appended(segments, fragment), stride[-1].role
     faults = canonical([*faults, *finish(judge)], standing.used.get, lambda: list(standing.shown))

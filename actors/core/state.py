@@ -184,6 +184,11 @@ class Lanes:
         """Return the lane as it was last adopted; an empty one for a binding never used."""
         return self._lanes.get(binding) or empty(self._rules(binding)[0], self._imported)
 
+    @property
+    def size(self) -> int:
+        """Bytes of all lanes."""
+        return sum(lane.size for lane in self._lanes.values())
+
     def render(self, binding: Binding, history: History, ledger: Ledger) -> Rendered:
         """Return what would be sent now. Adopts nothing."""
         dialect, encoder, reader = self._rules(binding)

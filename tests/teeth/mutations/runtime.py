@@ -1,9 +1,8 @@
-"""Mistakes in the kernel, the actors and what they stand on."""
+"""Mistakes in the actors and what they stand on."""
 
 from tests.teeth.mutations.mutation import Mutation
 
 ACTIVATION = "tests/test_activation.py"
-PUT_AWAY = "tests/kernel/test_put_away.py"
 LEAVING = "tests/kernel/test_leaving.py"
 EDGE = "tests/test_tools_at_the_edge.py"
 HOST = "tests/test_host_operations.py"
@@ -13,15 +12,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "switch: one asked for during a turn is applied at once",
         "actors/session.py",
-        "        conductor = self._conductor\n        if conductor is None:",
-        "        conductor = self._conductor\n        if True:",
+        '        if action == "apply":\n',
+        "        if True:\n",
         ("tests/test_switching.py",),
     ),
     Mutation(
         "switch: one that was held is forgotten at the boundary",
         "actors/session.py",
-        "        if held is None:\n            await self._concluded()",
-        "        if True:\n            await self._concluded()",
+        "        if held is not None:\n            event = settled",
+        "        if False:\n            event = settled",
         ("tests/test_switching.py",),
     ),
     Mutation(
@@ -32,52 +31,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/test_switching.py",),
     ),
     Mutation(
-        "kernel: a service is stopped under those who ask it",
-        "actors/kernel/system.py",
-        '        cells.sort(key=attrgetter("depth"))\n',
-        "",
-        ("tests/kernel/test_actor_lifecycle.py",),
-    ),
-    Mutation(
-        "kernel: a stray cancellation ends a runner that has just answered",
-        "actors/kernel/runner.py",
-        "            await self.pool.parking.checkpoint()\n        except BaseException as error:\n"
-        "            self._stray(error)\n",
-        "            await self.pool.parking.checkpoint()\n        except BaseException as error:\n"
-        "            raise error\n",
-        (
-            "tests/kernel/test_actor_lifecycle.py::test_a_runner_cancelled_natively_lives_on",
-            "tests/kernel/test_actor_lifecycle.py::test_a_busy_runner_cancelled_natively_lives_on",
-        ),
-    ),
-    Mutation(
-        "kernel: a runner waits as soon as it has answered",
-        "actors/kernel/runner.py",
-        "            if pool.attending == 1:\n",
-        "            if False:\n",
-        (
-            "tests/kernel/test_actor_semantics.py::test_asks_that_follow_each_other_take_one_turn_of_the_loop_each",
-        ),
-    ),
-    Mutation(
-        "kernel: a query that was told is asked while it still waits to be handled",
-        "actors/kernel/message.py",
-        "    attach(query, Reply(Nobody()))\n    return query",
-        "    return query",
-        ("tests/kernel/test_actor_semantics.py::test_a_query_may_be_asked_again_and_told",),
-    ),
-    Mutation(
-        "kernel: an actor is put away that owes an answer",
-        "actors/kernel/cell.py",
-        "        return not owes and self.actor is not None",
-        "        return self.actor is not None",
-        (PUT_AWAY,),
-    ),
-    Mutation(
         "session: put away while an event is being written",
         "actors/session.py",
-        "        return not self._busy and self._head.settled",
-        "        return not self._busy",
+        '        return self._phase in ("idle", "ended") and self._log.is_settled',
+        '        return self._phase in ("idle", "ended")',
         (f"{ACTIVATION}::test_a_session_whose_event_is_being_written_keeps_its_actors",),
     ),
     Mutation(
@@ -92,28 +49,35 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "session: its lanes are forgotten when it is put away",
         "actors/activation.py",
-        "        return Asleep(state, renderer.lanes, head.resting or None)",
-        "        return Asleep(state, None, head.resting or None)",
+        "        return Asleep(state, renderer.lanes, cooldowns=head.cooldowns or None)",
+        "        return Asleep(state, None, cooldowns=head.cooldowns or None)",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(
         "session: its ledger is the one it began with when it is put away",
         "actors/activation.py",
-        "        state = replace(head.state, ledger=ledger.ledger)",
+        "        state = replace(head.state, ledger=ledger.known.ledger.unread())",
         "        state = head.state",
+        (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
+    ),
+    Mutation(
+        "session: lanes that were dropped are begun anew",
+        "actors/activation.py",
+        "        if self._dropped and self._state.session:\n",
+        "        if False:\n",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(
         "session: to be put away is to end",
         "actors/activation.py",
-        "        self._unwatch()  # that these end is no end of the session\n",
+        "        self._unwatch()  # these ending does not end the session\n",
         "",
         (ACTIVATION,),
     ),
     Mutation(
         "session: something is written behind its end",
         "actors/session.py",
-        "        await self._crew.ledger.ask(Shut())\n",
+        "        await self._refs.ledger.ask(Shut())\n",
         "",
         (
             "tests/test_runtime.py::test_what_a_tool_returns_while_its_session_is_closed_is_not_written_behind_the_end",
@@ -162,13 +126,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         (
             "tests/kernel/test_tasks.py::test_a_task_that_is_cancelled_natively_before_it_begins_says_that_it_ended",
         ),
-    ),
-    Mutation(
-        "leaving: a runner that is cancelled while an actor winds down forgets the actor",
-        "actors/kernel/runner.py",
-        "            self._stray(error)\n            self.pool.requeue(cell)\n",
-        "            self._stray(error)\n",
-        (f"{LEAVING}::test_an_actor_whose_winding_down_is_cancelled_natively_ends_all_the_same",),
     ),
     Mutation(
         "leaving: foreign code that will not end is waited for",
@@ -221,9 +178,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: the caller's context variables do not reach them",
-        "actors/conductor.py",
-        "RunBatch(step.calls, self._conductor.variables)",
-        "RunBatch(step.calls)",
+        "actors/driver.py",
+        "RunBatch(step.calls, self._driver.variables, self._log.prelude())",
+        "RunBatch(step.calls, prelude=self._log.prelude())",
         (f"{EDGE}::test_tools_see_the_context_variables_of_whoever_asked",),
     ),
     Mutation(
