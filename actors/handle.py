@@ -24,7 +24,6 @@ from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.ledger import Ledger
 from actors.core.record import unkeepable
-from actors.core.state import conversation
 from actors.errors import ActorFailed, ActorStopped, Draining, SessionClosed, SessionError
 from actors.kernel import Lost, Query, Receiver, Ref, Sender, subscription
 from actors.ledger import Snapshot
@@ -138,7 +137,7 @@ class Session:
     async def history(self) -> History:
         """Return the conversation so far, tool results in their places."""
         state = await self._asked(Look())
-        return conversation(state.history, await self.ledger())
+        return state.history.knowing(await self.ledger())
 
     async def ledger(self) -> Ledger:
         """Return the truth about every tool call."""

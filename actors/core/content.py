@@ -177,25 +177,27 @@ class ToolResult:
 
     @property
     def status(self) -> Status:
-        """What the content says: error, else is_complete, else a result, else pending (REQ-915-048).
+        """What the content says: error, else is_complete, else a result that is there, else pending (REQ-915-048).
 
         Media are a result as words are.
         """
         if self.error_json is not None:
             return "error"
-        if self.is_complete is not None:
-            return "complete" if self.is_complete else "pending"
-        if self.media:
+        if self.is_complete or self.media:
             return "complete"
         return "pending" if self.content_json is None or self.content_json == b"null" else "complete"
 
     @property
     def shown(self) -> Json:
         """The result's words as the model is shown them: one JSON string literal."""
-        json = self.content_json if self.error_json is None else self.error_json
-        if json is None or json == b"null":
-            return Json(b'""')
-        return json if json.startswith(b'"') else nest(json)
+        return in_words(self.content_json if self.error_json is None else self.error_json)
+
+
+def in_words(json: Json | None) -> Json:
+    """Return a value as a model is shown it: one JSON string literal, empty where there is none."""
+    if json is None or json == b"null":
+        return Json(b'""')
+    return json if json.startswith(b'"') else nest(json)
 
 
 @dataclass(frozen=True, slots=True)

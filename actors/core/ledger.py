@@ -12,9 +12,9 @@ returns after it is kept as a late result and never takes the synthetic one's pl
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, assert_never
+from typing import Any, Protocol, TypeAlias, assert_never
 
-from actors.core.content import Media, Status, ToolResult
+from actors.core.content import Media, Status, ToolResult, in_words
 from actors.core.events import (
     CallEvent,
     Cancelled,
@@ -45,6 +45,9 @@ _Record: TypeAlias = tuple[
     tuple[_Completion, ...],
     bool,
 ]
+
+Answer: TypeAlias = tuple[Json, bool, tuple[Media, ...]]
+"""A real result as a transcript shows it: its words as a JSON string literal, whether they are an error, its media."""
 
 _NOTHING: _Record = (None, None, False, None, None, None, None, (), False)
 
@@ -100,10 +103,10 @@ class Interaction:
 
 
 class Source(Protocol):
-    """Interactions that can be worked out at any time, from something of this length."""
+    """Interactions that can be worked out at any time, from what is kept of them at rest."""
 
     @property
-    def length(self) -> int: ...
+    def at_rest(self) -> "tuple[Any, ...]": ...  # Any: plain things, which the source alone reads
     def __iter__(self) -> Iterator[Interaction]: ...
 
 
@@ -121,10 +124,15 @@ class Ledger:
         self._fill(interactions)
 
     @classmethod
-    def deferred(cls, source: Source) -> "Ledger":
-        """Return the ledger of these interactions, which are read when it is first asked; until then it holds none."""
+    def deferred(cls, source: Source, interactions: Iterable[Interaction] | None = None) -> "Ledger":
+        """Return the ledger of these interactions, which are read when it is first asked; until then it holds none.
+
+        Where they are known already, they are given; the source is what it is at rest all the same.
+        """
         ledger = cls.__new__(cls)
         ledger._source = source
+        if interactions is not None:
+            ledger._fill(interactions)
         return ledger
 
     @classmethod
@@ -135,16 +143,16 @@ class Ledger:
         return ledger
 
     @property
-    def at_rest(self) -> "tuple[dict[CallId, _Record], tuple[CallId, ...]] | int":
-        """The ledger as plain things; how long its source is, if it says no more than that."""
+    def at_rest(self) -> "tuple[Any, ...]":  # Any: a dict of records and the late ones, or what the source is
+        """The ledger as plain things; what its source is at rest, if it says no more than that."""
         if self._source is not None:
-            return self._source.length
+            return self._source.at_rest
         return dict(self._table.items()), self.late
 
     def known(self) -> "Ledger":
         """Return the ledger, which needs its source no more: that is about to change."""
         if self._source is not None:
-            self._fill(self._source)
+            len(self)
             self._source = None
         return self
 
@@ -169,6 +177,15 @@ class Ledger:
         """Return a call's effective real completion, sealed or not; what `get` would, and cheaper."""
         record = self._table.get(call_id)
         return None if record is None or record[3] is None else _result(call_id, record[3])
+
+    def answer(self, call_id: CallId) -> Answer | None:
+        """Return what a transcript answers a call with; None where nothing real came before its seal."""
+        record = self._table.get(call_id)
+        if record is None or record[5] is not None or (kept := record[3]) is None:
+            return None
+        content, error, _, media = kept
+        held = tuple([Media(*item) for item in media]) if media else ()
+        return in_words(content if error is None else error), error is not None, held
 
     def is_sealed(self, call_id: CallId) -> bool:
         """Say whether a synthetic result has been sent for a call."""

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from actors.core.content import Message
 from actors.core.dialect import Dialect
 from actors.core.events import (
     Bound,
@@ -41,10 +40,9 @@ from actors.core.events import (
     TurnStatus,
 )
 from actors.core.history import History
-from actors.core.identity import Binding, CallId
+from actors.core.identity import Binding
 from actors.core.lane import Lane, Rendered, advanced, begun, empty
 from actors.core.ledger import Ledger
-from actors.core.recovery import named, recover
 from actors.core.render import Reader
 from actors.core.transcript import Encoder
 
@@ -89,10 +87,10 @@ class State:
             case RequestSent():
                 return replace(self, ledger=self.ledger.apply(event)) if event.seals else self
             case RoundEnded(message=message, calls=calls):
-                history = self.history.append(message) if message.blocks else self.history
+                history = self.history.said(message) if message.blocks else self.history
                 return replace(self, history=history, calls=self.calls + calls)
             case Submitted(ask=ask, message=message):
-                return replace(self, asks=ask, history=self.history.append(message))
+                return replace(self, asks=ask, history=self.history.said(message))
             case Compacted(start=start, stop=stop, summary=summary):
                 history = self.history.replaced(start, stop, summary)
                 return replace(self, history=history, ledger=self.ledger.known())
@@ -115,7 +113,10 @@ class State:
         match event:
             case Opened(session=session, target=target, system=system, messages=messages, calls=calls):
                 history = History(messages)
-                return State(session, target, None, system, history, recover(history), calls)
+                kept = History.of(
+                    history.records
+                )  # what its blocks say of its calls is the session's ledger now
+                return State(session, target, None, system, kept, history.ledger, calls)
             case Bound(turn=turn, binding=binding):
                 return replace(self, turns=turn, bound=binding)
             case SwitchHeld(target=target):
@@ -128,36 +129,6 @@ class State:
                 return replace(self, bound=None, last=status)
             case Closed():
                 return replace(self, closed=True)
-
-
-def conversation(history: History, ledger: Ledger) -> History:
-    """Return the history as a reader expects it: each group of calls followed by its recorded results.
-
-    A session's results are written once, in the ledger; this puts them where they belong. Synthetic results
-    are not part of a conversation, they are made for each transcript.
-    """
-    told: list[Message] = []
-    for message in named(history):
-        told.append(message)
-        known = [interaction for call in message.calls if (interaction := ledger.get(call.id)) is not None]
-        results = [item.completion or item.late for item in known]
-        if message.speaker == "model" and any(results):
-            told.append(Message("tool", [result for result in results if result is not None], message.turn))
-    return History(_without_repeats(told))
-
-
-def _without_repeats(messages: list[Message]) -> list[Message]:
-    """Leave out the results an imported history holds already at a later place."""
-    answered: set[CallId] = set()
-    kept: list[Message] = []
-    for message in messages:
-        if message.speaker == "tool":
-            results = [block for block in message.results if block.call_id not in answered]
-            answered.update(block.call_id for block in results)
-            if not results and message.results:
-                continue
-        kept.append(message)
-    return kept
 
 
 Rules: TypeAlias = Callable[[Binding], tuple[Dialect, Encoder, Reader]]
@@ -202,11 +173,11 @@ class Lanes:
     def apply(self, event: Event, before: State) -> None:
         """Fold one event of the log, given the state before it."""
         if isinstance(event, Opened):
-            self._imported = len(event.messages)
+            self._imported = History(event.messages).length
         elif isinstance(event, Compacted):
             self._compact(event)
         elif isinstance(event, EpochBegan):
-            self.begin(event, len(before.history))
+            self.begin(event, before.history.length)
         elif isinstance(event, RequestSent):
             history = before.history.upto(event.cursor)
             self.adopt(event.binding, self.render(event.binding, history, before.ledger).lane)

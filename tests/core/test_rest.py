@@ -8,6 +8,7 @@ from actors.core.events import Opened, Returned, Scheduled, Submitted
 from actors.core.history import History
 from actors.core.identity import Binding, CallId
 from actors.core.ledger import Ledger
+from actors.core.record import freeze
 from actors.core.rest import lay_down, wake
 from actors.core.state import State
 from actors.testing.histories import history
@@ -27,8 +28,9 @@ def test_the_state_of_any_session_wakes_as_it_was() -> None:
 
 
 def test_every_field_of_a_state_is_there_when_it_wakes() -> None:
-    history, ledger = History(IMPORTED), Ledger().apply(Scheduled(CallId("d"), "read"))
+    history, ledger = History(IMPORTED[:1]), Ledger().apply(Scheduled(CallId("d"), "read"))
     made_by = Binding("b", "anthropic")
+    history = History.of(history.records)
     state = State("s", "t", "held", "Be brief.", history, ledger, 1, 2, 3, made_by, True, "cancelled")
     assert [
         item.name for item in fields(State) if getattr(state, item.name) == getattr(State(), item.name)
@@ -43,10 +45,10 @@ def test_nothing_at_rest_is_visited_by_the_collector() -> None:
     assert not gc.is_tracked(rested)
 
 
-def test_a_recovered_ledger_that_was_only_read_rests_as_a_number_and_wakes_as_it_was() -> None:
+def test_an_imported_ledger_that_was_only_read_rests_as_what_was_imported_and_wakes_as_it_was() -> None:
     assert OPENED.ledger.completion(CallId("c")) == RESULT
     state = OPENED.apply(Submitted(1, Message("model", [ToolCall("later", "read")])))
-    assert state.ledger.at_rest == len(IMPORTED)
+    assert state.ledger.at_rest == ((), tuple(map(freeze, IMPORTED)))
     woken = wake(lay_down(state))
     assert woken == state
     assert CallId("later") not in woken.ledger

@@ -26,8 +26,7 @@ from actors.core.history import History
 from actors.core.identity import CallId
 from actors.core.jsonio import quote
 from actors.core.ledger import Ledger
-from actors.core.recovery import recover
-from actors.core.state import Lanes, State, conversation, rebuilt
+from actors.core.state import Lanes, State, rebuilt
 from actors.testing.histories import READERS, history
 from tests.core.session_log import BINDINGS, Simulated, rules, simulated, text
 
@@ -83,7 +82,9 @@ def test_a_held_switch_changes_the_target_only_when_applied() -> None:
 def test_an_imported_history_brings_the_ledger_its_blocks_support() -> None:
     messages = (ASKED, ANSWER, Message("tool", [ToolResult(CALL.id, "ok")]))
     state = after(Opened("s", "t", messages=messages, calls=1))
-    assert state.ledger == recover(messages)
+    assert state.ledger == History(messages).ledger
+    assert state.history.since(0) == [ASKED, ANSWER]
+    assert list(state.history.knowing(state.ledger)) == list(messages)
     assert state.calls == 1
 
 
@@ -124,10 +125,10 @@ def test_rebuilding_may_stop_and_go_on_anywhere() -> None:
 def test_a_conversation_shows_each_result_once_after_its_call() -> None:
     ledger = Ledger().apply(Returned(CALL.id, quote("ok")))
     told = Message("tool", [ToolResult(CALL.id, "ok", is_complete=True)])
-    assert list(conversation(History([ASKED, ANSWER, ASKED]), ledger)) == [ASKED, ANSWER, told, ASKED]
+    assert list(History([ASKED, ANSWER, ASKED]).knowing(ledger)) == [ASKED, ANSWER, told, ASKED]
     imported = History([ASKED, ANSWER, ASKED, Message("tool", [ToolResult(CALL.id, "ok")])])
-    assert list(conversation(imported, ledger)) == [ASKED, ANSWER, told, ASKED]
-    assert list(conversation(History([ASKED, ANSWER]), Ledger())) == [ASKED, ANSWER]
+    assert list(imported.knowing(ledger)) == [ASKED, ANSWER, told, ASKED]
+    assert list(History([ASKED, ANSWER]).knowing(Ledger())) == [ASKED, ANSWER]
 
 
 def test_call_events_and_the_sessions_own_may_meet_in_any_order() -> None:
