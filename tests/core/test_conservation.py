@@ -13,13 +13,15 @@ from actors.core.diagnostics import Report
 from actors.core.events import RequestSent, Returned, Scheduled
 from actors.core.history import History
 from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, quote
+from actors.core.jsonio import Json, quote, unquote
 from actors.core.lane import Rendered
 from actors.core.ledger import Interaction, Ledger
+from actors.core.profiles import PROFILES
 from actors.core.record import freeze, thaw
 from actors.testing import validate
-from actors.testing.histories import history
+from actors.testing.histories import READERS, history
 from actors.testing.strategies import conversations
+from tests.core.answers import told as told_in
 from tests.core.session_log import (
     BINDINGS,
     ELSEWHERE,
@@ -124,6 +126,51 @@ def test_each_real_result_of_any_history_is_told_exactly_once(
 ) -> None:
     messages, ledger = conversation
     assert_each_real_result_is_told_once(kept(messages), ledger, binding)
+
+
+SIZES = (1, 2, 199, 200, 201, 599, 600, 601, 4095, 70_000)
+"""Characters of a result."""
+every_dialect = pytest.mark.parametrize("name", PROFILES)
+
+
+@pytest.mark.requirement("PROMISE-2", "REQ-915-008", "REQ-915-012")
+@every_dialect
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_result_of_any_size_is_told_whole_and_as_what_it_was(name: str, failed: bool) -> None:
+    words = [('"q\\" \n\té\u2713\U0001f600 ' * (size // 10 + 1))[:size] for size in SIZES]
+    calls = [ToolCall(f"c{at}", "read") for at in range(len(words))]
+    results = [
+        ToolResult(call.id, error=each) if failed else ToolResult(call.id, each)
+        for call, each in zip(calls, words, strict=True)
+    ]
+    said = History([Message("human", [Text("u")]), Message("model", calls), Message("tool", results)])
+    rendered = cold(said, Ledger(), READERS[name])
+    assert refused(rendered) is None
+    assert told_in(body(rendered), rendered.dialect) == [(each, failed) for each in words]
+
+
+@pytest.mark.requirement("PROMISE-2", "REQ-915-008", "REQ-915-012")
+@every_dialect
+def test_each_result_of_a_generated_history_says_in_the_body_what_was_recorded(name: str) -> None:
+    for seed in range(80):
+        messages, ledger = history(seed)
+        said = History(messages, ledger)
+        rendered = cold(said, ledger, READERS[name])
+        answers = told_in(body(rendered), rendered.dialect)
+        made_up = [call_id for call_id, _ in rendered.report.synthetic]
+        for call_id, (words, failed) in zip(rendered.report.calls, answers, strict=True):
+            recorded = ledger.answer(call_id) or said.ledger.answer(call_id)
+            if call_id in made_up or recorded is None:
+                assert "No result was recorded" in words
+                continue
+            assert failed == recorded[1], (seed, call_id)
+            if unquote(recorded[0]).strip():  # where nothing was said, a dialect may have a word for that
+                assert _whole(words, unquote(recorded[0]), bool(recorded[2])), (seed, call_id)
+
+
+def _whole(words: str, recorded: str, has_media: bool) -> bool:
+    """Whether a result says what was recorded, and no more than a word on its media."""
+    return words.startswith(recorded + "\n[") or words == recorded if has_media else words == recorded
 
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-005", "REQ-915-013")

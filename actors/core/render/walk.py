@@ -59,6 +59,7 @@ class Walk:
         self._notes = notes
         seen = self._tail[max(0, begun.floor - begun.cursor) :]
         self._upstream = upstream(seen, dialect, reader) if begun.upstream is None else begun.upstream
+        reader = Reader(reader.binding, "drop") if begun.plain else reader
         self._reader = reader.served_by(self._upstream)
         self._choice = Choice(ledger, history.ledger, begun, notes)
         self._projection = Projection(begun, dialect, reader.binding)
@@ -240,7 +241,7 @@ class Walk:
                 notes.lost("code")
                 kept.append(Text(f"```{block.language}\n{block.source}\n```"))
             elif isinstance(block, Thinking) and by_human:
-                if not self._begun.plain and (words := worded(block, self._reader, notes)):
+                if words := worded(block, self._reader, notes):
                     kept.append(words)
             else:
                 kept.append(block)
