@@ -245,4 +245,9 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         "Cancel closes every call of the turn promptly; what a tool still returns is a late result.",
     ),
     Requirement("PROMISE-11", "", "Everything holds on asyncio and on trio."),
+    Requirement(
+        "PROMISE-13",
+        "",
+        "Nothing is invented, assumed or left out in silence: it is in a report that a person can read.",
+    ),
 )

@@ -173,8 +173,8 @@ class Walk:
             if answer is None:
                 writer.result(call_id, name, choice.synthetic(call.id), False, ())
                 continue
-            words, failed, media = answer
-            if media:
+            words, failed, attached = answer
+            if attached:
                 words, held = self._spread(answer, moved)
                 writer.result(call_id, name, words, failed, held)
             else:
