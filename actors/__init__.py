@@ -5,8 +5,8 @@ Names are imported when they are first used, so importing this package costs lit
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # as type checkers know it; the module `typing` is not needed for this
 if TYPE_CHECKING:
     from actors.adapters.decode import decode
     from actors.core.check import check

@@ -6,24 +6,28 @@ the session's next use. Of the sessions that have nothing to do, the `AWAKE` use
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 
 import anyio
 
+from actors import telemetry
 from actors.conductor import Crew, Services
 from actors.core.batch import Approve
-from actors.core.rest import Rested, lay_down, wake
+from actors.core.form import replace
 from actors.core.state import Lanes, Rules, State
 from actors.core.turn import Bounds
-from actors.errors import ActorStopped
+from actors.errors import ActorFailed, ActorStopped, Draining, ForeignLoop
+from actors.executor import Executor, Limits, ToolFailure
 from actors.journal import Incarnation, JournalCommand
 from actors.kernel import Ref, Strategy, System, Terminated
+from actors.kernel.parking import running_loop
 from actors.kernel.tasks import Work
 from actors.ledger import LedgerActor, LedgerCommand
 from actors.renderer import RendererActor
-from actors.scheduler import SchedulerActor, Workshop
-from actors.session import Desk, SessionActor, SessionCommand
+from actors.scheduler import SchedulerActor
+from actors.session import Cancel, Desk, End, SessionActor, SessionCommand
 from actors.tools import Toolset
 
 AWAKE = 256
@@ -37,26 +41,30 @@ class Host:
     Args:
         system: Where their actors live.
         journal: Who writes their logs.
-        workshop: Where their tools run.
+        limits: Bounds of their tools.
         bounds: How long a turn may go on.
         most_waiting: Asks that may wait behind the one in flight.
         rules: What each binding is rendered with.
         services: Gives what targets mean to a session with these tools and this system prompt.
-        forget: Called with the id of a session that has ended.
+        ended: Called with a session that has ended.
+        tool_failed: Told what goes wrong in a tool.
         awake: The sessions that have actors, those that were not used for longest first.
         running: Whether sessions may still get actors.
+        loop: The event loop it all belongs to.
     """
 
     system: System
     journal: Ref[JournalCommand]
-    workshop: Workshop
+    limits: Limits
     bounds: Bounds
     most_waiting: int
     rules: Rules
     services: Callable[[Toolset, str | None], Services]
-    forget: Callable[[str], None]
+    ended: "Callable[[Activation], None]"
+    tool_failed: Callable[[ToolFailure], object] | None = None
     awake: "dict[str, Activation]" = field(default_factory=dict)
     running: bool = True
+    loop: object = field(default_factory=running_loop)
 
     def used(self, activation: "Activation") -> None:
         """Note that a session is used now. If too many have actors, put some away that have nothing to do."""
@@ -71,6 +79,30 @@ class Host:
             if not oldest.rest():
                 awake[oldest.name] = oldest
 
+    def check(self) -> None:
+        """Refuse a caller that is not on the runtime's loop: what it wakes there would wait for ever.
+
+        Raises:
+            ForeignLoop: It is not.
+        """
+        if running_loop() is not self.loop:
+            raise ForeignLoop(
+                "A runtime and its sessions belong to the thread and event loop that entered the runtime; call from "
+                "there, as asyncio.run_coroutine_threadsafe and anyio.from_thread.run do"
+            )
+
+    def start(self, work: Work, name: str) -> None:
+        """Do something of the host's, that no caller takes back."""
+        pool = self.system.pool
+        pool.launch(work, partial(_logged, name), name)
+
+    async def settle(self) -> None:
+        """End every ask, so that no turn stays open in a log. No session gets actors any more."""
+        self.running = False
+        async with anyio.create_task_group() as tasks:
+            for activation in tuple(self.awake.values()):
+                tasks.start_soon(activation.settle)
+
 
 @dataclass(frozen=True, slots=True)
 class Asleep:
@@ -82,7 +114,7 @@ class Asleep:
         resting: Until when backends rest, by name.
     """
 
-    state: Rested
+    state: State
     lanes: Lanes | None = None
     resting: dict[str, float] | None = None
 
@@ -103,12 +135,14 @@ class Activation:
         depth: Where its actors stand in the order of asks.
     """
 
-    __slots__ = ("_now", "approve", "depth", "host", "name", "tools")
+    __slots__ = ("_closing", "_now", "_target", "approve", "depth", "host", "name", "tools")
 
     def __init__(self, state: State, host: Host, tools: Toolset, approve: Approve | None, depth: int) -> None:
         self.name = state.session
         self.host, self.tools, self.approve, self.depth = host, tools, approve, depth
-        self._now: Asleep | SessionActors | Ended = Asleep(lay_down(state))
+        self._now: Asleep | SessionActors | Ended = Asleep(state)
+        self._target = state.target
+        self._closing: anyio.Event | None = None
 
     def wake(self) -> "SessionActors":
         """Return the session's actors, made now if it has none. Send to them before the next wait.
@@ -118,7 +152,7 @@ class Activation:
             Draining: The system is shutting down.
         """
         match self._now:
-            case SessionActors() as actors:
+            case SessionActors() as actors if self.host.running:
                 pass
             case Asleep() as kept if self.host.running:
                 actors = self._now = SessionActors(self, kept)
@@ -130,46 +164,84 @@ class Activation:
     def rest(self) -> bool:
         """Put the actors away if they have nothing to do; say whether the session is without them now."""
         if isinstance(self._now, SessionActors):
+            self._target = self.target
             self._now = self._now.put_away() or self._now
         return not isinstance(self._now, SessionActors)
 
+    @property
+    def target(self) -> str:
+        """Whom the next ask goes to."""
+        return (isinstance(self._now, SessionActors) and self._now.target) or self._target
+
+    @property
+    def busy(self) -> bool:
+        """Whether an ask is in flight, or waits."""
+        return isinstance(self._now, SessionActors) and self._now.busy
+
     def ended(self) -> None:
         """Forget the session: it was ended in order, or its actors crashed too often."""
-        self._now = Ended()
+        self._target, self._now = self.target, Ended()
         self.host.awake.pop(self.name, None)
-        self.host.forget(self.name)
+        self.host.ended(self)
 
-    async def end(self) -> None:
-        """End the session's actors, and with them the session. A caller that is cancelled does not take it back."""
-        actors = self._now
-        if isinstance(actors, Asleep):
+    async def close(self, *, in_order: bool = True) -> None:
+        """Have the host end the session, and wait for that. A caller that goes away does not take it back.
+
+        Args:
+            in_order: End the ask in flight first, and write that the session has ended. Else what is in flight ends
+                when the log is read again.
+        """
+        if self._closing is None:
+            self._closing = anyio.Event()
+            self.host.start(partial(self._close, self._closing, in_order), f"{self.name}/close")
+        await self._closing.wait()
+
+    async def settle(self) -> None:
+        """End the ask in flight, drop those that wait, and let a close come to its end."""
+        if self._closing is not None:
+            await self._closing.wait()
+        while isinstance(self._now, SessionActors) and self._now.busy:
+            with suppress(ActorFailed):  # once more, when what crashed has been rebuilt
+                await self._now.interrupt()
+
+    async def _close(self, closed: anyio.Event, in_order: bool) -> None:
+        try:
+            if in_order:
+                with suppress(ActorStopped, Draining):  # it has ended
+                    await self._write_end()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._end()
+            closed.set()
+
+    async def _write_end(self) -> None:
+        """Have the end written; asked again if a crash came between, which is bounded by a session's restarts."""
+        while True:
+            with suppress(ActorFailed):
+                return await self.wake().head.ask(End())
+
+    async def _end(self) -> None:
+        """End the session's actors, and with them the session."""
+        if isinstance(self._now, SessionActors):
+            await self._now.stop()
+        elif isinstance(self._now, Asleep):
             self.ended()
-        if not isinstance(actors, SessionActors):
-            return
-        gone = anyio.Event()
-
-        async def stop() -> None:
-            await actors.stop()
-            gone.set()
-
-        self.host.workshop.start(stop, f"{self.name}/close")
-        await gone.wait()
 
 
 class SessionActors:
     """A session's actors, and what they are made from: first what was kept of it, after a crash its log.
 
-    They restart together. The workshop is theirs, to know which tools still run.
+    They restart together.
     """
 
     def __init__(self, activation: Activation, kept: Asleep) -> None:
-        host, state = activation.host, wake(kept.state)
+        host, state = activation.host, kept.state
         self._activation, self._host, self._name = activation, host, activation.name
         self._state, self._lanes = state, kept.lanes or Lanes(host.rules, len(state.history))
         self._resting = kept.resting or {}
         self._tools = {tool.name: tool for tool in activation.tools}
         self._desk = Desk(host.most_waiting)
-        self._running = 0
+        self._executor = Executor(host.system, self._name, host.limits, host.tool_failed)
         self._incarnation = Incarnation(self._name, host.journal, host.rules, first=True)
         self.services = host.services(activation.tools, state.system)
         self.ledger: Ref[LedgerCommand]
@@ -178,27 +250,27 @@ class SessionActors:
         self._watch()
 
     @property
-    def threads(self) -> int:
-        """Threads the session's tools may have."""
-        return self._host.workshop.threads
+    def target(self) -> str:
+        """Whom the next ask goes to; empty while what crashed is being rebuilt."""
+        return self._acting.state.target
 
-    def start(self, work: Work, name: str) -> anyio.CancelScope:
-        """Run a tool's task in the host's workshop, and know of it until it ends."""
-        self._running += 1
-        return self._host.workshop.start(partial(self._counted, work), name)
+    @property
+    def busy(self) -> bool:
+        """Whether an ask is in flight, or waits."""
+        return self._desk.current is not None or bool(self._desk.waiting)
 
-    async def _counted(self, work: Work) -> None:
-        try:
-            await work()
-        finally:
-            self._running -= 1
+    async def interrupt(self) -> None:
+        """Cancel the ask in flight, and drop those that wait."""
+        self._desk.drop_waiting()
+        with suppress(ActorStopped, Draining):
+            await self.head.ask(Cancel())
 
     def put_away(self) -> Asleep | None:
         """End the actors if they have nothing to do, and return what others are made from; None if they go on.
 
         A tool that still runs keeps them: what it returns, a ledger has to take.
         """
-        if self._running:
+        if self._executor.running:
             return None
         self._unwatch()  # that these end is no end of the session
         objects = self._host.system.put_away(self.head, self.crew.renderer, self.ledger, self.crew.scheduler)
@@ -209,8 +281,8 @@ class SessionActors:
         assert isinstance(head, SessionActor)
         assert isinstance(renderer, RendererActor)
         assert isinstance(ledger, LedgerActor)
-        state = replace(head.state, ledger=ledger.ledger)
-        return Asleep(lay_down(state), renderer.lanes, head.resting or None)
+        state = replace(head.state, ledger=ledger.ledger.unread())
+        return Asleep(state, renderer.lanes, head.resting or None)
 
     async def stop(self) -> None:
         """End the actors, the session first: it needs the others."""
@@ -243,15 +315,21 @@ class SessionActors:
         return RendererActor(self._lanes, self._incarnation)
 
     def _scheduler_actor(self) -> SchedulerActor:
-        return SchedulerActor(self._tools, self.ledger, self, self._activation.approve)
+        return SchedulerActor(self._tools, self.ledger, self._executor, self._activation.approve)
 
     def _session_actor(self) -> SessionActor:
-        host = self._host
-        return SessionActor(
-            self._state, self.crew, self.services, host.bounds, self._desk, self._incarnation, self._resting
+        bounds = self._host.bounds
+        self._acting = SessionActor(
+            self._state, self.crew, self.services, bounds, self._desk, self._incarnation, self._resting
         )
+        return self._acting
 
     def _gone(self, _: Terminated) -> None:
         """End the streams of a session that has ended, and have it forgotten."""
         self._activation.ended()
         self._desk.clear()
+
+
+def _logged(name: str, error: BaseException | None) -> None:
+    if error is not None:
+        telemetry.crashed(name, error)

@@ -10,6 +10,7 @@ seals before its first byte, the model's message before its calls run.
 
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
+from contextvars import Context as Variables
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, Protocol, assert_never
@@ -33,6 +34,7 @@ from actors.core.events import (
 from actors.core.feed import Attempt, Cause, Outlet, Sent, StatusEvent, ToolCallEvent, TurnResult, switched
 from actors.core.identity import Binding
 from actors.core.lane import Rendered, seals
+from actors.core.packed import pack
 from actors.core.routing import Pool, after_failure, first, settled
 from actors.core.rulebook import REASONING
 from actors.core.stream import Usage
@@ -127,6 +129,7 @@ class Conductor:
         bounds: How long a turn may go on.
         resting: Until when backends rest, by name; shared by the session's asks.
         outlet: Where events go.
+        variables: Context variables that the ask's tools see.
         ended: Called with how the ask came out, and the number of its last event, when that is durable.
     """
 
@@ -136,6 +139,7 @@ class Conductor:
     bounds: Bounds
     resting: dict[str, float]
     outlet: Outlet
+    variables: Variables
     ended: Callable[[TurnResult, int], None]
     cancelled: bool = False
     _stop: Callable[[], Awaitable[None]] | None = None
@@ -158,7 +162,7 @@ class Conductor:
     async def run(self, message: Message) -> None:
         """Conduct the ask to its end. How it came out is told by `ended`."""
         number = self.head.state.asks + 1
-        self.head.hold(Submitted(number, message), partial(self.tell, "submitted"))
+        self.head.hold(Submitted(number, pack(message)), partial(self.tell, "submitted"))
         pool = self._pool(self.head.state.target)
         member = first(pool, number, self.resting, anyio.current_time())
         tried: list[str] = []
@@ -454,16 +458,18 @@ class _Turn:
     ) -> None:
         """Write the round's message, then show it and its calls."""
         finish = generated.finish if isinstance(generated, Answer) else None
-        event = RoundEnded(self._number, number, message, generated.usage, finish, fault, generated.calls)
+        event = RoundEnded(
+            self._number, number, pack(message), generated.usage, finish, fault, generated.calls
+        )
         if not message.calls:  # the turn's end follows
-            self._head.hold(event, partial(self._show, event))
+            self._head.hold(event, partial(self._show, event, message))
             return
-        self._show(event, await self._head.write(event))
+        self._show(event, message, await self._head.write(event))
 
-    def _show(self, event: RoundEnded, seq: int) -> None:
+    def _show(self, event: RoundEnded, message: Message, seq: int) -> None:
         if not self._outlet.is_watched:
             return
-        turn, number, message, put = event.turn, event.round, event.message, self._outlet.put
+        turn, number, put = event.turn, event.round, self._outlet.put
         put(StatusEvent("message", seq, turn, number, event.fault or "", message))
         for call in message.calls:
             put(ToolCallEvent(call.id, call.name, call.arguments, turn, number, seq))
@@ -473,7 +479,7 @@ class _Turn:
         scheduler = self._crew.scheduler
         self._conductor.stoppable(lambda: scheduler.tell(StopBatch()))
         try:
-            ended = await scheduler.ask(RunBatch(step.calls))
+            ended = await scheduler.ask(RunBatch(step.calls, self._conductor.variables))
         finally:
             self._conductor.finished()
         self._head.ledger = ended.ledger

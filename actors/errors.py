@@ -19,7 +19,9 @@
     ├── SessionError                a session cannot do what was asked
     │   ├── Busy                    its queue of waiting asks is full
     │   ├── SessionClosed           it has ended
-    │   └── SessionExists           its id is taken
+    │   ├── SessionExists           its id is taken
+    │   └── OwnSession              one of its own tools asked it for something
+    ├── ThreadsBusy                 no thread is free for a tool that blocks
     ├── JournalError                the log could not be written or read
     └── KernelError                 between actors
         ├── MailboxFull             the receiver refuses more for now
@@ -27,6 +29,7 @@
         ├── ActorFailed             the receiver's handler raised
         ├── AskTimeout              no answer before the deadline
         ├── AskUphill               an ask against the order that keeps asks from deadlocking
+        ├── ForeignLoop             a call from another thread or event loop than the runtime's
         └── Draining                the system is shutting down
 
 A message names the thing, its value and the way out, in one line. No error carries a request, a header
@@ -142,6 +145,14 @@ class SessionExists(SessionError):
     """A session of this id is already open."""
 
 
+class OwnSession(SessionError):
+    """A tool asked the session it works for, which waits for that tool. Return first, or use another session."""
+
+
+class ThreadsBusy(ActorsError):
+    """A tool that blocks found no thread: all are in use, and none became free in time. It did not run."""
+
+
 class JournalError(ActorsError):
     """The log could not be written or read. Nothing was announced that is not in it."""
 
@@ -168,6 +179,10 @@ class AskTimeout(KernelError):
 
 class AskUphill(KernelError):
     """An actor asked one that stands above it. Asks go downhill only, so they cannot deadlock."""
+
+
+class ForeignLoop(KernelError):
+    """A runtime or a session was used from another thread or event loop than the one its runtime was entered in."""
 
 
 class Draining(KernelError):

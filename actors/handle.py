@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -23,12 +24,21 @@ from actors.core.feed import (
 from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.ledger import Ledger
-from actors.core.record import unkeepable
-from actors.errors import ActorFailed, ActorStopped, Draining, SessionClosed, SessionError
+from actors.core.packed import unkeepable
+from actors.errors import (
+    ActorFailed,
+    ActorStopped,
+    AskUphill,
+    Draining,
+    OwnSession,
+    SessionClosed,
+    SessionError,
+)
+from actors.executor import is_inside
 from actors.kernel import Lost, Query, Receiver, Ref, Sender, subscription
 from actors.ledger import Snapshot
 from actors.renderer import Render
-from actors.session import Cancel, End, Look, SessionCommand, Submit, Switch
+from actors.session import Cancel, Look, SessionCommand, Submit, Switch
 
 R = TypeVar("R")
 
@@ -77,6 +87,26 @@ class Session:
         self._activation = activation
 
     @property
+    def target(self) -> str:
+        """Whom the next ask goes to. A switch that is held counts once it is applied."""
+        return self._activation.target
+
+    @property
+    def busy(self) -> bool:
+        """Whether an ask is in flight, or waits."""
+        return self._activation.busy
+
+    def _check(self) -> None:
+        """Refuse a caller on another loop, and a tool that this session waits for."""
+        host = self._activation.host
+        host.check()
+        if is_inside(host.system, self.id):
+            raise OwnSession(
+                f"A tool of session {self.id!r} cannot use that session: it waits for the tool. Return what it should "
+                "know, or open another session for it"
+            )
+
+    @property
     def _actors(self) -> SessionActors:
         try:
             return self._activation.wake()
@@ -98,10 +128,13 @@ class Session:
 
         Raises:
             Busy: Too many asks wait.
+            OwnSession: A tool of this session asks.
+            ForeignLoop: The caller is not on the runtime's event loop.
             SessionClosed: The session has ended, or ends before the ask does.
             SessionError: It crashed just now, and did not take the ask; or this is no message of a human.
         """
-        outlet = _Outlet(self._gone, is_watched=False)
+        self._check()
+        outlet = _Outlet(self._gone, self._activation.host.check, is_watched=False)
         await self._submit(words, outlet)
         async for event in outlet:
             if isinstance(event, CompleteEvent | ErrorEvent):
@@ -115,7 +148,8 @@ class Session:
         The events end after exactly one `complete` or `error`. A reader that is too slow misses deltas, and is told
         by a `status` event `resync` if it missed more. Raises as `ask` does, the events included.
         """
-        outlet = _Outlet(self._gone, is_watched=True)
+        self._check()
+        outlet = _Outlet(self._gone, self._activation.host.check, is_watched=True)
         await self._submit(words, outlet)
         try:
             yield outlet
@@ -131,7 +165,10 @@ class Session:
         return await self._asked(Switch(target))
 
     async def cancel(self) -> bool:
-        """Cancel the ask in flight; return when every call of it is closed. False if there was none."""
+        """Cancel the ask in flight; return when every call of it is closed.
+
+        False if there was none, or if it had come to its own end before the cancel reached it.
+        """
         return await self._asked(Cancel())
 
     async def history(self) -> History:
@@ -162,23 +199,14 @@ class Session:
     async def close(self) -> None:
         """Cancel the ask in flight, drop those that wait, write that the session has ended, and end its actors.
 
-        Closing twice is closing once. The session cannot be used after it, not even to be read.
+        Closing twice is closing once, and a caller that is cancelled does not take it back. The session cannot be used
+        after it, not even to be read.
+
+        Raises:
+            OwnSession: A tool of this session asks. It would wait for itself.
         """
-        try:
-            with suppress(ActorStopped, Draining):  # it has ended
-                await self._end()
-        finally:
-            await self.abandon()
-
-    async def _end(self) -> None:
-        """Have the end written; asked again if a crash came between, which is bounded by a session's restarts."""
-        while True:
-            with suppress(ActorFailed):
-                return await self._activation.wake().head.ask(End())
-
-    async def abandon(self) -> None:
-        """End the session's actors and write nothing: what is in flight ends when its log is read again."""
-        await self._activation.end()
+        self._check()
+        await self._activation.close()
 
     async def _submit(self, words: Words, outlet: "_Outlet") -> None:
         message = Message("human", (Text(words),)) if isinstance(words, str) else words
@@ -188,7 +216,7 @@ class Session:
             raise SessionError(
                 f"An ask takes what a human says, not a message of speaker {message.speaker!r}"
             )
-        await self._asked(Submit(message, outlet))
+        await self._put(Submit(message, outlet, copy_context()), lambda actors: actors.head)
 
     async def _asked(
         self,
@@ -197,10 +225,18 @@ class Session:
             actors.head
         ),  # Any: each has its own commands
     ) -> R:
+        self._check()
+        return await self._put(query, whom)
+
+    async def _put(self, query: Query[R], whom: Callable[[SessionActors], Ref[Any]]) -> R:  # Any: as above
         try:
             return await whom(self._actors).ask(query)
         except (ActorStopped, Draining):
             raise self._gone() from None
+        except AskUphill:
+            raise OwnSession(
+                f"A tool asked session {self.id!r}, which was not opened by it or below it; a tool may use only those"
+            ) from None
         except ActorFailed:
             raise SessionError(f"Session {self.id!r} was just restarted; ask again") from None
 
@@ -211,8 +247,10 @@ class Session:
 class _Outlet:
     """An ask's stream. The terminal event has a place of its own, so that no overflow can lose it."""
 
-    def __init__(self, gone: Callable[[], SessionClosed], *, is_watched: bool) -> None:
-        self._gone = gone
+    def __init__(
+        self, gone: Callable[[], SessionClosed], check: Callable[[], None], *, is_watched: bool
+    ) -> None:
+        self._gone, self._check = gone, check
         self.is_watched = is_watched
         self._terminal: CompleteEvent | ErrorEvent | None = None
         self._ended = False
@@ -240,6 +278,7 @@ class _Outlet:
         return self
 
     async def __anext__(self) -> SessionEvent:  # no generator: one that is left early would have to be closed
+        self._check()
         while True:
             try:
                 item = await self._receiver.receive()

@@ -53,7 +53,14 @@ class Read(Command):
     then: Callable[[list[bytes] | JournalError], None]
 
 
-JournalCommand: TypeAlias = Append | Read
+@dataclass(frozen=True)
+class Erase(Query[None]):
+    """Erase a session's log, behind every append that was sent before."""
+
+    session: str
+
+
+JournalCommand: TypeAlias = Append | Read | Erase
 
 
 class JournalActor(Actor[JournalCommand]):
@@ -70,6 +77,8 @@ class JournalActor(Actor[JournalCommand]):
                 await self._append(command)
             case Read():
                 await self._read(command)
+            case Erase():
+                await self._erase(command)
             case _:
                 assert_never(command)
 
@@ -97,6 +106,18 @@ class JournalActor(Actor[JournalCommand]):
             command.then(JournalError(why[:500]))
             return
         command.then(records)
+
+    async def _erase(self, command: Erase) -> None:
+        try:
+            if self._storage.blocking:
+                await anyio.to_thread.run_sync(self._storage.erase, command.session)
+            else:
+                self._storage.erase(command.session)
+        except Exception as error:  # as above
+            why = f"Session {command.session!r}: its log could not be erased: {type(error).__name__}: {error}"
+            command.reply.fail(JournalError(why[:500]))
+            return
+        command.reply.send(None)
 
     async def _written(self, command: Append) -> int:
         entry = Entry(command.session, command.events)

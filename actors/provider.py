@@ -211,9 +211,8 @@ class ProviderActor(Actor[ProviderCommand]):
 
     async def _serve(self, command: Generate, round_: "_Round") -> None:
         try:
-            async with self._places:
-                await round_.run(self._random)
-                round_.has_ended = True
+            await round_.run(self._random, self._places)
+            round_.has_ended = True
         finally:
             del self._rounds[command.key]
             if round_.aborted or round_.has_ended:  # else this actor is going down, and its asker is told
@@ -248,9 +247,13 @@ class _Round:
         self._begun: set[str] = set()
         self._offset = 0
 
-    async def run(self, random: Random) -> None:
-        """Try until there is an answer, or a failure that is final."""
-        while (failure := await self._attempt()) is not None:
+    async def run(self, random: Random, places: anyio.Semaphore) -> None:
+        """Try until there is an answer, or a failure that is final. Others have its place while it waits."""
+        while True:
+            async with places:
+                failure = await self._attempt()
+            if failure is None:
+                return
             wait = self._judged(_without_secrets(failure, self._proof), random)
             if wait is None:
                 return

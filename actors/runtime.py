@@ -8,11 +8,10 @@ A runtime lives in the task that enters it, owns every task it starts, and keeps
 live in one process, on asyncio or on trio.
 """
 
-import inspect
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -34,7 +33,7 @@ from actors.core.content import Message
 from actors.core.dialect import Dialect
 from actors.core.events import Opened
 from actors.core.identity import Binding
-from actors.core.record import unkeepable
+from actors.core.packed import pack, unkeepable
 from actors.core.render import Reader
 from actors.core.routing import Pool
 from actors.core.state import State
@@ -42,29 +41,32 @@ from actors.core.transcript import Encoder
 from actors.core.turn import Bounds
 from actors.credentials import Credentials, credentials_of
 from actors.errors import (
+    ActorsError,
     ConfigError,
     KernelError,
+    OwnSession,
     SessionClosed,
     SessionExists,
     ToolDefinitionError,
     TranscriptError,
 )
+from actors.executor import Limits, ToolFailure, is_inside
 from actors.handle import Session
-from actors.journal import Append, JournalActor
+from actors.journal import Append, Erase, JournalActor
 from actors.kernel import Ref, Restart, System
 from actors.kernel.actor import Child, current
-from actors.kernel.parking import parking
 from actors.kernel.system import SHARED
-from actors.kernel.tasks import Tasks, Work
 from actors.provider import Endpoint, ProviderActor, ProviderCommand, Retries
 from actors.storage import Storage
 from actors.storage.memory import MemoryStorage
+from actors.threads import THREADS
 from actors.tools import Tool, Toolset
 from actors.transport import HttpTransport, Timeouts, Transport
 
+SETTLING = 3.0
+"""Seconds that the asks in flight may take to end when a runtime is left."""
 CLOSING = 5.0
-"""Seconds that connections may take to close when a runtime ends."""
-
+"""Seconds that connections may take to close after that."""
 
 EVIDENCE = 16
 """Refused transcripts that are kept."""
@@ -76,14 +78,18 @@ CALL_ID = re.compile(r"hist_tool_([0-9]{1,18})")
 class Runtime:
     """Hosts sessions. Enter it with `async with`; leaving it ends its sessions and closes its connections.
 
-    That is bounded, but for an async tool that shields itself from its cancellation: it is waited for.
+    Leaving is bounded, whatever tools do, and cannot be cancelled: who is cancelled meanwhile is told so afterwards,
+    and a second cancellation or interrupt leaves at once. A runtime belongs to the thread and event loop that entered
+    it.
 
     Args:
         config: Path of an `actors.toml`, a `Config`, or None for the environment alone.
-        environ: Where keys and base URLs are looked up; the process's environment by default.
+        environ: Where keys, base URLs and proxies are looked up; the process's environment by default.
         storage: Where logs are kept; in memory by default.
         transport: How requests travel; HTTP by default. It is closed when the runtime ends.
         seed: Seed of the jitter in retries and restarts; None for a different one each time.
+        on_tool_error: Called with each `ToolFailure`, in the event loop: what a tool or an approval raised. The model
+            is told in one line only; the log (`actors.tools`) has the traceback too.
 
     Raises:
         ConfigError: When entered: the file cannot be used.
@@ -97,61 +103,84 @@ class Runtime:
         storage: Storage | None = None,
         transport: Transport | None = None,
         seed: int | None = None,
+        on_tool_error: Callable[[ToolFailure], object] | None = None,
     ) -> None:
         self._environ = os.environ if environ is None else environ
         self.config = (
             config if isinstance(config, configuration.Config) else configuration.load(config, self._environ)
         )
         self.storage: Storage = MemoryStorage() if storage is None else storage
-        self.transport: Transport = HttpTransport() if transport is None else transport
-        self.system = System(seed=seed, on_crash=telemetry.crashed)
+        self.transport: Transport = self._http() if transport is None else transport
+        self.system = System(
+            seed=seed, on_crash=telemetry.crashed, first=(self._settle, SETTLING), last=(self._close, CLOSING)
+        )
+        self._on_tool_error = on_tool_error
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
-        self._workshop: _Workshop | None = None
         self._host: Host | None = None
         self._providers: dict[tuple[str, Binding], Ref[ProviderCommand]] = {}
         self._sessions: dict[str, Session] = {}
+        self._ids = SessionIds(self._sessions)
         self._toolsets: WeakValueDictionary[tuple[Tool[..., Any], ...], Toolset] = WeakValueDictionary()
         self._reserving: set[str] = set()
         self._named = self._made = 0
+        self._was_entered = self._was_left = False
         self.refusals: deque[Refusal] = deque(maxlen=EVIDENCE)
         """The last transcripts refused for their structure, oldest first: our bugs, with their evidence."""
         self.refused = 0
         """How many there have been."""
 
     async def __aenter__(self) -> Self:
-        if self._workshop is not None:
+        if self._was_entered:
             raise KernelError("A runtime is entered once; make another")
-        limits = self.config.limits
-        self._workshop = _Workshop(limits.tool_threads)
         await self.system.__aenter__()
+        self._was_entered = True
+        THREADS.enter()
+        limits = self.config.limits
         self._host = Host(
             self.system,
             self.system.spawn(lambda: JournalActor(self.storage), "journal", depth=SHARED),
-            self._workshop,
+            Limits(limits.batch, limits.tool_threads, limits.tool_wait),
             Bounds(limits.rounds, limits.corrections),
             limits.waiting_asks,
             self.rules,
             partial(_Services, self),
-            self._forget,
+            self._ended,
+            self._on_tool_error,
         )
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        assert self._workshop is not None
-        tasks = self._workshop.tasks
+        if self._host is not None:  # it may have left before us, if the event loop is being shut down
+            self._host.check()
+        self._was_left = True
+        return await self.system.__aexit__(kind, error, trace)
+
+    async def _settle(self) -> None:
+        """Begin to end: no session is opened or used any more, and every ask is cancelled."""
+        if not self._was_left:
+            telemetry.never_left()
         if self._host is not None:
-            self._host.running, self._host = False, None
-        try:
-            await self.system.__aexit__(kind, error, trace)
-        finally:
-            with anyio.move_on_after(CLOSING, shield=True):
-                await self.transport.close()
-            self._sessions.clear()
-            tasks.cancel()
-            await tasks.join()
-        return None
+            await self._host.settle()
+
+    async def _close(self) -> None:
+        """Give back what the runtime holds, when nothing uses it any more."""
+        self._host = None
+        self._sessions.clear()
+        telemetry.tools_running(self.system.containment.names)
+        THREADS.leave()
+        await self.transport.close()
+
+    def _running(self) -> Host:
+        """Return the host, to a caller that may use it.
+
+        Raises:
+            KernelError: The runtime has not been entered, or was left.
+        """
+        if self._host is None:
+            raise KernelError("This runtime is not running; enter it with 'async with Runtime() as runtime'")
+        return self._host
 
     async def open(
         self,
@@ -171,21 +200,22 @@ class Runtime:
             id: 1 to 64 letters, digits, `_` and `-`; made up if not given.
             system: System prompt, fixed for the session's life.
             messages: A history to begin with, as `from_wire` gives it.
-            approve: Asked before a call of a tool with `approval="ask"` runs; without it such calls are denied.
+            approve: Asked before a call of a tool with `approval="ask"` runs, which it may only if the answer is True;
+                without it such calls are denied. It may be async; a plain one runs in a thread.
 
         Raises:
-            ConfigError: The target, a tool, the id or `approve` cannot be used; or there are more tools than the
+            ConfigError: The target, a tool or the id cannot be used; or there are more tools than the
                 target takes.
             SessionExists: A session of this id is open, or has a log.
             TranscriptError: `messages` holds something else than messages.
             JournalError: The log cannot be written. No session is open then.
         """
-        if self._host is None:
-            raise KernelError("This runtime is not running; enter it with 'async with Runtime() as runtime'")
+        host = self._running()
+        host.check()
+        if not host.running:
+            raise KernelError("This runtime is being left; no session is opened any more")
         if not isinstance(system, str | None):
             raise ConfigError(f"system= takes a text, not {type(system).__name__}")
-        if inspect.iscoroutinefunction(approve):
-            raise ConfigError("approve= takes a plain function that returns True or False, not an async one")
         toolset = self._toolset(tools)
         _Services(self, toolset, system).pool(target)
         name = self._reserved(id)
@@ -197,9 +227,9 @@ class Runtime:
                     continue
                 raise SessionExists(f"Session {name!r} has ended and its log is kept; take another id")
             imported = _imported(messages)
-            opened = Opened(name, target, system, imported, _calls_used(imported))
+            opened = Opened(name, target, system, tuple(map(pack, imported)), _calls_used(imported))
             return await self._opened(
-                Activation(State().apply(opened), self._host, toolset, approve, _below_caller()), opened
+                Activation(State().apply(opened), host, toolset, approve, _below_caller()), opened
             )
         finally:
             self._reserving.discard(name)
@@ -210,9 +240,39 @@ class Runtime:
             await activation.host.journal.ask(Append(opened.session, (opened,)))
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await session.abandon()
+                await activation.close(in_order=False)
             raise
         return session
+
+    async def forget(self, id: str) -> None:  # noqa: A002  the field's standard name
+        """End a session, if it is open, and erase its log. Its id may be used again, for a new session.
+
+        A caller that is cancelled does not take it back. Nothing happens if there is no such session.
+
+        Raises:
+            OwnSession: A tool of this session asks.
+            SessionExists: It is just being opened or forgotten.
+            JournalError: The log cannot be erased. The session has ended all the same.
+        """
+        host = self._running()
+        host.check()
+        if is_inside(self.system, id):
+            raise OwnSession(f"A tool of session {id!r} cannot have it forgotten: it waits for the tool")
+        if id in self._reserving:
+            raise SessionExists(f"Session {id!r} is just being opened or forgotten; try again")
+        self._reserving.add(id)
+        forgotten = _Outcome()
+        host.start(partial(self._forget, host, id, forgotten), f"{id}/forget")
+        await forgotten.wait()
+
+    async def _forget(self, host: Host, name: str, forgotten: "_Outcome") -> None:
+        with forgotten:
+            try:
+                if (session := self._sessions.get(name)) is not None:
+                    await session._activation.close()
+                await host.journal.ask(Erase(name))
+            finally:
+                self._reserving.discard(name)
 
     def session(self, id: str) -> "Session":  # noqa: A002  the field's standard name
         """Return an open session by its id.
@@ -220,14 +280,15 @@ class Runtime:
         Raises:
             SessionClosed: None of that id is open.
         """
+        self._running().check()
         if (found := self._sessions.get(id)) is None:
             raise SessionClosed(f"No session {id[:80]!r} is open; open it first")
         return found
 
     @property
-    def sessions(self) -> tuple[str, ...]:
-        """Ids of the open sessions, oldest first."""
-        return tuple(self._sessions)
+    def sessions(self) -> "SessionIds":
+        """Ids of the open sessions, oldest first: a view that is always up to date."""
+        return self._ids
 
     def rules(self, binding: Binding) -> tuple[Dialect, Encoder, Reader]:
         """Return what a binding's lane is rendered with."""
@@ -259,6 +320,12 @@ class Runtime:
         )  # given up: a new one may do better
         return ref
 
+    def _http(self) -> HttpTransport:
+        limits = self.config.limits
+        return HttpTransport(
+            connections=limits.connections, connecting=limits.connecting, environ=self._environ
+        )
+
     def _reserved(self, given: str | None) -> str:
         """Return the id of a session to be opened, which nobody else can take meanwhile."""
         if given is None:
@@ -280,8 +347,8 @@ class Runtime:
         made = Toolset(tools)
         return self._toolsets.setdefault(tuple(made), made)
 
-    def _forget(self, name: str) -> None:
-        self._sessions.pop(name, None)
+    def _ended(self, activation: Activation) -> None:
+        self._sessions.pop(activation.name, None)
 
     async def _has_log(self, name: str) -> bool:
         if self.storage.blocking:
@@ -289,21 +356,47 @@ class Runtime:
         return bool(self.storage.read(name))
 
 
-class _Workshop:
-    """Where tools run: beside the sessions, so that one which does not end holds up none of them."""
+class SessionIds(Collection[str]):
+    """Ids of open sessions. `in` takes constant time; iterating goes over those that are open when it begins."""
 
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-        self.tasks = Tasks(parking())
+    def __init__(self, sessions: Mapping[str, Session]) -> None:
+        self._sessions = sessions
 
-    def start(self, work: Work, name: str) -> anyio.CancelScope:
-        """Run a tool's task. It is cancelled when the runtime ends."""
-        return self.tasks.start(work, partial(_logged, name), name)
+    def __contains__(self, id: object) -> bool:  # noqa: A002  the field's standard name
+        return id in self._sessions
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tuple(self._sessions))
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def __repr__(self) -> str:
+        return f"SessionIds({', '.join(self._sessions)})"
 
 
-def _logged(name: str, error: BaseException | None) -> None:
-    if error is not None:
-        telemetry.crashed(name, error)
+class _Outcome:
+    """How something that the host does came out, for a caller who may have gone away."""
+
+    def __init__(self) -> None:
+        self._over = anyio.Event()
+        self._error: BaseException | None = None
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        self._error = error
+        self._over.set()
+        return isinstance(error, ActorsError)  # that is the caller's, who may be gone
+
+    async def wait(self) -> None:
+        """Wait until it is over; raise what it raised."""
+        await self._over.wait()
+        if self._error is not None:
+            raise self._error
 
 
 class _Services:
@@ -382,7 +475,7 @@ def _provider(
     endpoint = Endpoint(
         backend.endpoint,
         credentials,
-        Timeouts(limits.connect, limits.first_byte, limits.idle, limits.total),
+        Timeouts(limits.connect, limits.first_byte, limits.idle, limits.total, pool=limits.first_byte),
         Retries(attempts=limits.attempts),
         limits.concurrency,
         backend.stream,

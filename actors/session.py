@@ -11,6 +11,7 @@ last turn did if that end was written, else with an `error` event; those that wa
 
 from collections import deque
 from contextlib import suppress
+from contextvars import Context as Variables
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias, assert_never
 
@@ -56,10 +57,12 @@ class Submit(Query[None]):
     Args:
         message: The user's message.
         outlet: Where its events go. It is closed without a terminal one if the session ends before the ask.
+        variables: The caller's context variables, for the tools.
     """
 
     message: Message
     outlet: Outlet
+    variables: Variables
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class Switch(Query[SwitchOutcome]):
 
 @dataclass(frozen=True)
 class Cancel(Query[bool]):
-    """Cancel the ask in flight. Answered when every call of it is closed: True, or False if there was none."""
+    """Cancel the ask in flight. Answered when every call of it is closed: True, or False if it came too late."""
 
     control: ClassVar[bool] = True
 
@@ -230,6 +233,7 @@ class SessionActor(Actor[SessionCommand]):
             self._bounds,
             self.resting,
             submit.outlet,
+            submit.variables,
             self._desk.ended,
         )
         self._busy, self._conductor = True, conductor
@@ -301,13 +305,14 @@ class SessionActor(Actor[SessionCommand]):
         await self._head.send(event, then=told)
 
     async def _concluded(self) -> None:
-        desk, cancels = self._desk, self._cancels
+        desk, cancels, result = self._desk, self._cancels, self._desk.outcome
+        is_cancelled = self._conductor is None or (result is not None and result[0].status == "cancelled")
         if desk.current is not None and desk.outcome is not None:
             desk.current.outlet.put(_terminal(*desk.outcome))
         desk.current = desk.outcome = None
         self._busy, self._conductor, self._cancels = False, None, []
         for reply in cancels:
-            reply.send(True)
+            reply.send(is_cancelled)
         if self._ends:
             self._close_log()
         self._next()

@@ -1,5 +1,8 @@
 """What the runtime says about itself: structured log events. Ids, names and counts only; no content, no keys.
 
+What a tool raises goes to the logger `actors.tools`, as it is: that is the program's own code, and its traceback is
+what its author needs.
+
 Events are structured by structlog, imported at the first one, and handed to the standard library's logger `actors`,
 which is not configured here: that is the program's business.
 """
@@ -31,6 +34,38 @@ def _words(error: BaseException) -> str:
     return f"{kind}: {error}"[:500] if isinstance(error, ActorsError) else kind
 
 
+def tool_failed(session: str, call_id: str, tool: str, error: BaseException) -> None:
+    """Log what a tool raised, with its traceback: it is the program's own code. Logger `actors.tools`."""
+    kind = type(error).__name__
+    text = f"event='tool_failed' session={session!r} call={call_id!r} tool={tool!r} error={kind!r}"
+    logger, raised = _tools(), (type(error), error, error.__traceback__)
+    if logger.isEnabledFor(logging.ERROR):
+        record = logger.makeRecord(logger.name, logging.ERROR, __file__, 0, text, (), raised)
+        trace = "".join(traceback.format_exception(error))
+        record.exc_text = trace.encode(errors="backslashreplace").decode()  # a lone surrogate breaks handlers
+        logger.handle(record)
+
+
+def tool_spoiled(session: str, tool: str, error: BaseException) -> None:
+    """Log that a tool left its task unusable, as by a task group that it never left. Logger `actors.tools`."""
+    kind = type(error).__name__
+    advice = "a task group or cancel scope was left open; keep what outlives a call in a task of your own"
+    _tools().warning(
+        f"event='tool_spoiled' session={session!r} tool={tool!r} error={kind!r} advice={advice!r}"
+    )
+
+
+def tools_running(names: Sequence[str]) -> None:
+    """Log that tools still run after the runtime was left, which could not end them. Logger `actors.tools`."""
+    if names:
+        _tools().warning(f"event='tools_running' tools={sorted(set(names))!r}")
+
+
+def never_left() -> None:
+    """Log that the event loop ended, and took a runtime along that was entered and never left."""
+    _logger().warning("runtime_never_left", advice="enter it with 'async with', or call __aexit__")
+
+
 def refused(session: str, binding: str, why: str) -> None:
     """Log that a provider or the judge refused a transcript for its structure: our bug."""
     _logger().error("transcript_refused", session=session, binding=binding, why=why)
@@ -39,6 +74,10 @@ def refused(session: str, binding: str, why: str) -> None:
 def withheld(round_: str, reasons: Sequence[str]) -> None:
     """Log that a provider hid parts of a request from its model: reasoning that does not fit, our bug."""
     _logger().error("input_withheld", round=round_, reasons=sorted(set(reasons)))
+
+
+def _tools() -> logging.Logger:
+    return logging.getLogger("actors.tools")
 
 
 def _logger() -> "FilteringBoundLogger":

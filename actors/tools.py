@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Effects: TypeAlias = Literal["none", "read", "write"]
-"""What a call touches: nothing, something it only looks at, or something it changes."""
-
 Approval: TypeAlias = Literal["allow", "ask", "deny"]
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -50,11 +47,8 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 class ToolOptions(TypedDict, total=False):
     """What may be said of a tool beside its schema. The fields are those of `Tool`, with its defaults."""
 
-    effects: Effects
-    idempotent: bool
     approval: Approval
     timeout: float | None
-    parallel: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +67,9 @@ class Tool(Generic[P, R]):
         description: For the model.
         parameters: JSON Schema of the arguments, an object.
         function: Called with one keyword argument for each field of the arguments.
-        effects: `write` means that a call changes something outside.
-        idempotent: A call may be run again when it is unknown whether it ran.
-        approval: What happens before a call runs: `allow` runs it, `ask` waits for someone's word.
-        timeout: Seconds one call may take; None sets no end but a cancellation.
-        parallel: May run at the same time as the other calls of its batch.
+        approval: What happens before a call runs: `allow` runs it, `ask` waits for someone's word, `deny` never
+            runs it.
+        timeout: Seconds one call may take from its beginning; None sets no end but a cancellation.
 
     Raises:
         ToolDefinitionError: A name no provider takes, or a function that cannot be a tool.
@@ -88,11 +80,8 @@ class Tool(Generic[P, R]):
     parameters: Json
     function: Callable[P, R]
     _: KW_ONLY
-    effects: Effects = "read"
-    idempotent: bool = False
     approval: Approval = "allow"
     timeout: float | None = None
-    parallel: bool = True
     _model: "_Arguments | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -135,7 +124,7 @@ class Tool(Generic[P, R]):
             description,
             dump(dict(schema)),
             function,
-            **_settled(options),
+            **options,
         )
         made.__dict__["check"] = check
         return made
@@ -196,7 +185,7 @@ def tool(
         function: Sync or async, with named parameters. Types become the schema; without one, anything goes.
         name: Defaults to the function's name.
         description: Defaults to the docstring up to its sections; `Args:` describes the parameters.
-        options: Fields of `Tool`; `effects="write"` makes `approval` default to `ask`.
+        options: Fields of `Tool`: `approval`, `timeout`.
 
     Raises:
         ToolDefinitionError: The signature or a type cannot be put in a JSON Schema.
@@ -211,17 +200,11 @@ def tool(
             about if description is None else description,
             model.schema,
             function,
-            **_settled(options),
+            **options,
             _model=model,
         )
 
     return made if function is None else made(function)
-
-
-def _settled(options: ToolOptions) -> ToolOptions:
-    """Return the options with what follows from them: a call that changes something is asked about first."""
-    approval: Approval = "ask" if options.get("effects") == "write" else "allow"
-    return {"approval": approval, **options}
 
 
 class Toolset:

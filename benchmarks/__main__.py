@@ -12,16 +12,18 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import dialects, kernel, memory, render, start, turn
+from benchmarks import dialects, http, kernel, loop, memory, render, start, turn
 from benchmarks.table import Backend, Measure, Options, Row, table
 
 MEASURES: tuple[Measure, ...] = (
     *render.MEASURES,
     *dialects.MEASURES,
     *turn.MEASURES,
+    *http.MEASURES,
     *start.MEASURES,
     *memory.MEASURES,
     *kernel.MEASURES,
+    *loop.MEASURES,
 )
 GOALS = tuple(measure.goal for measure in MEASURES)
 

@@ -39,6 +39,7 @@ class Row:
         value: The median, None if it was not measured.
         floor: The hand-written minimum in the same run.
         note: What a reader must know beside it.
+        calls, floor_calls: Calls of Python functions in what was timed, where they were counted.
     """
 
     goal: str
@@ -49,6 +50,8 @@ class Row:
     value: float | None = None
     floor: float | None = None
     note: str = ""
+    calls: float | None = None
+    floor_calls: float | None = None
 
     @property
     def figure(self) -> float | None:
@@ -82,7 +85,7 @@ class Measure:
         return Row(self.goal, self.question, "-", "", 0.0, note=note)
 
 
-_HEAD = ("goal", "question", "case", "ours", "floor", "ratio", "limit", "met", "note")
+_HEAD = ("goal", "question", "case", "ours", "floor", "ratio", "limit", "met", "calls", "note")
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -110,6 +113,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         ratio,
         limit,
         met,
+        " / ".join(_short(calls) for calls in (row.calls, row.floor_calls) if calls is not None),
         row.note,
     )
 

@@ -1,9 +1,11 @@
 """CPU time of this thread, in interleaved passes: what the machine does besides is left out."""
 
 import gc
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from statistics import median
+from types import FrameType
 
 import anyio
 
@@ -22,6 +24,25 @@ async def async_cpu_ms(work: Callable[[], Awaitable[object]]) -> float:
     began = time.thread_time()
     await work()
     return (time.thread_time() - began) * 1e3
+
+
+async def async_calls(work: Callable[[], Awaitable[object]]) -> int:
+    """Return how many Python functions are called until `work` has ended, the event loop's included.
+
+    A count does not depend on what else the machine does. Functions written in C are not counted.
+    """
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        await work()
+    finally:
+        sys.setprofile(None)
+    return calls
 
 
 def interleaved(repeats: int, *works: Callable[[], float]) -> list[float]:

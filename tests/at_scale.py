@@ -1,7 +1,7 @@
 """A command that judges many generated cases, in order of their seeds, on several processes.
 
 It prints a line for each failure and how far it came, and ends with status 1 if there was one. A run that is ended by
-its time (`--minutes`) is taken up again at the seed that the last line names.
+its time (`--minutes`) is taken up again at the seed that the last line names. `share` is for what the tests go through.
 """
 
 import argparse
@@ -12,11 +12,18 @@ from functools import partial
 from multiprocessing import get_context
 from typing import TypeAlias
 
+from hypothesis import settings
+
 Judge: TypeAlias = Callable[[int], list[str]]
 """From a seed to a line for each thing that is wrong. It must be importable: workers look it up by name."""
 
 REPORTS = 20
 """Batches between two reports."""
+
+
+def share(count: int) -> int:
+    """How many of so many cases a test goes through: a quarter; all of them under `--hypothesis-profile thorough`."""
+    return count if settings.get_current_profile_name() == "thorough" else count // 4
 
 
 def judged(judge: Judge, seeds: range) -> tuple[int, list[str]]:

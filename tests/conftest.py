@@ -1,10 +1,44 @@
-"""What every test shares: each async test runs on asyncio and on trio, and no generated one is judged by the clock."""
+"""What every test shares: each async test runs on asyncio and on trio, and no generated one is judged by the clock.
+
+Many tests run on every core, a named file in this one process, which starts at once. `-n` says otherwise.
+Every fragment that a test has judged is read in both ways, which must come to the same.
+"""
+
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("unhurried")
+from actors.core.check import compare_readings
+
+for _profile in ("quarter", "thorough"):  # what they mean is said by `tests.at_scale.share`
+    settings.register_profile(_profile, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("quarter")
+compare_readings()
+
+
+LONG = (
+    "cli/test_bad_input.py",
+    "cli/test_demo.py",
+    "cli/test_run.py",
+    "cli/test_simulate.py",
+    "core/test_conservation.py",
+    "core/test_lane.py",
+    "test_all_dialects.py",
+    "test_benchmarks.py",
+    "test_cancel.py",
+    "test_collection.py",
+    "test_docs.py",
+    "test_durability.py",
+    "test_generated_histories.py",
+    "test_outside_gemini.py",
+    "test_outside_judges.py",
+    "test_outside_judges_of_vendors.py",
+    "test_rebuild.py",
+    "test_recovery_of_sessions.py",
+    "test_walks.py",
+)
+"""Files that `-m "not long"` leaves out: cases by the thousand, processes of their own, and every moment in turn."""
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -12,3 +46,17 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Name of the backend the test runs on."""
     backend: str = request.param
     return backend
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of long files."""
+    files = {Path(__file__).parent / name for name in LONG}
+    for item in items:
+        if item.path in files:
+            item.add_marker("long")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Return how many processes share the tests where the command line does not say; None is one for each core."""
+    named = config.args_source is pytest.Config.ArgsSource.ARGS
+    return 0 if named and all(".py" in argument for argument in config.args) else None

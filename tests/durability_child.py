@@ -1,8 +1,10 @@
 """Run one conversation on a durable journal, tell each durable event that is seen, and die at a given crossing.
 
-    python -m tests.durability_child FILE BACKEND CROSSING
+    python -m tests.durability_child FOLDER BACKEND CROSSING...
 
-A crossing is a step of an append (before the write, before the fsync, after it), counted from 1; 0 lives.
+A crossing is a step of an append (before the write, before the fsync, after it), counted from 1; 0 lives. Each has a
+process of its own, forked before there is an event loop, so that Python starts once; its log is `FOLDER/CROSSING.log`,
+and what it saw is in `FOLDER/CROSSING.seen`. A line of output says how each process ended.
 """
 
 import os
@@ -14,7 +16,7 @@ import anyio
 
 from actors import Runtime, tool
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
-from tests.line_storage import LineStorage
+from tests.file_storage import FileStorage
 
 SESSION = "durable"
 
@@ -37,8 +39,9 @@ def crossed(countdown: list[int]) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-async def converse(path: Path, crossing: int) -> None:
-    """Hold two asks, and write the number of every durable event seen to stdout at once."""
+async def converse(folder: Path, crossing: int) -> None:
+    """Hold two asks, and write down the number of every durable event as soon as it is seen."""
+    seen = os.open(folder / f"{crossing}.seen", os.O_WRONLY | os.O_CREAT)
     countdown = dying(crossing)
     server = OpenAIServer(
         [
@@ -49,15 +52,26 @@ async def converse(path: Path, crossing: int) -> None:
     )
     async with serve(server):
         environ = {"OPENAI_BASE_URL": server.base_url}
-        storage = LineStorage(path, lambda: crossed(countdown))
+        storage = FileStorage(folder / f"{crossing}.log", lambda: crossed(countdown))
         async with Runtime(environ=environ, storage=storage) as runtime:
             session = await runtime.open("openai:gpt-5.2", tools=[double], id=SESSION)
             for words in ("Double 1 and 2.", "Thanks."):
                 async with session.stream(words) as events:
                     async for event in events:
                         if (seq := getattr(event, "seq", None)) is not None:
-                            os.write(1, b"%d\n" % seq)
+                            os.write(seen, b"%d\n" % seq)
+
+
+def ended(folder: Path, backend: str, crossing: int) -> int:
+    """Hold the conversation in a process of its own; return its exit status, or the signal it died of as a negative."""
+    child = os.fork()
+    if child == 0:
+        anyio.run(converse, folder, crossing, backend=backend)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 if __name__ == "__main__":
-    anyio.run(converse, Path(sys.argv[1]), int(sys.argv[3]), backend=sys.argv[2])
+    for argument in sys.argv[3:]:
+        sys.stdout.write(f"{ended(Path(sys.argv[1]), sys.argv[2], int(argument))}\n")
+        sys.stdout.flush()  # or the next process would write it too

@@ -26,8 +26,8 @@ class Requirement:
     planned: str = ""
 
 
-ENGINE = "part 3: the full turn engine"
-DURABLE = "part 4: durability and compaction"
+ENGINE = "part 4: the turn engine, complete"
+DURABLE = "part 5: sessions that survive, sleep and shrink"
 
 
 REQUIREMENTS: tuple[Requirement, ...] = (

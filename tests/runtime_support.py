@@ -5,9 +5,9 @@ storage and compared with the live one: state, ledger, and each lane byte for by
 """
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -19,10 +19,12 @@ from actors.config.providers import kind_of
 from actors.core.codec import decode_event
 from actors.core.events import Closed, Event
 from actors.core.feed import SessionEvent
+from actors.core.form import replace
 from actors.core.identity import CallId
 from actors.core.ledger import Interaction
 from actors.core.profiles import dialect
 from actors.core.state import Lanes, State, rebuilt
+from actors.executor import ToolFailure
 from actors.handle import Session
 from actors.renderer import Shown
 from actors.runtime import Runtime
@@ -52,8 +54,9 @@ async def hosting(
     storage: Storage | None = None,
     transport: Transport | None = None,
     environ: Mapping[str, str] | None = None,
+    on_tool_error: Callable[[ToolFailure], object] | None = None,
     auth: Mapping[str, str] | None = None,
-    seconds: float = 8,
+    seconds: float = 60,
     **servers: LoopbackServer,
 ) -> AsyncIterator[Runtime]:
     """Run the servers and a runtime whose backends are named as the keywords are; judge it at the end.
@@ -69,7 +72,10 @@ async def hosting(
                 backends=backends, pools=dict(pools or {}), limits=limits or RuntimeLimits()
             )
             config = Config(settings, {} if environ is None else environ)
-            async with Runtime(config, storage=storage, transport=transport, seed=1) as runtime:
+            hosted = Runtime(
+                config, storage=storage, transport=transport, seed=1, on_tool_error=on_tool_error
+            )
+            async with hosted as runtime:
                 yield runtime
                 for name in runtime.sessions:
                     await assert_rebuilds(runtime, runtime.session(name))

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 
 SESSIONS = 40
 ASKS = 12
-SECONDS = 60
+SECONDS = 300
 NAMES = tuple(PROFILES)
 POOLS = {
     "turns": PoolSettings(members=NAMES, policy="round_robin"),

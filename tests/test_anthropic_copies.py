@@ -1,7 +1,6 @@
 """Copies of Anthropic Messages that want thinking on every call turn, signed or not: a profile of one's own."""
 
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -15,6 +14,7 @@ from actors.config.dialects import derived
 from actors.core.check import check
 from actors.core.content import Message, Text, ToolResult
 from actors.core.families import impossible
+from actors.core.form import replace
 from actors.core.identity import Binding
 from actors.core.jsonio import dump
 from actors.core.ledger import Ledger
@@ -24,6 +24,7 @@ from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Think, Turn
 from actors.testing.histories import READERS, history
 from actors.testing.rules import AnthropicProfile, AnthropicSettings, validate
 from tests.adapters.wire_streams import anthropic_stream, delta, dumped, run, start, stop
+from tests.at_scale import share
 
 ACTORS_TOML = """
 [dialects.copy]
@@ -46,7 +47,7 @@ def test_every_profile_that_comes_with_the_project_is_possible() -> None:
 
 
 def test_no_generated_history_is_refused_by_a_copy() -> None:
-    for seed in range(1500):
+    for seed in range(share(1500)):
         messages, ledger = history(seed)
         rendered = render(History(messages, ledger), ledger, COPY, binding=ME if seed % 2 else None)
         body = adapter(COPY).request(rendered.segments, Settings(model="m"), rendered.shown).body
@@ -96,7 +97,7 @@ async def test_a_session_goes_to_a_copy_that_thinks_and_back(tmp_path: Path, sig
     )
     other = OpenAIServer([Turn(Call("weather", {"city": "Oslo"})), Turn(Say("Cold."))])
     path = tmp_path / "actors.toml"
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with serve(copy, other):
             path.write_text(
                 f'{ACTORS_TOML}\n[backends.copy]\nkind = "anthropic"\nmodel = "m"\ndialect = "copy"\n'

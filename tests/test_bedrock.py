@@ -57,7 +57,7 @@ def told(*servers: BedrockServer | OpenAIServer | AnthropicServer, stream: bool 
 async def test_a_session_calls_tools_and_goes_on_with_its_reasoning(tmp_path: Path, stream: bool) -> None:
     server = BedrockServer([WORK, Turn(Think("so"), Say("Cold.")), Turn(Say("Bye."))], settings=BOUND)
     path = tmp_path / "actors.toml"
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with serve(server):
             path.write_text(told(server, stream=stream))
             async with Runtime(path, environ={}) as runtime:
@@ -102,7 +102,7 @@ async def test_a_throttled_stream_and_a_busy_model_are_tried_again(tmp_path: Pat
     }
     server = BedrockServer([Turn(Say("Here."))], faults=faults)
     path = tmp_path / "actors.toml"
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with serve(server):
             path.write_text(told(server))
             async with Runtime(path, environ={}) as runtime:
@@ -114,7 +114,7 @@ async def test_a_throttled_stream_and_a_busy_model_are_tried_again(tmp_path: Pat
 async def test_an_api_key_goes_as_a_bearer_token(tmp_path: Path) -> None:
     server = BedrockServer(api_key="bedrock-api-key")
     path = tmp_path / "actors.toml"
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with serve(server):
             path.write_text(told(server) + 'auth = "AWS_BEARER_TOKEN_BEDROCK"\n')
             environ = {"AWS_BEARER_TOKEN_BEDROCK": "bedrock-api-key"}

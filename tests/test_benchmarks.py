@@ -9,6 +9,7 @@ from actors.adapters.adapter import adapter
 from actors.core.profiles import PROFILES, dialect
 from benchmarks.__main__ import GOALS, MEASURES, main
 from benchmarks.dialects import decoding, encoding
+from benchmarks.loop import recorded
 from benchmarks.table import Options, Row, table
 from benchmarks.turn import hosted
 from benchmarks.workload import DIALECTS, FAMILIES, Author, Live, binding, blocks, payload, told
@@ -42,6 +43,16 @@ def test_a_measurement_gives_figures_beside_their_goal(goal: str) -> None:
     measured = [row for row in measure.run(QUICK) if row.value is not None]
     assert measured
     assert all(row.goal == goal and row.limit > 0 and row.met is not None for row in measured)
+
+
+def test_how_long_the_tests_take_is_what_the_last_run_of_everything_wrote_down(tmp_path: Path) -> None:
+    times = tmp_path / "times"
+    assert [(row.value, row.met) for row in recorded(times)] == [(None, None), (None, None)]
+    times.write_text("299\tThe README's tests\n60\tStyle\n601\tAll\n")
+    assert [(row.case, row.value, row.met) for row in recorded(times)] == [
+        ("The README's tests", 299, True),
+        ("All", 601, False),
+    ]
 
 
 def test_a_figure_is_held_against_its_goal_as_a_multiple_of_the_floor() -> None:

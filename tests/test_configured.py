@@ -92,7 +92,7 @@ async def test_every_provider_gives_the_same_events_and_the_same_history_streame
         [Turn(Say("Let me see."), Call("weather", {"city": "Oslo"})), Turn(Say("It is cold."))]
     )
     path = tmp_path / "actors.toml"
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with serve(server):
             path.write_text(
                 f'[backends.a]\nkind = "{kind}"\nmodel = "m"\n'
@@ -129,7 +129,7 @@ async def test_a_pool_says_whether_an_answer_that_was_partly_shown_may_be_contin
     broken = OpenAIServer([Turn(Say("The answer is " * 40))], faults={0: Disconnect(after_bytes=900)})
     spare = AnthropicServer([Turn(Say("42."))])
     path = tmp_path / "actors.toml"
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with serve(broken, spare):
             path.write_text(
                 f'[backends.a]\nkind = "openai"\nmodel = "m"\nbase_url = "{broken.base_url}"\n'

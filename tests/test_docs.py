@@ -69,7 +69,7 @@ def test_every_example_runs_and_prints_what_the_docs_show(name: str, tmp_path: P
         env=environ(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

@@ -16,7 +16,7 @@ from actors.core.state import State
 from actors.kernel import Command
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from tests.durability_child import SESSION
-from tests.line_storage import LineStorage
+from tests.file_storage import FileStorage
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,18 @@ class Nonsense(Command):
     """A command that no actor has a case for."""
 
 
-def _run(path: Path, backend: str, crossing: int) -> tuple[int, list[int]]:
-    """Run the child until it ends or dies; return its exit status and the durable events it had seen."""
-    command = [sys.executable, "-m", "tests.durability_child", str(path), backend, str(crossing)]
-    done = subprocess.run(command, capture_output=True, timeout=120, check=False)
-    if done.returncode not in (0, -signal.SIGKILL):
+CROSSINGS = (2, 5, 9, 14, 18, 23, 27, 31, 36, 40)
+
+
+def _run(folder: Path, backend: str, *crossings: int) -> list[tuple[int, list[int]]]:
+    """Run a child for each crossing until it ends or dies; return exit status and durable events seen of each."""
+    command = [sys.executable, "-m", "tests.durability_child", str(folder), backend, *map(str, crossings)]
+    done = subprocess.run(command, capture_output=True, timeout=300, check=False)
+    ends = [int(line) for line in done.stdout.split()]
+    if len(ends) != len(crossings) or not {0, -signal.SIGKILL}.issuperset(ends):
         raise AssertionError(done.stderr.decode())
-    return done.returncode, [int(line) for line in done.stdout.split()]
+    seen = [(folder / f"{crossing}.seen").read_text().split() for crossing in crossings]
+    return [(end, [int(number) for number in numbers]) for end, numbers in zip(ends, seen, strict=True)]
 
 
 @pytest.mark.requirement("PROMISE-6")
@@ -39,11 +44,10 @@ def test_a_durable_event_that_was_seen_survives_kill_9_at_any_step_of_a_write(
     tmp_path: Path, backend: str
 ) -> None:
     died = 0
-    for crossing in (2, 5, 9, 14, 18, 23, 27, 31, 36, 40):
-        path = tmp_path / f"{crossing}.log"
-        status, seen = _run(path, backend, crossing)
+    runs = _run(tmp_path, backend, *CROSSINGS)
+    for crossing, (status, seen) in zip(CROSSINGS, runs, strict=True):
         died += status == -signal.SIGKILL
-        records = LineStorage(path).read(SESSION)
+        records = FileStorage(tmp_path / f"{crossing}.log").read(SESSION)
         assert max(seen, default=0) <= len(records)
         state = State()
         for record in records:
@@ -53,8 +57,8 @@ def test_a_durable_event_that_was_seen_survives_kill_9_at_any_step_of_a_write(
 
 @pytest.mark.requirement("PROMISE-6")
 def test_a_conversation_that_nobody_kills_is_in_the_log_to_its_end(tmp_path: Path) -> None:
-    status, seen = _run(tmp_path / "whole.log", "asyncio", 0)
-    records = LineStorage(tmp_path / "whole.log").read(SESSION)
+    [(status, seen)] = _run(tmp_path, "asyncio", 0)
+    records = FileStorage(tmp_path / "0.log").read(SESSION)
     assert status == 0
     assert seen[-1] == len(records)
     events = [decode_event(record) for record in records]
@@ -88,7 +92,7 @@ async def test_after_a_crash_what_may_have_run_is_outcome_unknown_and_nothing_is
             Turn(Say("I do not know whether the second took effect.")),
         ]
     )
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with serve(server), Runtime(environ={"OPENAI_BASE_URL": server.base_url}) as runtime:
             session = await runtime.open("openai:gpt-5.2", tools=[quick, slow], id="crashing")
             async with session.stream("Do both.") as events:

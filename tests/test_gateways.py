@@ -24,7 +24,7 @@ async def test_a_pinned_upstream_serves_every_request_and_its_reasoning_goes_bac
         upstreams=("two", "three", "four"),
     )
     path = tmp_path / "actors.toml"
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with serve(server):
             path.write_text(
                 f'[backends.r]\nkind = "openrouter"\nmodel = "m"\nbase_url = "{server.base_url}"\nupstream = "one"\n'
@@ -50,7 +50,7 @@ async def test_a_change_of_upstream_costs_one_refusal_and_only_the_reasoning() -
         Turn(Say("Yes.")),
     ]
     server = OpenRouterServer(turns, upstreams=("one", "two"))
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with serve(server):
             settings = BackendSettings(
                 kind="openrouter", model="m", base_url=server.base_url, limits=BackendLimits(attempts=1)

@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import anyio
@@ -10,6 +11,7 @@ import pytest
 import trio
 from pydantic import AfterValidator
 
+from actors.errors import OwnSession
 from actors.testing import Call, Say, Turn
 from actors.testing.server import LoopbackServer
 from actors.tools import Tool, tool
@@ -285,20 +287,57 @@ async def test_a_tool_may_open_a_session_below_its_own_and_ask_it() -> None:
     assert list(results(bodies(middle)[-1]).values()) == ["from inside"]
 
 
-@pytest.mark.requirement("PROMISE-8")
-async def test_a_tool_that_asks_its_own_session_is_told_that_it_must_not() -> None:
+@pytest.mark.requirement("PROMISE-8", "PROMISE-12")
+async def test_a_tool_that_uses_its_own_session_is_told_that_it_must_not_and_the_model_is_not() -> None:
     server = openai(Turn(Call("reflect", {"words": "hello"})), Turn(Say("done")))
+    refused: list[str] = []
     async with hosting(a=server) as runtime:
 
         @tool
         async def reflect(words: str) -> str:
-            """Ask oneself."""
-            return (await runtime.session("own").ask(words)).text
+            """Use one's own session in every way there is."""
+            own = runtime.session("own")
+            uses = (own.history, own.ledger, own.cancel, own.close, partial(runtime.forget, "own"))
+            for use in (*uses, partial(own.switch, "a"), partial(own.preview, "a")):
+                with pytest.raises(OwnSession) as error:
+                    await use()
+                refused.append(str(error.value))
+            return (await own.ask(words)).text
 
         session = await runtime.open("a", tools=[reflect], id="own")
         assert (await session.ask("Do it.")).status == "complete"
+    assert len(refused) == 7
+    assert all("session 'own'" in words for words in refused)
     (told,) = results(bodies(server)[-1]).values()
-    assert "asks go downhill" in told
+    assert told == "ERROR: The tool failed for a reason that lies in the program that runs it."
+
+
+@pytest.mark.requirement("PROMISE-12")
+async def test_a_tool_below_a_session_cannot_close_it_and_no_tool_asks_a_session_beside_its_own() -> None:
+    outer = openai(Turn(Call("delegate", {"words": "hello"})), Turn(Say("done")))
+    inner = openai(Turn(Call("meddle", {"words": "x"})), Turn(Say("from inside")))
+    refused: list[str] = []
+    async with hosting(outer=outer, inner=inner, beside=openai()) as runtime:
+        beside = await runtime.open("beside")
+
+        @tool
+        async def meddle(words: str) -> str:
+            """Use sessions that are not one's own."""
+            for use in (runtime.session("top").close, beside.history):
+                with pytest.raises(OwnSession) as error:
+                    await use()
+                refused.append(str(error.value))
+            return words
+
+        @tool
+        async def delegate(words: str) -> str:
+            """Ask someone else."""
+            return (await (await runtime.open("inner", tools=[meddle])).ask(words)).text
+
+        session = await runtime.open("outer", tools=[delegate], id="top")
+        assert (await session.ask("Do it.")).status == "complete"
+    assert len(refused) == 2
+    assert list(results(bodies(outer)[-1]).values()) == ["from inside"]
 
 
 @pytest.mark.requirement("PROMISE-8")

@@ -24,7 +24,7 @@ IMAGE = Media("image/png", "iVBORw0KGgo=")
 PLAN = Media("application/pdf", "cGxhbg==")
 NOTED = "stood here; the conversation holds as many as can be shown.]"
 NAMES = ("gemini", "vertex", "bedrock")
-SECONDS = 30
+SECONDS = 300
 
 
 def page(number: int) -> Media:

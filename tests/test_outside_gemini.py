@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from actors import History, dialect, encode, from_wire, render
 from actors.core.content import Media, Thinking
 from actors.testing.histories import READERS, history
+from tests.at_scale import share
 
 NAMES = ("gemini", "vertex", "gemini_2")
 SCHEMA = {
@@ -55,7 +56,7 @@ def judged(body: dict[str, Any]) -> list[types.Content]:  # Any: JSON
 @pytest.mark.parametrize("name", NAMES)
 def test_every_body_is_of_the_vendors_own_types(name: str) -> None:
     signed = calls = 0
-    for seed, body in bodies(name, 1500):
+    for seed, body in bodies(name, share(1500)):
         try:
             contents = judged(body)
         except ValidationError as why:

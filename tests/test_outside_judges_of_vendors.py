@@ -24,10 +24,11 @@ from actors import History, dialect, encode, render
 from actors.core.profiles import PROFILES
 from actors.core.render import ThinkingPolicy
 from actors.testing.histories import READERS, history
+from tests.at_scale import share
 from tests.vendor_types import nonconformity
 
 Json = dict[str, Any]  # Any: JSON
-COUNT = 600
+COUNT = share(600)
 TOOLS = [{"name": "read", "description": "Read.", "parameters": {"type": "object", "properties": {}}}]
 VENDORS = [
     name for name, profile in PROFILES.items() if profile.family == "openai_chat" and name != "mistral"

@@ -38,7 +38,7 @@ def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
 
 
 def test_importing_the_package_imports_no_heavy_library_and_no_vendor() -> None:
-    heavy = ("pydantic", "httpx2", "jsonschema_rs", "structlog", "anyio", "trio", "openai", "anthropic")
+    heavy = ("pydantic", "h11", "jsonschema_rs", "structlog", "anyio", "trio", "openai", "anthropic")
     program = f"import sys, actors; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -33,7 +33,7 @@ def responses(*turns: Turn, **options: Status | ErrorInStream) -> ResponsesServe
 
 
 def reasoning(body: Json) -> list[str]:
-    return [item["id"] for item in body["input"] if item["type"] == "reasoning"]
+    return [item["encrypted_content"] for item in body["input"] if item["type"] == "reasoning"]
 
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4", "PROMISE-11", "REQ-915-001", "REQ-915-041")

@@ -160,7 +160,7 @@ async def test_calls_a_model_makes_with_its_tools_off_are_closed_and_not_run(mad
 async def test_a_call_that_is_not_approved_is_denied_and_the_model_is_told() -> None:
     runs: list[str] = []
 
-    @tool(effects="write")
+    @tool(approval="ask")
     async def remove(name: str) -> str:
         """Remove something."""
         runs.append(name)
@@ -189,18 +189,22 @@ async def test_a_call_that_is_not_approved_is_denied_and_the_model_is_told() -> 
 
 
 @pytest.mark.requirement("PROMISE-9", "U-10")
-async def test_more_calls_than_may_run_are_all_answered() -> None:
+@pytest.mark.parametrize(("limits", "ran"), [(RuntimeLimits(), 256), (RuntimeLimits(batch=3), 3)])
+async def test_more_calls_than_may_run_are_all_answered(limits: RuntimeLimits, ran: int) -> None:
     gate = Gate()
     gate.open("a")
-    server = openai(Turn(*[Call("work", {"name": "a"})] * 70))
-    async with hosting(a=server) as runtime:
+    server = openai(Turn(*[Call("work", {"name": "a"})] * (ran + 6)))
+    async with hosting(a=server, limits=limits) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         assert (await session.ask("Do it.")).status == "complete"
-        assert len(gate.runs) == 64
+        assert len(gate.runs) == ran
+        events = log(runtime, session)
+        scheduled = [at for at, event in enumerate(events) if isinstance(event, Scheduled)]
+        assert scheduled == list(range(scheduled[0], scheduled[0] + ran + 6))
     assert server.refusals == []
     body = bodies(server)[-1]
     assert_paired(body)
-    assert len(results(body)) == 70
+    assert len(results(body)) == ran + 6
 
 
 @pytest.mark.parametrize("is_async", [True, False])

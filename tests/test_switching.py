@@ -299,7 +299,7 @@ async def test_a_session_with_more_tools_than_a_backend_takes_is_not_opened_on_i
         for target in ("a", "p"):
             with pytest.raises(ToolDefinitionError, match=TOO_MANY):
                 await runtime.open(target, tools=many(129), id="s")
-        assert runtime.sessions == ()
+        assert list(runtime.sessions) == []
         session = await runtime.open("a", tools=many(128), id="s")
         assert (await session.ask("Go.")).status == "complete"
     assert one.refusals == []

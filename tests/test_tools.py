@@ -45,7 +45,7 @@ async def weather(city: str, days: Annotated[int, Field(ge=1, le=14)] = 1) -> st
     return f"{city}: 21 C for {days}"
 
 
-@tool(name="book-trip", effects="write", timeout=2.5, parallel=False, idempotent=True)
+@tool(name="book-trip", approval="ask", timeout=2.5)
 def book(stops: list[Stop], seat: Class = Class.SECOND, price: Decimal | None = None) -> int:
     """Book a trip.
 
@@ -98,12 +98,9 @@ def test_rest_docstrings_and_models_are_read_and_titles_left_out() -> None:
     assert '"title":"' not in text
 
 
-def test_options_are_kept_and_defaults_are_cautious() -> None:
-    assert (book.name, book.effects, book.timeout) == ("book-trip", "write", 2.5)
-    assert (book.parallel, book.idempotent, book.approval) == (False, True, "ask")
-    assert (weather.effects, weather.timeout, weather.parallel) == ("read", None, True)
-    assert (weather.idempotent, weather.approval) == (False, "allow")
-    assert tool(effects="write", approval="allow")(plain).approval == "allow"
+def test_options_are_kept() -> None:
+    assert (book.name, book.approval, book.timeout) == ("book-trip", "ask", 2.5)
+    assert (weather.approval, weather.timeout) == ("allow", None)
     assert tool(description="")(plain).description == ""
 
 
@@ -195,7 +192,7 @@ def test_a_schema_of_ones_own_is_used_as_it_is() -> None:
     def takes(**arguments: object) -> object:
         return arguments
 
-    raw = Tool.from_schema("raw", "Takes a-b.", schema, takes, effects="write")
+    raw = Tool.from_schema("raw", "Takes a-b.", schema, takes, approval="ask")
     schema["required"] = []
     assert raw.bind({"a-b": 1, "other": 2}) == Bound({"a-b": 1, "other": 2})
     assert raw.bind({}) == (ArgumentError("a-b", "a value", is_missing=True),)
@@ -341,4 +338,4 @@ def test_importing_the_module_imports_neither_pydantic_nor_the_validator() -> No
     program = (
         "import actors.tools, sys; sys.exit('pydantic' in sys.modules or 'jsonschema_rs' in sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)

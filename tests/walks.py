@@ -36,6 +36,7 @@ from actors.core.events import (
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, quote
 from actors.core.lane import Rendered
+from actors.core.packed import pack
 from actors.core.profiles import PROFILES, dialect
 from actors.core.state import rebuilt
 from actors.testing.histories import history
@@ -136,7 +137,7 @@ class Walk:
         self.bindings = [self.binding() for _ in range(self.random.randrange(2, 6))]
         self.system = self.random.choice((None, "Be brief."))
         imported = tuple(history(seed)[0]) if self.rarely(4) else ()
-        self.session.write(Opened("s", "t", self.system, imported, IMPORTED))
+        self.session.write(Opened("s", "t", self.system, tuple(map(pack, imported)), IMPORTED))
 
     def rarely(self, n: int = 8) -> bool:
         return self.random.randrange(n) == 0
@@ -181,7 +182,7 @@ class Walk:
         self.number += 1
         words = [self.random.choice(TEXTS) if self.rarely(4) else TEXTS[0]]
         blocks = [*words, *self.some(MEDIA), *self.some(DOCUMENTS)] if self.rarely(5) else words
-        self.session.write(Submitted(self.number, Message("human", blocks, self.number)))
+        self.session.write(Submitted(self.number, pack(Message("human", blocks, self.number))))
 
     def some(self, media: Sequence[T]) -> tuple[T, ...]:
         """A few of these, the same ones twice as well."""
@@ -207,7 +208,7 @@ class Walk:
             return
         start = self.random.randrange(held - 1)
         stop = self.random.randrange(start + 1, held + 1)
-        self.session.write(Compacted(start, stop, Message("human", [Text("What was said before.")])))
+        self.session.write(Compacted(start, stop, pack(Message("human", [Text("What was said before.")]))))
         for binding in self.session.lanes.bindings():
             self.begin(binding)
 
@@ -228,10 +229,9 @@ class Walk:
         body = self.served(binding, request, rendered)
         first = session.state.calls + 1
         message, whole = self.read(codec, binding, request, body, first)
-        minted = [
-            int(call.id.rpartition("_")[2]) - first + 1 for call in message.calls
-        ]  # pieces may be calls of their own
-        session.write(RoundEnded(self.number, 1, message, calls=max(len(self.turn.calls), *minted, 0)))
+        minted = [int(call.id.rpartition("_")[2]) - first + 1 for call in message.calls]
+        used = max(len(self.turn.calls), *minted, 0)  # pieces may be calls of their own
+        session.write(RoundEnded(self.number, 1, pack(message), calls=used))
         for call in message.calls:
             self.end(call, ran=whole)
         return whole and bool(message.calls)

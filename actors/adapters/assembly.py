@@ -12,13 +12,13 @@ empty text, an unfinished call, a block of no kind we know) loses its seal: it c
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from actors.adapters.failure import broken
 from actors.adapters.wire import fields, items, string
 from actors.core.content import Block, Message, Seal, Text, Thinking, ToolCall
 from actors.core.dialect import Dialect
+from actors.core.form import replace
 from actors.core.identity import Binding, CallId, mint
 from actors.core.jsonio import Json, mended, parse_object, quote
 from actors.core.projection import tool_name

@@ -6,7 +6,8 @@ only if no request was refused and every count is right.
 """
 
 import argparse
-from collections.abc import Awaitable, Callable
+import textwrap
+from collections.abc import Awaitable, Callable, Mapping
 
 import anyio
 
@@ -23,42 +24,59 @@ from actors.handle import Session
 from actors.pure import from_wire
 from actors.runtime import Runtime
 from actors.testing import serve
+from actors.testing.server import LoopbackServer
 
 SECONDS = 60
 """The demo takes about three; this ends one that hangs."""
 
-EXPECTED = {
-    "dialects": 20,
-    "requests": 55,
+Counts = dict[str, int]
+
+EXPECTED: Counts = {
+    "dialects": 2,
+    "requests": 17,
     "refused": 0,
-    "tool calls": 31,
-    "real results": 26,
+    "tool calls": 13,
+    "real results": 8,
     "synthetic results": 5,
     "late results": 1,
-    "switches asked": 24,
+    "switches asked": 4,
     "switches deferred": 1,
-    "switches applied": 24,
+    "switches applied": 4,
     "failovers": 1,
 }
+"""What must come out of the conversation between two providers."""
+
+AROUND: Counts = EXPECTED | {
+    "dialects": 20,
+    "requests": 55,
+    "tool calls": 31,
+    "real results": 26,
+    "switches asked": 24,
+    "switches applied": 24,
+}
+"""And of the one that goes on through every dialect."""
 
 
 def main(options: argparse.Namespace) -> Exit:
     """Run the demo and return 0 if everything went as it must."""
     out = screen()
     show = Lines(out) if options.json else Printed(out)
-    counts = anyio.run(_perform, show, backend=options.backend)
+    expected = AROUND if options.all else EXPECTED
+    counts = anyio.run(_perform, show, options.all, backend=options.backend)
+    counts = {name: counts.get(name, 0) for name in expected}
     if isinstance(show, Lines):
         show.put(type="counts", **counts)
     else:
-        _table(show, counts)
-    return Exit.OK if counts == EXPECTED else Exit.FAILED
+        _table(show, counts, expected)
+    return Exit.OK if counts == expected else Exit.FAILED
 
 
-async def _perform(show: Printed | Lines) -> dict[str, int]:
+async def _perform(show: Printed | Lines, everywhere: bool) -> Counts:
     gates = stage.Gates()
-    servers = stage.servers(gates)
+    servers = stage.servers(gates, everywhere=everywhere)
     if isinstance(show, Printed):
-        _opening(show)
+        _opening(show, len(servers))
+    _as_it_is(show, servers)
     with anyio.fail_after(SECONDS):
         async with serve(*servers.values()):
             watch = Watch(servers, show)
@@ -68,7 +86,10 @@ async def _perform(show: Printed | Lines) -> dict[str, int]:
                     "gpt", tools=stage.tools(gates), system="You plan trips.", messages=history
                 )
                 try:
-                    await _Play(session, gates, watch).perform()
+                    play = _Play(session, gates, watch)
+                    await play.perform()
+                    if everywhere:
+                        await play.go_around()
                 finally:  # or what went wrong would wait for the tool that cannot be stopped
                     gates.excelsior.set()
                 return _counts(watch, await session.ledger())
@@ -88,31 +109,33 @@ class _Play:
 
     async def perform(self) -> None:
         scene = self._show.scene
-        scene("A broken transcript comes along, and two tools run at the same time (gpt)")
+        scene("The same history through actors; then two tools run at once (gpt)")
         await self._ask("Weather in Oslo and in Rome?")
-        scene("Malformed arguments are corrected; gpt counts its call ids from 0 again each time")
+        scene("Malformed arguments are corrected; gpt's call ids begin at 0 each time", compact=True)
         await self._ask("And in Bergen?")
-        scene("A switch between turns; five calls, one answers, and the turn is cancelled (claude)")
+        scene("A switch; five calls, one answers, and the turn is cancelled (claude)")
         await self._switch("claude")
         await self._ask("Rome then. Price five hotels there.", self._cancel_once_priced)
         scene("The conversation goes on: one real result, four that say what is known")
         await self._ask("Go on with what you have.")
         await self._release_the_late_one()
-        scene("A late result is told; a switch asked for in mid-turn waits for the turn's end")
+        scene("A late result is told; a switch asked for in mid-turn waits for its end")
         await self._ask("Book that one.", self._switch_while_booking)
         scene("The other provider takes over what it has never seen (gpt)")
         await self._ask("What did you book?")
-        scene("By turns: claude, gpt, claude; each goes on where it left off")
+        scene("By turns; then gpt fails twice, and claude takes up the same ask", compact=True)
         await self._switch("by-turns")
         for words in ("What shall I wear?", "Do you agree?", "Is anything missing?"):
             await self._ask(words)
-        scene("gpt fails, and fails again: claude takes up the same ask")
         await self._switch("either")
         with self._gates.failing():
             await self._ask("Goodbye!")
+
+    async def go_around(self) -> None:
+        """Make one call in every other dialect, then go on where the conversation began."""
+        scene = self._show.scene
         scene(
-            f"Around the world: a call and its result in {len(STOPS)} more dialects (bytes new, kept as sent)",
-            compact=True,
+            f"Around the world: a call and its result in {len(STOPS)} more dialects", compact=True, names=17
         )
         for stop in STOPS:
             await self._switch(stop.dialect)
@@ -139,7 +162,6 @@ class _Play:
             self._show.note("switch", f"asked for in mid-turn: {target}; deferred to the end of the turn")
         else:
             self._watch.count("switches applied")
-            self._show.note("switch", f"applied at once: {target} is next")
 
     async def _cancel_once_priced(self, event: SessionEvent) -> None:
         """Cancel when the last of the five calls is under way and the first has answered."""
@@ -177,11 +199,11 @@ def _number(event: SessionEvent) -> int:
     return int(number(event.call_id))
 
 
-def _counts(watch: Watch, ledger: Ledger) -> dict[str, int]:
+def _counts(watch: Watch, ledger: Ledger) -> Counts:
     """Count from what the servers received and what the ledger holds."""
     exchanges = [exchange for server in watch.servers.values() for exchange in server.requests]
     known = ledger.interactions()
-    found = {
+    return {
         "dialects": len({server.dialect for server in watch.servers.values() if server.received}),
         "requests": len(exchanges),
         "refused": sum(400 <= exchange.status < 500 for exchange in exchanges),
@@ -191,29 +213,41 @@ def _counts(watch: Watch, ledger: Ledger) -> dict[str, int]:
         "late results": sum(item.late is not None for item in known),
         **watch.counts,
     }
-    return {name: found.get(name, 0) for name in EXPECTED}
 
 
-def _opening(show: Printed) -> None:
+def _as_it_is(show: Printed | Lines, servers: Mapping[str, LoopbackServer]) -> None:
+    """Show what becomes of the broken history if it is sent as it is."""
+    show.scene("A history that another program left broken, sent as it is")
+    for name, request in stage.naive().items():
+        refusal = servers[name].judge(request)
+        why = "accepted" if refusal is None else f"{refusal.status} {refusal.message.partition('. ')[0]}"
+        show.note(name, why)
+
+
+def _opening(show: Printed, servers: int) -> None:
     line = show.screen.line
-    line(show.screen.styled(f"One conversation, {EXPECTED['dialects']} dialects, no refusal", "bold"))
-    line("Strict servers run on this machine: gpt speaks OpenAI Chat Completions, claude Anthropic")
-    line("Messages, and there is one for each other dialect. They refuse what the real ones refuse, and")
-    line("claude's thinking is valid only behind the exact prefix it was made for. For each request:")
-    line("what was sent, and what was done for it.")
-    line()
-    line(LEGEND)
+    others = f", and one for each of {servers - 2} more dialects" if servers > 2 else ""
+    about = (
+        "Strict servers run on this machine: gpt speaks OpenAI Chat Completions, claude Anthropic Messages"
+        f"{others}. They refuse what the real ones refuse, and claude's thinking is valid only behind the exact "
+        "prefix it was made for."
+    )
+    line(show.screen.styled("One conversation that changes its provider, and no refusal", "bold"))
+    for paragraph in (about, LEGEND):
+        for text in textwrap.wrap(paragraph, show.screen.width):
+            line(text)
 
 
-def _table(show: Printed, counts: dict[str, int]) -> None:
+def _table(show: Printed, counts: Counts, expected: Counts) -> None:
     line, styled = show.screen.line, show.screen.styled
     line()
-    for name, count in counts.items():
-        right = count == EXPECTED[name]
-        verdict = "" if right else styled(f"   must be {EXPECTED[name]}", "red")
-        line(f"  {name:<20}{styled(f'{count:>5}', 'bold')}{verdict}")
-    line()
-    if counts == EXPECTED:
+    said = ", ".join(
+        f"{count} {name}" + ("" if count == expected[name] else f" (must be {expected[name]})")
+        for name, count in counts.items()
+    )
+    for text in textwrap.wrap(said, show.screen.width):
+        line(text)
+    if counts == expected:
         line(styled("No request was refused, and every call has one result.", "green"))
     else:
         line(styled("This is not as it must be.", "red"))

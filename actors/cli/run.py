@@ -1,17 +1,21 @@
 """`actors run`: one ask. The answer on standard output as it arrives, everything else on standard error.
 
-The first SIGINT cancels the turn, so every call of it is closed before the process ends; a second one does not
-wait for that.
+The first SIGINT cancels the turn, so every call of it is closed before the process ends; a second one ends the process
+at once. What a tool raises is for the model; `--debug` shows its traceback too.
 """
 
 import argparse
 import json
+import logging
+import os
 import signal
 import sys
 from typing import Protocol
 
 import anyio
+from anyio.abc import TaskGroup
 
+from actors.cli.advice import advice
 from actors.cli.events import as_json
 from actors.cli.exits import Exit, of_result
 from actors.cli.screen import complain, safe
@@ -37,7 +41,24 @@ def main(options: argparse.Namespace) -> Exit:
         complain("there is nothing to ask; give a prompt, or standard input")
         return Exit.USAGE
     printer: Printer = Lines() if options.json else Answer()
+    _show_tools(debug=options.debug)
     return anyio.run(_run, options, prompt, printer, backend=options.backend)
+
+
+def _show_tools(*, debug: bool) -> None:
+    """Have what tools raise shown on standard error, or nowhere."""
+    logger = logging.getLogger("actors.tools")
+    handler: logging.Handler = logging.StreamHandler() if debug else logging.NullHandler()
+    handler.setFormatter(_Safe())
+    logger.addHandler(handler)
+    logger.propagate = False
+
+
+class _Safe(logging.Formatter):
+    """What may reach a terminal of a traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return safe(super().format(record))
 
 
 def _prompt(words: list[str]) -> str:
@@ -46,7 +67,7 @@ def _prompt(words: list[str]) -> str:
         return " ".join(words)
     if not words and sys.stdin.isatty():
         return ""
-    told = sys.stdin.read()
+    told = sys.stdin.read().removeprefix("\ufeff")
     before = " ".join(word for word in words if word != "-")
     return f"{before}\n\n{told}" if before else told
 
@@ -63,7 +84,7 @@ async def _run(options: argparse.Namespace, prompt: str, printer: "Printer") -> 
 
 def _approved(call: ToolCall, options: argparse.Namespace) -> bool:
     if not options.approve_all:
-        complain(f"{call.name} changes something and was not run; --approve-all lets it")
+        complain(f"{call.name} wants an approval and was not run; --approve-all gives it")
     return bool(options.approve_all)
 
 
@@ -79,7 +100,7 @@ class _Ask:
     async def answer(self, prompt: str) -> Exit:
         """Ask, show the events, and return the exit code."""
         async with anyio.create_task_group() as watchers:
-            watchers.start_soon(self._interrupts, watchers.cancel_scope)
+            watchers.start_soon(self._interrupts, watchers)
             watchers.start_soon(self._time)
             code = await self._shown(prompt)
             watchers.cancel_scope.cancel()
@@ -103,17 +124,21 @@ class _Ask:
         if code is Exit.INTERRUPTED:
             complain("interrupted; the turn was cancelled")
         elif code is not Exit.OK:
-            complain(f"{result.served_by} gave no answer: {result.why}")
+            complain(f"{result.served_by} gave no answer: {result.why}{advice(result.attempts[-1])}")
         return code
 
-    async def _interrupts(self, scope: anyio.CancelScope) -> None:
+    async def _interrupts(self, watchers: TaskGroup) -> None:
         with anyio.open_signal_receiver(signal.SIGINT) as interrupts:
-            cancelling = False
-            async for _ in interrupts:
-                if cancelling or not await self._session.cancel():
-                    complain("interrupted")
-                    scope.cancel()
-                cancelling = True
+            await anext(interrupts)
+            watchers.start_soon(self._cancel, watchers.cancel_scope)
+            await anext(interrupts)
+            complain("interrupted")
+            os._exit(Exit.INTERRUPTED)  # whatever still runs: that is what the second one asks for
+
+    async def _cancel(self, scope: anyio.CancelScope) -> None:
+        if not await self._session.cancel():
+            complain("interrupted")
+            scope.cancel()
 
     async def _time(self) -> None:
         if self._timeout is not None:

@@ -8,7 +8,9 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from shutil import get_terminal_size
 from typing import Literal, TextIO
 
 Style = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
@@ -38,10 +40,11 @@ def one_line(text: str, width: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """Where lines go, and whether in colour."""
+    """Where lines go, how wide they may be, and whether in colour."""
 
     stream: TextIO
     color: bool = False
+    width: int = 80
 
     def line(self, text: str = "") -> None:
         """Write one line."""
@@ -59,10 +62,12 @@ def screen(stream: TextIO | None = None, environ: Mapping[str, str] | None = Non
     stream = sys.stdout if stream is None else stream
     environ = os.environ if environ is None else environ
     plain = bool(environ.get("NO_COLOR")) or environ.get("TERM") == "dumb"
-    return Screen(stream, color=stream.isatty() and not plain)
+    width = get_terminal_size().columns if stream.isatty() else 80
+    return Screen(stream, color=stream.isatty() and not plain, width=min(max(width, 60), 100))
 
 
 def complain(text: str) -> None:
-    """Write one line on standard error."""
+    """Write one line on standard error, if anybody reads it."""
     lines = safe(text).splitlines() or [""]
-    sys.stderr.write(f"actors: {' '.join(line.strip() for line in lines)}\n")
+    with suppress(BrokenPipeError):
+        sys.stderr.write(f"actors: {' '.join(line.strip() for line in lines)}\n")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from actors.cli.screen import Screen, Style, one_line
+from actors.cli.screen import Screen, Style, one_line, safe
 from actors.cli.shape import Numbers, grown, number, shape
 from actors.core.content import Message, Text, Thinking, ToolCall
 from actors.core.diagnostics import Report
@@ -14,11 +14,16 @@ from actors.core.feed import CompleteEvent, ErrorEvent, Sent, SessionEvent, Stat
 from actors.testing import Exchange
 from actors.testing.server import LoopbackServer
 
-WIDTH = 92
 INDENT = " " * 11
-LABEL = 14
+"""What stands under a request begins where its status does."""
+_HEAD = 31
+"""Columns that a request's backend, status and bytes take."""
 
-LEGEND = "S system  U user  A assistant  T thinking  t text  c1 call  R1 its result  R1* synthetic result"
+LEGEND = (
+    "How to read a request: U is a user's message, A an assistant's; in brackets T is thinking, t text, "
+    "c1 a tool call, R1 its result, R1* a result made up because there is none. '+386 on 692': 386 bytes are "
+    "new, behind 692 that go out exactly as they were sent before; (7) so many messages."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +51,11 @@ class Request:
 class Show(Protocol):
     """Where the demo's doings are shown."""
 
-    def scene(self, title: str, *, compact: bool = False) -> None:
-        """A new scene begins. A compact one has one line for each request, with what came of it."""
+    def scene(self, title: str, *, compact: bool = False, names: int = 8) -> None:
+        """A new scene begins. A compact one has one line for each request, with what came of it.
+
+        `names` is how wide the names of its backends are.
+        """
 
     def said(self, words: str) -> None:
         """The user says something."""
@@ -87,8 +95,8 @@ class Watch:
             case StatusEvent(status="message", message=message) if message is not None:
                 self._answered(message, event.detail)
             case StatusEvent(status="tool_results", results=results):
-                ends = (f"c{number(call_id)} {how}" for call_id, how in results)
-                self.show.note("tools", ", ".join(ends))
+                if any(how != "returned" for _, how in results):
+                    self.show.note("tools", _ends(results))
             case StatusEvent(status="failover", detail=target):
                 self._flush()
                 self.count("failovers")
@@ -132,77 +140,92 @@ class Watch:
         self.show.request(Request(self._requests, name, exchange.status, same, new, sent, again))
 
 
+def _ends(results: Iterable[tuple[str, str]]) -> str:
+    """Return how calls ended, those that ended alike together: `c9 returned, c10 c11 cancelled`."""
+    by_end: dict[str, list[str]] = {}
+    for call_id, how in results:
+        by_end.setdefault(how, []).append(f"c{number(call_id)}")
+    return ", ".join(f"{' '.join(calls)} {how}" for how, calls in by_end.items())
+
+
 @dataclass(slots=True)
 class Printed:
-    """Shows it to a person, in columns."""
+    """Shows it to a person, in columns that fit the terminal."""
 
     screen: Screen
     _scenes: int = 0
     _compact: bool = False
+    _names: int = 8
     _held: str = ""
 
-    def scene(self, title: str, *, compact: bool = False) -> None:
+    def scene(self, title: str, *, compact: bool = False, names: int = 8) -> None:
+        self._release()
+        self._names = names
         self._scenes += 1
         self._compact = compact
         self.screen.line()
-        self.screen.line(self.screen.styled(f"{self._scenes}. {title}", "bold"))
+        for line in textwrap.wrap(f"{self._scenes}. {title}", self.screen.width, subsequent_indent="   "):
+            self.screen.line(self.screen.styled(line, "bold"))
 
     def said(self, words: str) -> None:
         self.note("you", words)
 
     def request(self, request: Request) -> None:
+        self._release()
+        head = f"  {self._who(request)} {self._status(request.status)} {self._lane(request)}"
         if self._compact:
-            self._short(request)
+            self._held = head
             return
-        sent, styled = request.sent, self.screen.styled
-        status = styled(str(request.status), "green" if request.status == 200 else "red")
-        head = f"  #{request.order:<3} {_colored(self.screen, request.backend, 6)} {status}  "
-        if request.again:
-            self.screen.line(f"{head}the same once more")
-            return
-        lane = f"{sent.size - sent.kept:,} bytes new, {sent.kept:,} as sent before, epoch {sent.epoch}"
-        self.screen.line(head + styled(lane, "dim"))
-        kept = [f"({request.same} as before)"] if request.same else []
-        self._wrapped(" ".join([*kept, *request.new]), "sent")
-        for what, text in decisions(sent.report):
-            self._wrapped(text, what, "yellow")
+        kept = [f"({request.same})"] if request.same else []
+        words = ["again"] if request.again else [*kept, *request.new]
+        self._wrapped(" ".join(words), head)
+        if told := "; ".join(f"{what} {text}" for what, text in decisions(request.sent.report)):
+            self._wrapped(told)
 
     def message(self, backend: str, message: Message, fault: str) -> None:
-        lines = list(_words(message, WIDTH - 24))
+        said = "; ".join(_words(message, self.screen.width))
         if fault:
-            lines.append(f"(kept of an answer that broke: {fault})")
+            said += f" (kept of an answer that broke: {fault})"
         if self._held:
-            self._release("; ".join(lines))
-            return
-        for line in lines:
-            self.note(backend, line)
+            self._release(said)
+        else:
+            self.screen.line(f"{INDENT}> {one_line(said, self.screen.width - len(INDENT) - 2)}")
 
     def note(self, what: str, text: str) -> None:
         if self._compact and what in _ROUTINE:
             return
         self._release()
         label = _colored(self.screen, what, 8)
-        self.screen.line(f"  {label} {one_line(text, WIDTH - 11)}")
+        first, *more = textwrap.wrap(safe(text), self.screen.width - len(INDENT)) or [""]
+        self.screen.line(f"  {label} {first}")
+        for line in more:
+            self.screen.line(f"{INDENT}{line}")
 
-    def _short(self, request: Request) -> None:
-        """Hold the line of a request until the answer that completes it, or whatever comes instead."""
-        self._release()
+    def _who(self, request: Request) -> str:
+        return _colored(self.screen, request.backend, self._names)
+
+    def _status(self, status: int) -> str:
+        return self.screen.styled(str(status), "green" if status == 200 else "red")
+
+    def _lane(self, request: Request) -> str:
         sent = request.sent
-        status = self.screen.styled(str(request.status), "green" if request.status == 200 else "red")
-        name = _colored(self.screen, request.backend, 17)
-        lane = self.screen.styled(f"{sent.size - sent.kept:>6,} new {sent.kept:>6,} kept", "dim")
-        self._held = f"  #{request.order:<3} {name} {status} {lane}"
+        return self.screen.styled(f"+{sent.size - sent.kept:,} on {sent.kept:,}".ljust(15), "dim")
 
     def _release(self, text: str = "") -> None:
+        """Print the line of a request that was held until the answer that completes it, or whatever came instead."""
         if self._held:
-            self.screen.line(f"{self._held}  {one_line(text, WIDTH - 48)}")
+            self.screen.line(f"{self._held} {one_line(text, self.screen.width - _HEAD - self._names + 7)}")
         self._held = ""
 
-    def _wrapped(self, text: str, label: str, style: Style | None = None) -> None:
-        for line in textwrap.wrap(text, WIDTH - len(INDENT) - LABEL):
-            body = f"{label:<{LABEL}}{line}"
-            self.screen.line(INDENT + (self.screen.styled(body, style) if style else body))
-            label = ""
+    def _wrapped(self, text: str, head: str = "") -> None:
+        """Print a text behind `head`, or indented below one."""
+        indent = " " * _HEAD if head else INDENT
+        lines = textwrap.wrap(text, self.screen.width, initial_indent=indent, subsequent_indent=INDENT)
+        for number_, line in enumerate(lines):
+            if head and number_ == 0:
+                self.screen.line(f"{head} {line.strip()}")
+            else:
+                self.screen.line(line if head else self.screen.styled(line, "yellow"))
 
 
 _ROUTINE = frozenset({"you", "switch", "tools"})
@@ -217,21 +240,25 @@ def _colored(screen: Screen, name: str, width: int) -> str:
 def decisions(report: Report) -> Iterable[tuple[str, str]]:
     """Give what a render decided, as (what, which and why), with the calls' numbers."""
     if report.synthetic:
-        yield "synthesized", _reasons(report.synthetic)
+        yield "made up", _reasons(report.synthetic)
     if report.dedupe:
-        yield "deduplicated", _reasons(report.dedupe)
+        yield "set aside", _reasons(report.dedupe)
     if report.losses:
-        yield "dropped", ", ".join(f"{count} {kind}" for kind, count in report.losses)
+        yield "left out", ", ".join(f"{count} {kind}" for kind, count in report.losses)
     if report.fillers:
         yield "filled in", ", ".join(f"{count} {kind}" for kind, count in report.fillers)
 
 
 def _reasons(pairs: Iterable[tuple[str, str]]) -> str:
-    return ", ".join(f"R{number(call_id)} {reason}" for call_id, reason in pairs)
+    """Return which results and why, those of one reason together: `R10 R11 (cancelled), R12 (lost)`."""
+    by_reason: dict[str, list[str]] = {}
+    for call_id, reason in pairs:
+        by_reason.setdefault(reason, []).append(f"R{number(call_id)}")
+    return ", ".join(f"{' '.join(results)} ({reason})" for reason, results in by_reason.items())
 
 
 def _words(message: Message, width: int) -> Iterable[str]:
-    """Give what a model said, a line for each block, calls of one tool on one line."""
+    """Give what a model said, block by block, its calls together."""
     calls: list[str] = []
     for block in message.blocks:
         match block:
@@ -243,7 +270,8 @@ def _words(message: Message, width: int) -> Iterable[str]:
                 calls.append(f"c{number(block.id)} {block.name}{_arguments(block)}")
             case _:
                 pass
-    yield from textwrap.wrap(", ".join(calls), WIDTH - 11)
+    if calls:
+        yield ", ".join(calls)
 
 
 def _arguments(call: ToolCall) -> str:
@@ -258,7 +286,7 @@ class Lines:
 
     screen: Screen
 
-    def scene(self, title: str, *, compact: bool = False) -> None:
+    def scene(self, title: str, *, compact: bool = False, names: int = 8) -> None:
         self.put(type="scene", title=title)
 
     def said(self, words: str) -> None:

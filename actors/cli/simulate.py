@@ -5,28 +5,36 @@ it was accepted and which rule it breaks. What its model answers is `actors.cli.
 """
 
 import argparse
+import errno
 import json
 import signal
+from collections.abc import Sequence
+from pathlib import Path
 
 import anyio
 import anyio.abc
 
 from actors.cli.exits import Exit
 from actors.cli.screen import complain
-from actors.cli.standin import answer
+from actors.cli.standin import model
 from actors.core.profiles import dialect
-from actors.errors import ConfigError
-from actors.testing import Exchange, Limits, strict_server
+from actors.errors import ConfigError, TranscriptError
+from actors.testing import Exchange, Fault, Limits, Turn, strict_server
+from actors.testing.faults import read_fault
+from actors.testing.script_file import turns
 from actors.testing.server import LoopbackServer
 
 RECORDINGS = 1000
 """Exchanges that are kept, and reasoning that is known again: it may run for days."""
 
+_WELL = (200, 426)
+"""A websocket is not taken, and its client goes on without."""
 _REFUSED = {
     401: "refused: wrong key",
     404: "refused: no such path",
     405: "refused: the method is not POST",
     413: "refused: too large",
+    426: "accepted: no websocket here",
 }
 
 
@@ -34,12 +42,32 @@ def main(options: argparse.Namespace) -> Exit:
     """Serve until a signal, or for as many requests as were asked for; 1 if any was refused.
 
     Raises:
-        ConfigError: The port cannot be listened on.
+        ConfigError: The address cannot be listened on.
+        TranscriptError: The script or a fault is none.
         UnknownTarget: There is no such dialect.
     """
     name = dialect(options.dialect).name
-    server = strict_server(name, answer, mode=options.mode, limits=Limits(recordings=RECORDINGS))
+    script, faults = _script(options.script) or model(name), _faults(options.fault)
+    limits = Limits(recordings=RECORDINGS)
+    server = strict_server(name, script, mode=options.mode, faults=faults, limits=limits)
     return anyio.run(_served, server, options, backend=options.backend)
+
+
+def _script(path: str | None) -> list[Turn] | None:
+    """Return what the model is to say, None if nobody said."""
+    if path is None:
+        return None
+    try:
+        return turns(Path(path).read_bytes())
+    except ValueError as error:
+        raise TranscriptError(f"{path} is no script: {error}") from error
+
+
+def _faults(given: Sequence[str]) -> dict[int, Fault]:
+    try:
+        return dict(read_fault(text) for text in given)
+    except ValueError as error:
+        raise TranscriptError(f"--fault: {error}") from error
 
 
 async def _served(server: LoopbackServer, options: argparse.Namespace) -> Exit:
@@ -47,7 +75,7 @@ async def _served(server: LoopbackServer, options: argparse.Namespace) -> Exit:
     server.on_exchange = seen.exchange
     async with anyio.create_task_group() as tasks:
         await tasks.start(seen.signals)
-        await _listen(server, options.port, tasks)
+        await _listen(server, options.port, options.host, tasks)
         told = {"dialect": server.dialect, "base_url": server.base_url, "endpoint": server.endpoint}
         print(json.dumps(told | {"mode": options.mode}), flush=True)
         await seen.enough.wait()
@@ -55,12 +83,16 @@ async def _served(server: LoopbackServer, options: argparse.Namespace) -> Exit:
     return seen.code()
 
 
-async def _listen(server: LoopbackServer, port: int, tasks: anyio.abc.TaskGroup) -> None:
+async def _listen(server: LoopbackServer, port: int, host: str, tasks: anyio.abc.TaskGroup) -> None:
+    server.address = host
     try:
         await tasks.start(server.listen, port)
     except OSError as error:
         why = (error.strerror or str(error)).lower()
-        message = f"Cannot listen on port {port}: {why}; give another with --port, or 0 for a free one"
+        if error.errno == errno.EADDRINUSE:
+            message = f"Cannot listen on port {port}: {why}; give another with --port, or 0 for a free one"
+        else:
+            message = f"Cannot listen on {host}, port {port}: {why}; --host takes an address of this machine"
         raise ConfigError(message) from error
 
 
@@ -78,7 +110,7 @@ class _Seen:
         if self.enough.is_set():  # what is broken off at the end was not asked for
             return
         self._exchanges += 1
-        self._refused += exchange.status != 200
+        self._refused += exchange.fault is None and exchange.status not in _WELL
         complain(
             f"#{exchange.order} {exchange.method} {exchange.path} {exchange.status} {_verdict(exchange)}"
         )
@@ -105,4 +137,6 @@ class _Seen:
 def _verdict(exchange: Exchange) -> str:
     if exchange.verdict is not None:
         return f"{exchange.verdict.rule}: {exchange.verdict.message}"
+    if exchange.fault is not None:
+        return f"fault: {type(exchange.fault).__name__.lower()}"
     return "accepted" if exchange.status == 200 else _REFUSED.get(exchange.status, "refused")

@@ -5,6 +5,7 @@ Messages and signs its thinking for the exact prefix it was made behind. The oth
 refuse what the real ones refuse.
 """
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from actors.testing import (
     Think,
     Turn,
 )
+from actors.testing.loopback import HttpRequest
 from actors.testing.server import LoopbackServer
 from actors.tools import Tool, tool
 
@@ -37,7 +39,7 @@ MODELS = {"gpt": "gpt-5.2", "claude": "claude-sonnet-5"}
 PROMPT, UNSTOPPABLE = HOTELS[0], HOTELS[4]
 
 # What another program left behind when it crashed: a result twice, a call without one, a result of no call.
-BROKEN = [
+BROKEN: list[dict[str, Any]] = [  # Any: wire messages
     {"role": "user", "content": "Find me a warm city and a train."},
     {
         "role": "assistant",
@@ -98,13 +100,34 @@ class Gates:
         self.outage = False
 
 
-def servers(gates: Gates) -> dict[str, LoopbackServer]:
-    """Return the servers, not yet running."""
+def naive() -> dict[str, HttpRequest]:
+    """Return the broken history as requests in both dialects, translated block by block and repaired nowhere."""
+    gpt = {"model": MODELS["gpt"], "messages": BROKEN}
+    called, *answers = BROKEN[1:]
+    calls = [
+        {"type": "tool_use", "id": call["id"], "name": call["function"]["name"], "input": {}}
+        for call in called["tool_calls"]
+    ]
+    results = [
+        {"type": "tool_result", "tool_use_id": answer["tool_call_id"], "content": answer["content"]}
+        for answer in answers
+    ]
+    messages = [BROKEN[0], {"role": "assistant", "content": calls}, {"role": "user", "content": results}]
+    claude = {"model": MODELS["claude"], "max_tokens": 1024, "messages": messages}
+    version = {"anthropic-version": "2023-06-01"}
+    return {
+        "gpt": HttpRequest("POST", "/v1/chat/completions", {}, json.dumps(gpt).encode(), False),
+        "claude": HttpRequest("POST", "/v1/messages", version, json.dumps(claude).encode(), False),
+    }
+
+
+def servers(gates: Gates, *, everywhere: bool) -> dict[str, LoopbackServer]:
+    """Return the servers, not yet running: the two, or one for each dialect."""
     strict = AnthropicSettings(profile=AnthropicProfile(prefix_bound=True))
     return {
         "gpt": OpenAIServer(GPT_SAYS, faults=gates.fault),
         "claude": AnthropicServer(CLAUDE_SAYS, settings=strict),
-        **world.servers(),
+        **(world.servers() if everywhere else {}),
     }
 
 
@@ -146,7 +169,7 @@ def tools(gates: Gates) -> list[Tool[..., Any]]:  # Any: any function
             await anyio.sleep_forever()
         return f"{hotel}: {90 + 30 * (HOTELS.index(hotel) + 1)}"
 
-    @tool(effects="write", approval="allow")
+    @tool
     async def book(hotel: str) -> str:
         """Book a hotel."""
         await gates.booking.wait()

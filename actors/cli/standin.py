@@ -1,31 +1,75 @@
 """The model behind `actors simulate`: it calls the first tool of a request once, and then says so.
 
 A client can hold a whole tool conversation with it, in any dialect: after each text of the user one call, after its
-result a text. Arguments are made from the tool's schema, as plainly as it allows.
+result a text. Arguments are made from the tool's schema, as plainly as it allows. It thinks whenever the request asks
+for it, because a host that was asked refuses an answer without thinking when it comes back (ANT-40, DSK-05).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from actors.cli import bodies
-from actors.testing.script import Call, Say, Turn
+from actors.testing.rules.compatible import HOSTS
+from actors.testing.script import Call, Say, Think, Turn
 
 Request = dict[str, Any]  # Any: a request body that the rules of its dialect have accepted
 Schema = Mapping[str, Any]  # Any: JSON Schema
 
 _DEEPEST = 16
+_OUTPUTS = ("function_call_output", "custom_tool_call_output")
 _RESULTS = ("toolResult", "functionResponse")
 
 
-def answer(request: Request) -> Turn:
-    """Return what the model says: a call of the first declared tool, or a short text after its result."""
+def model(dialect: str) -> Callable[[Request], Turn]:
+    """Return the model of a dialect's server. Some think unless they are told not to."""
+    host = HOSTS.get(dialect)
+    return partial(answer, thinks=host is not None and host.profile.thinking != "off")
+
+
+def answer(request: Request, *, thinks: bool = False) -> Turn:
+    """Return what the model says: a call of the first declared tool, or a short text after its result.
+
+    Args:
+        thinks: Where the request does not say.
+    """
+    thoughts = (Think("Let me see."),) if _asks_to_think(request, thinks) else ()
+    return Turn(*thoughts, *_said(request).parts)
+
+
+def _said(request: Request) -> Turn:
     tool = next(bodies.tools(request), None)
     last = _last(request)
     if last == "result":
         return Turn(Say("I have the result."))
     if tool is None or last != "text" or _forbidden(request):
         return Turn(Say("ok"))
-    return Turn(Call(tool["name"], _arguments(tool["parameters"] or {})))
+    arguments = _arguments(tool["parameters"]) if tool["parameters"] is not None else {"input": "text"}
+    return Turn(Call(tool["name"], arguments))
+
+
+def _asks_to_think(request: Request, usual: bool) -> bool:
+    fields = request.get("additionalModelRequestFields") or request
+    kind = _inside(fields, "thinking").get("type")
+    if kind is not None:
+        return kind in ("enabled", "adaptive")
+    google = _inside(_inside(request, "generationConfig"), "thinkingConfig")
+    effort = _inside(request, "reasoning")
+    template = _inside(request, "chat_template_kwargs")
+    return usual or any(
+        (
+            google.get("includeThoughts"),
+            effort and effort.get("effort") != "none" and effort.get("enabled") is not False,
+            request.get("include_reasoning"),
+            request.get("prompt_mode") == "reasoning",
+            request.get("enable_thinking") or template.get("enable_thinking"),
+        )
+    )
+
+
+def _inside(value: Request, key: str) -> Request:
+    found = value.get(key)
+    return found if isinstance(found, dict) else {}
 
 
 def _last(request: Request) -> str:
@@ -37,7 +81,7 @@ def _last(request: Request) -> str:
 
 
 def _kinds(message: Request) -> Iterator[str]:
-    if message.get("role") == "tool" or message.get("type") == "function_call_output":
+    if message.get("role") == "tool" or message.get("type") in _OUTPUTS:
         yield "result"
     elif message.get("role") == "user":
         content = message.get("content") or message.get("parts") or ""

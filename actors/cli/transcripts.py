@@ -5,6 +5,7 @@ conversation in it is; what cannot be read at all ends with exit code 2.
 """
 
 import argparse
+import codecs
 import json
 import sys
 from collections.abc import Iterator
@@ -101,6 +102,7 @@ def _read(path: str) -> tuple[bytes, Body | list[Any]]:  # Any: parsed JSON
     if len(text) > MAX_BYTES:
         raise TranscriptError(f"Cannot read {name}: it is larger than {MAX_BYTES} bytes")
     try:
+        text = _utf8(text)
         value = json.loads(text)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
@@ -112,6 +114,17 @@ def _read(path: str) -> tuple[bytes, Body | list[Any]]:  # Any: parsed JSON
     if not isinstance(value, dict | list):
         raise TranscriptError(f"{name} holds no transcript; it wants a request body or a list of messages")
     return text, value
+
+
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+
+
+def _utf8(text: bytes) -> bytes:
+    """Return a text without its byte order mark, and in UTF-8 whatever the mark says it is in."""
+    for mark, encoding in _MARKS:
+        if text.startswith(mark):
+            return text.removeprefix(mark).decode(encoding).encode()
+    return text
 
 
 def _file(path: Path) -> bytes:

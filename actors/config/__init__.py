@@ -385,7 +385,7 @@ def _text(path: Path) -> str:
     if len(data) > MAX_FILE_BYTES:
         raise ConfigError(f"Cannot read {path}: it is larger than {MAX_FILE_BYTES} bytes")
     try:
-        return data.decode()
+        return data.decode("utf-8-sig")  # some editors begin a file with a byte order mark
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{path.name}, line {line}: not UTF-8") from None

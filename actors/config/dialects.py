@@ -29,7 +29,7 @@ from actors.core.projection import mint, tool_name
 _FIXED = frozenset({"name", "family"})
 _RESULT = 512 * 1024
 """Least of `max_string`: texts are split at it, a tool's result and what is noted behind it are not."""
-_PATTERNS = ("id_pattern", "tool_name_pattern")
+_PATTERNS = ("id_pattern", "id_accepted", "tool_name_pattern")
 
 
 def derived(name: str, table: Mapping[str, Any]) -> Dialect:  # Any: each field has its own type
@@ -54,7 +54,7 @@ def derived(name: str, table: Mapping[str, Any]) -> Dialect:  # Any: each field 
         fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
         raise ValueError(f"{fault['loc'][0]}: {fault['msg'].replace('Input should be', 'must be')}") from None
     for key in (*_PATTERNS, *(["overflow_patterns"] if "overflow_patterns" in changes else [])):
-        _compiled(key, getattr(made, key))
+        _compiled(key, getattr(made, key) or ())
     for problem in _contradictions(made):
         raise ValueError(problem)
     return made

@@ -65,7 +65,7 @@ class BackendLimits(Frozen):
 
     Args:
         connect: Until the connection stands.
-        first_byte: From the request's last byte to the answer's first.
+        first_byte: From the request's last byte to the answer's first; and as long for a free connection.
         idle: Between two pieces of a stream.
         total: For one attempt as a whole; None has no end of its own.
         concurrency: Requests in flight; more wait.
@@ -87,15 +87,23 @@ class RuntimeLimits(Frozen):
         rounds: Requests of one turn before the model is asked for a final text with its tools off.
         corrections: Times in a turn that the model may correct invalid arguments.
         waiting_asks: Asks that wait behind the one in flight; one more is refused as busy.
-        tool_threads: Threads for tools that are not async.
+        batch: Calls of one message that are run; the rest are refused, and the model is told.
+        tool_threads: Threads of the process that may be in use when a tool that is not async begins.
+        tool_wait: Seconds that such a tool waits for one before its call is refused.
         backends: Backends a runtime talks to; one more is refused.
+        connections: Connections to one origin; a request beyond them waits for one.
+        connecting: Connections to one origin that are being made at a time; more wait.
     """
 
     rounds: Count = 25
     corrections: Annotated[int, Field(ge=0)] = 3
     waiting_asks: Annotated[int, Field(ge=0)] = 8
-    tool_threads: Count = 32
+    batch: Count = 256
+    tool_threads: Count = 64
+    tool_wait: Seconds = 30.0
     backends: Count = 1024
+    connections: Count = 1000
+    connecting: Count = 64
 
 
 class Auth(Frozen):

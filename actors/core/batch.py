@@ -5,7 +5,7 @@ once: with a structured `tool_error` the model can correct itself by, or with a 
 not understood.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -14,10 +14,7 @@ from actors.core.content import ToolCall
 from actors.core.events import Denied, Refused, Scheduled
 from actors.core.jsonio import JsonValue, ingest, quote
 
-FAN_OUT = 64
-"""Most calls of one message that are run; the rest are refused, and the model is told."""
-
-Approve: TypeAlias = Callable[[ToolCall], bool]
+Approve: TypeAlias = Callable[[ToolCall], bool | Awaitable[bool]]
 """Says whether a call of a tool with `approval="ask"` may run."""
 
 
@@ -41,43 +38,62 @@ class Runnable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Planned:
+    """A call that can run.
+
+    Args:
+        call: As the model made it.
+        arguments: Its function's arguments.
+        asks: Whether someone must approve of it first.
+    """
+
+    call: ToolCall
+    arguments: Mapping[str, Any]  # Any: see `Bound`
+    asks: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What is to be done with a batch.
 
     Args:
-        run: Calls to run, each with its function's arguments, in call order.
+        run: Calls that can run, in call order.
         answered: Calls that will not be run and how each is answered, in call order.
         scheduled: The events that must be durable before anything runs: one for each call.
     """
 
-    run: tuple[tuple[ToolCall, Mapping[str, Any]], ...]  # Any: see `Bound`
+    run: tuple[Planned, ...]
     answered: tuple[Refused | Denied, ...]
     scheduled: tuple[Scheduled, ...]
 
 
-def plan(calls: tuple[ToolCall, ...], tools: Mapping[str, Runnable], approve: Approve | None) -> Plan:
+def plan(calls: tuple[ToolCall, ...], tools: Mapping[str, Runnable], most: int, *, can_ask: bool) -> Plan:
     """Sort the calls of one message into those that can run and those that are answered at once.
 
     Args:
         calls: In the model's order.
         tools: The session's tools by name.
-        approve: Asked for tools that want someone's word; without it they are denied.
+        most: Calls of one message that are run; the rest are refused, and the model is told.
+        can_ask: Whether there is someone to approve of a call; without, tools that want that are denied.
     """
-    run: list[tuple[ToolCall, Mapping[str, Any]]] = []  # Any: see `Bound`
+    run: list[Planned] = []
     answered: list[Refused | Denied] = []
     for number, call in enumerate(calls):
-        sorted_call = _sorted(call, tools, approve) if number < FAN_OUT else _too_many(call)
-        if isinstance(sorted_call, Refused | Denied):
-            answered.append(sorted_call)
+        found = _sorted(call, tools, can_ask=can_ask) if number < most else _too_many(call, most)
+        if isinstance(found, Planned):
+            run.append(found)
         else:
-            run.append((call, sorted_call.kwargs))
+            answered.append(found)
     scheduled = tuple(Scheduled(call.id, call.name, call.json) for call in calls)
     return Plan(tuple(run), tuple(answered), scheduled)
 
 
-def _sorted(
-    call: ToolCall, tools: Mapping[str, Runnable], approve: Approve | None
-) -> Bound | Refused | Denied:
+def denied(call: ToolCall) -> Denied:
+    """Return the answer to a call that nobody approved of."""
+    return Denied(call.id, quote(f"Running {call.name!r} was not approved."))
+
+
+def _sorted(call: ToolCall, tools: Mapping[str, Runnable], *, can_ask: bool) -> Planned | Refused | Denied:
     tool = tools.get(call.name)
     if tool is None:
         return _refused(call, unknown_tool_error(call.name, tools))
@@ -86,15 +102,15 @@ def _sorted(
     bound = tool.bind(call.arguments)
     if isinstance(bound, tuple):
         return _refused(call, tool_error(call.name, bound))
-    if tool.approval == "allow" or (tool.approval == "ask" and approve is not None and approve(call)):
-        return bound
-    return Denied(call.id, quote(f"Running {call.name!r} was not approved."))
+    if tool.approval == "allow" or (tool.approval == "ask" and can_ask):
+        return Planned(call, bound.kwargs, tool.approval == "ask")
+    return denied(call)
 
 
 def _refused(call: ToolCall, problem: dict[str, JsonValue]) -> Refused:
     return Refused(call.id, ingest(problem).json)
 
 
-def _too_many(call: ToolCall) -> Refused:
-    message = f"At most {FAN_OUT} calls of one message are run; make the others again."
+def _too_many(call: ToolCall, most: int) -> Refused:
+    message = f"At most {most} calls of one message are run; make the others again."
     return _refused(call, {"tool_error": {"kind": "too_many_calls", "tool": call.name, "message": message}})

@@ -1,478 +1,247 @@
-"""Events as JSON lines, and back.
+"""Events as records of a log, and back.
 
-One event is one JSON object: `{"v":1,"event":"returned",...}` with its fields by name. It is written as
-segments that share the content's own pieces; a durable backend joins them. A log in memory keeps an event at rest: the
-same segments, but for messages, which stay the records that the history holds, so that it costs little beside
-the history. Reading is strict: an unknown version, event or field is refused, and so is a missing field or a value
-that is not of its type.
-
-Arguments are written as JSON inside a string, because their bytes, spaces included, must come back as the
-model wrote them; a prefix may be bound to them.
+A record is the msgpack of a version and an event, as the event's class describes it (`actors.core.form`). Reading is
+strict: an unknown version, event or field is refused, and so is a missing field, a value that is not of its type, or
+text that should be JSON and is none. A record is binary; who stores it knows where it ends. `export` is for people.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
-from functools import lru_cache
-from types import UnionType
-from typing import Any, Literal, TypeAlias, get_args, get_origin
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
-from actors.core.content import (
-    Block,
-    Code,
-    Media,
-    Message,
-    Seal,
-    Speaker,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from msgspec import MsgspecError, Raw, json
+from msgspec.msgpack import Decoder, Encoder, decode
+from msgspec.structs import fields
+
+from actors.core.content import Block, Message, Seal
 from actors.core.events import VERSION, Event
-from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, JsonRefused, JsonValue, dump, nest, parse, quote
-from actors.core.record import Record, freeze, thaw
-from actors.core.stream import Usage
+from actors.core.form import Form, set_field
+from actors.core.identity import Binding
+from actors.core.jsonio import Json, JsonObject, JsonValue, Quoted, dump, parse
+from actors.core.packed import Packed, encoded, seal_of, shared, unpack
 from actors.errors import JournalError
 
-SMALL = 128
-"""Pieces below this size, in bytes, are joined with their neighbours when an event is written; others are shared."""
+F = TypeVar("F", bound=Form)
 
-MAX_LINE = 1 << 30
-"""Bytes of the longest line that is read."""
-
-Piece: TypeAlias = bytes | tuple[Message, ...]
-"""JSON, or messages that are yet to be written."""
-
-AtRest: TypeAlias = bytes | tuple[bytes | tuple[Record, ...], ...]
-"""What `rest_event` makes and `rested_line` reads: segments of JSON, and records in the places of messages."""
-
-_EVENTS: dict[str, type] = {}
-_NAMES: dict[type, str] = {}
+_Check: TypeAlias = Callable[[Form, str], None]
+"""Checks the field of this name."""
 
 
-def _register() -> None:
-    for alias in get_args(Event):
-        for kind in get_args(alias) or (alias,):
-            name = "".join(f"_{c.lower()}" if c.isupper() else c for c in kind.__name__).lstrip("_")
-            _EVENTS[name], _NAMES[kind] = kind, name
+class Record(Form, frozen=True):
+    """What a log holds."""
 
+    version: Literal[1]
+    event: Event
 
-_register()
 
 # ---- writing
 
 
-def encode_event(event: Event) -> tuple[bytes, ...]:
-    """Return an event's JSON as segments; joined, they are one line without its newline."""
-    pieces: list[bytes] = []
-    for piece in _pieces(event):
-        if isinstance(piece, bytes):
-            pieces.append(piece)
-        else:
-            _write_messages(piece, pieces)
-    return _joined(pieces)
+def encode_event(event: Event) -> bytes:
+    """Return an event as a log holds it."""
+    return encoded(Record(VERSION, event))
 
 
-def rest_event(event: Event) -> AtRest:
-    """Return an event as a log in memory keeps it. What is large in it, and its messages, are shared."""
-    segments: list[bytes | tuple[Record, ...]] = []
-    pieces: list[bytes] = []
-    for piece in _pieces(event):
-        if isinstance(piece, bytes):
-            pieces.append(piece)
-        else:
-            segments += (*_joined(pieces), tuple(map(freeze, piece)))
-            pieces = []
-    segments += _joined(pieces)
-    return segments[0] if len(segments) == 1 and isinstance(segments[0], bytes) else tuple(segments)
+def export(event: Event) -> Json:
+    """Return an event as JSON, for people and their tools: every field by its name, messages whole."""
+    name = str(type(event).__struct_config__.tag)
+    return dump({"event": name, **_readable(event)})
 
 
-def rested_line(kept: AtRest) -> bytes:
-    """Return the line of an event at rest: `encode_event`'s segments, joined."""
-    if isinstance(kept, bytes):
-        return kept
-    pieces: list[bytes] = []
-    for segment in kept:
-        if isinstance(segment, bytes):
-            pieces.append(segment)
-        else:
-            _write_messages(map(thaw, segment), pieces)
-    return b"".join(pieces)
+def _readable(form: Form) -> dict[str, JsonValue]:
+    return {item.name: _value(getattr(form, item.name), item.type) for item in fields(form)}
 
 
-def _pieces(event: Event) -> list[Piece]:
-    kind: type = type(event)
-    head, names = _layout(kind)
-    pieces: list[Piece] = [head]
-    for name, key in names:
-        pieces.append(key)
-        _write(getattr(event, name), pieces)
-    pieces.append(b"}")
-    return pieces
-
-
-@lru_cache
-def _layout(kind: type) -> tuple[bytes, tuple[tuple[str, bytes], ...]]:
-    """Return how an event's JSON begins, and its fields, each with its key as written."""
-    head = b'{"v":%d,"event":"%b"' % (VERSION, _NAMES[kind].encode())
-    return head, tuple((item.name, b',"%b":' % item.name.encode()) for item in fields(kind))
-
-
-def _joined(pieces: list[bytes]) -> tuple[bytes, ...]:
-    if max(map(len, pieces)) < SMALL:
-        return (b"".join(pieces),)
-    joined: list[bytes] = []
-    start = 0
-    for index, piece in enumerate(pieces):
-        if len(piece) >= SMALL:
-            if start < index:
-                joined.append(b"".join(pieces[start:index]))
-            joined.append(piece)
-            start = index + 1
-    if start < len(pieces):
-        joined.append(b"".join(pieces[start:]))
-    return tuple(joined)
-
-
-def _write(value: object, pieces: list[Piece]) -> None:
-    _WRITERS[type(value)](value, pieces)
-
-
-_quoted = lru_cache(maxsize=1024)(quote)
-
-
-def _word(text: str) -> Json:
-    """Quote an id, a name or a status: the same few, again and again."""
-    return _quoted(text) if len(text) <= SMALL else quote(text)
-
-
-def _json_pieces(json: Json) -> tuple[bytes, ...]:
-    return (b'{"text":', json, b"}") if json.startswith(b'"') else (nest(json),)
-
-
-def _write_usage(usage: Usage, pieces: list[Piece]) -> None:
-    _write_all(tuple(getattr(usage, name) for name in _FIGURES), pieces)
-
-
-def _write_all(values: tuple[object, ...], pieces: list[Piece]) -> None:
-    if messages := tuple(value for value in values if isinstance(value, Message)):
-        pieces += (b"[", messages, b"]")
-        return
-    separator = b"["
-    for value in values:
-        pieces.append(separator)
-        _write(value, pieces)
-        separator = b","
-    pieces.append(b"]" if values else b"[]")
-
-
-@lru_cache(maxsize=1024)
-def _binding_json(binding: Binding) -> Json:
-    return dump([getattr(binding, item.name) for item in fields(binding)])
-
-
-def _write_messages(messages: Iterable[Message], pieces: list[bytes]) -> None:
-    for number, message in enumerate(messages):
-        if number:
-            pieces.append(b",")
-        _write_message(message, pieces)
-
-
-def _write_message(message: Message, pieces: list[bytes]) -> None:
-    pieces.append(b'{"speaker":"%b","turn":%d,"origin":' % (message.speaker.encode(), message.turn))
-    pieces += (b"null" if message.origin is None else _binding_json(message.origin), b',"blocks":[')
-    separator = b""
-    for block in message.blocks:
-        pieces.append(separator)
-        _write_block(block, pieces)
-        separator = b","
-    pieces.append(b"]}")
-
-
-def _write_block(block: Block, pieces: list[bytes]) -> None:
-    match block:
-        case Text(json=json):
-            pieces += (b'{"text":', json, b"}")
-        case Thinking(json=json, seal=seal):
-            pieces += (b'{"thinking":', json, b',"seal":')
-            _write_seal(seal, pieces)
-        case ToolCall(id=id, name=name, json=json, raw=raw, native=native):
-            head = b'{"call":%b,"name":%b,"arguments":' % (_word(id), _word(name))
-            pieces += (head, nest(json), b',"raw":', b"null" if raw is None else quote(raw), b',"native":')
-            _write_seal(native, pieces)
-        case ToolResult(
-            call_id=id, content_json=content, error_json=error, is_complete=complete, media=media
-        ):
-            pieces.append(b'{"result":%b,"content":' % _word(id))
-            pieces += (b"null",) if content is None else _json_pieces(content)
-            pieces.append(b',"error":')
-            pieces += (b"null",) if error is None else _json_pieces(error)
-            pieces.append(b',"is_complete":%b,"attached":[' % dump(complete))
-            pieces.append(b",".join(map(_media_json, media)) + b"]}")
-        case Media():
-            pieces.append(_media_json(block))
-        case Code(source=source, language=language):
-            pieces.append(b'{"code":%b,"language":%b}' % (quote(source), quote(language)))
-
-
-def _media_json(media: Media) -> Json:
-    return Json(b'{"media":%b,"data":%b,"url":%b}' % (quote(media.mime), quote(media.data), quote(media.url)))
-
-
-def _write_seal(seal: Seal | None, pieces: list[bytes]) -> None:
-    """Write a seal and close the block that ends with it."""
-    if seal is None:
-        pieces.append(b"null}")
-    else:
-        pieces += (b"[", _word(seal.kind), b",", seal.data, b",", _binding_json(seal.origin), b"]}")
-
-
-_FIGURES = tuple(item.name for item in fields(Usage))
-_WRITERS: dict[type, Callable[[Any, list[Piece]], None]] = {  # Any: one writer a type
-    bytes: lambda json, pieces: pieces.extend(_json_pieces(json)),
-    str: lambda text, pieces: pieces.append(_word(text)),
-    int: lambda number, pieces: pieces.append(b"%d" % number),
-    bool: lambda value, pieces: pieces.append(b"true" if value else b"false"),
-    type(None): lambda _, pieces: pieces.append(b"null"),
-    tuple: _write_all,
-    Message: lambda message, pieces: pieces.append((message,)),
-    Binding: lambda binding, pieces: pieces.append(_binding_json(binding)),
-    Usage: _write_usage,
-    Media: lambda media, pieces: pieces.append(_media_json(media)),
-}
+def _value(value: Any, declared: object) -> JsonValue:  # Any: a form's field
+    if declared == Packed:
+        return _value(unpack(value), None)
+    match value:
+        case Form():
+            kind = {} if value.__struct_config__.tag is None else {"type": type(value).__name__}
+            return {**kind, **_readable(value)}
+        case tuple():
+            of = Packed if declared == tuple[Packed, ...] else None
+            return [_value(item, of) for item in value]
+        case bytes():
+            return parse(value)
+        case _:
+            plain: JsonValue = value
+            return plain
 
 
 # ---- reading
 
+_RECORD, _MESSAGE, _RAW = Decoder(Record), Decoder(Message), json.Decoder(Raw)
+_ENCODER = Encoder()
+_UNREADABLE = (MsgspecError, UnicodeDecodeError)
 
-def decode_event(line: bytes) -> Event:
-    """Return the event of one line.
+
+def decode_event(record: bytes) -> Event:
+    """Return the event of one record.
 
     Raises:
-        JournalError: The line is not an event of this version, every field there, of its type and no other. The
-            message names the event, the field and the value.
+        JournalError: The record is not an event of this version, every field there, of its type and no other. The
+            message names the event and the field.
     """
+    name = ""
     try:
-        return _event(parse(line, max_bytes=MAX_LINE))
-    except JsonRefused as error:
-        raise JournalError(f"Not an event: {line[:60]!r}: {error}; is the journal damaged?") from error
-    except _Unfit as unfit:
-        raise JournalError(f"Not an event: {unfit}; is the journal damaged?") from unfit
-
-
-class _Unfit(Exception):
-    """Something in a line is not what the catalogue says."""
-
-
-def _unfit(where: str, value: JsonValue, wanted: str) -> _Unfit:
-    shown = dump(value).decode()
-    return _Unfit(f"{where} is {shown if len(shown) <= 60 else shown[:59] + '…'}, not {wanted}")
-
-
-_Reader: TypeAlias = Callable[
-    [JsonValue, str], Any
-]  # Any: one reader a type; takes a value and where it stands
-
-
-def _event(value: JsonValue) -> Event:
-    given = _object(value, "the line")
-    version, name = given.pop("v", None), given.pop("event", None)
-    if type(version) is not int or version != VERSION:
-        raise _unfit("v", version, f"version {VERSION}")
-    kind = _EVENTS.get(name) if isinstance(name, str) else None
-    if kind is None:
-        raise _unfit("event", name, "in the catalogue")
-    event: Event = kind(*_fields(given, str(name), _readers(kind)))
+        event = _strictly(_RECORD, Record, record).event
+        name = str(event.__struct_config__.tag)
+        _check(event)
+    except _Wrong as wrong:
+        place = (name + wrong.place).removeprefix(".")
+        raise JournalError(
+            f"Not an event: {place and place + ': '}{wrong.why}; is the journal damaged?"
+        ) from wrong
     return event
 
 
-def _object(value: JsonValue, where: str) -> dict[str, JsonValue]:
-    if not isinstance(value, dict):
-        raise _unfit(where, value, "an object")
-    return value
+class _Wrong(Exception):
+    """Something is not as its form says: where, in names of fields, and why."""
+
+    def __init__(self, place: str, why: str) -> None:
+        self.place, self.why = place, why
 
 
-def _fields(value: JsonValue, where: str, readers: dict[str, _Reader]) -> list[Any]:  # Any: see `_Reader`
-    """Return an object's values in the readers' order. It has the readers' keys, all of them and no other."""
-    given = _object(value, where)
-    if missing := [key for key in readers if key not in given]:
-        raise _Unfit(f"{where}.{missing[0]} is missing")
-    if len(given) > len(readers):
-        key = min(given.keys() - readers.keys())
-        raise _unfit(f"{where}.{_short(key)}", given[key], "a field there is")
-    return [read(given[key], f"{where}.{key}") for key, read in readers.items()]
-
-
-def _short(key: str) -> str:
-    return key if key.isidentifier() and len(key) <= 40 else repr(key[:40])
-
-
-def _list(value: JsonValue, where: str, readers: Sequence[_Reader]) -> list[Any]:  # Any: see `_Reader`
-    """Return the values of a list that has one item for each reader."""
-    if not isinstance(value, list) or len(value) != len(readers):
-        raise _unfit(where, value, f"a list of {len(readers)}")
-    return [read(item, f"{where}[{at}]") for at, (read, item) in enumerate(zip(readers, value, strict=True))]
-
-
-def _all(read: _Reader) -> _Reader:
-    def read_all(value: JsonValue, where: str) -> tuple[Any, ...]:  # Any: see `_Reader`
-        if not isinstance(value, list):
-            raise _unfit(where, value, "a list")
-        return tuple([read(item, f"{where}[{at}]") for at, item in enumerate(value)])
-
-    return read_all
-
-
-def _plain(kind: type, wanted: str) -> _Reader:
-    def read_plain(value: JsonValue, where: str) -> JsonValue:
-        if type(value) is not kind:  # True is no number here
-            raise _unfit(where, value, wanted)
-        return value
-
-    return read_plain
-
-
-def _one_of(words: tuple[str, ...]) -> _Reader:
-    def read_one_of(value: JsonValue, where: str) -> JsonValue:
-        if value not in words:
-            raise _unfit(where, value, f"one of {', '.join(words)}")
-        return value
-
-    return read_one_of
-
-
-def _or_none(read: _Reader) -> _Reader:
-    return lambda value, where: None if value is None else read(value, where)
-
-
-_text, _number, _truth = _plain(str, "a text"), _plain(int, "an integer"), _plain(bool, "true or false")
-
-
-def _json(value: JsonValue, where: str) -> Json:
-    """Return a value that was ingested: a text stands in an object, all else as JSON inside a string."""
-    if isinstance(value, dict):
-        (text,) = _fields(value, where, {"text": _text})
-        return quote(text)
-    return _nested(
-        value, where, "null, true, false, a number, [ or {", lambda json: json[:1] not in '" \t\r\n'
-    )
-
-
-def _arguments(value: JsonValue, where: str) -> Json:
-    return _nested(value, where, "an object", lambda json: json.startswith("{"))
-
-
-def _nested(value: JsonValue, where: str, wanted: str, is_wanted: Callable[[str], bool]) -> Json:
-    """Return the JSON that stands inside a string, byte for byte."""
-    text: str = _text(value, where)
-    json = Json(text.encode())
+def _strictly(decoder: Decoder[F], kind: type[F], data: bytes) -> F:
+    """Return what these bytes are, and the only bytes it has: so nothing that has a default is missing."""
     try:
-        parse(json, max_bytes=MAX_LINE)
-    except JsonRefused as error:
-        raise _unfit(where, value, f"JSON in a string ({error})") from None
-    if not is_wanted(text):
-        raise _unfit(where, value, f"JSON in a string that begins {wanted}")
-    return json
+        form = decoder.decode(data)
+    except _UNREADABLE as error:
+        why, _, path = str(error).partition(" - at `$")
+        steps = [int(step) for step in path.removesuffix("`").strip("[]").split("][") if step]
+        place, value = _place(data, kind, steps)
+        raise _Wrong(place, why if value is ... else f"{_short(value)}: {why}") from error
+    if (again := _ENCODER.encode(form)) != data:
+        place, value = _place(again, kind, _difference(decode(again), decode(data)))
+        raise _Wrong(place, f"missing, or not as version {VERSION} writes {_short(value)}")
+    return form
 
 
-def _binding(value: JsonValue, where: str) -> Binding:
-    return Binding(*_list(value, where, [_text] * len(fields(Binding))))
+def _check(form: Form) -> None:
+    """Check what the types of a form's fields cannot say; give each binding its one object."""
+    for name, check in _checks(type(form)):
+        try:
+            check(form, name)
+        except _Wrong as wrong:
+            raise _Wrong(f".{name}{wrong.place}", wrong.why) from wrong
 
 
-def _usage(value: JsonValue, where: str) -> Usage:
-    return Usage(*_list(value, where, [_number] * len(fields(Usage))))
+@lru_cache(maxsize=256)
+def _checks(kind: type[Form]) -> tuple[tuple[str, _Check], ...]:
+    """Return which of a form's fields are checked, and how."""
+    return tuple((item.name, _CHECKS[item.type]) for item in fields(kind) if item.type in _CHECKS)
 
 
-def _seal(value: JsonValue, where: str) -> Seal:
-    kind, data, origin = _list(value, where, (_text, _text, _binding))
-    return Seal(kind, quote(data), origin)
+def _share(form: Form, name: str) -> None:
+    set_field(form, name, shared(getattr(form, name)))
 
 
-def _message(value: JsonValue, where: str) -> Message:
-    speaker, turn, origin, blocks = _fields(value, where, _MESSAGE)
-    return Message(speaker, blocks, turn, origin)
+def _check_seal(form: Form, name: str) -> None:
+    if (seal := getattr(form, name)) is not None:
+        _check(seal)
 
 
-def _media(value: JsonValue, where: str) -> Media:
-    return Media(*_fields(value, where, _MEDIA))
+def _check_all(check: Callable[[Any], None], form: Form, name: str) -> None:  # Any: what the field holds
+    for at, item in enumerate(getattr(form, name)):
+        try:
+            check(item)
+        except _Wrong as wrong:
+            raise _Wrong(f"[{at}]{wrong.place}", wrong.why) from wrong
 
 
-def _block(value: JsonValue, where: str) -> Block:
-    """Return the block that an object is: exactly one of its keys names a kind, wherever it stands."""
-    given = _object(value, where)
-    kinds = [key for key in given if key in _BLOCKS]
-    if len(kinds) != 1:
-        raise _unfit(where, value, f"a block of one kind ({', '.join(_BLOCKS)})")
-    readers, make = _BLOCKS[kinds[0]]
-    return make(*_fields(given, where, readers))
+def _check_message(packed: Packed) -> None:
+    message = _strictly(_MESSAGE, Message, packed if isinstance(packed, bytes) else packed[0])
+    _check(message)
+    if message.origin is None and any(seal.maker is None for seal in map(seal_of, message.blocks) if seal):
+        raise _Wrong("", "a seal in it names nobody who made it")
 
 
-_MESSAGE: dict[str, _Reader] = {
-    "speaker": _one_of(get_args(Speaker)),
-    "turn": _number,
-    "origin": _or_none(_binding),
-    "blocks": _all(_block),
-}
-_MEDIA: dict[str, _Reader] = {"media": _text, "data": _text, "url": _text}
-_BLOCKS: dict[str, tuple[dict[str, _Reader], Callable[..., Block]]] = {  # by the key that names the kind
-    "text": ({"text": _text}, Text),
-    "thinking": ({"thinking": _text, "seal": _or_none(_seal)}, Thinking),
-    "call": (
-        {
-            "call": _text,
-            "name": _text,
-            "arguments": _arguments,
-            "raw": _or_none(_text),
-            "native": _or_none(_seal),
-        },
-        lambda call, name, json, raw, native: ToolCall(call, name, raw=raw, native=native, json=json),
-    ),
-    "result": (
-        {
-            "result": _text,
-            "content": _or_none(_json),
-            "error": _or_none(_json),
-            "is_complete": _or_none(_truth),
-            "attached": _all(_media),
-        },
-        lambda call, content, error, complete, media: ToolResult(
-            call, content_json=content, error_json=error, is_complete=complete, media=media
-        ),
-    ),
-    "media": (_MEDIA, Media),
-    "code": ({"code": _text, "language": _text}, Code),
-}
-_TYPES: dict[object, _Reader] = {
-    str: _text,
-    int: _number,
-    bool: _truth,
-    CallId: _text,
-    Json: _json,
-    Message: _message,
-    Binding: _binding,
-    Usage: _usage,
-    Media: _media,
+def _check_json(begins: bytes, form: Form, name: str) -> None:
+    text = getattr(form, name)
+    if text is None:
+        return
+    try:
+        _RAW.decode(text)  # its syntax; not the encoding of its strings
+        good = text.startswith(begins) and (text.isascii() or bool(text.decode()))
+    except _UNREADABLE:
+        good = False
+    if not good:
+        raise _Wrong("", f"{_short(text)} is not JSON of its kind")
+
+
+_CHECKS: dict[object, _Check] = {  # by a field's type
+    Binding: _share,
+    Packed: lambda form, name: _check_message(getattr(form, name)),
+    tuple[Packed, ...]: partial(_check_all, _check_message),
+    tuple[Block, ...]: partial(_check_all, _check),
+    Seal | None: _check_seal,
+    Quoted: partial(_check_json, b'"'),
+    JsonObject: partial(_check_json, b"{"),
+    Json: partial(_check_json, b""),
+    Json | None: partial(_check_json, b""),
 }
 
 
-@lru_cache
-def _readers(kind: type) -> dict[str, _Reader]:
-    return {item.name: _reader(item.type) for item in fields(kind)}
+# ---- where it is
 
 
-def _reader(declared: object) -> _Reader:
-    """Return what reads a value of the declared type of an event's field."""
+def _difference(one: object, other: object) -> list[int]:
+    """Return the way to the first place at which two values differ."""
+    if not (isinstance(one, list) and isinstance(other, list)):
+        return []
+    for at, (mine, yours) in enumerate(zip(one, other, strict=False)):
+        if mine != yours:
+            return [at, *_difference(mine, yours)]
+    return [min(len(one), len(other))] if len(one) != len(other) else []
+
+
+def _place(data: bytes, declared: Any, steps: list[int]) -> tuple[str, object]:  # Any: a type as annotated
+    """Return the way to a place in names of fields, and what is there; `...` if nothing is."""
+    try:
+        value = decode(data)
+    except _UNREADABLE:  # cut short: it has no places
+        return "", ...
+    place = ""
+    columns: list[tuple[str, Any]] = []
+    for step in (*steps, None):
+        declared = _chosen(declared, value)
+        columns = _columns(declared)
+        if place == ".event" and columns:
+            place = str(declared.__struct_config__.tag)
+        if step is None:
+            break
+        name, declared = _below(declared, step)
+        place += name
+        value = value[step] if isinstance(value, list) and step < len(value) else ...
+    if isinstance(value, list) and len(value) < len(columns):  # the first that is missing
+        return f"{place}.{columns[len(value)][0]}", ...
+    return place, value
+
+
+def _below(declared: Any, step: int) -> tuple[str, Any]:  # Any: types as they are annotated
+    """Return what the value of a type has at a position: its name, and its type."""
+    if columns := _columns(declared):
+        return (f".{columns[step][0]}", columns[step][1]) if step < len(columns) else (f"[{step}]", None)
     items = get_args(declared)
-    if declared in _TYPES:
-        return _TYPES[declared]
-    if get_origin(declared) is Literal:
-        return _one_of(items)
-    if get_origin(declared) is UnionType and items[1] is type(None):
-        return _or_none(_reader(items[0]))
-    if get_origin(declared) is tuple and items[-1] is Ellipsis:
-        return _all(_reader(items[0]))
-    if get_origin(declared) is tuple:
-        readers = [_reader(item) for item in items]
-        return lambda value, where: tuple(_list(value, where, readers))
-    raise TypeError(f"An event's field of type {declared!r} cannot be read; say here how")
+    return f"[{step}]", items[0] if items[-1:] == (...,) else items[step] if step < len(items) else None
+
+
+def _columns(declared: object) -> list[tuple[str, Any]]:  # Any: as above
+    """Return the names and types of what a form's array holds, in order; nothing for another type."""
+    if not (isinstance(declared, type) and issubclass(declared, Form)):
+        return []
+    named = [(item.name, item.type) for item in fields(declared)]
+    return named if declared.__struct_config__.tag is None else [("kind", str), *named]
+
+
+def _chosen(declared: Any, value: object) -> Any:  # Any: types as they are annotated
+    """Return which of a union's types a value is meant to be."""
+    tag = value[0] if isinstance(value, list) and value else None
+    kinds = [kind for kind in get_args(declared) if isinstance(kind, type) and issubclass(kind, Form)]
+    return next((kind for kind in kinds if kind.__struct_config__.tag in (tag, None)), declared)
+
+
+def _short(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else shown[:59] + "…"

@@ -9,35 +9,35 @@ Provider state that only its maker can read (a thinking signature, a native call
 stamped with the binding that produced it.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
 
+from actors.core.form import Form, Public, set_field
 from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, JsonValue, ingest, nest, parse, quote, unquote
+from actors.core.jsonio import Json, JsonObject, JsonValue, Quoted, ingest, nest, parse, quote, unquote
 
 Speaker: TypeAlias = Literal["human", "model", "tool"]
 Status: TypeAlias = Literal["pending", "complete", "error", "cancelled"]
 
 
-def setters(kind: type) -> list[Callable[[Any, Any], None]]:  # Any: a frozen object, and a field of it
-    """Return what sets the slots of a frozen class, in order; `object.__setattr__` takes twice as long."""
-    return [kind.__dict__[item.name].__set__ for item in fields(kind)]
-
-
-@dataclass(frozen=True, slots=True)
-class Seal:
+class Seal(Form, frozen=True):
     """Opaque provider state and the binding that made it.
 
     Args:
         kind: What the state is, in the adapter's words: `signature`, `redacted`, `call_id`.
         data: The state, verbatim, as a JSON string literal.
-        origin: The binding that produced it; the dialect's rule says who else may open it.
+        maker: The binding that produced it. A packed message leaves its own origin out here.
     """
 
     kind: str
     data: Json
-    origin: Binding
+    maker: Binding | None
+
+    @property
+    def origin(self) -> Binding:
+        """The binding that produced it; the dialect's rule says who else may open it."""
+        assert self.maker is not None, "what is packed is read by unpack"
+        return self.maker
 
     @property
     def is_bound(self) -> bool:
@@ -45,14 +45,13 @@ class Seal:
         return self.kind != "phase"
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Text:
+class Text(Form, frozen=True, tag="t", metaclass=Public):
     """Words. Held as a JSON string literal; `.text` decodes it."""
 
-    json: Json
+    json: Quoted
 
     def __init__(self, text: str = "", *, json: Json | None = None) -> None:
-        _set_text(self, quote(text) if json is None else json)
+        set_field(self, "json", quote(text) if json is None else json)
 
     @property
     def text(self) -> str:
@@ -60,16 +59,15 @@ class Text:
         return unquote(self.json)
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Thinking:
+class Thinking(Form, frozen=True, tag="h", metaclass=Public):
     """A model's reasoning. With a seal it may go back, byte for byte, to who made it."""
 
-    json: Json
+    json: Quoted
     seal: Seal | None
 
     def __init__(self, text: str = "", seal: Seal | None = None, *, json: Json | None = None) -> None:
-        _set_words(self, quote(text) if json is None else json)
-        _set_seal(self, seal)
+        set_field(self, "json", quote(text) if json is None else json)
+        set_field(self, "seal", seal)
 
     @property
     def text(self) -> str:
@@ -77,8 +75,7 @@ class Thinking:
         return unquote(self.json)
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class ToolCall:
+class ToolCall(Form, frozen=True, tag="c", metaclass=Public):
     """The model's request to run a tool.
 
     Args:
@@ -93,7 +90,7 @@ class ToolCall:
 
     id: CallId
     name: str
-    json: Json
+    json: JsonObject
     raw: str | None
     native: Seal | None
 
@@ -111,11 +108,11 @@ class ToolCall:
             json = Json(b"{}") if arguments is None else ingest(arguments).json
             if not json.startswith(b"{"):
                 json, raw = Json(b"{}"), raw if raw is not None else json.decode()
-        _set_id(self, id)
-        _set_name(self, name)
-        _set_arguments(self, json)
-        _set_raw(self, raw)
-        _set_native(self, native)
+        set_field(self, "id", id)
+        set_field(self, "name", name)
+        set_field(self, "json", json)
+        set_field(self, "raw", raw)
+        set_field(self, "native", native)
 
     @property
     def arguments(self) -> dict[str, JsonValue]:
@@ -125,8 +122,21 @@ class ToolCall:
         return value
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class ToolResult:
+class Media(Form, frozen=True, tag="m"):
+    """An image or a document, by value or by address.
+
+    Args:
+        mime: Media type, such as `image/png`.
+        data: Base64 text, or an empty string when `url` is given.
+        url: Address, or an empty string when `data` is given.
+    """
+
+    mime: str
+    data: str = ""
+    url: str = ""
+
+
+class ToolResult(Form, frozen=True, tag="r", metaclass=Public):
     """The block that answers a tool call.
 
     Args:
@@ -142,7 +152,7 @@ class ToolResult:
     content_json: Json | None
     error_json: Json | None
     is_complete: bool | None
-    media: "tuple[Media, ...]"
+    media: tuple[Media, ...]
 
     def __init__(
         self,
@@ -150,7 +160,7 @@ class ToolResult:
         content: object = None,
         error: object = None,
         is_complete: bool | None = None,
-        media: "Iterable[Media]" = (),
+        media: Iterable[Media] = (),
         *,
         content_json: Json | None = None,
         error_json: Json | None = None,
@@ -159,11 +169,11 @@ class ToolResult:
             content_json = ingest(content).json
         if error_json is None and error is not None:
             error_json = ingest(error).json
-        _set_call(self, call_id)
-        _set_content(self, content_json)
-        _set_error(self, error_json)
-        _set_complete(self, is_complete)
-        _set_media(self, media if type(media) is tuple else tuple(media))
+        set_field(self, "call_id", call_id)
+        set_field(self, "content_json", content_json)
+        set_field(self, "error_json", error_json)
+        set_field(self, "is_complete", is_complete)
+        set_field(self, "media", media if type(media) is tuple else tuple(media))
 
     @property
     def content(self) -> JsonValue:
@@ -179,7 +189,7 @@ class ToolResult:
     def status(self) -> Status:
         """What the content says: error, else is_complete, else a result that is there, else pending (REQ-915-048).
 
-        Media are a result as words are.
+        Media are a result as words are. One that is there is never pending, whatever its source said of it.
         """
         if self.error_json is not None:
             return "error"
@@ -200,23 +210,7 @@ def in_words(json: Json | None) -> Json:
     return json if json.startswith(b'"') else nest(json)
 
 
-@dataclass(frozen=True, slots=True)
-class Media:
-    """An image or a document, by value or by address.
-
-    Args:
-        mime: Media type, such as `image/png`.
-        data: Base64 text, or an empty string when `url` is given.
-        url: Address, or an empty string when `data` is given.
-    """
-
-    mime: str
-    data: str = ""
-    url: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(Form, frozen=True, tag="s"):
     """Code that belongs to the conversation but is no tool call. Shown to a model as a fenced text."""
 
     source: str
@@ -226,8 +220,7 @@ class Code:
 Block: TypeAlias = Text | Thinking | ToolCall | ToolResult | Media | Code
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Message:
+class Message(Form, frozen=True, metaclass=Public):
     """One item of a conversation.
 
     Args:
@@ -241,17 +234,14 @@ class Message:
     blocks: tuple[Block, ...]
     turn: int
     origin: Binding | None
-    at_rest: "bytes | tuple[bytes, ...] | None" = field(init=False, repr=False, compare=False)
-    """The message as it is kept, once it is: see `actors.core.record`. Who keeps it too, shares it."""
 
     def __init__(
         self, speaker: Speaker, blocks: Iterable[Block] = (), turn: int = 0, origin: Binding | None = None
     ) -> None:
-        _set_speaker(self, speaker)
-        _set_blocks(self, blocks if type(blocks) is tuple else tuple(blocks))
-        _set_turn(self, turn)
-        _set_origin(self, origin)
-        _set_at_rest(self, None)
+        set_field(self, "speaker", speaker)
+        set_field(self, "blocks", blocks if type(blocks) is tuple else tuple(blocks))
+        set_field(self, "turn", turn)
+        set_field(self, "origin", origin)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -267,10 +257,3 @@ class Message:
     def text(self) -> str:
         """All text blocks, joined."""
         return "".join(block.text for block in self.blocks if type(block) is Text)
-
-
-(_set_text,) = setters(Text)
-_set_words, _set_seal = setters(Thinking)
-_set_id, _set_name, _set_arguments, _set_raw, _set_native = setters(ToolCall)
-_set_call, _set_content, _set_error, _set_complete, _set_media = setters(ToolResult)
-_set_speaker, _set_blocks, _set_turn, _set_origin, _set_at_rest = setters(Message)

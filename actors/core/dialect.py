@@ -38,7 +38,8 @@ class Dialect:
         id_style: How the ids we mint look (REQ-915-018 to -021). `none`: the protocol pairs by position, and
             only ids the provider gave go back, where `native_id_passthrough` allows.
         id_pattern: What every emitted id must match in full.
-        id_max_len: Longest id accepted, in characters.
+        id_max_len: Longest id emitted, in characters.
+        id_accepted: What an id must match in full that somebody else emitted, where the host takes more than we do.
         id_unique_scope: Where a repeated call id is refused.
         native_id_passthrough: Whether a call made by the same binding keeps the id its provider gave it.
         tool_name_pattern: What a tool name must match in full, in `tools` and in history alike.
@@ -63,6 +64,14 @@ class Dialect:
         alternation: `merge_same` puts neighbours of one role into one message, as a block list; `fill` puts a
             constant message of the other role between them (CMP-01).
         drop_empty_text: Whether empty and whitespace-only texts are left out.
+        request_keys: Keys a request may have, where the vendor has a list of its own; empty for the family's.
+        message_keys: Keys a message may have beside role, content and what calls and reasoning need: `name` in any
+            but a result, the others in the assistant's.
+        system_anywhere: Whether a system message may follow the assistant or a result (MIS-12).
+        empty_answers: Whether an assistant message that calls nothing may be an empty text (KIM-04).
+        empty_calls: Whether an assistant message may have a list of calls without one.
+        custom_tools: Whether there are tools that take free text, and no object.
+        user_files: Whether a user message may hold a `file` part, though we send what `user_media` names.
         max_tools: Most tools a request may declare.
         user_after_tool: Whether a user message may follow a result, or a constant assistant text goes between.
         calls_together: Whether an assistant message may hold several calls; where not, each goes with its own result
@@ -83,6 +92,8 @@ class Dialect:
             and take it in the middle; until a profile says so, thinking elsewhere is not sent.
         thinking_followed: Whether something of the same message must stand behind reasoning (OAR-03, ANT-52).
         thinking_once: Whether a reasoning item, told by the id inside it, may be sent once only (OAR-07).
+        replay_item_ids: Which of the items that the model made go back with the ids they had: none, all, or reasoning
+            alone, which only some hosts take (OAR-03).
         thinking_alone: Whether an assistant message may hold reasoning and nothing else.
         thinking_required: Which assistant messages must have some: those with calls (KIM-03, DSK-05), in front of
             their first call (GEM-04), or none.
@@ -104,6 +115,7 @@ class Dialect:
     id_style: IdStyle
     id_pattern: str
     id_max_len: int
+    id_accepted: str | None = None
     id_unique_scope: Literal["message", "transcript"] = "transcript"
     native_id_passthrough: bool = True
     tool_name_pattern: str
@@ -126,6 +138,13 @@ class Dialect:
     last_roles: frozenset[Role] = frozenset({"user", "tool"})
     alternation: Literal["none", "merge_same", "fill"]
     drop_empty_text: bool = True
+    request_keys: frozenset[str] = frozenset()
+    message_keys: frozenset[str] = frozenset({"name", "refusal", "audio", "function_call"})
+    system_anywhere: bool = True
+    empty_answers: bool = True
+    empty_calls: bool = False
+    custom_tools: bool = True
+    user_files: bool = False
     max_tools: int | None = None
     user_after_tool: Literal["allowed", "filler"] = "allowed"
     calls_together: bool = True
@@ -143,6 +162,7 @@ class Dialect:
     thinking_first: bool = True
     thinking_followed: bool = False
     thinking_once: bool = False
+    replay_item_ids: Literal["none", "all", "reasoning"] = "none"
     thinking_alone: bool = True
     thinking_required: Literal["no", "with_calls", "before_calls"] = "no"
     thinking_placeholder: str = ""

@@ -14,15 +14,16 @@ catalogue is closed and versioned; an event is written before what it announces 
     Compacted, EpochBegan                   what rewrites history, and what rewrites a lane
 """
 
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-from actors.core.content import Media, Message
+from actors.core.content import Media, ToolResult
+from actors.core.form import Form, kept
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json
+from actors.core.packed import Packed
 from actors.core.stream import Usage
 
-VERSION = 1
+VERSION: Final = 1
 
 Reason: TypeAlias = Literal[
     "cancelled", "interrupted", "never_started", "outcome_unknown", "compacted", "denied", "lost"
@@ -36,27 +37,32 @@ TurnStatus: TypeAlias = Literal["complete", "cancelled", "failed", "interrupted"
 """How a turn ended. `handed_over`: a continuation turn on another binding follows, in the same ask."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+def _word(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
+
+
+class Happening(Form, frozen=True, tag=_word):
+    """What all events have: a name in the log, which is that of their class."""
+
+
+class Opened(Happening, frozen=True):
     """A session began. `messages` is an imported history, `calls` how many canonical ids it used."""
 
     session: str
     target: str
     system: str | None = None
-    messages: tuple[Message, ...] = ()
+    messages: tuple[Packed, ...] = ()
     calls: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
+class Submitted(Happening, frozen=True):
     """A user message; its number is that of the ask it begins, counted from 1."""
 
     ask: int
-    message: Message
+    message: Packed
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Happening, frozen=True):
     """A turn began on this binding. Several turns of one ask are failovers."""
 
     turn: int
@@ -64,8 +70,7 @@ class Bound:
     binding: Binding
 
 
-@dataclass(frozen=True, slots=True)
-class RequestSent:
+class RequestSent(Happening, frozen=True):
     """A request is about to be sent: durable before its first byte.
 
     Args:
@@ -84,8 +89,7 @@ class RequestSent:
     seals: tuple[tuple[CallId, Reason], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RoundEnded:
+class RoundEnded(Happening, frozen=True):
     """The model's message of one round, whole; or what could be kept of it, with `fault` saying why.
 
     `calls` is how many canonical ids the round used, those of dropped calls included.
@@ -93,15 +97,14 @@ class RoundEnded:
 
     turn: int
     round: int
-    message: Message
-    usage: Usage = field(default_factory=Usage)
+    message: Packed
+    usage: Usage = Usage()
     finish: str | None = None
     fault: str | None = None
     calls: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Scheduled:
+class Scheduled(Happening, frozen=True):
     """A call was accepted for execution. Written before the tool starts."""
 
     call_id: CallId
@@ -109,97 +112,93 @@ class Scheduled:
     arguments: Json = Json(b"{}")
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(Happening, frozen=True):
     """The tool of a call began to run."""
 
     call_id: CallId
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
+class Returned(Happening, frozen=True):
     """The tool of a call returned. The only place a result is written: its words, and the media beside them."""
 
     call_id: CallId
     content: Json = Json(b"null")
     media: tuple[Media, ...] = ()
 
+    @property
+    def result(self) -> ToolResult:
+        """What answers the call."""
+        return kept(ToolResult, self.call_id, self.content, None, True, self.media)
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+
+class _Unsuccessful(Happening, frozen=True):
+    """A call's real completion that is an error."""
+
+    call_id: CallId
+    error: Json = Json(b'""')
+
+    @property
+    def result(self) -> ToolResult:
+        """What answers the call."""
+        return kept(ToolResult, self.call_id, None, self.error, None, ())
+
+
+class Failed(_Unsuccessful, frozen=True):
     """The tool of a call raised."""
 
-    call_id: CallId
-    error: Json = Json(b'""')
 
-
-@dataclass(frozen=True, slots=True)
-class Denied:
+class Denied(_Unsuccessful, frozen=True):
     """A policy or a person refused to run the call. A real completion: the model is told."""
 
-    call_id: CallId
-    error: Json = Json(b'""')
 
-
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(_Unsuccessful, frozen=True):
     """The call could not be run as written: unknown tool or invalid arguments. A real completion."""
 
-    call_id: CallId
-    error: Json = Json(b'""')
 
-
-@dataclass(frozen=True, slots=True)
-class Cancelled:
+class Cancelled(Happening, frozen=True):
     """The call was stopped, or will not be run: closed without a real completion."""
 
     call_id: CallId
     reason: Reason = "cancelled"
 
 
-@dataclass(frozen=True, slots=True)
-class SwitchHeld:
+class SwitchHeld(Happening, frozen=True):
     """A switch was asked for during a turn and waits for its end."""
 
     turn: int
     target: str
 
 
-@dataclass(frozen=True, slots=True)
-class SwitchApplied:
+class SwitchApplied(Happening, frozen=True):
     """The session's next turn goes to `target`. `held` if it had waited for a boundary."""
 
     target: str
     held: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SwitchSuperseded:
+class SwitchSuperseded(Happening, frozen=True):
     """A held switch was replaced by a later one before it could be applied."""
 
     target: str
     by: str
 
 
-@dataclass(frozen=True, slots=True)
-class SwitchFailed:
+class SwitchFailed(Happening, frozen=True):
     """A held switch could not be applied when its turn had ended: its target cannot be used any more."""
 
     target: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
+class Compacted(Happening, frozen=True):
     """Messages `start` to `stop` (excluded) of the history were replaced by a summary."""
 
     start: int
     stop: int
-    summary: Message
+    summary: Packed
 
 
-@dataclass(frozen=True, slots=True)
-class EpochBegan:
+class EpochBegan(Happening, frozen=True):
     """A binding's lane is rewritten from here on. `plain`: with the conservative render."""
 
     binding: Binding
@@ -208,8 +207,7 @@ class EpochBegan:
     plain: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEnded:
+class TurnEnded(Happening, frozen=True):
     """A turn ended; every call of it is closed. `why` is one line for people."""
 
     turn: int
@@ -217,14 +215,16 @@ class TurnEnded:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(Happening, frozen=True):
     """A session ended."""
 
     why: str = ""
 
 
-CallEvent: TypeAlias = Scheduled | Started | Returned | Failed | Denied | Refused | Cancelled
+Completion: TypeAlias = Returned | Failed | Denied | Refused
+"""A tool call's real end. Its `result` answers the call."""
+
+CallEvent: TypeAlias = Scheduled | Started | Completion | Cancelled
 """What happens to one tool call. Only a session's scheduler reports these."""
 
 Event: TypeAlias = (

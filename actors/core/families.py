@@ -33,6 +33,7 @@ _WRITES: Mapping[Family, dict[str, tuple[object, ...]]] = {
         "alternation": ("none", "fill"),
         "thinking_switch": ("none", "reasoning"),
         "thinking_followed": (True,),  # OAR-03
+        "replay_item_ids": ("reasoning",),
     },
     "anthropic": {"result_error_flag": ("is_error",), "thinking_switch": ("none", "anthropic")},
     "gemini": {
@@ -61,6 +62,7 @@ _ALONE: Mapping[str, tuple[object, Family]] = {
     "empty_result": (None, "converse"),
     "tools_required": (False, "converse"),
     "thinking_once": (False, "responses"),
+    "replay_item_ids": ("none", "responses"),
 }
 """Fields that have another value than this in one family alone."""
 _DEMANDS = {
@@ -80,6 +82,10 @@ def impossible(dialect: Dialect) -> str | None:
         return f"thinking_carrier: family {family} has {', '.join(map(repr, CARRIERS[family]))}"
     if not dialect.drop_empty_text and family != "openai_chat":
         return f"drop_empty_text: family {family} refuses empty texts"
+    if not dialect.drop_empty_text and not dialect.empty_answers:
+        return "drop_empty_text: needs empty_answers"
+    if dialect.stream_usage and dialect.request_keys and "stream_options" not in dialect.request_keys:
+        return "stream_usage: request_keys do not have 'stream_options'"
     if dialect.media_urls and family in _BY_VALUE:
         return f"media_urls: family {family} takes media by value"
     if dialect.named_documents != (family == "converse"):

@@ -1,26 +1,34 @@
 """The conversation so far: an immutable sequence of messages, kept as bytes.
 
-At rest a message is no object tree but a record (`actors.core.record`), and the records stand in a pile; a message is
-decoded when it is read. So the garbage collector has one object to visit, however long the conversation.
+A message is kept packed (`actors.core.packed`), and the packed ones stand in a pile; a message is decoded when it is
+read. So the garbage collector has nothing to visit, however long the conversation.
 """
 
+from abc import ABCMeta
 from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
+
+from msgspec import Struct
 
 from actors.core.content import Message, ToolResult
 from actors.core.diagnostics import Intake
 from actors.core.door import normal
 from actors.core.door.attribute import is_attributed
+from actors.core.form import Public, kept, set_field
 from actors.core.ledger import Ledger
+from actors.core.packed import Packed, pack, unpack
 from actors.core.pile import EMPTY, Pile, above, below, height, item, piled
-from actors.core.record import Record, freeze, thaw
 from actors.errors import CanonicalFault
 
 _NOTHING = Ledger()
 _IN_ORDER = Intake()
 
 
-class History(Sequence[Message]):
+class _PublicSequence(Public, ABCMeta):
+    """The type of a form that is a sequence."""
+
+
+class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metaclass=_PublicSequence):
     """An immutable sequence of messages, oldest first, in normal form (`actors.core.door`).
 
     `History(messages)` makes one of messages of any shape; `append` returns the next. Results are no messages of a
@@ -33,10 +41,8 @@ class History(Sequence[Message]):
             it knows.
     """
 
-    __slots__ = ("ledger", "records", "report", "system")
-
-    records: Pile[Record]
-    """The messages at rest."""
+    packed: Pile[Packed]
+    """The messages as they are kept."""
     ledger: Ledger
     """What its own blocks say of its calls. Empty in a session, whose results are written in one place."""
     report: Intake
@@ -45,9 +51,17 @@ class History(Sequence[Message]):
     """The system prompt that came with them, if one did."""
 
     def __init__(self, messages: Iterable[Message] = (), ledger: Ledger = _NOTHING) -> None:
-        said, self.ledger, self.report = normal(tuple(messages), ledger)
-        self.records = piled(EMPTY, map(freeze, said))
-        self.system = None
+        came = tuple(messages)
+        made = self.came(came, tuple(map(pack, came)), ledger)
+        for name in self.__struct_fields__:
+            set_field(self, name, getattr(made, name))
+
+    @staticmethod
+    def came(messages: Sequence[Message], packed: Sequence[Packed], ledger: Ledger = _NOTHING) -> "History":
+        """Return the history of messages of any shape, packed already. It shares those that stay as they are."""
+        said, own, report = normal(messages, ledger, packed=packed)
+        known = {id(message): kept for message, kept in zip(messages, packed, strict=True)}
+        return History.of(piled(EMPTY, [known.get(id(each)) or pack(each) for each in said]), own, report)
 
     @classmethod
     def read(
@@ -62,20 +76,17 @@ class History(Sequence[Message]):
             system: The system prompt, if the transcript begins with one.
         """
         said, ledger, report = normal(messages, wire=places, notes=notes)
-        return cls.of(piled(EMPTY, map(freeze, said)), ledger, report, system)
+        return cls.of(piled(EMPTY, map(pack, said)), ledger, report, system)
 
-    @classmethod
+    @staticmethod
     def of(
-        cls,
-        records: Pile[Record],
+        packed: Pile[Packed],
         ledger: Ledger = _NOTHING,
         report: Intake = _IN_ORDER,
         system: str | None = None,
     ) -> "History":
-        """Return the history of these records."""
-        history = cls.__new__(cls)
-        history.records, history.ledger, history.report, history.system = records, ledger, report, system
-        return history
+        """Return the history of these packed messages."""
+        return kept(History, packed, ledger, report, system)
 
     def append(self, *messages: Message, ledger: Ledger = _NOTHING) -> "History":
         """Return the history with these messages at its end, of whatever shape they are."""
@@ -87,31 +98,32 @@ class History(Sequence[Message]):
             self.report.dedupe + came.report.dedupe,
             self.report.notes + came.report.notes,
         )
-        return self.of(piled(self.records, map(freeze, came.messages)), came.ledger, found, self.system)
+        return self.of(piled(self.packed, map(pack, came.messages)), came.ledger, found, self.system)
 
     def said(self, *messages: Message) -> "History":
         """Return the history with normal messages at its end: call ids that are new, results elsewhere."""
-        if not messages:
-            return self
-        records = piled(self.records, map(freeze, messages))
-        return self.of(records, self.ledger, self.report, self.system)
+        return self.extended(map(pack, messages)) if messages else self
+
+    def extended(self, packed: Iterable[Packed]) -> "History":
+        """Return the history with these packed messages at its end, which are normal; it shares them."""
+        return self.of(piled(self.packed, packed), self.ledger, self.report, self.system)
 
     def knowing(self, ledger: Ledger) -> "History":
         """Return the history as one reads it who knows what became of its calls."""
-        return self.of(self.records, ledger, self.report, self.system)
+        return self.of(self.packed, ledger, self.report, self.system)
 
     @property
     def length(self) -> int:
         """How many messages are kept."""
-        return height(self.records)
+        return height(self.packed)
 
     def since(self, cursor: int) -> list[Message]:
         """Return the kept messages from index `cursor` on; costs what it returns."""
-        return list(map(thaw, above(self.records, cursor)))
+        return list(map(unpack, above(self.packed, cursor)))
 
     def upto(self, length: int) -> "History":
         """Return the history as it was when it kept `length` messages."""
-        return self.of(below(self.records, length), self.ledger, self.report, self.system)
+        return self.of(below(self.packed, length), self.ledger, self.report, self.system)
 
     def replaced(self, start: int, stop: int, message: Message) -> "History":
         """Return the history with kept messages `start` to `stop` (excluded) replaced by one: compaction.
@@ -122,11 +134,11 @@ class History(Sequence[Message]):
         if not 0 <= start <= stop <= self.length:
             raise CanonicalFault(f"Messages {start} to {stop} are no range of a history of {self.length}")
         summary, ledger, _ = normal((message,))
-        records = piled(below(self.records, start), (*map(freeze, summary), *above(self.records, stop)))
-        return self.of(records, ledger if len(ledger) else self.ledger, self.report, self.system)
+        packed = piled(below(self.packed, start), (*map(pack, summary), *above(self.packed, stop)))
+        return self.of(packed, ledger if len(ledger) else self.ledger, self.report, self.system)
 
     def _told(self) -> Iterator[Message]:
-        for message in map(thaw, above(self.records, 0)):
+        for message in map(unpack, above(self.packed, 0)):
             yield message
             if message.speaker == "model" and (results := self._results(message)):
                 yield Message("tool", results, message.turn)
@@ -146,14 +158,14 @@ class History(Sequence[Message]):
     def __getitem__(self, index: int | slice) -> Message | list[Message]:
         if isinstance(index, slice) or len(self.ledger):
             return list(self)[index]
-        return thaw(item(self.records, range(self.length)[index]))
+        return unpack(item(self.packed, range(self.length)[index]))
 
     def __iter__(self) -> Iterator[Message]:
-        return self._told() if len(self.ledger) else map(thaw, above(self.records, 0))
+        return self._told() if len(self.ledger) else map(unpack, above(self.packed, 0))
 
     def __eq__(self, other: object) -> bool:
         return (
-            self.records == other.records and self.ledger == other.ledger
+            self.packed == other.packed and self.ledger == other.ledger
             if isinstance(other, History)
             else NotImplemented
         )

@@ -8,15 +8,15 @@ Canonical call ids are minted by the session, whatever the provider called the c
 restart their ids with every response, and some leave them empty.
 """
 
-from dataclasses import dataclass
 from typing import NewType
+
+from actors.core.form import Form
 
 CallId = NewType("CallId", str)
 """A canonical call id, unique within a session: `hist_tool_<n>`, n counting from 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(Form, frozen=True):
     """What serves a turn: one value, moved as a whole, without a secret.
 
     Args:

@@ -10,7 +10,7 @@ A lane is a cache of a fold over the log: dropped, it is rebuilt to the same byt
 
 from dataclasses import dataclass
 
-from actors.core.check import CheckState, extend, finish, start
+from actors.core.check import CheckState, canonical, extend, finish, start
 from actors.core.diagnostics import Notes, Report
 from actors.core.dialect import Dialect
 from actors.core.events import EpochBegan, Reason
@@ -141,9 +141,16 @@ def advanced(
         judge, found = extend(judge, fragment)
         faults += found
         segments = appended(segments, fragment)
-    report = notes.report(dialect.name, (*faults, *finish(judge)))
-    grown = Lane(walk.standing(), segments, judge)
+    standing = walk.standing()
+    faults = canonical([*faults, *finish(judge)], standing.used.get, lambda: _called(history))
+    report = notes.report(dialect.name, tuple(faults))
+    grown = Lane(standing, segments, judge)
     return Rendered(grown, report, dialect, encoder.closing, lane.size)
+
+
+def _called(history: History) -> list[CallId]:
+    """Return the calls of a lane's epoch: all that its history holds, in order."""
+    return [call.id for message in history.since(0) for call in message.calls]
 
 
 def appended(segments: tuple[bytes, ...], fragment: bytes) -> tuple[bytes, ...]:

@@ -1,8 +1,8 @@
-"""An append-only sequence of things at rest, made of plain tuples.
+"""An append-only sequence of what is kept, made of plain tuples.
 
-The collector of garbage visits what a list holds, each time; plain tuples of bytes it takes off its list for good. So
-what idles in great numbers, histories and logs, is piled and not listed. A pile is a value: adding to it copies at
-most the last `BLOCK` places and, once in `BLOCK` times, one place for each block before.
+The garbage collector visits what a list holds, each time; tuples of bytes and of forms it no longer tracks. So what
+idles in great numbers, histories and logs, is piled and not listed. A pile is a value: adding to it copies at most the
+last `BLOCK` places and, once in `BLOCK` times, one place for each block before.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from typing import Never, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
-BLOCK = 64
+BLOCK = 32
 """Items of a full block."""
 
 Pile: TypeAlias = tuple[tuple[tuple[T, ...], ...], tuple[T, ...]]

@@ -11,8 +11,10 @@ the one place where they meet.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace as with_standing
 from typing import TypeAlias
+
+from msgspec import field
 
 from actors.core.dialect import Dialect
 from actors.core.events import (
@@ -39,19 +41,20 @@ from actors.core.events import (
     TurnEnded,
     TurnStatus,
 )
+from actors.core.form import Form, replace
 from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.lane import Lane, Rendered, advanced, begun, empty
 from actors.core.ledger import Ledger
+from actors.core.packed import unpack
 from actors.core.render import Reader
 from actors.core.transcript import Encoder
 
 _CALL_EVENTS = (Scheduled, Started, Returned, Failed, Denied, Refused, Cancelled)
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """What a session knows.
+class State(Form, frozen=True):
+    """What a session knows, while it is used and at rest.
 
     Args:
         session: Its id; empty before `Opened`.
@@ -87,13 +90,13 @@ class State:
             case RequestSent():
                 return replace(self, ledger=self.ledger.apply(event)) if event.seals else self
             case RoundEnded(message=message, calls=calls):
-                history = self.history.said(message) if message.blocks else self.history
+                history = self.history.extended((message,)) if unpack(message).blocks else self.history
                 return replace(self, history=history, calls=self.calls + calls)
             case Submitted(ask=ask, message=message):
-                return replace(self, asks=ask, history=self.history.said(message))
+                return replace(self, asks=ask, history=self.history.extended((message,)))
             case Compacted(start=start, stop=stop, summary=summary):
-                history = self.history.replaced(start, stop, summary)
-                return replace(self, history=history, ledger=self.ledger.known())
+                history = self.history.replaced(start, stop, unpack(summary))
+                return replace(self, history=history, ledger=self.ledger.whole())
             case EpochBegan():
                 return self
             case _:
@@ -112,11 +115,9 @@ class State:
     ) -> "State":
         match event:
             case Opened(session=session, target=target, system=system, messages=messages, calls=calls):
-                history = History(messages)
-                kept = History.of(
-                    history.records
-                )  # what its blocks say of its calls is the session's ledger now
-                return State(session, target, None, system, kept, history.ledger, calls)
+                came = History.came(tuple(map(unpack, messages)), messages)
+                kept = History.of(came.packed)  # what its blocks say of its calls is the session's ledger now
+                return State(session, target, None, system, kept, came.ledger, calls)
             case Bound(turn=turn, binding=binding):
                 return replace(self, turns=turn, bound=binding)
             case SwitchHeld(target=target):
@@ -152,6 +153,11 @@ class Lanes:
         """Return the lane as it was last adopted; an empty one for a binding never used."""
         return self._lanes.get(binding) or empty(self._rules(binding)[0], self._imported)
 
+    @property
+    def size(self) -> int:
+        """Bytes of all lanes."""
+        return sum(lane.size for lane in self._lanes.values())
+
     def render(self, binding: Binding, history: History, ledger: Ledger) -> Rendered:
         """Return what would be sent now. Adopts nothing."""
         dialect, encoder, reader = self._rules(binding)
@@ -173,7 +179,7 @@ class Lanes:
     def apply(self, event: Event, before: State) -> None:
         """Fold one event of the log, given the state before it."""
         if isinstance(event, Opened):
-            self._imported = History(event.messages).length
+            self._imported = History.came(tuple(map(unpack, event.messages)), event.messages).length
         elif isinstance(event, Compacted):
             self._compact(event)
         elif isinstance(event, EpochBegan):
@@ -191,7 +197,7 @@ class Lanes:
         self._imported = left(self._imported)
         for binding, lane in self._lanes.items():
             standing = lane.standing._replace(floor=left(lane.standing.floor))
-            self._lanes[binding] = replace(lane, standing=standing)
+            self._lanes[binding] = with_standing(lane, standing=standing)
 
 
 def rebuilt(events: list[Event], rules: Rules) -> tuple[State, Lanes]:

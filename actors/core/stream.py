@@ -4,52 +4,46 @@ A decoder (`actors.decode`) is fed bytes cut anywhere and gives these events; `c
 message. An event here is ephemeral: nothing is rebuilt from it.
 """
 
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from actors.core.content import Message
+from actors.core.form import Form
 from actors.core.identity import CallId
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
+class TextDelta(Form, frozen=True):
     """A piece of the answer's text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ThinkingDelta:
+class ThinkingDelta(Form, frozen=True):
     """A piece of the model's visible reasoning."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CallStarted:
+class CallStarted(Form, frozen=True):
     """The model began a tool call. `call_id` is canonical; the arguments follow."""
 
     call_id: CallId
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ArgumentsDelta:
+class ArgumentsDelta(Form, frozen=True):
     """A piece of a call's argument text, as the model writes it."""
 
     call_id: CallId
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CallDone:
+class CallDone(Form, frozen=True):
     """A call is complete: its whole argument text has arrived."""
 
     call_id: CallId
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Form, frozen=True):
     """Tokens of one round, or summed over rounds. Cached figures are parts of `input_tokens`.
 
     Args:
@@ -74,8 +68,7 @@ class Usage:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(Form, frozen=True):
     """The provider said why it stopped, in its own word. Nothing is decided by it: calls are calls."""
 
     reason: str

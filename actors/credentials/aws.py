@@ -1,6 +1,6 @@
 """Signatures of AWS (SigV4), made by botocore.
 
-botocore is an extra: `pip install "actors[bedrock]"`. It is imported at the first signature.
+botocore is an extra: `pip install "llm-actors[bedrock]"`. It is imported at the first signature.
 """
 
 from collections.abc import Callable
@@ -102,5 +102,5 @@ def _botocore(module: str) -> Any:  # Any: botocore has no types
         return import_module(f"botocore.{module}")
     except ImportError as error:
         raise ConfigError(
-            'Signing for AWS needs botocore, which is not installed; pip install "actors[bedrock]"'
+            'Signing for AWS needs botocore, which is not installed; pip install "llm-actors[bedrock]"'
         ) from error

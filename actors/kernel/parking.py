@@ -142,6 +142,15 @@ def parking() -> Parking:
     return _asyncio_parking(asyncio.get_running_loop())
 
 
+def running_loop() -> object | None:
+    """Return what stands for the event loop that runs in this thread, to be compared with `is`; None without one."""
+    trio_module = sys.modules.get("trio")
+    if trio_module is not None and trio_module.lowlevel.in_trio_run():
+        token: object = trio_module.lowlevel.current_trio_token()
+        return token
+    return asyncio._get_running_loop()
+
+
 @lru_cache(maxsize=1)
 def _asyncio_parking(loop: asyncio.AbstractEventLoop) -> Parking:
     return Parking(

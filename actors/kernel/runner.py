@@ -67,7 +67,7 @@ class Pool:
         self.on_crash = on_crash
         self.tally = Tally()
         self.deadlines = Deadlines(
-            parking, lambda: self.launch(self.deadlines.run, self.doom, name="deadlines")
+            parking, lambda: self.launch(self.deadlines.run, self._unwatched, name="deadlines")
         )
         self.cells: dict[str, AnyCell] = {}
         self.faulted: deque[AnyCell] = deque(maxlen=64)
@@ -143,6 +143,13 @@ class Pool:
             return error.split(self.parking.cancelled)[1] is None
         return isinstance(error, self.parking.cancelled)
 
+    def _unwatched(self, error: BaseException | None) -> None:
+        """Watch the deadlines again after a cancellation that this system did not ask for."""
+        if error is None or not self.astray(error):
+            self.doom(error)
+        else:
+            self.launch(self.deadlines.run, self._unwatched, name="deadlines")
+
     def _summon(self) -> None:
         self.attending += 1
         while self.idle:
@@ -180,7 +187,7 @@ class Runner:
                     pool.requeue(cell)
                     return
                 if cell.halt:
-                    await _watched(wind_down(cell), pool)
+                    await self._wind_down(cell)
                 elif cell.mail or cell.control:
                     cell.since = pool.now()
                     ready.append(cell)
@@ -203,10 +210,18 @@ class Runner:
             except BaseException as error:
                 self._roused(waiter, error)
 
+    async def _wind_down(self, cell: AnyCell) -> None:
+        """Take `cell` down; once more if a cancellation that this system did not ask for came in between."""
+        try:
+            await _watched(wind_down(cell), self.pool)
+        except BaseException as error:
+            self._stray(error)
+            self.pool.requeue(cell)
+
     def ended(self, error: BaseException | None) -> None:
         """Have others attend to the ready queue; an error that no handler is to blame for ends the system."""
         self.pool.gives_way()
-        if error is not None:
+        if error is not None and not self.pool.astray(error):
             self.pool.doom(error)
 
     def cut_off(self, cell: AnyCell, command: Command | None) -> None:

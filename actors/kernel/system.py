@@ -1,11 +1,15 @@
 """A system: the actors of one event loop, and the tasks that serve them.
 
-All tasks are shielded from the host's cancellation, so that actors end in order when the host is cancelled: in the
-order in which they may ask, each with a bounded time to do so.
+A task of its own, the host, owns all that the system starts, and ends it: in the order in which actors may ask, each
+with a bounded time to do so. Whoever entered the system asks the host to leave and waits for that; being cancelled
+does not take it back, and leaves nothing behind. A host that is cancelled itself, because the loop is being shut down,
+leaves too: so a system that was entered and never left keeps no process alive. A second cancellation of either, or a
+second interrupt, leaves at once.
 """
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from contextvars import copy_context
 from functools import partial
 from operator import attrgetter
 from random import Random
@@ -13,11 +17,14 @@ from types import TracebackType
 from typing import Any, Never, Self
 
 import anyio
+import anyio.lowlevel
 
 from actors.errors import Draining, KernelError
 from actors.kernel.account import CellInfo, Counts, DeadLetters, State
 from actors.kernel.actor import Actor, Terminated, current
 from actors.kernel.cell import AnyCell, Cell
+from actors.kernel.contained import Containment
+from actors.kernel.host import Host
 from actors.kernel.mailbox import Mailbox
 from actors.kernel.parking import parking
 from actors.kernel.ref import C, Ref
@@ -25,6 +32,10 @@ from actors.kernel.runner import Pool
 from actors.kernel.supervisor import Group, Restart, Strategy, finish, notify, order_stop
 
 SHARED = 1 << 30  # the depth of actors that those of every other depth may ask
+GRACE = 0.5
+"""Seconds that foreign code has to end when the system is left, before it is dropped."""
+
+Step = Callable[[], Awaitable[object]]
 
 _MAILBOX = Mailbox()
 _RESTART = Restart()
@@ -41,6 +52,8 @@ class System:
         shutdown: Seconds that all actors together may take to end when the block is left; what is left then
             is cancelled.
         on_crash: Called with the actor's name and the error at each crash. It must not raise.
+        first: What the host does before it stops the actors, with the seconds that may take.
+        last: What the host does after that.
     """
 
     def __init__(
@@ -51,16 +64,18 @@ class System:
         patience: float = 5.0,
         shutdown: float = 10.0,
         on_crash: Callable[[str, BaseException], None] | None = None,
+        first: tuple[Step, float] | None = None,
+        last: tuple[Step, float] | None = None,
     ) -> None:
         self._runners = runners
         self._random = Random(seed)  # noqa: S311 - jitter, not secrets
         self._patience = patience
         self._shutdown = shutdown
         self._on_crash = on_crash
-        self._stack = AsyncExitStack()
-        self._ready, self._closing = anyio.Event(), anyio.Event()
+        self._first, self._last = first, last
         self._pool: Pool | None = None
-        self._doomed: BaseException | None = None
+        self._containment: Containment | None = None
+        self._host: Host | None = None
 
     @property
     def pool(self) -> Pool:
@@ -69,59 +84,53 @@ class System:
             raise KernelError("This system is not running; enter it with 'async with System() as system'.")
         return self._pool
 
+    @property
+    def containment(self) -> Containment:
+        """Where foreign code runs."""
+        assert self._containment is not None, "the system has not been entered"
+        return self._containment
+
     async def __aenter__(self) -> Self:
-        async with AsyncExitStack() as stack:
-            outer = await stack.enter_async_context(anyio.create_task_group())
-            stack.callback(
-                self._closing.set
-            )  # the host is shielded: if this is cancelled, nobody else ends it
-            outer.start_soon(self._host)
-            await self._ready.wait()
-            self._stack = stack.pop_all()
+        await anyio.lowlevel.checkpoint()  # who is cancelled already enters nothing
+        here = parking()
+        self._containment = Containment(here)
+        context = copy_context()
+        context.run(current.set, None)
+        self._host = host = Host(here, self._containment.open, self._leave, context)
+        self._pool = Pool(
+            self,
+            here,
+            host.fail,
+            idle_limit=self._runners,
+            patience=self._patience,
+            random=self._random,
+            on_crash=self._on_crash,
+        )
+        await host.enter()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        with anyio.move_on_after(self._shutdown, shield=True):
-            await self._stop_all()
-        self._closing.set()
-        if isinstance(error, Exception):
-            kind = error = trace = None  # the group would wrap it
-        try:
-            return await self._stack.__aexit__(kind, error, trace)
-        except BaseExceptionGroup as group:
-            raise _only(group) from None
+        assert self._host is not None
+        return await self._host.leave(kind, error, trace)
 
-    async def _host(self) -> None:
-        try:
-            with anyio.CancelScope(shield=True):
-                self._pool = pool = Pool(
-                    self,
-                    parking(),
-                    self._doom,
-                    idle_limit=self._runners,
-                    patience=self._patience,
-                    random=self._random,
-                    on_crash=self._on_crash,
-                )
-                self._ready.set()
-                await self._closing.wait()
-                pool.tasks.cancel()
-                await pool.tasks.join()
-            if self._doomed is not None:
-                raise self._doomed
-        finally:
-            for cell in reversed(tuple(self.pool.cells.values())):
-                cell.unit = None  # there will be no restart
-                finish(cell, State.STOPPED)
-
-    def _doom(self, error: BaseException | None) -> None:
-        """End the system with an error that is no actor's: it leaves the system's block."""
-        over = self.pool.tasks.cancelled and isinstance(error, self.pool.parking.cancelled)
-        if error is not None and self._doomed is None and not over:
-            self._doomed = error
-            self._closing.set()
+    async def _leave(self, host: Host) -> bool:
+        """End everything; the host calls it, in its own task. Say whether no foreign code runs any more."""
+        pool, containment = self.pool, self.containment
+        if self._first is not None:
+            await host.step(*self._first)
+        await host.step(self._stop_all, self._shutdown)
+        await host.step(partial(containment.close, GRACE), 2 * GRACE)
+        await host.step(partial(containment.close, 0), GRACE)  # what is left if that was cut short
+        if self._last is not None:
+            await host.step(*self._last)
+        pool.tasks.cancel()
+        await host.step(pool.tasks.join, self._shutdown)
+        for cell in reversed(tuple(pool.cells.values())):
+            cell.unit = None  # there will be no restart
+            finish(cell, State.STOPPED)
+        return not containment.names
 
     def spawn(
         self,
@@ -283,9 +292,3 @@ def _cell(ref: Ref[Never]) -> AnyCell:
 def _unwatch(cell: AnyCell, callback: Callable[[Terminated], object]) -> None:
     if cell.watchers and callback in cell.watchers:
         cell.watchers.remove(callback)
-
-
-def _only(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error

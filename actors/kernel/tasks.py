@@ -3,10 +3,14 @@
 A task of the portable layer's groups takes its group down if it fails, or if it merely leaves a cancel scope open,
 and costs several times what the event loop asks for one. These are the loop's own tasks. Each has a cancel scope,
 and says to whoever started it how it ended; together they can be cancelled and waited for.
+
+They are ours alone to cancel: on trio their scopes are shielded from the end of the run, which would otherwise cancel
+them in the middle of ending in order. For code that is not ours there is `actors.kernel.contained`.
 """
 
 import contextvars
-from collections.abc import Callable, Coroutine
+import types
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeAlias
 
 import anyio
@@ -14,28 +18,46 @@ import anyio
 from actors.kernel.parking import Parking, Waiter
 
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, object]]  # Any: the event loop's own traps and answers
+Ended: TypeAlias = Callable[[BaseException | None], None]
+
+
+@types.coroutine
+def begun() -> Generator[None, None, None]:
+    """Mark the place up to which `primed` runs a coroutine."""
+    yield
+
+
+def primed(coroutine: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:  # Any: as in `Work`
+    """Run a coroutine up to its `begun`, which must be what it awaits first.
+
+    asyncio throws a native cancellation that comes before a task's first step into a coroutine that has not begun, so
+    that none of it runs, neither `except` nor `finally`. One that has begun can say that it ended.
+    """
+    coroutine.send(None)
+    return coroutine
 
 
 class Tasks:
     """The tasks of one owner.
 
     `cancelled`: they were told to end, and so is each that is started from then on.
+
+    Args:
+        parking: The loop they run on.
+        shielded: Whether only their owner cancels them, and not the end of trio's run.
     """
 
-    __slots__ = ("_gone", "_parking", "_running", "cancelled")
+    __slots__ = ("_gone", "_parking", "_running", "_shielded", "cancelled")
 
-    def __init__(self, parking: Parking) -> None:
+    def __init__(self, parking: Parking, *, shielded: bool = True) -> None:
         self._parking = parking
+        self._shielded = shielded
         self._running: dict[anyio.CancelScope, object] = {}  # the loop itself holds a task only weakly
         self._gone: Waiter | None = None
         self.cancelled = False
 
     def start(
-        self,
-        work: Work,
-        ended: Callable[[BaseException | None], None],
-        name: str,
-        context: contextvars.Context | None = None,
+        self, work: Work, ended: Ended, name: str, context: contextvars.Context | None = None
     ) -> anyio.CancelScope:
         """Start `work` in a task, and return the scope that cancels it.
 
@@ -46,10 +68,10 @@ class Tasks:
             name: Shown by debuggers.
             context: What it runs in; a copy of the caller's if not given.
         """
-        scope = anyio.CancelScope()
+        scope = anyio.CancelScope(shield=self._shielded)
         if self.cancelled:
             scope.cancel()
-        run = self._run(scope, work, ended)
+        run = primed(self._run(scope, work, ended))
         self._running[scope] = self._parking.spawn(run, name, context or contextvars.copy_context())
         return scope
 
@@ -60,23 +82,15 @@ class Tasks:
             scope.cancel()
 
     async def join(self) -> None:
-        """Wait until all of them have ended, whatever cancels the caller meanwhile."""
-        cancelled: BaseException | None = None
-        with anyio.CancelScope(shield=True):
-            while self._running:
-                self._gone = self._parking.waiter()
-                try:
-                    await self._gone
-                except self._parking.cancelled as error:  # natively: no scope shields from that
-                    cancelled = error
-        if cancelled is not None:
-            raise cancelled
+        """Wait until all of them have ended."""
+        while self._running:
+            self._gone = self._parking.waiter()
+            await self._gone
 
-    async def _run(
-        self, scope: anyio.CancelScope, work: Work, ended: Callable[[BaseException | None], None]
-    ) -> None:
+    async def _run(self, scope: anyio.CancelScope, work: Work, ended: Ended) -> None:
         raised: BaseException | None = None
         try:
+            await begun()
             with scope:
                 await work()
         except BaseException as error:  # it ends here, whatever it is

@@ -1,17 +1,16 @@
 """Where logs are kept: the interface that journal backends implement.
 
-A log is a sequence of records a session, numbered from 1 without gaps. A record is the JSON of one event. One
-writer, the journal actor, appends; anyone may read.
+A log is a sequence of records a session, numbered from 1 without gaps. A record is the bytes of one event; any byte
+may be in it, so who writes records into a file says how long each is. One writer, the journal actor, appends; anyone
+may read.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from actors.core.codec import encode_event
 from actors.core.events import Event
-
-Record: TypeAlias = tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +21,8 @@ class Entry:
     events: tuple[Event, ...]
 
     @property
-    def records(self) -> tuple[Record, ...]:
-        """The events as JSON, each in segments to be joined. Encoded at each read, so read it once."""
+    def records(self) -> tuple[bytes, ...]:
+        """The events as a log holds them. Encoded at each read, so read it once."""
         return tuple(map(encode_event, self.events))
 
 
@@ -44,7 +43,14 @@ class Storage(Protocol):
         """
 
     def read(self, session: str, after: int = 0) -> list[bytes]:
-        """Return a session's records past number `after`, joined, oldest first; empty for an unknown one."""
+        """Return a session's records past number `after`, oldest first; empty for an unknown one."""
+
+    def erase(self, session: str) -> None:
+        """Erase a session's log, durably. Nothing happens if there is none.
+
+        Raises:
+            JournalError: Nothing was erased.
+        """
 
     def sessions(self) -> list[str]:
         """Return the ids of all sessions that have records, oldest first."""

@@ -1,12 +1,13 @@
 """The log in memory: for tests, for one-shot use, and as the plainest statement of the interface.
 
-Nothing survives the process, and within it nothing is dropped: the logs of closed sessions stay. Events are
-kept at rest, so they share what was said with the histories that hold it.
+Nothing survives the process. Within it the logs of closed sessions stay until they are erased. Events are kept as they
+are, so messages are shared with the histories that hold them, and results with the ledgers.
 """
 
 from collections.abc import Sequence
 
-from actors.core.codec import AtRest, rest_event, rested_line
+from actors.core.codec import encode_event
+from actors.core.events import Event
 from actors.core.pile import EMPTY, Pile, above, height, piled
 from actors.storage import Entry
 
@@ -17,20 +18,24 @@ class MemoryStorage:
     blocking = False
 
     def __init__(self) -> None:
-        self._logs: dict[str, Pile[AtRest]] = {}
+        self._logs: dict[str, Pile[Event]] = {}
 
     def append(self, entries: Sequence[Entry]) -> list[int]:
         """Append all entries."""
         numbers: list[int] = []
         for entry in entries:
-            log = piled(self._logs.get(entry.session, EMPTY), map(rest_event, entry.events))
+            log = piled(self._logs.get(entry.session, EMPTY), entry.events)
             self._logs[entry.session] = log
             numbers.append(height(log))
         return numbers
 
     def read(self, session: str, after: int = 0) -> list[bytes]:
-        """Return a session's records past number `after`, joined."""
-        return list(map(rested_line, above(self._logs.get(session, EMPTY), after)))
+        """Return a session's records past number `after`."""
+        return list(map(encode_event, above(self._logs.get(session, EMPTY), after)))
+
+    def erase(self, session: str) -> None:
+        """Drop a session's log."""
+        self._logs.pop(session, None)
 
     def sessions(self) -> list[str]:
         """Return the ids of all sessions, oldest first."""

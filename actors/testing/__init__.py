@@ -7,7 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from actors.testing.anthropic_server import AnthropicServer
     from actors.testing.bedrock_server import BedrockServer
+    from actors.testing.cache import PromptCache
     from actors.testing.compatible_server import (
         CompatibleServer,
         DeepSeekServer,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
         Status,
     )
     from actors.testing.gemini_server import GeminiServer
+    from actors.testing.oauth import OAuth
     from actors.testing.responses_server import ResponsesServer
     from actors.testing.rules import (
         AnthropicProfile,
@@ -49,7 +52,7 @@ if TYPE_CHECKING:
         validate,
     )
     from actors.testing.script import Call, Redacted, Say, Script, Think, Turn
-    from actors.testing.server import AnthropicServer, Exchange, Limits, OpenAIServer, serve
+    from actors.testing.server import Exchange, Limits, OpenAIServer, serve
     from actors.testing.sigv4 import AwsKey
 
 __all__ = [
@@ -83,10 +86,12 @@ __all__ = [
     "Limits",
     "MalformedEvent",
     "MistralServer",
+    "OAuth",
     "OpenAIProfile",
     "OpenAIServer",
     "OpenAISettings",
     "OpenRouterServer",
+    "PromptCache",
     "Redacted",
     "Refusal",
     "ResponsesProfile",
@@ -107,7 +112,7 @@ _MODULES = {
     "faults": ("OVERLOADED", "QUOTA", "RATE_LIMITED", "SERVER_ERROR", "Disconnect", "ErrorInStream"),
     "rules": ("AnthropicProfile", "AnthropicSettings", "OpenAIProfile", "OpenAISettings", "Refusal"),
     "script": ("Call", "Redacted", "Say", "Script", "Think", "Turn"),
-    "server": ("AnthropicServer", "Exchange", "Limits", "OpenAIServer", "serve"),
+    "server": ("Exchange", "Limits", "OpenAIServer", "serve"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 _HOMES |= {
@@ -120,6 +125,7 @@ _HOMES |= dict.fromkeys(
 )
 _HOMES |= {"Fault": "faults", "Garbage": "faults", "MalformedEvent": "faults", "Stall": "faults"}
 _HOMES |= {"GeminiProfile": "rules", "GeminiServer": "gemini_server", "GeminiSettings": "rules"}
+_HOMES |= {"AnthropicServer": "anthropic_server", "OAuth": "oauth", "PromptCache": "cache"}
 _HOMES |= {"AwsKey": "sigv4", "BedrockServer": "bedrock_server"}
 _HOMES |= {"BedrockProfile": "rules", "BedrockSettings": "rules"}
 _HOMES |= {"SERVERS": "dialects", "strict_server": "dialects"}

@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import unquote
 
+from actors.testing.cache import PromptCache
 from actors.testing.faults import Faults
 from actors.testing.loopback import HttpRequest
 from actors.testing.rules import validate
 from actors.testing.rules.base import Json, Mode, Refusal
 from actors.testing.rules.bedrock_rules import BedrockProfile, BedrockSettings
+from actors.testing.rules.bedrock_upstream import passed_on
+from actors.testing.rules.prompts import Prompt, anthropic_prompt
 from actors.testing.script import Behaviour, Script, Turn
 from actors.testing.server import Limits, LoopbackServer
 from actors.testing.sigv4 import AwsKey, verify
@@ -47,6 +50,7 @@ class BedrockServer(LoopbackServer):
         write_bytes: int | None = None,
         host: str = "",
         limits: Limits | None = None,
+        cache: PromptCache | None = None,
     ) -> None:
         self._settings = settings or BedrockSettings()
         if models is not None:
@@ -60,6 +64,7 @@ class BedrockServer(LoopbackServer):
             api_key=api_key,
             write_bytes=write_bytes,
             limits=limits,
+            cache=cache,
         )
 
     def routed(self, request: HttpRequest) -> bool:
@@ -77,6 +82,13 @@ class BedrockServer(LoopbackServer):
         return validate(
             request.body, "bedrock", mode=self._mode, settings=replace(self._settings, model=model)
         )
+
+    def prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
+        settings = replace(self._settings, model=parsed["model"])
+        profile = (settings.models or {}).get(settings.model, settings.profile)
+        if profile.upstream is None:
+            return None
+        return anthropic_prompt(passed_on(parsed, settings), minimum=profile.upstream.cache_minimum)
 
     def denied(self, request: HttpRequest) -> Refusal | None:
         if self.api_key is None and self._aws_key is None:

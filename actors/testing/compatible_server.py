@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias, TypedDict, Unpack
 
+from actors.testing.cache import PromptCache
+from actors.testing.catalogue import openai_models
 from actors.testing.faults import Fault, Faults
 from actors.testing.loopback import Answer, HttpRequest
 from actors.testing.recollection import Recollection
@@ -26,6 +28,8 @@ from actors.testing.rules.base import (
 )
 from actors.testing.rules.compatible import HOSTS
 from actors.testing.rules.host import thinks
+from actors.testing.rules.openrouter import to_anthropic
+from actors.testing.rules.prompts import Prompt, anthropic_prompt, in_anthropics_form
 from actors.testing.script import Behaviour, Call, Script, Think, Turn
 from actors.testing.server import Limits, LoopbackServer, bearer, same
 from actors.testing.wire import said
@@ -57,6 +61,7 @@ class Options(TypedDict, total=False):
     write_bytes: int | None
     host: str
     limits: Limits | None
+    cache: PromptCache | None
 
 
 class CompatibleServer(LoopbackServer):
@@ -87,6 +92,7 @@ class CompatibleServer(LoopbackServer):
         write_bytes: int | None = None,
         host: str = "",
         limits: Limits | None = None,
+        cache: PromptCache | None = None,
         manner: Manner | None = None,
     ) -> None:
         if vendor not in HOSTS:
@@ -107,6 +113,7 @@ class CompatibleServer(LoopbackServer):
             api_key=api_key,
             write_bytes=write_bytes,
             limits=limits,
+            cache=cache,
         )
         self._handed_out = Recollection(self._limits.recordings)
 
@@ -115,6 +122,15 @@ class CompatibleServer(LoopbackServer):
         if refusal is None and self._mode == "strict" and self.vendor in _REMEMBERED:
             refusal = self._changed(parse(request.body))
         return refusal
+
+    def prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
+        if self.vendor == "openrouter" and to_anthropic(parsed, self.settings):
+            return anthropic_prompt(in_anthropics_form(parsed), lane=parsed.get("prompt_cache_key") or "")
+        return super().prompt(request, parsed)
+
+    def looked_up(self, request: HttpRequest) -> bytes | None:
+        listed = {path.removesuffix("/chat/completions") + "/models" for path in self.paths}
+        return dumped(openai_models(self.settings.models)) if request.path in listed else None
 
     def denied(self, request: HttpRequest) -> Refusal | None:
         if self.api_key is None or same(bearer(request), self.api_key):

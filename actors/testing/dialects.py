@@ -10,14 +10,16 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypedDict, Unpack
 
+from actors.testing.anthropic_server import AnthropicServer
 from actors.testing.bedrock_server import BedrockServer
+from actors.testing.cache import PromptCache
 from actors.testing.compatible_server import CompatibleServer, GroqServer, OpenRouterServer, Turns
 from actors.testing.faults import Faults
 from actors.testing.gemini_server import GeminiServer
 from actors.testing.responses_server import ResponsesServer
 from actors.testing.rules import DIALECTS, GeminiProfile, GeminiSettings
 from actors.testing.rules.base import Mode
-from actors.testing.server import AnthropicServer, Limits, LoopbackServer, OpenAIServer
+from actors.testing.server import Limits, LoopbackServer, OpenAIServer
 
 
 class ServerOptions(TypedDict, total=False):
@@ -28,6 +30,7 @@ class ServerOptions(TypedDict, total=False):
     api_key: str | None
     write_bytes: int | None
     limits: Limits | None
+    cache: PromptCache | None
 
 
 _OWN: Mapping[str, Callable[..., LoopbackServer]] = {

@@ -115,3 +115,36 @@ def fault_for(faults: Faults, number: int, request: Json) -> Fault | None:
     if callable(faults):
         return faults(number, request)
     return faults.get(number)
+
+
+_READ: Mapping[str, Callable[[int | None], Fault]] = {
+    "cut": lambda count: Disconnect(after_bytes=count),
+    "reset": lambda count: Disconnect(after_bytes=count, reset=True),
+    "stall": lambda count: Stall(after_bytes=count),
+    "error": lambda count: ErrorInStream(after_events=count or 0),
+    "malformed": lambda count: MalformedEvent(after_events=count or 0),
+    "garbage": lambda count: Garbage(),
+}
+
+
+def read_fault(text: str) -> tuple[int, Fault]:
+    """Return the number of a request and its fault, as they are written on a command line: `2:429`, `3:cut=100`.
+
+    The fault is a status, with the value of `retry-after` behind an equals sign, or one of `cut`, `reset`, `stall`,
+    `error`, `malformed` and `garbage`, with the bytes or events before it.
+
+    Raises:
+        ValueError: It is none; the message says why.
+    """
+    number, colon, fault = text.partition(":")
+    name, given, value = fault.partition("=")
+    if not colon or not number.isdecimal():
+        raise ValueError(f"{text!r} does not begin with the number of a request, such as 0:429")
+    if name.isdecimal() and 400 <= int(name) <= 599:
+        return int(number), Status(int(name), retry_after=value if given else None)
+    if name not in _READ or (given and not value.isdecimal()):
+        known = ", ".join(_READ)
+        raise ValueError(
+            f"{fault!r} is no fault: give a status from 400 to 599, or one of {known}, with =COUNT"
+        )
+    return int(number), _READ[name](int(value) if given else None)

@@ -5,18 +5,36 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from actors.testing.cache import PromptCache
+from actors.testing.catalogue import gemini_models
 from actors.testing.faults import Faults
 from actors.testing.loopback import HttpRequest
+from actors.testing.oauth import OAuth
 from actors.testing.rules import validate
-from actors.testing.rules.base import Json, Mode, Refusal
+from actors.testing.rules.base import Json, Mode, Refusal, Refused, dumped
 from actors.testing.rules.gemini_rules import GeminiProfile, GeminiSettings
+from actors.testing.rules.gemini_shape import shaped
 from actors.testing.script import Behaviour, Script, Turn
-from actors.testing.server import Limits, LoopbackServer
+from actors.testing.server import Limits, LoopbackServer, bearer
 from actors.testing.wires.gemini import GeminiWire
 
 _METHOD = r"models/(?P<model>[^/:]+):(?P<method>generateContent|streamGenerateContent)"
 _API = re.compile(rf"/v1(?:alpha|beta)?/{_METHOD}")
+_MODELS = re.compile(r"/v1(?:alpha|beta)?/models")
 _VERTEX = re.compile(rf"/v1(?:beta1)?(?:/projects/[^/]+/locations/[^/]+)?/publishers/google/{_METHOD}")
+
+_UNREGISTERED = (
+    "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other "
+    "form of API consumer identity to call this API."
+)
+_CREDENTIALS = (
+    "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid "
+    "authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project."
+)
+_NO_PROJECT = (
+    "Your application is authenticating by using local Application Default Credentials. The "
+    "generativelanguage.googleapis.com API requires a quota project, which is not set by default."
+)
 
 
 class GeminiServer(LoopbackServer):
@@ -24,7 +42,8 @@ class GeminiServer(LoopbackServer):
 
     Models are under `/v1beta/models/`, on Vertex AI under `/v1/projects/<any>/locations/<any>/publishers/google/`.
     `models` names the models that exist and what each takes; None lets any name in, under the profile of
-    `settings`, which also says for which account and with which secret signatures are made.
+    `settings`, which also says for which account and with which secret signatures are made. With `oauth` it is an
+    account without a key: bearer tokens let in, and no key does.
     """
 
     base_path = ""
@@ -44,6 +63,8 @@ class GeminiServer(LoopbackServer):
         write_bytes: int | None = None,
         host: str = "",
         limits: Limits | None = None,
+        cache: PromptCache | None = None,
+        oauth: OAuth | None = None,
     ) -> None:
         self._settings = replace(settings or GeminiSettings(), vertex=vertex)
         if models is not None:
@@ -58,7 +79,9 @@ class GeminiServer(LoopbackServer):
             api_key=api_key,
             write_bytes=write_bytes,
             limits=limits,
+            cache=cache,
         )
+        self.oauth = oauth
 
     @property
     def endpoint(self) -> str:
@@ -69,9 +92,15 @@ class GeminiServer(LoopbackServer):
         return self._route(request) is not None
 
     def read(self, request: HttpRequest) -> Json:
-        """Return the parsed body with the `model` of the path in it."""
+        """Return the parsed body in one spelling, with the `model` of the path in it."""
         body, route = super().read(request), self._route(request)
-        return {**body, "model": route["model"]} if isinstance(body, dict) and route else body
+        if not isinstance(body, dict) or route is None:
+            return body
+        try:
+            body = shaped(body, ids=True)
+        except Refused:  # the rules say what is wrong with it
+            return body
+        return {**body, "model": route["model"]}
 
     def streams(self, request: HttpRequest, parsed: Json) -> bool:
         route = self._route(request)
@@ -82,7 +111,13 @@ class GeminiServer(LoopbackServer):
         settings = replace(self._settings, model=route["model"] if route else "")
         return validate(request.body, "gemini", mode=self._mode, settings=settings)
 
+    def looked_up(self, request: HttpRequest) -> bytes | None:
+        named = _MODELS.fullmatch(request.path) and not self._settings.vertex
+        return dumped(gemini_models(self._settings.models)) if named else None
+
     def denied(self, request: HttpRequest) -> Refusal | None:
+        if self.oauth is not None:
+            return self._unauthorised(request, self.oauth)
         if self.api_key is None:
             return None
         key = request.headers.get("x-goog-api-key") or request.headers.get("authorization", "")[7:]
@@ -93,6 +128,19 @@ class GeminiServer(LoopbackServer):
         return replace(
             self.wire.failure(400), message="API key not valid. Please pass a valid API key.", param="api_key"
         )
+
+    def _unauthorised(self, request: HttpRequest, oauth: OAuth) -> Refusal | None:
+        token, project = bearer(request), request.headers.get("x-goog-user-project")
+        if not token and "x-goog-api-key" not in request.headers:
+            refusal = replace(self.wire.failure(403), message=_UNREGISTERED)
+        elif not token or oauth.state(token) != "valid":
+            refusal = replace(self.wire.failure(401), message=_CREDENTIALS)
+        elif oauth.project not in (None, project):
+            refusal = replace(self.wire.failure(403), message=_NO_PROJECT)
+        else:
+            return None
+        oauth.refusals += 1
+        return refusal
 
     def _route(self, request: HttpRequest) -> re.Match[str] | None:
         return (_VERTEX if self._settings.vertex else _API).fullmatch(request.path)

@@ -23,7 +23,6 @@ counted in the bytes it ends up in. So can an image of a result, whose bytes are
 
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from random import Random
 from typing import TypeAlias, TypeVar
 
@@ -38,6 +37,7 @@ from actors.core.content import (
     ToolCall,
     ToolResult,
 )
+from actors.core.form import replace
 from actors.core.identity import Binding, mint
 from actors.core.jsonio import Json, quote
 from actors.core.ledger import Ledger
@@ -235,6 +235,8 @@ class _Author:
         mark = self.mark()
         value = self.pick(WRAPPED)(mark) if self.rarely(3) else mark
         match self.draw(6):
+            case 2:
+                return ToolResult(call_id, value, is_complete=False)
             case 3:
                 return ToolResult(call_id, value, is_complete=True)
             case 4:
@@ -252,7 +254,7 @@ class _Author:
             case 1:
                 return ToolResult(call_id, content_json=Json(b"null"))
             case _:
-                return ToolResult(call_id, self.mark(), is_complete=False)
+                return ToolResult(call_id, content_json=Json(b"null"), is_complete=False)
 
     # ---- moves
 

@@ -14,12 +14,13 @@ import anyio
 import anyio.abc
 import h11
 
+_LINGER = 5.0  # seconds
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER on, zero seconds: closing sends a reset
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request read to its end. Header names in lower case; `body` is empty if it was `too_large`."""
+    """A request, read to its end unless it is `too_large`, which leaves `body` empty. Header names in lower case."""
 
     method: str
     path: str
@@ -67,9 +68,17 @@ async def serve_connection(
         connection = _Connection(stream, write_bytes)
         try:
             while (request := await connection.request(max_body)) is not None:
-                if not await connection.answered(answer(request)):
+                again = await connection.answered(answer(request))
+                if request.too_large:
+                    await connection.linger(max_body)
+                if not again:
                     return
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError, h11.LocalProtocolError):
+        except (
+            anyio.BrokenResourceError,
+            anyio.ClosedResourceError,
+            anyio.EndOfStream,
+            h11.LocalProtocolError,
+        ):
             return
 
 
@@ -80,23 +89,34 @@ class _Connection:
         self._http = h11.Connection(h11.SERVER)
 
     async def request(self, max_body: int) -> HttpRequest | None:
-        """Read the next request; None if the client is done or does not speak HTTP."""
-        head: h11.Request | None = None
-        body, too_large = bytearray(), False
-        while True:
-            event = await self._event()
-            match event:
-                case h11.Request():
-                    head = event
+        """Read the next request; None if the client is done or does not speak HTTP.
+
+        One that says, or turns out, to be larger than `max_body` bytes is not read any further.
+        """
+        head = await self._event()
+        if not isinstance(head, h11.Request):
+            return None
+        headers = {name.decode(): value.decode("latin-1") for name, value in head.headers}
+        body = bytearray()
+        too_large = int(headers.get("content-length", "0")) > max_body
+        while not too_large:
+            match await self._event():
                 case h11.Data(data=data):
-                    too_large = too_large or len(body) + len(data) > max_body
-                    body = bytearray() if too_large else body + data
-                case h11.EndOfMessage() if head is not None:
-                    headers = {name.decode(): value.decode("latin-1") for name, value in head.headers}
-                    path = head.target.decode("latin-1").partition("?")[0]
-                    return HttpRequest(head.method.decode(), path, headers, bytes(body), too_large)
+                    body += data
+                    too_large = len(body) > max_body
+                case h11.EndOfMessage():
+                    break
                 case _:
                     return None
+        path = head.target.decode("latin-1").partition("?")[0]
+        return HttpRequest(head.method.decode(), path, headers, b"" if too_large else bytes(body), too_large)
+
+    async def linger(self, most: int) -> None:
+        """Take `most` bytes more of a body that nobody reads, so that its sender gets to see the answer."""
+        with anyio.move_on_after(_LINGER):
+            await self._stream.send_eof()
+            while most > 0:
+                most -= len(await self._stream.receive())
 
     async def _event(self) -> object:
         while True:

@@ -8,7 +8,7 @@ turn that gets it wrong, so a test says in one line what it defends against.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal, TypeAlias
 
 from actors.testing.rules.base import Json
@@ -75,7 +75,8 @@ class Turn:
         whole_calls: Send each call in a single delta.
         extra: Unknown fields, added to every message, chunk and event.
         fragment: Characters of a text or argument delta.
-        usage: Input and output tokens to report.
+        usage: Input and output tokens to report, where the prompt cache neither reads nor writes.
+        cached: Tokens of the input to report as read from the prompt cache, and as written to it.
     """
 
     parts: tuple[Part, ...]
@@ -87,6 +88,7 @@ class Turn:
     extra: Mapping[str, Json]
     fragment: int
     usage: tuple[int, int]
+    cached: tuple[int, int]
 
     def __init__(
         self,
@@ -99,12 +101,19 @@ class Turn:
         extra: Mapping[str, Json] | None = None,
         fragment: int = 8,
         usage: tuple[int, int] = (11, 7),
+        cached: tuple[int, int] = (0, 0),
     ) -> None:
         values: dict[str, object] = {"parts": parts, "stop": stop, "ids": ids, "index": index}
         values |= {"repeat_id": repeat_id, "whole_calls": whole_calls, "extra": extra or {}}
-        values |= {"fragment": fragment, "usage": usage}
+        values |= {"fragment": fragment, "usage": usage, "cached": cached}
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    def counted(self, usage: tuple[int, int], cached: tuple[int, int]) -> "Turn":
+        """Return this turn with other figures to report."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        parts = values.pop("parts")
+        return Turn(*parts, **(values | {"usage": usage, "cached": cached}))
 
     @property
     def calls(self) -> tuple[Call, ...]:

@@ -20,6 +20,8 @@ from typing import ClassVar
 import anyio
 import anyio.abc
 
+from actors.testing.cache import PromptCache
+from actors.testing.catalogue import openai_models
 from actors.testing.faults import (
     Disconnect,
     ErrorInStream,
@@ -32,10 +34,8 @@ from actors.testing.faults import (
     fault_for,
 )
 from actors.testing.loopback import Answer, HttpRequest, serve_connection
-from actors.testing.rules import validate, validate_count
+from actors.testing.rules import validate
 from actors.testing.rules.base import (
-    AnthropicProfile,
-    AnthropicSettings,
     Json,
     Mode,
     OpenAIProfile,
@@ -44,8 +44,9 @@ from actors.testing.rules.base import (
     dumped,
     parse,
 )
+from actors.testing.rules.prompts import AUTOMATIC, Prompt, automatic_prompt
 from actors.testing.script import Behaviour, Script, Turn
-from actors.testing.wire import AnthropicWire, OpenAIWire, Wire
+from actors.testing.wire import OpenAIWire, Wire
 
 _SECRET_HEADERS = frozenset({"authorization", "x-api-key", "api-key", "proxy-authorization", "cookie"})
 _JSON = ("content-type", "application/json")
@@ -79,7 +80,7 @@ class Limits:
 
     Args:
         connections: Open at a time; more wait until one closes.
-        body: Bytes of a request body; a longer one is answered with 413.
+        body: Bytes of a request body; a longer one is answered with 413 and not read to its end.
         recordings: Exchanges kept, the latest.
     """
 
@@ -98,8 +99,10 @@ class LoopbackServer:
         api_key: The only key that is let in; None lets everyone in.
         write_bytes: Most bytes of one TCP write; None writes each event whole. 1 sends byte by byte.
         limits: Bounds of connections, bodies and recordings.
+        cache: The prompt cache, with a clock of its own if need be; None is a new one.
 
-    `dialect` names the dialect whose rules it has. `on_exchange`, which may be set at any time, is called with
+    `dialect` names the dialect whose rules it has. `address`, which may be set before it listens, is where it can be
+    reached. `on_exchange`, which may be set at any time, is called with
     each exchange once its answer is sent.
     """
 
@@ -118,12 +121,15 @@ class LoopbackServer:
         api_key: str | None,
         write_bytes: int | None,
         limits: Limits | None,
+        cache: PromptCache | None = None,
     ) -> None:
         self.script = script
         self.wire = wire
         self.faults: Faults = faults if faults is not None else {}
         self.api_key = api_key
+        self.cache = cache or PromptCache()
         self.port: int | None = None
+        self.address = "127.0.0.1"
         self.on_exchange: Callable[[Exchange], None] | None = None
         self._write_bytes = write_bytes
         self._limits = limits or Limits()
@@ -139,7 +145,7 @@ class LoopbackServer:
         """
         if self.port is None:
             raise RuntimeError(f"{type(self).__name__} has no address yet; enter `serve(...)` first.")
-        return f"http://127.0.0.1:{self.port}{self.base_path}"
+        return f"http://{_reached(self.address)}:{self.port}{self.base_path}"
 
     @property
     def endpoint(self) -> str:
@@ -166,12 +172,12 @@ class LoopbackServer:
         return [exchange.verdict for exchange in self._recorded if exchange.verdict is not None]
 
     async def listen(self, port: int = 0, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        """Serve on a loopback port, a free one by default, until cancelled. `serve` does this for several servers.
+        """Serve on a port, a free one by default, until cancelled. `serve` does this for several servers.
 
         Raises:
-            OSError: The port is taken.
+            OSError: The port is taken, or the address is none of this machine.
         """
-        listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port)
+        listener = await anyio.create_tcp_listener(local_host=self.address, local_port=port)
         self.port = listener.extra_attributes[anyio.abc.SocketAttribute.local_port]()
         slots = anyio.Semaphore(self._limits.connections)
 
@@ -234,17 +240,30 @@ class LoopbackServer:
         """Return the body of a token count if the request asks for one."""
         return None
 
+    def prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
+        """Return what the host's cache sees of an accepted request, or None if it has no cache."""
+        return automatic_prompt(parsed, self.dialect) if self.dialect in AUTOMATIC else None
+
+    def looked_up(self, request: HttpRequest) -> bytes | None:
+        """Return the body of what a GET asks for, or None if there is no such thing."""
+        return None
+
     def refusal_headers(self, refusal: Refusal) -> tuple[tuple[str, str], ...]:
         """Return the headers in which the provider says what kind of refusal it is."""
         return ()
 
     def _before_judging(self, request: HttpRequest, fault: Fault | None, order: int) -> Answer | None:
         if request.too_large:
-            return self._refusal(self.wire.failure(413), order)
+            refusal = self._refusal(self.wire.failure(413), order)
+            return replace(refusal, headers=(*refusal.headers, ("connection", "close")))
         if (denied := self.denied(request)) is not None:
             return self._refusal(denied, order)
+        if request.method == "GET" and (found := self.looked_up(request)) is not None:
+            return Answer(200, (_JSON, self._mark(order)), (found,))
         if not self.routed(request):
             return self._refusal(self.wire.failure(404), order)
+        if "upgrade" in request.headers:  # to a websocket; a client that hears so at once goes on without
+            return self._refusal(self.wire.failure(426), order)
         if request.method != "POST":
             return self._refusal(self.wire.failure(405), order)
         return self._status(fault, order) if isinstance(fault, Status) else None
@@ -260,9 +279,17 @@ class LoopbackServer:
         turn = self.script.turn(parsed)
         if fault is None:
             self.script.advance()
+        turn = self._billed(turn, self.prompt(request, parsed))
         parts = self._spoiled(self._parts(turn, parsed, order, streamed), fault, order)
         headers = (("content-type", self.stream_type) if streamed else _JSON, self._mark(order))
         return _broken(Answer(200, headers, tuple(parts), streamed), fault)
+
+    def _billed(self, turn: Turn, prompt: Prompt | None) -> Turn:
+        """Return the turn with what the cache read and wrote; without either with the figures of the script."""
+        cached = self.cache.take(prompt) if prompt is not None else None
+        if cached is None or not (cached.read or cached.written):
+            return turn
+        return turn.counted((cached.total, turn.usage[1]), (cached.read, cached.written))
 
     def _parts(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
         if streamed:
@@ -327,6 +354,7 @@ class OpenAIServer(LoopbackServer):
         write_bytes: int | None = None,
         host: str = "",
         limits: Limits | None = None,
+        cache: PromptCache | None = None,
     ) -> None:
         super().__init__(
             Script.of(script),
@@ -335,11 +363,13 @@ class OpenAIServer(LoopbackServer):
             api_key=api_key,
             write_bytes=write_bytes,
             limits=limits,
+            cache=cache,
         )
         settings = settings or OpenAISettings()
         if models is not None:
             settings = replace(settings, models=models)
         self._judge = partial(validate, dialect="openai_chat", mode=mode, settings=settings)
+        self._models = settings.models
 
     def judge(self, request: HttpRequest) -> Refusal | None:
         return self._judge(request.body)
@@ -349,67 +379,8 @@ class OpenAIServer(LoopbackServer):
             return None
         return self.wire.failure(401)
 
-
-class AnthropicServer(LoopbackServer):
-    """Anthropic Messages at `base_url` + `/v1/messages`, and its token count.
-
-    `models` names the models that exist and what each takes; None lets any name in, under the profile of
-    `settings`, which also says with which secret and for which account thinking is signed. The betas of a
-    request come from its `anthropic-beta` header.
-    """
-
-    dialect = "anthropic"
-    base_path = ""
-    paths = frozenset({"/v1/messages", "/v1/messages/count_tokens"})
-    request_id_header = "request-id"
-
-    def __init__(
-        self,
-        script: Script | Sequence[Turn] | Behaviour | None = None,
-        *,
-        models: Mapping[str, AnthropicProfile] | None = None,
-        settings: AnthropicSettings | None = None,
-        mode: Mode = "strict",
-        faults: Faults | None = None,
-        api_key: str | None = None,
-        write_bytes: int | None = None,
-        host: str = "",
-        limits: Limits | None = None,
-    ) -> None:
-        self._settings = settings or AnthropicSettings()
-        if models is not None:
-            self._settings = replace(self._settings, models=models)
-        self._mode: Mode = mode
-        super().__init__(
-            Script.of(script),
-            AnthropicWire(self._settings, mode, host),
-            faults=faults,
-            api_key=api_key,
-            write_bytes=write_bytes,
-            limits=limits,
-        )
-
-    def judge(self, request: HttpRequest) -> Refusal | None:
-        betas = frozenset(beta.strip() for beta in request.headers.get("anthropic-beta", "").split(","))
-        settings = replace(self._settings, betas=betas)
-        if request.path.endswith("/count_tokens"):
-            return validate_count(request.body, mode=self._mode, settings=settings)
-        return validate(request.body, "anthropic", mode=self._mode, settings=settings)
-
-    def denied(self, request: HttpRequest) -> Refusal | None:
-        if self.api_key is None:
-            return None
-        key = request.headers.get("x-api-key") or bearer(request)
-        if not same(key, self.api_key):
-            return self.wire.failure(401)
-        if "anthropic-version" not in request.headers:
-            return replace(self.wire.failure(400), message="anthropic-version: header is required")
-        return None
-
-    def counted(self, request: HttpRequest) -> bytes | None:
-        if not request.path.endswith("/count_tokens"):
-            return None
-        return dumped({"input_tokens": len(request.body) // 4})
+    def looked_up(self, request: HttpRequest) -> bytes | None:
+        return dumped(openai_models(self._models)) if request.path == "/v1/models" else None
 
 
 @asynccontextmanager
@@ -430,6 +401,12 @@ async def serve(*servers: LoopbackServer) -> AsyncGenerator[tuple[LoopbackServer
         tasks.cancel_scope.cancel()
     if failure is not None:
         raise failure
+
+
+def _reached(address: str) -> str:
+    """Return an address as a URL has it, for clients on this machine if it stands for all of its addresses."""
+    own = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)  # noqa: S104  compared, not bound
+    return f"[{own}]" if ":" in own else own
 
 
 def _broken(answer: Answer, fault: Fault | None) -> Answer:

@@ -40,6 +40,7 @@ from actors.core.events import (
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, ingest, quote
 from actors.core.ledger import Ledger
+from actors.core.packed import pack
 from actors.core.stream import Usage
 from actors.testing.histories import conversation
 from actors.testing.stock import REASONS, SPEAKERS
@@ -180,6 +181,7 @@ def events() -> "SearchStrategy[Event]":
     from hypothesis import strategies as st
 
     count = st.integers(0, 2**40)
+    packed = messages().map(pack)
     reasons = st.sampled_from(REASONS)
     usage = st.builds(Usage, count, count, count, count)
     sealed = st.lists(st.tuples(words().map(CallId), reasons), max_size=2).map(tuple)
@@ -188,19 +190,17 @@ def events() -> "SearchStrategy[Event]":
     return st.one_of(
         call_events(words()),
         st.builds(
-            Opened, words(), words(), st.none() | words(), st.lists(messages(), max_size=2).map(tuple), count
+            Opened, words(), words(), st.none() | words(), st.lists(packed, max_size=2).map(tuple), count
         ),
-        st.builds(Submitted, count, messages()),
+        st.builds(Submitted, count, packed),
         st.builds(Bound, count, count, bindings()),
         st.builds(RequestSent, count, count, bindings(), count, count, sealed),
-        st.builds(
-            RoundEnded, count, count, messages(), usage, st.none() | words(), st.none() | words(), count
-        ),
+        st.builds(RoundEnded, count, count, packed, usage, st.none() | words(), st.none() | words(), count),
         st.builds(SwitchHeld, count, words()),
         st.builds(SwitchApplied, words(), st.booleans()),
         st.builds(SwitchSuperseded, words(), words()),
         st.builds(SwitchFailed, words(), words()),
-        st.builds(Compacted, count, count, messages()),
+        st.builds(Compacted, count, count, packed),
         st.builds(EpochBegan, bindings(), count, why, st.booleans()),
         st.builds(TurnEnded, count, ends, words()),
         st.builds(Closed, words()),

@@ -56,6 +56,11 @@ def _arguments(call: Call) -> str:
     return dumped(dict(call.arguments)).decode() if call.raw is None else call.raw
 
 
+def free_text(call: Call) -> str:
+    """Return the text of a call whose tool takes one: as it was written, or under the key `input`."""
+    return str(call.arguments.get("input", "")) if call.raw is None else call.raw
+
+
 def pieces(text: str, size: int) -> Iterator[str]:
     """Return `text` in pieces of `size` characters."""
     return (text[at : at + size] for at in range(0, len(text), size))
@@ -73,6 +78,7 @@ OPENAI_FAILURES = {
     404: ("invalid_request_error", None, "Invalid URL."),
     405: ("invalid_request_error", "method_not_supported", "Not allowed to use this method on this URL."),
     413: ("invalid_request_error", None, "The request body is too large."),
+    426: ("invalid_request_error", None, "Upgrade Required"),
     429: (
         "requests",
         "rate_limit_exceeded",
@@ -176,7 +182,7 @@ class OpenAIWire:
     def fragments(self, turn: Turn, request: Json, number: int, at: int) -> Iterator[Json]:
         """Yield one call of a streamed response in fragments."""
         whole = self.call(turn, request, number, at)
-        index = {} if turn.index == "missing" else {"index": at if turn.index == "counted" else 0}
+        index = place(turn, at)
         if turn.whole_calls:
             yield {**index, **whole}
             return
@@ -187,6 +193,11 @@ class OpenAIWire:
                 yield {**index, **whole, "function": {"name": name, "arguments": piece}}
             else:
                 yield {**index, "function": {"arguments": piece}}
+
+
+def place(turn: Turn, at: int) -> Json:
+    """Return what a streamed fragment says of the place of its call, the `at`th of the turn."""
+    return {} if turn.index == "missing" else {"index": at if turn.index == "counted" else 0}
 
 
 def said(turn: Turn) -> str | None:
@@ -201,7 +212,13 @@ def _openai_stop(turn: Turn) -> str:
 
 def _openai_usage(turn: Turn) -> Json:
     read, written = turn.usage
-    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+    usage: Json = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+    if any(turn.cached):
+        usage["prompt_tokens_details"] = {
+            "cached_tokens": turn.cached[0],
+            "cache_write_tokens": turn.cached[1],
+        }
+    return usage
 
 
 _ANTHROPIC_FAILURES: Mapping[int, tuple[str, str | None, str]] = {
@@ -259,7 +276,11 @@ class AnthropicWire:
         return failure_of(status, _ANTHROPIC_FAILURES)
 
     def _message(self, turn: Turn, request: Json, number: int) -> Json:
-        read, cached = turn.usage[0], {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+        cached = {
+            "cache_creation_input_tokens": turn.cached[1],
+            "cache_read_input_tokens": turn.cached[0],
+        }
+        fresh = turn.usage[0] - sum(turn.cached)
         return {
             "id": minted("msg_", self.host, number, 0),
             "type": "message",
@@ -268,7 +289,7 @@ class AnthropicWire:
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": {"input_tokens": read, "output_tokens": turn.usage[1], **cached},
+            "usage": {"input_tokens": fresh, "output_tokens": turn.usage[1], **cached},
         }
 
     def _blocks(self, turn: Turn, request: Json, number: int) -> list[Json]:

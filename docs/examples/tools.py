@@ -22,14 +22,14 @@ def read_file(path: str) -> str:
         return file.read()
 
 
-@tool(effects="write")
+@tool(approval="ask")
 async def delete(path: str) -> str:
     """Delete a file."""
     return f"{path}: deleted"
 
 
 def approve(call: ToolCall) -> bool:
-    """Asked before a tool with `effects="write"` runs."""
+    """Asked before a tool with `approval="ask"` runs."""
     return call.arguments["path"] == "old.txt"
 
 

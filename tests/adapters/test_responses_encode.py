@@ -16,6 +16,7 @@ from actors.core.ledger import Ledger
 from actors.core.profiles import OPENAI_RESPONSES
 from actors.testing import validate
 from actors.testing.histories import READERS, history
+from tests.at_scale import share
 from tests.core.recorded import Answer, Called, Said, written
 from tests.core.session_log import cold, refused
 
@@ -34,6 +35,11 @@ Wire = dict[str, Any]  # Any: items as JSON
 
 def item(number: int) -> str:
     return f'{{"type":"reasoning","id":"rs_{number}","summary":[],"encrypted_content":"gAAA{number}"}}'
+
+
+def sent(number: int) -> Wire:
+    """The same item as it goes back: what follows it has no id, so it has none (OAR-03)."""
+    return {"type": "reasoning", "summary": [], "encrypted_content": f"gAAA{number}"}
 
 
 def thought(number: int = 1, origin: Binding = HERE) -> Thinking:
@@ -74,7 +80,7 @@ def test_a_message_is_a_run_of_items() -> None:
     )
     assert run(*entries) == [
         {"type": "message", "role": "user", "content": "u"},
-        json.loads(item(1)),
+        sent(1),
         {"type": "message", "role": "assistant", "content": "t"},
         {"type": "function_call", "call_id": "call_1", "name": "read", "arguments": '{"p": 1}'},
         {"type": "function_call_output", "call_id": "call_1", "output": 'ok "quoted"'},
@@ -117,10 +123,10 @@ def test_a_phase_stays_with_its_message_and_goes_to_nobody_else() -> None:
 @pytest.mark.parametrize("binding", STRANGERS)
 def test_reasoning_goes_back_to_its_own_account_and_model_only(binding: Binding) -> None:
     messages = said(thought(), ToolCall("c1", "read"))
-    assert items(messages)[1] == json.loads(item(1))
+    assert items(messages)[1] == sent(1)
     rendered = cold(messages, Ledger(), binding)
     assert refused(rendered) is None
-    assert b"rs_1" not in b"".join(rendered.segments)
+    assert b"gAAA1" not in b"".join(rendered.segments)
 
 
 def test_foreign_reasoning_never_becomes_an_item() -> None:
@@ -148,12 +154,12 @@ def test_reasoning_that_nothing_follows_is_left_out(blocks: tuple[Block, ...]) -
 def test_a_reasoning_item_goes_out_once_in_an_epoch() -> None:
     again = Message("model", [thought(), Text("again")], origin=HERE)
     messages = said(thought(), Text("t"), after=(again, Message("human", [Text("u")])))
-    assert [part["id"] for part in items(messages) if part["type"] == "reasoning"] == ["rs_1"]
+    assert [part for part in items(messages) if part["type"] == "reasoning"] == [sent(1)]
     first: Rendered = render(History(messages), Ledger(), OPENAI_RESPONSES, binding=HERE)
     longer = [*messages, again, Message("human", [Text("v")])]
     second = render(History(longer), Ledger(), OPENAI_RESPONSES, first.lane, binding=HERE)
     assert refused(second) is None
-    assert b"".join(second.segments).count(b"rs_1") == 1
+    assert b"".join(second.segments).count(b"gAAA1") == 1
 
 
 @pytest.mark.parametrize(
@@ -269,14 +275,14 @@ def test_what_a_profile_does_not_take_is_left_out_and_named(
 
 
 @pytest.mark.requirement("PROMISE-1")
-def test_generated_histories_send_no_item_id_but_that_of_reasoning() -> None:
+def test_generated_histories_send_no_item_id() -> None:
     thoughts = 0
-    for seed in range(3000):
+    for seed in range(share(3000)):
         messages, ledger = history(seed)
         rendered = cold(messages, ledger, HERE)
         assert refused(rendered) is None, seed
         for part in json.loads(b"[" + b"".join(rendered.segments) + b"]"):
-            assert ("id" in part) == (part["type"] == "reasoning")
+            assert "id" not in part
             thoughts += part["type"] == "reasoning"
     assert thoughts > 50
 

@@ -1,7 +1,6 @@
 """Vendors of Chat Completions: what each is sent otherwise, and how each one's reasoning comes and goes back."""
 
 import json
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -13,6 +12,7 @@ from actors.adapters.decode import decode, decode_body
 from actors.adapters.failure import AnswerFault
 from actors.adapters.request import Settings, ToolSpec
 from actors.core.content import Media, Seal, Thinking
+from actors.core.form import replace
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, ingest, quote
 from actors.core.lane import Rendered

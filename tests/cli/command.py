@@ -1,14 +1,19 @@
 """Runs the command line as a user does, in a process of its own."""
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import anyio
+import anyio.to_thread
 
-SECONDS = 60
+SECONDS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +43,30 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-c", "import sys, actors.cli; sys.exit(actors.cli.main())", *arguments]
 
 
-def actors_now(*arguments: str, env: Mapping[str, str] | None = None) -> Done:
-    """Run `actors` to its end, for tests that need no server."""
-    ended = subprocess.run(
-        command(*arguments), input=b"", env=environ(env), capture_output=True, timeout=SECONDS, check=False
-    )
-    return Done(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
+@cache
+def _forking() -> "subprocess.Popen[str]":
+    """Return the process that forks for each command; it ends when its input does, with this one."""
+    line = [sys.executable, "-m", "tests.cli.forking"]
+    return subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def actors_now(*arguments: str, env: Mapping[str, str] | None = None, stdin: str = "") -> Done:
+    """Run `actors` with these arguments to its end, for tests that need no server."""
+    forking = _forking()
+    assert forking.stdin is not None
+    assert forking.stdout is not None
+    with TemporaryDirectory() as folder:
+        streams = [Path(folder, name) for name in ("in", "out", "err")]
+        for path in streams:
+            path.write_text(stdin if path.name == "in" else "", encoding="utf-8")
+        asked = {"arguments": arguments, "env": environ(env), "streams": [str(path) for path in streams]}
+        forking.stdin.write(f"{json.dumps(asked)}\n")
+        forking.stdin.flush()
+        code = int(forking.stdout.readline())
+        return Done(code, *(path.read_bytes().decode() for path in streams[1:]))
 
 
 async def actors(*arguments: str, env: Mapping[str, str] | None = None, stdin: str = "") -> Done:
-    """Run `actors` with these arguments to its end."""
+    """Run `actors` with these arguments to its end, while servers of this process serve it."""
     with anyio.fail_after(SECONDS):
-        ended = await anyio.run_process(
-            command(*arguments), input=stdin.encode(), env=environ(env), check=False
-        )
-    return Done(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
+        return await anyio.to_thread.run_sync(lambda: actors_now(*arguments, env=env, stdin=stdin))

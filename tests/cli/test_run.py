@@ -8,8 +8,8 @@ import anyio
 import anyio.abc
 import pytest
 
-from actors.cli import parser
 from actors.cli.exits import Exit
+from actors.cli.options import parser
 from actors.cli.run import Answer
 from actors.cli.targets import target
 from actors.config.providers import PROVIDERS
@@ -41,7 +41,7 @@ def weather(city: str) -> str:
     """Weather of a city."""
     return f"{city}: 21 C"
 
-@tool(effects="write")
+@tool(approval="ask")
 def book(hotel: str) -> str:
     """Book a hotel."""
     return f"{hotel}: booked"
@@ -101,7 +101,7 @@ def test_any_dialect_makes_a_backend_of_its_provider(name: str, monkeypatch: pyt
         "--auth",
         "HOUSE_KEY",
     ]
-    config, named = target(parser().parse_args(line))
+    config, named = target(parser().read(line))
     backend = config.backend(named)
     assert backend.dialect == dialect(name).name
     assert PROFILES[PROVIDERS[backend.kind].dialect].family == dialect(name).family
@@ -191,6 +191,73 @@ async def test_sigint_cancels_the_turn_and_is_exit_code_130(anyio_backend_name: 
                 assert await process.wait() == 130
     last = json.loads(out.splitlines()[-1])
     assert (last["type"], last["status"], last["exit_code"]) == ("complete", "cancelled", 130)
+
+
+BLOCKS = '''
+import threading
+from actors import tool
+
+@tool
+def work() -> str:
+    """Block."""
+    print("begun", flush=True)
+    threading.Event().wait()
+'''
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.requirement("PROMISE-12")
+async def test_a_tool_that_blocks_its_thread_keeps_no_interrupt_from_ending_the_command(
+    times: int, tmp_path: Path, anyio_backend_name: str
+) -> None:
+    (tmp_path / "tools.py").write_text(BLOCKS)
+    server = OpenAIServer([Turn(Call("work", {}))])
+    with anyio.fail_after(SECONDS):
+        async with serve(server):
+            url = ["--base-url", server.base_url, "-m", "m", "--backend", anyio_backend_name]
+            line = command("run", "x", *url, "--tools", str(tmp_path / "tools.py"))
+            async with await anyio.open_process(line, env=environ()) as process:
+                await _said(process, "begun")
+                for _ in range(times):
+                    process.send_signal(signal.SIGINT)
+                assert process.stderr is not None
+                told = b"".join([chunk async for chunk in process.stderr]).decode()
+                assert await process.wait() == 130
+    one = ["actors: interrupted; the turn was cancelled"]
+    assert told.splitlines() in (
+        [one] if times == 1 else [one, ["actors: interrupted"]]
+    )  # two may come as one
+
+
+RAISES = '''
+from actors import tool
+
+@tool
+def work() -> str:
+    """Raise."""
+    raise LookupError("no \\x1b[31mshelf")
+'''
+
+
+async def test_what_a_tool_raises_is_shown_with_its_traceback_for_debugging_only(tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text(RAISES)
+    server = OpenAIServer([Turn(Call("work", {})), Turn(Say("ok"))] * 2)
+    async with serve(server):
+        line = ["run", "x", "--base-url", server.base_url, "-m", "m", "--tools", str(tmp_path / "tools.py")]
+        plain, debug = await actors(*line), await actors(*line, "--debug")
+    assert (plain.code, plain.out, plain.err) == (0, "ok\n", "")
+    assert (debug.code, debug.out) == (0, "ok\n")
+    assert "tools.py" in debug.err
+    assert "LookupError: no \\x1b[31mshelf" in debug.err
+    assert "\x1b" not in debug.err
+
+
+async def _said(process: anyio.abc.Process, words: str) -> None:
+    """Read a process's output until it has said this."""
+    assert process.stdout is not None
+    out = ""
+    while words not in out:
+        out += (await process.stdout.receive()).decode()
 
 
 async def _until(process: anyio.abc.Process, status: str) -> str:

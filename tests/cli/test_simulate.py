@@ -5,6 +5,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -14,12 +15,27 @@ import pytest
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 
-from actors.cli.standin import answer
+from actors.cli.standin import answer, model
 from actors.config import BackendSettings, Config, FileSettings
 from actors.config.providers import kind_of
 from actors.core.profiles import dialect
 from actors.runtime import Runtime
-from actors.testing import SERVERS, Call, Say, strict_server
+from actors.testing import (
+    SERVERS,
+    Call,
+    Disconnect,
+    ErrorInStream,
+    Garbage,
+    MalformedEvent,
+    Say,
+    Stall,
+    Status,
+    Think,
+    strict_server,
+)
+from actors.testing.faults import read_fault
+from actors.testing.loopback import HttpRequest
+from actors.testing.script_file import turns
 from tests.cli.command import SECONDS, actors, actors_now, command, environ
 from tests.runtime_support import hosting
 
@@ -76,6 +92,197 @@ async def test_a_tool_conversation_can_be_held_with_its_model_in_each_dialect(na
         assert [item.status for item in calls] == ["complete", "complete"]
     assert server.dialect == name
     assert [exchange.status for exchange in server.requests] == [200] * 4
+
+
+THINKING: dict[str, Any] = {  # Any: parts of request bodies
+    "anthropic": {"thinking": {"type": "enabled", "budget_tokens": 2048}, "max_tokens": 4096},
+    "kimi": {},
+    "deepseek": {"thinking": {"type": "enabled"}},
+}
+
+
+@pytest.mark.parametrize("name", THINKING)
+def test_g01_what_it_says_while_thinking_is_asked_for_is_accepted_when_it_comes_back(name: str) -> None:
+    server = strict_server(name, model(name))
+    path = "/v1/messages" if name == "anthropic" else "/v1/chat/completions"
+    tool = TOOL if name != "anthropic" else {"name": "weather", "input_schema": {"type": "object"}}
+    body: dict[str, Any] = {"model": "m", "tools": [tool], **THINKING[name]}  # Any: a body
+    body["messages"] = [{"role": "user", "content": "Weather?"}]
+
+    def said() -> Any:  # Any: a response body
+        answered = server.answer(HttpRequest("POST", path, {}, json.dumps(body).encode(), False))
+        return json.loads(answered.parts[0])
+
+    if name == "anthropic":
+        content = said()["content"]
+        assert [block["type"] for block in content] == ["thinking", "tool_use"]
+        result = {"type": "tool_result", "tool_use_id": content[1]["id"], "content": "4 C"}
+        body["messages"] += [{"role": "assistant", "content": content}, {"role": "user", "content": [result]}]
+    else:
+        message = said()["choices"][0]["message"]
+        assert message["reasoning_content"]
+        del message["refusal"]
+        call = message["tool_calls"][0]
+        body["messages"] += [message, {"role": "tool", "tool_call_id": call["id"], "content": "4 C"}]
+    assert "I have the result." in json.dumps(said())
+    assert server.refusals == []
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("gemini", {"generationConfig": {"thinkingConfig": {"includeThoughts": True}}}),
+        ("bedrock", {"additionalModelRequestFields": {"thinking": {"type": "adaptive"}}}),
+        ("openai_responses", {"reasoning": {"effort": "low"}}),
+        ("openrouter", {"reasoning": {"effort": "low"}}),
+        ("mistral", {"prompt_mode": "reasoning"}),
+        ("qwen", {"enable_thinking": True}),
+        ("vllm", {"chat_template_kwargs": {"enable_thinking": True}}),
+    ],
+)
+def test_g01_it_thinks_when_the_request_asks_and_not_otherwise(name: str, more: dict[str, Any]) -> None:
+    request = asked({}) | more
+    assert isinstance(model(name)(request).parts[0], Think)
+    assert isinstance(model(name)(asked({})).parts[0], Call)
+    off: dict[str, Any] = {"thinking": {"type": "disabled"}, "reasoning": {"effort": "none"}}
+    assert isinstance(model("kimi")(asked({}) | off).parts[0], Call)
+
+
+async def test_a_script_says_what_the_model_says_and_faults_what_goes_wrong(
+    anyio_backend_name: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(
+        json.dumps(
+            [
+                ["Looking. ", {"call": "weather", "arguments": {"city": "Oslo"}, "id": "call_1"}],
+                {"parts": [{"say": "4 C."}], "stop": "length", "usage": [3, 4]},
+            ]
+        )
+    )
+    options = ("--dialect", "openai", "--script", str(script), "--fault", "0:429=7", "--fault", "2:reset")
+    async with (
+        simulated(*options, "--requests", "5", "--backend", anyio_backend_name) as running,
+        httpx2.AsyncClient(base_url=running.told["base_url"]) as client,
+    ):
+        body = {"model": "m", "messages": [{"role": "user", "content": "Hi."}]}
+
+        async def said() -> Any:  # Any: a response body
+            return (await client.post("/chat/completions", json=body)).json()
+
+        busy = await client.post("/chat/completions", json=body)
+        assert (busy.status_code, busy.headers["retry-after"]) == (429, "7")
+        first = (await said())["choices"][0]
+        assert first["message"]["content"] == "Looking. "
+        assert first["message"]["tool_calls"][0]["id"] == "call_1"
+        with pytest.raises(httpx2.TransportError):
+            await said()
+        second = await said()
+        assert (second["choices"][0]["finish_reason"], second["usage"]["total_tokens"]) == ("length", 7)
+        assert (await said())["choices"][0]["message"]["content"] == "ok"
+        code, lines = await running.ended()
+    assert code == 0
+    assert [line.partition("completions ")[2] for line in lines] == [
+        "429 fault: status",
+        "200 accepted",
+        "0 fault: disconnect",
+        "200 accepted",
+        "200 accepted",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--fault", "429"], "--fault: '429' does not begin with the number of a request, such as 0:429"),
+        (["--fault", "0:200"], "--fault: '200' is no fault: give a status from 400 to 599, or one of cut"),
+        (["--fault", "0:cut=x"], "--fault: 'cut=x' is no fault"),
+        (["--script", "FILE"], "is no script: turn 1, part 0: a part is a text or an object with one of say"),
+    ],
+)
+def test_a_script_or_a_fault_that_is_none_is_one_line_and_exit_code_2(
+    arguments: list[str], why: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "script.json"
+    script.write_text('[["ok"], [{"shout": "no"}]]')
+    given = [str(script) if argument == "FILE" else argument for argument in arguments]
+    done = actors_now("simulate", "--dialect", "openai", *given)
+    assert (done.code, why in done.complaint) == (2, True), done.complaint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "[1]",
+        '[{"parts": 1}]',
+        '[{"parts": [], "stops": 1}]',
+        '[[{"call": 1}]]',
+        '[[{"say": "a", "id": "b"}]]',
+        '[[{"call": "a", "arguments": "{}"}]]',
+        '[{"parts": [], "usage": [1]}]',
+        "[",
+        '[[{"think": "a", "signature": 1}]]',
+    ],
+)
+def test_a_script_that_is_none_is_refused_with_its_place(text: str) -> None:
+    with pytest.raises(ValueError, match=r"turn 0|list of turns|EOF"):
+        turns(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("0:529", (0, Status(529))),
+        ("1:cut", (1, Disconnect())),
+        ("12:reset=5", (12, Disconnect(after_bytes=5, reset=True))),
+        ("2:stall=9", (2, Stall(after_bytes=9))),
+        ("3:error=2", (3, ErrorInStream(after_events=2))),
+        ("4:malformed", (4, MalformedEvent(after_events=0))),
+        ("5:garbage", (5, Garbage())),
+    ],
+)
+def test_a_fault_can_be_written_on_one_word(text: str, fault: object) -> None:
+    assert read_fault(text) == fault
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "localhost"])
+async def test_it_listens_where_it_is_told_and_lists_its_models(host: str) -> None:
+    async with (
+        simulated("--dialect", "openai", "--host", host, "--requests", "1") as running,
+        httpx2.AsyncClient(base_url=running.told["base_url"]) as client,
+    ):
+        listed = (await client.get("/models")).json()
+        assert [model["object"] for model in listed["data"]] == ["model"]
+        assert (await running.ended())[0] == 0
+
+
+async def test_an_address_of_another_machine_is_one_line_and_exit_code_3(anyio_backend_name: str) -> None:
+    done = await actors(
+        "simulate", "--dialect", "openai", "--host", "192.0.2.1", "--backend", anyio_backend_name
+    )
+    assert (done.code, done.out) == (3, "")
+    assert done.complaint.startswith(
+        "Cannot listen on 192.0.2.1, port 0: cannot assign requested address; --host"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("anthropic", "/v1/models"),
+        ("openai_responses", "/v1/models"),
+        ("gemini", "/v1beta/models"),
+        ("mistral", "/v1/models"),
+        ("openrouter", "/api/v1/models"),
+    ],
+)
+def test_each_dialect_lists_its_models_in_its_own_words(name: str, path: str) -> None:
+    server = strict_server(name)
+    answered = server.answer(HttpRequest("GET", path, {}, b"", False))
+    listed = json.loads(answered.parts[0])
+    (entry,) = listed.get("models") or listed["data"]
+    assert "model-1" in (entry.get("id") or entry["name"])
 
 
 @pytest.mark.parametrize("name", ["openai_responses", "vertex", "bedrock"])

@@ -132,8 +132,128 @@ _BROKEN: list[tuple[str, Json, Json]] = [
                            ("\u00e9", "[(e-1)]"), (3, "3"), ("a\n", "a"))),
 ]  # fmt: skip
 
+
+def spec(**more: Any) -> Json:  # Any: likewise
+    return body(user(text()), toolConfig={"tools": [{"toolSpec": {**TOOL["toolSpec"], **more}}]})
+
+
+def held(**more: Any) -> Json:  # Any: likewise
+    """An image with other fields."""
+    return body(user({"image": {**IMAGE["image"], **more}}))
+
+
+def reasoned(content: Any) -> Json:  # Any: likewise
+    return body(user(text()), model({"reasoningContent": content}, text()), user(text()))
+
+
+def gave(content: Any) -> Json:  # Any: likewise
+    return body(*ROUND[:2], user({"toolResult": {"toolUseId": "t1", "content": content}}))
+
+
+MARKED = body(user(text(), {"cachePoint": {"type": "default", "ttl": "1h"}}))
+_SHAPES: list[tuple[str, Json, Json]] = [
+    ("ALL-02", body(user(text(), {"cachePoint": 3})), MARKED),
+    ("ALL-02", body(user(text(), {"cachePoint": {"type": "long"}})), MARKED),
+    ("ALL-02", body(user(text(), {"cachePoint": {"type": "default", "ttl": "2h"}})), MARKED),
+    ("BED-11", body(user(text(), {"cachePoint": {"type": "default", "zzz": 1}})), MARKED),
+    ("ALL-02", reasoned({}), reasoned({"reasoningText": {"text": "hm"}})),
+    ("ALL-02", reasoned({**thought()["reasoningContent"], "redactedContent": "c2Vj"}),
+     reasoned({"redactedContent": "c2Vj"})),
+    ("ALL-02", reasoned({"redactedContent": 3}), reasoned({"redactedContent": "c2Vj"})),
+    ("ALL-02", reasoned({"reasoningText": {"text": 3}}), reasoned({"reasoningText": {"text": ""}})),
+    ("ALL-02", reasoned({"reasoningText": {"text": "hm", "signature": 3}}),
+     reasoned({"reasoningText": {"text": "hm"}})),
+    ("ALL-02", reasoned({"reasoningText": 3}), reasoned({"reasoningText": {"text": "hm"}})),
+    ("BED-11", reasoned({"reasoningText": {"text": "hm", "zzz": 1}}), reasoned({"reasoningText": {"text": "hm"}})),
+    ("ALL-02", gave("ok"), gave([text()])),
+    ("ALL-02", gave([{**text(), **IMAGE}]), gave([text(), IMAGE])),
+    ("ALL-02", gave(["ok"]), gave([text()])),
+    ("BED-11", gave([{"zzz": 1}]), gave([text()])),
+    ("BED-11", body(*ROUND[:2], user(answer(zzz=1))), FULL),
+    ("BED-11", held(zzz=1), held()),
+    ("ALL-10", held(format=3), held(format="webp")),
+    ("ALL-10", body(user(text(), {"document": {**DOCUMENT["document"], "format": "png"}})),
+     body(user(text(), DOCUMENT))),
+    ("ALL-02", held(source={"bytes": ""}), held(source={"bytes": "aGk="})),
+    ("ALL-02", held(source={"bytes": 3}), held(source={"s3Location": {"uri": "s3://a/b"}})),
+    ("ALL-02", held(source={"bytes": "aGk=", "s3Location": {}}), held()),
+    ("ALL-02", held(source=3), held()),
+    ("ALL-02", body(user(text()), inferenceConfig=3), body(user(text()), inferenceConfig={"maxTokens": 1})),
+    ("ALL-02", body(user(text()), inferenceConfig={"maxTokens": True}), OK),
+    ("BED-11", body(user(text()), inferenceConfig={"max_tokens": 9}), OK),
+    ("ALL-02", body(user(text()), system=["s"]), body(user(text()), system=[{"cachePoint": {"type": "default"}}])),
+    ("BED-11", body(user(text()), system=[{**text(), "zzz": 1}]), OK),
+    ("ALL-02", body(user(text()), system=[text(3)]), OK),
+    ("BED-11", body(user(text()), toolConfig={"tools": [TOOL], "zzz": 1}), OK),
+    ("BED-11", body(user(text()), toolConfig={"tools": [TOOL, {"zzz": {}}]}), OK),
+    ("ALL-02", body(user(text()), toolConfig={"tools": [TOOL, 3]}),
+     body(user(text()), toolConfig={"tools": [TOOL, {"systemTool": {"name": "n"}},
+     {"cachePoint": {"type": "default"}}]})),
+    ("BED-11", spec(zzz=1), spec(strict=True)),
+    ("BED-08", spec(name=3), spec()),
+    ("ALL-02", spec(inputSchema={"type": "object"}), spec()),
+    ("ALL-02", spec(inputSchema={"json": {"type": "object"}, "zzz": 1}), spec()),
+    ("ALL-02", spec(inputSchema={"json": {"type": "string"}}), spec()),
+    ("ALL-02", spec(inputSchema={"json": {"type": "object", "oneOf": []}}), spec()),
+    ("ALL-02", spec(description=""), spec(description="d")),
+    ("ALL-02", spec(description=3), spec(description="d")),
+    ("ALL-02", choosing(auto={}, any={}), choosing(any={})),
+    ("ALL-02", body(user(text()), toolConfig={"tools": [TOOL], "toolChoice": "auto"}), choosing(auto={})),
+    ("ALL-14", choosing(tool=3), choosing(tool={"name": "read"})),
+    ("ALL-14", choosing(tool={"name": {}}), choosing(tool={"name": "read"})),
+]  # fmt: skip
+_PLACES: list[tuple[str, Json, Json]] = [
+    ("ALL-08", body(user(text()), model(answer()), user(text())), OK),
+    ("ALL-08", body(user(text()), model(IMAGE), user(text())), OK),
+    ("ALL-08", body(user(text(), use())), OK),
+    ("BED-06", body(*PAIR, user(answer("t1")), user(answer("t2"))), BOTH),
+    ("BED-08", body(user(text()), model(use(3)), user(text())), FULL),
+    ("BED-08", body(user(text()), model(use(name=3)), user(answer())), FULL),
+    ("BED-10", body(*ROUND[:2], user(IMAGE, answer())), body(*ROUND[:2], user(answer(), IMAGE))),
+    ("BED-10", body(*ROUND[:2], user(DOCUMENT, answer(), text())), body(*ROUND[:2], user(answer(), DOCUMENT, text()))),
+    ("BED-10", body(user(text()), model(thought(), text()), user(text()), model(text(), thought()), user(text())),
+     body(user(text()), model(thought(), text()), user(text()), model(thought(), text()), user(text()))),
+    ("BED-13", body(user(DOCUMENT), model(text()), user(text())), body(user(DOCUMENT, text()), *ROUND[1:])),
+    ("BED-13", body(user(text()), model(text()), user(DOCUMENT)),
+     body(user(text()), model(text()), user(text(), DOCUMENT))),
+    ("BED-13", body(user(DOCUMENT, IMAGE)), body(user(text(), DOCUMENT, IMAGE))),
+    ("BED-13", body(*ROUND[:2], user(answer(), DOCUMENT)), body(*ROUND[:2], user(answer(), DOCUMENT, text()))),
+]  # fmt: skip
+PER_MESSAGE = BEDROCK.derive(id_unique_scope="message")
+ANYWHERE = BEDROCK.derive(thinking_first=False)
+
 ROWS: list[ConverseRow] = [
-    *((rule, broken, mended, BEDROCK, ()) for rule, broken, mended in _BROKEN),
+    *((rule, broken, mended, BEDROCK, ()) for rule, broken, mended in (*_BROKEN, *_SHAPES, *_PLACES)),
+    ("ALL-02", body(*ROUND[:2], user(answer(3))), FULL, BEDROCK, ("BED-01",)),
+    ("ALL-02", body(user({"image": 3})), body(user(IMAGE)), BEDROCK, ("ALL-10",)),
+    ("ALL-02", body(user(text()), toolConfig=3), OK, BEDROCK, ()),
+    ("ALL-02", body(user(text()), toolConfig={"tools": [TOOL, {"toolSpec": 3}]}), OK, BEDROCK, ("BED-08",)),
+    ("BED-11", held(source={"bytes": "aGk=", "zzz": 1}), held(), BEDROCK, ("ALL-02",)),
+    ("BED-11", reasoned({"zzz": 1}), reasoned({"redactedContent": "c2Vj"}), BEDROCK, ()),
+    ("BED-02", {"messages": [user(answer())]}, OK, BEDROCK, ("BED-03",)),
+    ("BED-03", {"messages": [*ROUND[:2]]}, FULL, BEDROCK, ("BED-01", "ALL-05")),
+    (
+        "ALL-04",
+        body(user(text()), model(use(), use()), user(answer())),
+        body(*ROUND, *ROUND[1:]),
+        PER_MESSAGE,
+        (),
+    ),
+    ("BED-05", body(user(text()), model()), OK, BEDROCK, ("ALL-05",)),
+    (
+        "BED-10",
+        body(user(text()), model(text(), thought()), user(text())),
+        body(user(text()), model(thought(), text()), user(text())),
+        BEDROCK,
+        (),
+    ),
+    (
+        "ALL-08",
+        body(user(thought())),
+        body(user(text()), model(text(), thought()), user(text())),
+        ANYWHERE,
+        (),
+    ),
     ("BED-09", body(user(text(), IMAGE)), OK, NO_MEDIA, ()),
     ("BED-09", body(*ROUND[:2], user(answer("t1", IMAGE))), FULL, NO_MEDIA, ()),
     ("ALL-08", body(user(text()), model(thought()), user(text())), OK, NO_THINKING, ()),

@@ -18,7 +18,7 @@ from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings
 from actors.core.check import check
 from actors.core.codec import decode_event, encode_event
-from actors.core.content import Message, ToolResult
+from actors.core.content import Media, Message, ToolResult
 from actors.core.dialect import Dialect
 from actors.core.events import (
     CallEvent,
@@ -39,6 +39,7 @@ from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, mended
 from actors.core.lane import Rendered, advanced, empty, seals
 from actors.core.ledger import Interaction, Ledger
+from actors.core.packed import pack
 from actors.core.profiles import dialect
 from actors.core.profiles.vendors import VENDORS as _VENDORS
 from actors.core.render import Reader, ThinkingPolicy
@@ -55,6 +56,7 @@ from actors.testing import (
 )
 from actors.testing.histories import READERS
 from actors.testing.rules import Settings as HostSettings
+from tests.at_scale import share
 
 VENDORS = tuple(vendor.name for vendor in _VENDORS)
 TRUSTING: dict[str, HostSettings] = {
@@ -84,8 +86,8 @@ ELSEWHERE = Binding("elsewhere", "openai_chat", "https://elsewhere.example", "ac
 
 
 def examples(count: int) -> settings:
-    """How property tests run here: as many examples as said, however busy the machine is."""
-    return settings(max_examples=count)
+    """How property tests run here: with their share of so many examples."""
+    return settings(max_examples=share(count))
 
 
 def rules(binding: Binding, policy: ThinkingPolicy = "native") -> tuple[Dialect, Encoder, Reader]:
@@ -178,7 +180,11 @@ def simulated(
     for number, message in enumerate(came.since(0)):
         while news and random.random() < 0.4:
             session.write(*_some(news, random))
-        spoken = Submitted(number, message) if message.speaker == "human" else RoundEnded(1, 1, message)
+        spoken = (
+            Submitted(number, pack(message))
+            if message.speaker == "human"
+            else RoundEnded(1, 1, pack(message))
+        )
         session.write(spoken)
         if random.random() < 0.4:
             session.send(random.choice(bindings))
@@ -238,12 +244,13 @@ def completed(call_id: CallId, result: ToolResult) -> CallEvent:
     """The event of a real completion."""
     if result.error_json is not None:
         return Failed(call_id, result.error_json)
-    return Returned(call_id, result.content_json or Json(b"null"), result.media)
+    media = tuple(Media(mended(item.mime), mended(item.data), mended(item.url)) for item in result.media)
+    return Returned(call_id, result.content_json or Json(b"null"), media)
 
 
 def reread(log: Iterable[Event]) -> list[Event]:
     """The log as it comes back from storage."""
-    return [decode_event(b"".join(encode_event(event))) for event in log]
+    return [decode_event(encode_event(event)) for event in log]
 
 
 # ---- a body, read by the plainest means

@@ -181,7 +181,7 @@ def test_the_same_errors_come_in_the_same_order_whatever_the_hash_seed() -> None
             env={**os.environ, "PYTHONHASHSEED": seed},
             capture_output=True,
             check=True,
-            timeout=60,
+            timeout=300,
         ).stdout
         for seed in ("0", "1", "2")
     }
@@ -211,7 +211,7 @@ def listener() -> Iterator[tuple[int, list[bytes]]]:
     yield server.getsockname()[1], hits
     server.shutdown(socket.SHUT_RDWR)
     server.close()
-    thread.join(timeout=5)
+    thread.join(timeout=60)
 
 
 @pytest.mark.parametrize(
@@ -411,4 +411,4 @@ def test_a_schema_changed_after_it_was_compiled_changes_nothing() -> None:
 
 def test_importing_the_module_does_not_import_the_validator() -> None:
     program = "import actors.core.arguments, sys; sys.exit('jsonschema_rs' in sys.modules)"
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)

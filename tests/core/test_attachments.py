@@ -14,6 +14,7 @@ from actors.core.events import Opened, Submitted
 from actors.core.history import History
 from actors.core.lane import Rendered, advanced, empty
 from actors.core.ledger import Ledger
+from actors.core.packed import pack
 from actors.core.profiles import BEDROCK, PROFILES
 from actors.core.render import Reader
 from actors.core.state import rebuilt
@@ -84,7 +85,7 @@ def at_once(*said: Message, profile: Dialect = BEDROCK) -> Rendered:
 
 def session(*said: Message) -> Simulated:
     simulated = Simulated()
-    simulated.write(Opened("s", "t", messages=said))
+    simulated.write(Opened("s", "t", messages=tuple(map(pack, said))))
     return simulated
 
 
@@ -117,7 +118,7 @@ def test_what_was_sent_keeps_its_name_when_the_same_comes_again_in_a_later_reque
         assert text(rendered).startswith(before)
         assert len(names(rendered)) == number
         before = text(rendered)
-        simulated.write(Submitted(number, OK), Submitted(number, human(PLAN)))
+        simulated.write(Submitted(number, pack(OK)), Submitted(number, pack(human(PLAN))))
 
 
 def test_only_where_documents_have_names_are_they_given_one() -> None:
@@ -138,7 +139,7 @@ def test_documents_and_images_beyond_the_limit_are_noted_and_counted_as_lost(pie
     simulated, lost = session(), 0
     rendered = simulated.render(HERE)
     for start in range(0, len(said), 2 * (7 // pieces)):
-        simulated.write(*(Submitted(1, message) for message in said[start : start + 2 * (7 // pieces)]))
+        simulated.write(*(Submitted(1, pack(message)) for message in said[start : start + 2 * (7 // pieces)]))
         rendered = simulated.send(HERE)
         lost += dict(rendered.report.losses).get("media", 0)
     kinds = [kind for kind, _ in attached(rendered)]
@@ -151,12 +152,12 @@ def test_documents_and_images_beyond_the_limit_are_noted_and_counted_as_lost(pie
 def test_what_was_shown_stays_and_what_was_noted_stays_a_note() -> None:
     simulated, before = session(), b""
     for number in range(9):
-        simulated.write(Submitted(number, human(page(number))))
+        simulated.write(Submitted(number, pack(human(page(number)))))
         rendered = simulated.send(HERE)
         assert text(rendered).startswith(before)
         assert len(names(rendered)) == min(number + 1, 5)
         before = text(rendered)
-        simulated.write(Submitted(number, OK))
+        simulated.write(Submitted(number, pack(OK)))
 
 
 def test_an_image_is_shown_although_no_document_is_any_more() -> None:
@@ -181,7 +182,7 @@ def test_an_epoch_begins_with_all_its_room() -> None:
     for number, plain in enumerate((False, True)):
         simulated.restart(HERE, plain=plain)
         assert len(names(simulated.send(HERE))) == 5
-        simulated.write(Submitted(number, human(PLAN)))
+        simulated.write(Submitted(number, pack(human(PLAN))))
         assert dict(simulated.send(HERE).report.losses) == {"media": 1}
 
 
@@ -189,11 +190,11 @@ def test_an_epoch_begins_with_all_its_room() -> None:
 def test_a_lane_that_is_folded_from_the_log_knows_what_it_has_shown() -> None:
     simulated = session(human(PLAN, page(1)))
     simulated.send(HERE)
-    simulated.write(Submitted(1, OK), Submitted(2, human(PLAN, *map(page, range(4)))))
+    simulated.write(Submitted(1, pack(OK)), Submitted(2, pack(human(PLAN, *map(page, range(4))))))
     simulated.send(HERE)
     _, lanes = rebuilt(reread(simulated.log), rules)
     assert lanes.of(HERE).standing == simulated.lanes.of(HERE).standing
-    simulated.write(Submitted(3, OK), Submitted(4, human(PLAN, IMAGE)))
+    simulated.write(Submitted(3, pack(OK)), Submitted(4, pack(human(PLAN, IMAGE))))
     again = lanes.render(HERE, simulated.state.history, simulated.state.ledger)
     assert again == simulated.send(HERE)
     assert len(names(again)) == 5

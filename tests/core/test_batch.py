@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from actors.core.arguments import ArgumentError
-from actors.core.batch import FAN_OUT, Plan, plan
+from actors.core.batch import Plan, plan
 from actors.core.content import ToolCall
 from actors.core.events import Denied, Refused, Scheduled
 from actors.core.jsonio import JsonValue, parse
@@ -37,8 +37,11 @@ def call(number: int, name: str = "read", arguments: object = None, raw: str | N
     return ToolCall(f"c{number}", name, {"path": "/"} if arguments is None else arguments, raw)
 
 
-def sorted_out(*calls: ToolCall, approve: bool | None = None) -> Plan:
-    return plan(calls, TOOLS, None if approve is None else lambda _: approve)
+MOST = 8
+
+
+def sorted_out(*calls: ToolCall, can_ask: bool = False) -> Plan:
+    return plan(calls, TOOLS, MOST, can_ask=can_ask)
 
 
 def problem(answer: Refused | Denied) -> Any:  # Any: JSON
@@ -51,7 +54,7 @@ def problem(answer: Refused | Denied) -> Any:  # Any: JSON
 def test_every_call_is_scheduled_and_the_valid_ones_run_in_call_order() -> None:
     made = [call(1), call(2, "nobody"), call(3), call(4, "read", {})]
     planned = sorted_out(*made)
-    assert [(ran.id, dict(kwargs)) for ran, kwargs in planned.run] == [
+    assert [(ran.call.id, dict(ran.arguments)) for ran in planned.run] == [
         ("c1", {"path": "/"}),
         ("c3", {"path": "/"}),
     ]
@@ -81,37 +84,30 @@ def test_an_unknown_tool_is_answered_with_the_ones_there_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "approve", "runs"),
+    ("name", "can_ask", "asks"),
     [
         ("ask", True, True),
-        ("ask", False, False),
-        ("ask", None, False),
-        ("never", True, False),
-        ("never", None, False),
-        ("read", False, True),
+        ("ask", False, None),
+        ("never", True, None),
+        ("never", False, None),
+        ("read", True, False),
     ],
 )
-def test_a_call_runs_only_with_the_approval_its_tool_asks_for(
-    name: str, approve: bool | None, runs: bool
+def test_a_call_may_run_only_with_the_approval_its_tool_wants(
+    name: str, can_ask: bool, asks: bool | None
 ) -> None:
-    planned = sorted_out(call(1, name), approve=approve)
-    assert bool(planned.run) == runs
+    planned = sorted_out(call(1, name), can_ask=can_ask)
+    assert [ran.asks for ran in planned.run] == ([] if asks is None else [asks])
     assert all(isinstance(answer, Denied) for answer in planned.answered)
 
 
 def test_nobody_is_asked_about_a_call_that_cannot_run() -> None:
-    asked: list[str] = []
-
-    def approve(made: ToolCall) -> bool:
-        asked.append(made.id)
-        return True
-
-    plan((call(1, "ask", {}), call(2, "ask")), TOOLS, approve)
-    assert asked == ["c2"]
+    planned = sorted_out(call(1, "ask", {}), call(2, "ask"), can_ask=True)
+    assert [ran.call.id for ran in planned.run if ran.asks] == ["c2"]
 
 
-def test_calls_beyond_the_fan_out_are_refused_and_the_model_is_told() -> None:
-    planned = sorted_out(*(call(number) for number in range(FAN_OUT + 2)))
-    assert len(planned.run) == FAN_OUT
+def test_calls_beyond_the_limit_are_refused_and_scheduled_with_the_others() -> None:
+    planned = sorted_out(*(call(number) for number in range(MOST + 2)))
+    assert len(planned.run) == MOST
     assert [problem(answer)["kind"] for answer in planned.answered] == ["too_many_calls"] * 2
-    assert len(planned.scheduled) == FAN_OUT + 2
+    assert len(planned.scheduled) == MOST + 2

@@ -19,6 +19,7 @@ Json: TypeAlias = dict[str, Any]  # Any: wire bodies are built by hand, broken o
 
 IMAGE = {"type": "base64", "media_type": "image/png", "data": "aGk="}
 LINKED = {"type": "image_url", "image_url": {"url": "https://a.example/i.png"}}
+FILE = {"type": "file", "file": {"file_id": "f"}}
 SURROGATE = "\ud800"
 
 
@@ -179,7 +180,7 @@ EVERYWHERE = [
     Row("ALL-08", messages(*ROUND[:2], user(answer(content=[use()]))), messages(*ROUND), ANTHROPIC),
     Row("ALL-08", messages(user(text()), model(thought(), text()), user(text())), messages(user(text())), TEXT_ONLY),
     Row("ALL-09", chat(say("assistant"), say("user")), HI, CAUTIOUS),
-    Row("ALL-10", chat(say("user", [{"type": "file", "file": {"file_id": "f"}}])), HI),
+    Row("ALL-10", chat(say("user", [FILE])), chat(say("user", [LINKED])), OPENAI_CHAT.derive(user_files=False)),
     Row("ALL-10", messages(user({"type": "image", "source": IMAGE})), messages(user(text())), TEXT_ONLY),
     Row("ALL-15", chat(say("user", [LINKED] * 501)), chat(say("user", [LINKED] * 500))),
     Row("ALL-15", chat(say("user", [LINKED]), say("assistant"), say("user", [LINKED])),
@@ -481,9 +482,9 @@ def test_everything_an_openai_request_may_hold_is_accepted() -> None:
     body = chat(
         say("system", "be brief"),
         say("developer", [text("more")]),
-        say("user", [text(), part], name="bob"),
+        say("user", [text(), part, FILE], name="bob"),
         say("assistant", "t", tool_calls=[call("c1", arguments=' {"p":1}'), call("c2"), custom]),
-        result("c3"),
+        {**result("c3"), "name": "sql"},
         result("c1", [text()]),
         result("c2", ""),
         say("assistant", [text(), {"type": "refusal", "refusal": "no"}]),

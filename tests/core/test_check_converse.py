@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from actors.core.transcript import Standing
 from tests.core.converse_rows import (
     DOCUMENT,
     IMAGE,
+    ROUND,
     TOOL,
     answer,
     body,
@@ -125,3 +127,38 @@ def test_attachments_are_counted_and_told_apart_over_all_fragments() -> None:
     full = [user(text(), *documents(5), *[IMAGE] * 15), model(text()), user(text(), document("late"))]
     _, faults = folded(start(BEDROCK), glued(block_pieces(full), set(range(30))))
     assert [fault.rule for fault in faults] == ["BED-17", "BED-16"]
+
+
+@pytest.mark.parametrize(
+    ("messages", "words"),
+    [
+        (
+            (*ROUND[:2], user(answer(), answer())),
+            "messages[2].content[1]: a result for 't1', which is answered",
+        ),
+        (
+            (*ROUND, model(text()), user(answer())),
+            "messages[4].content[0]: a result for 't1', which is not called by",
+        ),
+        (
+            (user(text()), model(use(), use("a b")), user(answer(), answer("a b"))),
+            "messages[1].content[1].toolUseId:",
+        ),
+        ((*ROUND[:2], user(text())), "messages[2]: no result for tool call 't1' at the end"),
+        (
+            (*ROUND[:2], user(text()), model(text()), user(text())),
+            "messages[2]: no result for tool call 't1' in the",
+        ),
+        (
+            (user(text()), model(text(), use(name="a b")), user(answer())),
+            "messages[1].content[1].name: tool name",
+        ),
+        ((*ROUND[:2], user(answer(), text(" "))), "messages[2].content[1]: the text is blank"),
+    ],
+)
+def test_a_fault_says_where_it_is_and_of_which_call(messages: tuple[Json, ...], words: str) -> None:
+    (fault,) = check(json.dumps(body(*messages)).encode(), BEDROCK)
+    assert str(fault).startswith(words)
+    assert fault.call_ids == (
+        ("a b",) if "'a b' is not" in str(fault) else ("t1",) if "'t1'" in str(fault) else ()
+    )

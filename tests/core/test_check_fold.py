@@ -217,7 +217,7 @@ def test_a_state_may_be_extended_twice_and_neither_branch_knows_of_the_other() -
     one, faults_of_one = extend(state, f",{call}".encode())
     two, faults_of_two = extend(state, f",{again}".encode())
     assert (faults_of_one, faults_of_two) == ([], [])
-    assert (one.due, two.due, state.due) == (("a",), ("b",), ())
+    assert [list(each.due) for each in (one, two, state)] == [["a"], ["b"], []]
     assert told(extend(state, f",{call}".encode())[1]) == []
     assert "a" in one.used
     assert "a" not in two.used

@@ -213,6 +213,51 @@ def test_before_generation_three_a_first_call_needs_no_signature() -> None:
     assert faults(body(U, model(plain()), user(result())), GEMINI_2) == []
 
 
+SNAKE = {
+    "contents": [
+        U,
+        {"role": "model", "parts": [{"function_call": {"name": "read", "args": {"a_b": 1}},
+                                     "thought_signature": SIGNATURE}]},
+        {"role": "user", "parts": [{"function_response": {"name": "read", "response": {"a_b": 1}}},
+                                   {"inline_data": {"mime_type": "image/png", "data": "aGk="}}]},
+    ],
+    "system_instruction": {"parts": [text("s")]},
+    "tools": [{"function_declarations": [{"name": "read", "parameters_json_schema": {"type": "object"}}]},
+              {"google_search": {}}],
+    "tool_config": {"function_calling_config": {"mode": "any", "allowed_function_names": ["read"]}},
+    "generation_config": {"max_output_tokens": 5, "thinking_config": {"thinking_level": "low"}},
+}  # fmt: skip
+MODES = ["AUTO", "any", "MODE_UNSPECIFIED", "validated"]
+
+
+def test_keys_are_taken_in_the_spelling_of_the_schema_too() -> None:
+    assert [str(fault) for fault in faults(SNAKE)] == []
+    spoilt = json.loads(json.dumps(SNAKE).replace("thought_signature", "signature_of_thought"))
+    assert {fault.rule for fault in faults(spoilt)} == {"GEM-10", "GEM-04"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_words_of_an_enumeration_are_taken_in_capitals_or_not(mode: str) -> None:
+    assert faults(body(U, tools=tools(), toolConfig=calling(mode))) == []
+
+
+@pytest.mark.parametrize("mode", ["never", 1, None])
+def test_a_word_that_no_enumeration_has_is_refused(mode: Any) -> None:  # Any: what is no word, too
+    assert [fault.rule for fault in faults(body(U, tools=tools(), toolConfig=calling(mode)))] == ["ALL-02"]
+
+
+def test_a_key_in_both_spellings_is_refused() -> None:
+    twice = {"functionCall": {"name": "read", "args": {}}, "function_call": {"name": "read", "args": {}}}
+    signed = {**twice, "thoughtSignature": SIGNATURE}
+    assert [fault.rule for fault in faults(body(U, model(signed), user(result())))] == ["GEM-10"]
+
+
+def test_the_providers_own_tools_and_what_they_said_are_accepted() -> None:
+    own = [{"executableCode": {"code": "1"}}, {"codeExecutionResult": {"output": "1"}}]
+    assert faults(body(U, model(*own), GO, tools=[{"codeExecution": {}}, {"googleSearch": {}}])) == []
+    assert [fault.rule for fault in faults(body(user(*own)))] == ["ALL-08", "ALL-08"]
+
+
 PARTS = st.sampled_from(
     [
         text("t"),
@@ -220,6 +265,7 @@ PARTS = st.sampled_from(
         call(),
         plain(),
         plain("run"),
+        text("", thoughtSignature=SIGNATURE),
         call(id="a"),
         result(),
         result("run"),

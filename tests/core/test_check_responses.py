@@ -16,6 +16,7 @@ from actors.core.check import check, extend, finish, start
 from actors.core.dialect import Dialect
 from actors.core.profiles import OPENAI_RESPONSES
 from actors.core.rulebook import FAULTS, RULES, rules_of
+from tests.core.test_check import without
 from tests.core.test_check_fold import ANY_JSON, _places, _replaced
 
 Json: TypeAlias = dict[str, Any]  # Any: wire bodies are built by hand, broken ones on purpose
@@ -24,6 +25,7 @@ SURROGATE = "\ud800"
 LONG = "x" * (OPENAI_RESPONSES.max_string or 0)
 CAUTIOUS = OPENAI_RESPONSES.derive(first_roles=frozenset({"user"}))
 TEXT_ONLY = OPENAI_RESPONSES.derive(user_media=frozenset(), result_media=frozenset())
+ALL_OR_NONE = OPENAI_RESPONSES.derive(replay_item_ids="none")
 NO_REASONING = OPENAI_RESPONSES.derive(thinking_carrier="none")
 
 
@@ -51,6 +53,18 @@ def custom_gave(call_id: str = "c1") -> Json:
 
 def thought(item_id: Any = "rs_1", state: Any = "gAAA", **more: Any) -> Json:  # Any: likewise
     return {"type": "reasoning", "id": item_id, "summary": [], "encrypted_content": state, **more}
+
+
+def unnamed() -> Json:
+    return without(thought(), "id")
+
+
+def local(call_id: Any = "c1") -> Json:  # Any: likewise
+    return {"type": "local_shell_call", "call_id": call_id, "action": {"type": "exec", "command": ["ls"]}}
+
+
+def local_gave(call_id: str = "c1") -> Json:
+    return {"type": "local_shell_call_output", "call_id": call_id, "output": "{}"}
 
 
 def part(words: Any = "hi", kind: str = "input_text", **more: Any) -> Json:  # Any: likewise
@@ -84,6 +98,10 @@ HI = body(say())
 ONE = body(say(), call(), gave())
 TWO = body(say(), call(), call("c2"), gave(), gave("c2"), say())
 THINKS = body(say(), thought(), call(), gave())
+NAMED = body(say(), thought(), call(id="fc_1"), gave())
+UNNAMED = body(say(), unnamed(), call(), gave())
+FURTHER = {"model": "m", "input": [gave(), say()]}
+REFERENCE = {"type": "item_reference", "id": "msg_1"}
 CHOSEN = {"type": "function", "name": "read"}
 
 ROWS = [
@@ -96,15 +114,17 @@ ROWS = [
     Row("OAR-03", body(say(), thought(), say()), body(say(), thought(), say("t", "assistant"), say())),
     Row("OAR-03", body(say(), call(), thought(), gave()), THINKS),
     Row("OAR-03", body(say(), thought()), THINKS, also=("ALL-05",)),
-    Row("OAR-05", body(say(), {"type": "item_reference", "id": "msg_1"}, say()), body(say(), say())),
-    Row("OAR-05", body(say(), call(id="fc_1"), gave()), ONE),
-    Row(
-        "OAR-05",
-        body(say(), say("t", "assistant", id="msg_1"), say()),
-        body(say(), say("t", "assistant"), say()),
-    ),
-    Row("OAR-05", body(say(), thought(state=None), call(), gave()), THINKS),
-    Row("OAR-05", {**HI, "previous_response_id": "resp_1"}, HI),
+    Row("OAR-05", body(say(), REFERENCE, say()), {"model": "m", "input": [say(), REFERENCE, say()]}),
+    Row("OAR-03", body(say(), thought(), call(), gave()), UNNAMED, ALL_OR_NONE),
+    Row("OAR-03", body(say(), thought(), say("t", "assistant"), say()), UNNAMED, ALL_OR_NONE),
+    Row("OAR-04", body(say(), unnamed(), call(id="fc_1"), gave()), NAMED),
+    Row("OAR-04", body(say(), unnamed(), say("t", "assistant", id="msg_1"), say()), UNNAMED),
+    Row("OAR-05", body(say(), thought(state=None), call(), gave()), {**THINKS, "store": True}),
+    Row("OAR-05", {**HI, "previous_response_id": "resp_1"}, {**FURTHER, "previous_response_id": "resp_1"}),
+    Row("OAR-05", {**HI, "conversation": "conv_1"}, {**FURTHER, "conversation": "conv_1"}),
+    Row("OAR-02", {**FURTHER, "store": True}, {**FURTHER, "previous_response_id": "resp_1"}),
+    Row("OAR-11", body(say(), local(), say()), body(say(), local(), local_gave(), say())),
+    Row("ALL-02", body(say(), local(None), say()), HI),
     Row("OAR-06", body(say(), call(id="call_1"), gave()), ONE),
     Row("OAR-06", body(say(), thought("reasoning_1"), call(), gave()), THINKS),
     Row(
@@ -207,6 +227,34 @@ FULL = body(
     tool_choice="none",
     stream=True,
 )
+
+
+OBSERVED = [
+    {"model": "m", "input": "Weather in Oslo?", "store": False},
+    {"model": "m", "input": [say(), gave("c0")], "previous_response_id": "resp_1"},
+    {
+        "model": "m",
+        "input": [say(), {"type": "reasoning", "id": "rs_1", "summary": []}, call(id="fc_1"), gave()],
+    },
+    NAMED,
+    UNNAMED,
+    {**HI, "client_metadata": {"session": "s"}},
+    body(say(internal_chat_message_metadata_passthrough={"a": 1}), {"type": "additional_tools", "tools": []}),
+    body(say(), {"type": "compaction_trigger"}),
+    body(say(), unnamed(), {"type": "web_search_call", "id": "ws_1", "status": "completed"}, say()),
+    {
+        **HI,
+        "tools": [{"type": "namespace", "name": "n", "tools": [tool()]}, tool("n"), {"type": "tool_search"}],
+    },
+    {**HI, "tools": [{"type": "namespace", "name": "n", "tools": [tool()]}], "tool_choice": CHOSEN},
+    body(say(), custom(), custom_gave(), say("t", "assistant"), say()),
+]
+"""What clients were seen to send, and the host to take."""
+
+
+@pytest.mark.parametrize("request_", OBSERVED)
+def test_what_clients_send_and_the_host_takes_is_accepted(request_: Json) -> None:
+    assert [str(fault) for fault in check(encoded(request_), OPENAI_RESPONSES)] == []
 
 
 def test_everything_a_request_may_hold_is_accepted() -> None:

@@ -62,6 +62,11 @@ MISTRALS: list[tuple[Any, ...]] = [
     ("MIS-11", chat(USER, say("assistant", prefix=True), USER), chat(USER, say("assistant", prefix=False), USER)),
     ("MIS-12", chat(*M_ROUND, say("system"), say("assistant"), USER), chat(say("system"), *M_ROUND)),
     ("MIS-12", chat(USER, say("assistant"), say("system"), USER), chat(say("system"), USER)),
+    ("MIS-17", chat(USER, {"role": "assistant", "tool_calls": []}, USER),
+     chat(USER, say("assistant", "x", tool_calls=[]), USER)),
+    ("ALL-02", chat(USER, asked({"id": A, "type": "custom", "custom": {"name": "sql", "input": "x"}}), result(A)),
+     M_DONE),
+    ("ALL-02", chat(USER, tools=[CUSTOM]), chat(USER, tools=[function_tool()])),
     ("MIS-13", chat(), HI),
     ("MIS-13", chat(say("assistant"), USER), HI),
     ("MIS-14", chat(USER, asked(call(A, "a.b")), result(A)), M_DONE),
@@ -76,7 +81,7 @@ MISTRALS: list[tuple[Any, ...]] = [
      chat(USER, say("assistant", [thinking(), thinking(), text()]), USER)),
     ("MIS-32", chat(USER, tools=[]), chat(USER, tools=[function_tool()])),
     ("MIS-32", chat(USER, stream=True, stream_options={"include_usage": True}), chat(USER, stream=True)),
-    ("MIS-32", chat(say("user", name="bob")), HI),
+    ("MIS-32", chat(say("user", name="bob")), chat(USER, asked(call(A)), {**result(A), "name": "read"})),
     ("MIS-32", chat(USER, asked(call(A, index=0)), result(A)), M_DONE),
     ("MIS-32", chat(USER, max_completion_tokens=9), chat(USER, max_tokens=9)),
     ("OAC-06", chat(say("developer"), USER), chat(say("system"), USER)),
@@ -150,6 +155,11 @@ OTHERS = [
       for name in ("kimi", "deepseek", "qwen", "glm")),
     Row("OAC-12", chat(USER, reasoning={"effort": "low"}), HI, PROFILES["xai"]),
     Row("OAC-08", chat(USER, say("assistant", [thinking()]), USER), HI, OPENAI_CHAT),
+
+
+    Row("ALL-02", chat(USER, say("assistant", "x", tool_calls=[]), USER), HI),
+    Row("OAC-03", chat(USER, asked(call("c" * 65)), result("c" * 65), say("assistant"), USER),
+        chat(USER, asked(call("c" * 50)), result("c" * 50), say("assistant"), USER), ROUTER),
 ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from actors.core.content import Message, Text, ToolCall, ToolResult
 from actors.core.history import History
-from actors.core.record import freeze, thaw
+from actors.core.packed import pack, unpack
 from actors.core.table import Table, nothing
 from actors.testing.strategies import messages
 from tests.core.session_log import examples
@@ -18,13 +18,13 @@ SAID = [Message("human", [Text(str(number))]) for number in range(6)]
 
 @examples(200)
 @given(messages())
-def test_a_message_at_rest_is_the_message(message: Message) -> None:
-    assert thaw(freeze(message)) == message
+def test_a_packed_message_is_the_message(message: Message) -> None:
+    assert unpack(pack(message)) == message
 
 
 def test_lone_surrogates_in_ids_and_names_are_replaced_when_they_enter() -> None:
     message = Message("model", [ToolCall("\ud800", "r\udc00", raw="{\ud800"), ToolResult("\ud800", "x")])
-    call, result = thaw(freeze(message)).blocks
+    call, result = unpack(pack(message)).blocks
     assert call == ToolCall("\ufffd", "r\ufffd", raw="{\ufffd")
     assert result == ToolResult("\ufffd", "x")
 

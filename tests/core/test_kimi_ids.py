@@ -10,6 +10,7 @@ from actors.core.content import Message, Seal, Text, ToolCall
 from actors.core.events import Compacted, EpochBegan, Opened, Returned, RoundEnded, Scheduled, Submitted
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import quote
+from actors.core.packed import pack
 from actors.testing.histories import READERS
 from tests.core.session_log import Simulated, refused, text
 
@@ -30,7 +31,9 @@ class Session(Simulated):
 
     def asked(self, message: Message) -> None:
         (call,) = message.calls
-        self.write(Submitted(len(self.log), Message("human", [Text("go")])), RoundEnded(1, 1, message))
+        self.write(
+            Submitted(len(self.log), pack(Message("human", [Text("go")]))), RoundEnded(1, 1, pack(message))
+        )
         self.write(Scheduled(call.id, call.name), Returned(call.id, quote("ok")))
 
     def ids(self) -> list[str]:
@@ -100,7 +103,7 @@ def test_compaction_frees_no_number(session: Session) -> None:
         session.asked(made(number))
     assert session.ids()[-1] == "functions.read:2"
     kept = len(session.state.history) - 2
-    session.write(Compacted(0, kept, Message("human", [Text("Summary.")])))
+    session.write(Compacted(0, kept, pack(Message("human", [Text("Summary.")]))))
     session.write(EpochBegan(KIMI, 1, "compaction", plain=False))
     session.asked(made(4))
     assert session.ids()[-1] == "functions.read:3"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.content import ToolResult
+from actors.core.content import Media, ToolResult
 from actors.core.events import (
     CallEvent,
     Cancelled,
@@ -67,8 +67,22 @@ def test_the_order_of_different_kinds_of_news_does_not_matter() -> None:
     ledgers = [Ledger().apply(*order) for order in permutations(LIFE)]
     assert all(ledger == ledgers[0] for ledger in ledgers)
     assert known(*LIFE) == Interaction(
-        CALL, "read", Json(b'{"a":1}'), True, ToolResult("c1", "one", is_complete=True), "interrupted"
+        CALL, "read", Json(b'{"a":1}'), True, Returned(CALL, ONE), "interrupted"
     )
+    assert known(*LIFE).completion == ToolResult("c1", "one", is_complete=True)
+
+
+def test_a_ledger_refers_to_the_events_that_ended_its_calls_and_holds_no_second_copy() -> None:
+    ends = (Returned(CALL, ONE, (Media("image/png", "aGk="),)), Failed(CallId("c2"), TWO))
+    ledger = Ledger().apply(*ends)
+    for event in ends:
+        known = ledger.get(event.call_id)
+        assert known is not None
+        assert known.end is event
+    completion = ledger.completion(CALL)
+    assert completion is not None
+    assert completion.content_json is ONE
+    assert completion.media is ends[0].media
 
 
 def test_a_seal_and_everything_but_a_completion_may_come_in_any_order() -> None:

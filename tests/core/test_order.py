@@ -1,11 +1,10 @@
 """Where reasoning is bound to its prefix, it goes back only behind what the model said, as it said it."""
 
-from dataclasses import replace
-
 import pytest
 
 from actors import History, Message, Text, ToolCall, ToolResult, check, dialect, encode, render
 from actors.core.content import Block, Seal, Thinking
+from actors.core.form import replace
 from actors.core.identity import Binding
 from actors.core.jsonio import quote
 from actors.core.lane import Rendered
@@ -113,7 +112,7 @@ def test_a_host_that_takes_words_behind_calls_gets_the_order_in_which_the_model_
 
 def test_where_it_is_bound_to_nothing_before_it_reasoning_goes_with_what_it_led_to() -> None:
     name = "openai_responses"
-    free = replace(OPENAI_RESPONSES, thinking_binding="model")
+    free = OPENAI_RESPONSES.derive(thinking_binding="model")
     blocks: list[Block] = [thought(name, "a"), call(name, 1), thought(name, "b"), Text("So.")]
     assert calls_last(blocks) == [blocks[2], blocks[3], blocks[0], blocks[1]]
     rendered = render(History(said(name, *blocks)), Ledger(), free, binding=READERS[name])

@@ -1,7 +1,6 @@
 """Ids and names as a provider sees them: of its form, never two alike, and always the same."""
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -9,6 +8,7 @@ from hypothesis import strategies as st
 
 from actors.core.content import Seal, ToolCall
 from actors.core.dialect import Dialect
+from actors.core.form import replace
 from actors.core.identity import Binding, CallId
 from actors.core.identity import mint as canonical
 from actors.core.jsonio import quote
@@ -49,7 +49,7 @@ def test_any_ids_project_to_different_ones_of_the_form(dialect: Dialect, ids: li
     assert [again.call(ToolCall(call_id, "read"))[0] for call_id in ids] == emitted
 
 
-@pytest.mark.parametrize("name", PROFILES.keys() - MINTING.keys())
+@pytest.mark.parametrize("name", [name for name in PROFILES if name not in MINTING])
 def test_where_the_protocol_pairs_by_position_no_id_is_made(name: str) -> None:
     made = projection(PROFILES[name], READERS[name])
     assert [made.call(ToolCall(call_id, "read"))[0] for call_id in ("a", "b")] == ["", ""]

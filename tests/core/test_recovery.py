@@ -53,6 +53,18 @@ def test_the_first_real_result_wins_and_a_different_one_is_kept_beside_it() -> N
     assert found.duplicates == (blocks[2],)
 
 
+@pytest.mark.requirement("REQ-915-048", "PROMISE-2")
+def test_a_result_that_is_there_is_a_completion_whatever_its_source_said_of_it() -> None:
+    part, whole = ToolResult("c1", "part", is_complete=False), ToolResult("c1", "x")
+    found = recover([CALL, Message("tool", [part, whole])]).get(CallId("c1"))
+    assert found is not None
+    assert (found.completion, found.duplicates) == (part, (whole,))
+    for binding in BINDINGS:
+        sent = cold([CALL, Message("tool", [part])], Ledger(), binding)
+        assert b"part" in text(sent)
+        assert sent.report.synthetic == ()
+
+
 def test_a_call_without_a_result_is_lost() -> None:
     found = recover([CALL]).get(CallId("c1"))
     assert found is not None

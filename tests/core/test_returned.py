@@ -91,5 +91,5 @@ def test_the_media_of_one_result_are_bounded_together() -> None:
 
 def test_a_result_that_holds_media_alone_is_complete() -> None:
     assert ToolResult("c1", media=[IMAGE]).status == "complete"
-    assert ToolResult("c1", media=[IMAGE], is_complete=False).status == "pending"
+    assert ToolResult("c1", media=[IMAGE], is_complete=False).status == "complete"
     assert ToolResult("c1").status == "pending"

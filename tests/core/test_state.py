@@ -1,5 +1,7 @@
 """A session is the fold of its log."""
 
+import gc
+
 import pytest
 
 from actors.core.content import Message, Seal, Text, Thinking, ToolCall, ToolResult
@@ -22,10 +24,12 @@ from actors.core.events import (
     SwitchSuperseded,
     TurnEnded,
 )
+from actors.core.form import replace
 from actors.core.history import History
 from actors.core.identity import CallId
 from actors.core.jsonio import quote
 from actors.core.ledger import Ledger
+from actors.core.packed import pack
 from actors.core.state import Lanes, State, rebuilt
 from actors.testing.histories import READERS, history
 from tests.core.session_log import BINDINGS, Simulated, rules, simulated, text
@@ -46,10 +50,10 @@ def after(*events: Event) -> State:
 def test_a_turn_leaves_its_messages_counts_and_ends() -> None:
     state = after(
         Opened("s", "openai", "be brief"),
-        Submitted(1, ASKED),
+        Submitted(1, pack(ASKED)),
         Bound(1, 1, OPENAI),
         RequestSent(1, 1, OPENAI, 0, 1),
-        RoundEnded(1, 1, ANSWER, calls=1),
+        RoundEnded(1, 1, pack(ANSWER), calls=1),
         Scheduled(CALL.id, "read"),
         Started(CALL.id),
         Returned(CALL.id, quote("ok")),
@@ -63,7 +67,7 @@ def test_a_turn_leaves_its_messages_counts_and_ends() -> None:
 
 
 def test_a_round_that_kept_nothing_leaves_no_message_but_its_count() -> None:
-    state = after(Opened("s", "t"), RoundEnded(1, 1, Message("model"), fault="cut", calls=2))
+    state = after(Opened("s", "t"), RoundEnded(1, 1, pack(Message("model")), fault="cut", calls=2))
     assert (len(state.history), state.calls) == (0, 2)
 
 
@@ -81,7 +85,7 @@ def test_a_held_switch_changes_the_target_only_when_applied() -> None:
 @pytest.mark.requirement("REQ-915-046")
 def test_an_imported_history_brings_the_ledger_its_blocks_support() -> None:
     messages = (ASKED, ANSWER, Message("tool", [ToolResult(CALL.id, "ok")]))
-    state = after(Opened("s", "t", messages=messages, calls=1))
+    state = after(Opened("s", "t", messages=tuple(map(pack, messages)), calls=1))
     assert state.ledger == History(messages).ledger
     assert state.history.since(0) == [ASKED, ANSWER]
     assert list(state.history.knowing(state.ledger)) == list(messages)
@@ -90,8 +94,12 @@ def test_an_imported_history_brings_the_ledger_its_blocks_support() -> None:
 
 def test_compaction_and_the_epoch_after_it_rewrite_the_lanes() -> None:
     summary = Message("human", [Text("summary")])
-    log: list[Event] = [Opened("s", "t"), Submitted(1, ASKED), RequestSent(1, 1, OPENAI, 0, 1)]
-    log += [Compacted(0, 1, summary), EpochBegan(OPENAI, 1, "compaction"), RequestSent(2, 1, OPENAI, 1, 1)]
+    log: list[Event] = [Opened("s", "t"), Submitted(1, pack(ASKED)), RequestSent(1, 1, OPENAI, 0, 1)]
+    log += [
+        Compacted(0, 1, pack(summary)),
+        EpochBegan(OPENAI, 1, "compaction"),
+        RequestSent(2, 1, OPENAI, 1, 1),
+    ]
     state, lanes = rebuilt(log, rules)
     assert list(state.history) == [summary]
     assert lanes.of(OPENAI).standing.epoch == 1
@@ -100,7 +108,7 @@ def test_compaction_and_the_epoch_after_it_rewrite_the_lanes() -> None:
 
 
 def test_a_lane_takes_up_what_the_history_held_at_its_request() -> None:
-    log: list[Event] = [Opened("s", "t"), Submitted(1, ASKED), Submitted(2, ASKED)]
+    log: list[Event] = [Opened("s", "t"), Submitted(1, pack(ASKED)), Submitted(2, pack(ASKED))]
     _, lanes = rebuilt([*log, RequestSent(1, 1, OPENAI, 0, 1)], rules)
     assert lanes.of(OPENAI).standing.cursor == 1
     assert lanes.bindings() == (OPENAI,)
@@ -133,7 +141,11 @@ def test_a_conversation_shows_each_result_once_after_its_call() -> None:
 
 def test_call_events_and_the_sessions_own_may_meet_in_any_order() -> None:
     calls: list[Event] = [Scheduled(CALL.id, "read"), Started(CALL.id), Returned(CALL.id, quote("ok"))]
-    others: list[Event] = [Submitted(1, ASKED), RoundEnded(1, 1, ANSWER, calls=1), TurnEnded(1, "complete")]
+    others: list[Event] = [
+        Submitted(1, pack(ASKED)),
+        RoundEnded(1, 1, pack(ANSWER), calls=1),
+        TurnEnded(1, "complete"),
+    ]
     opened = Opened("s", "t")
     mixed = [event for pair in zip(calls, others, strict=True) for event in pair]
     assert after(opened, *calls, *others) == after(opened, *others, *calls) == after(opened, *mixed)
@@ -145,12 +157,12 @@ def test_what_was_said_since_the_import_keeps_its_seals_in_a_lane_that_begins_af
     imported = [Message("human", [Text(f"{number}")]) for number in range(6)]
     thought = Thinking("hm", Seal("signature", quote("c2ln"), claude))
     session = Simulated()
-    session.write(Opened("s", "t", messages=tuple(imported)))
-    session.write(Compacted(1, 5, Message("human", [Text("summary")])))
-    session.write(Submitted(1, Message("human", [Text("go")])))
+    session.write(Opened("s", "t", messages=tuple(map(pack, imported))))
+    session.write(Compacted(1, 5, pack(Message("human", [Text("summary")]))))
+    session.write(Submitted(1, pack(Message("human", [Text("go")]))))
     session.send(claude)
-    session.write(RoundEnded(1, 1, Message("model", [thought, Text("So.")], origin=claude)))
-    session.write(Submitted(2, Message("human", [Text("on")])))
+    session.write(RoundEnded(1, 1, pack(Message("model", [thought, Text("So.")], origin=claude))))
+    session.write(Submitted(2, pack(Message("human", [Text("on")]))))
     assert b"c2ln" in text(session.send(claude))
 
 
@@ -160,12 +172,54 @@ def test_reasoning_in_the_clear_that_was_said_since_the_import_outlives_a_compac
     kimi = READERS["kimi"]
     seal = Seal("reasoning_content", quote("reasoning_content"), kimi)
     session = Simulated()
-    session.write(Opened("s", "t", messages=(ASKED,) * 4))
+    session.write(Opened("s", "t", messages=tuple(map(pack, (ASKED,) * 4))))
     for number in range(3):
         said = Message("model", [Thinking(f"THOUGHT{number}", seal), Text("So.")], origin=kimi)
-        session.write(Submitted(number + 1, ASKED), RoundEnded(1, 1, said))
+        session.write(Submitted(number + 1, pack(ASKED)), RoundEnded(1, 1, pack(said)))
     session.send(kimi)
-    session.write(Compacted(0, 6, Message("human", [Text("summary")])), EpochBegan(kimi, 1, "compaction"))
-    session.write(Submitted(4, ASKED))
+    session.write(
+        Compacted(0, 6, pack(Message("human", [Text("summary")]))), EpochBegan(kimi, 1, "compaction")
+    )
+    session.write(Submitted(4, pack(ASKED)))
     sent = text(session.send(kimi))
     assert [b"THOUGHT%d" % number in sent for number in range(3)] == [False, True, True]
+
+
+IMPORTED = (
+    Message("model", [ToolCall("c", "read")], 1, CLAUDE),
+    Message("tool", [ToolResult("c", {"rows": 3})]),
+)
+
+
+def rested(state: State) -> State:
+    """A state as it is kept of a session that idles."""
+    return replace(state, ledger=state.ledger.unread())
+
+
+def test_the_state_of_any_session_is_the_same_at_rest() -> None:
+    for seed in range(100):
+        state = after(*simulated(*history(seed), seed).log)
+        assert rested(state) == state
+
+
+def test_nothing_of_a_state_at_rest_is_visited_by_the_garbage_collector() -> None:
+    opened = after(Opened("s", "t", "Be brief.", tuple(map(pack, IMPORTED)), 1), Submitted(1, pack(ASKED)))
+    assert len(opened.ledger) == 1
+    state = rested(opened)
+    gc.collect()  # what is a tuple of such things is no longer tracked then
+    gc.collect()
+    for kept in (state, state.history, state.history.packed, state.ledger):
+        assert not gc.is_tracked(kept)
+
+
+def test_a_ledger_of_an_import_keeps_what_it_learned_and_works_the_rest_out_again() -> None:
+    opened = after(Opened("s", "t", messages=tuple(map(pack, IMPORTED))))
+    state = rested(opened.apply(Scheduled(CallId("d"), "read")).apply(Returned(CallId("d"))))
+    held = gc.get_referents(state.ledger)
+    assert not any(isinstance(item, dict) and item for item in held)
+    first = state.ledger.completion(CallId("c"))
+    assert first == IMPORTED[1].results[0]
+    assert [item.call_id for item in state.ledger.interactions()] == ["c", "d"]
+    assert state.apply(Returned(CallId("c"), quote("other"))).ledger.get(CallId("c")) == replace(
+        History(IMPORTED).ledger.interactions()[0], duplicates=(Returned(CallId("c"), quote("other")).result,)
+    )

@@ -116,7 +116,7 @@ async def boom(_probe: Probe, _reply: Reply[str] | None = None) -> None:
 
 
 @asynccontextmanager
-async def law(seconds: float = 5.0, **settings: float) -> AsyncIterator[System]:
+async def law(seconds: float = 60, **settings: float) -> AsyncIterator[System]:
     """A system whose accounts must balance at any time the test looks, and with nothing left at its end."""
     with anyio.fail_after(seconds):
         async with System(seed=1, **settings) as system:  # type: ignore[arg-type]  # floats serve for the ints too

@@ -158,7 +158,7 @@ async def test_asks_under_wait_for_end_once_whatever_the_moment() -> None:
         for _ in range(100):
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(ref.ask(Keep()), 0)
-        assert await asyncio.wait_for(ref.ask(Look()), 1) == ()
+        assert await asyncio.wait_for(ref.ask(Look()), 60) == ()
         counts = system.counts()
         assert counts.asked == counts.answered + counts.abandoned
 
@@ -443,7 +443,7 @@ async def test_a_handler_that_asks_is_refused_and_its_child_is_not() -> None:
 
         await high.tell(Do(ask_in_handler))
         await high.ask(Look())
-        await system.drain(grace=2)
+        await system.drain(grace=60)
     assert answers == [()]
 
 
@@ -473,7 +473,7 @@ async def test_asks_go_downhill_only(depth: int, level: int, allowed: bool) -> N
             probe.hold.start(ask)
 
         await asker.tell(Do(start))
-        await system.drain(grace=2)
+        await system.drain(grace=60)
     assert (outcome == [()]) == allowed
     assert isinstance(outcome[0], tuple | AskUphill)
 
@@ -495,7 +495,7 @@ async def test_an_expired_question_is_never_handled() -> None:
             with pytest.raises(AskTimeout, match="'probe' did not answer"):
                 await ref.ask(Solve(solve), timeout=0.01)
         gate.opened.set()
-        assert await ref.ask(Look(), timeout=5) == ()
+        assert await ref.ask(Look(), timeout=60) == ()
         assert system.dead_letters().counts == {"expired": 1}
         assert system.counts().timed_out == 2
 
@@ -528,8 +528,8 @@ async def test_a_child_inherits_the_deadline_of_the_ask_it_works_for(own: float 
             probe.hold.start(ask)
 
         with pytest.raises(AskTimeout):
-            await high.ask(Solve(start), timeout=0.05)
-        await system.drain(grace=2)
+            await high.ask(Solve(start), timeout=0.5)
+        await system.drain(grace=60)
     assert ended == ["inherited"]
 
 
@@ -543,7 +543,7 @@ async def test_an_abandoned_question_is_handled_all_the_same() -> None:
             probe.notes.append("handled")
             reply.send("nobody hears this")
 
-        with anyio.move_on_after(0.01):
+        with anyio.move_on_after(0.2):
             await ref.ask(Solve(solve))
         gate.opened.set()
         assert await ref.ask(Look()) == ("handled",)
@@ -554,7 +554,7 @@ async def test_withdrawn_deadlines_do_not_pile_up() -> None:
     """A19: answered asks leave nothing behind that grows."""
     async with System() as system:
         ref = system.spawn(Probe, "probe")
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             for _ in range(1000):
                 await ref.ask(Look(), timeout=3600)
         assert len(system.pool.deadlines) == 0
@@ -563,7 +563,7 @@ async def test_withdrawn_deadlines_do_not_pile_up() -> None:
 
 async def test_spawn_runs_one_actor_that_is_not_restarted() -> None:
     """A24, for the one-actor system of tests."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with spawn(Probe()) as ref:
             await ref.tell(Note(1))
             assert await ref.ask(Look()) == (1,)

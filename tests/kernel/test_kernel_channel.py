@@ -37,7 +37,7 @@ async def test_the_ends_are_object_streams_and_keep_order() -> None:
             for number in range(100):
                 await writing.send(number)
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(write)
             assert [number async for number in reading] == list(range(100))
@@ -53,7 +53,7 @@ async def test_a_reader_cancelled_natively_in_the_turn_of_the_send_loses_nothing
         await asyncio.sleep(0)
         send.send_nowait(number)
         first.cancel()
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             assert await second == number
         assert first.cancelled()
 
@@ -69,7 +69,7 @@ async def test_a_reader_under_wait_for_loses_nothing() -> None:
         try:
             got.append(await asyncio.wait_for(receive.receive(), 0.001))
         except TimeoutError:
-            with anyio.fail_after(5):
+            with anyio.fail_after(60):
                 got.append(await receive.receive())
     assert got == list(range(200))
 
@@ -82,7 +82,7 @@ async def test_a_cancelled_reader_or_writer_leaves_the_channel_whole() -> None:
     await send.send(1)
     with anyio.move_on_after(0.01):
         await send.send(2)
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         assert await receive.receive() == 1
         await send.send(3)
         assert await receive.receive() == 3
@@ -94,7 +94,7 @@ async def test_a_full_channel_makes_senders_wait_in_order() -> None:
     send.send_nowait(0)
     with pytest.raises(anyio.WouldBlock):
         send.send_nowait(9)
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             for number in (1, 2, 3):
                 tasks.start_soon(send.send, number)
@@ -109,7 +109,7 @@ async def test_closing_the_sending_end_ends_the_stream_after_its_items() -> None
     send, receive = ints(2)
     await send.send(1)
     await send.aclose()
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         assert await receive.receive() == 1
         with pytest.raises(anyio.EndOfStream):
             await receive.receive()
@@ -120,7 +120,7 @@ async def test_closing_the_sending_end_ends_the_stream_after_its_items() -> None
 async def test_closing_either_end_wakes_who_waits_at_the_other() -> None:
     """A40."""
     send, receive = ints(1)
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
 
             async def read() -> None:
@@ -133,7 +133,7 @@ async def test_closing_either_end_wakes_who_waits_at_the_other() -> None:
             send.close()
     send, receive = ints(1)
     await send.send(1)
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
 
             async def write() -> None:
@@ -152,7 +152,7 @@ async def test_a_slow_subscriber_is_told_how_much_it_missed_and_slows_nobody() -
     send, receive = lossy(3)
     for number in (1, 3, 5, 7, 9):
         await send.send(number)
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         assert await receive.receive() == Lost(count=2, resync=False)
         assert [await receive.receive() for _ in range(3)] == [1, 3, 5]
 
@@ -163,7 +163,7 @@ async def test_what_may_not_be_missed_pushes_out_what_may() -> None:
     for number in (1, 2, 3, 4):
         send.send_nowait(number)
     send.close()
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         assert [item async for item in receive] == [Lost(count=2, resync=False), 2, 4]
 
 

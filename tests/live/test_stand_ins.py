@@ -53,7 +53,7 @@ def live(kinds: list[Kind], servers: list[LoopbackServer]) -> list[Live]:
 async def test_the_conversation_is_held_with_strict_servers_and_closes_every_call(kinds: list[Kind]) -> None:
     servers = [SERVERS[kind]() for kind in kinds]
     async with serve(*servers):
-        talk = await hold(live(kinds, servers), rounds=2, seconds=30)
+        talk = await hold(live(kinds, servers), rounds=2, seconds=300)
     assert [status for status, _, _ in talk.answers] == ["complete"] * 8
     assert [server.refusals for server in servers] == [[]] * len(servers)
     assert sum(len(message.calls) for message in talk.history) == 3 * 8
@@ -62,7 +62,7 @@ async def test_the_conversation_is_held_with_strict_servers_and_closes_every_cal
 async def test_a_server_that_fails_in_some_turn_is_no_refusal() -> None:
     server = CompatibleServer(model, vendor="llama_cpp", faults={1: Status(500)})
     async with serve(server):
-        talk = await hold(live(["llama_cpp"], [server]), seconds=30)
+        talk = await hold(live(["llama_cpp"], [server]), seconds=300)
     assert [status for status, _, _ in talk.answers] == ["failed", "complete", "complete", "complete"]
 
 
@@ -71,14 +71,14 @@ async def test_a_refusal_is_found(status: int) -> None:
     server = CompatibleServer(model, vendor="llama_cpp", faults={1: Status(status)})
     async with serve(server):
         with pytest.raises(AssertionError, match="chat/completions"):
-            await hold(live(["llama_cpp"], [server]), seconds=30)
+            await hold(live(["llama_cpp"], [server]), seconds=300)
 
 
 async def test_a_model_that_never_answers_proves_nothing() -> None:
     server = CompatibleServer(model, vendor="llama_cpp", faults=lambda number, request: Status(500))
     async with serve(server):
         with pytest.raises(AssertionError, match="failed"):
-            await hold(live(["llama_cpp"], [server]), seconds=30)
+            await hold(live(["llama_cpp"], [server]), seconds=300)
 
 
 async def test_what_was_sent_and_is_not_sent_again_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,4 +86,4 @@ async def test_what_was_sent_and_is_not_sent_again_is_found(monkeypatch: pytest.
     monkeypatch.setattr(conversation, "blocks", lambda body: [("user", str(len(body["messages"])))])
     async with serve(server):
         with pytest.raises(AssertionError):
-            await hold(live(["llama_cpp"], [server]), seconds=30)
+            await hold(live(["llama_cpp"], [server]), seconds=300)

@@ -7,7 +7,7 @@ from actors.testing import AnthropicSettings
 from actors.testing.rules.base import CompatibleProfile, CompatibleSettings
 from actors.testing.rules.bedrock_rules import BedrockSettings
 from actors.testing.rules.gemini_rules import GeminiProfile, GeminiSettings
-from actors.testing.rules.responses_rules import ResponsesSettings
+from actors.testing.rules.responses_rules import ResponsesProfile, ResponsesSettings
 
 _VENDORS = (
     *("mistral", "kimi", "deepseek", "openrouter", "xai", "qwen", "glm", "minimax", "groq"),
@@ -23,9 +23,9 @@ TRUSTING: Mapping[str, Any] = {  # Any: each dialect has settings of its own typ
     **dict.fromkeys(_VENDORS, CompatibleSettings(signatures="trust")),
 }
 """Any signature will do."""
+LOOKS_UP_ITEMS = ResponsesSettings(ResponsesProfile(looks_up_items=True), signatures="trust")
+"""What has an id is looked up by it, and was never stored."""
 
-KEEPS_ITEMS = ResponsesSettings(stored=True, signatures="trust")
-"""Items may be sent by id."""
 BEFORE_MISTRAL = CompatibleSettings(upstream_vendor="mistral", signatures="trust")
 """A gateway whose upstream is Mistral."""
 ALTERNATES = CompatibleSettings(CompatibleProfile(template="alternate"), signatures="trust")

@@ -1,7 +1,6 @@
 """Pairing and adjacency: results that are missing, late, doubled, in the wrong place or in the wrong mouth."""
 
 from tests.scenarios.case import Case, Scenario
-from tests.scenarios.hosts import KEEPS_ITEMS
 from tests.scenarios.providers import BLOCKS, LIKE_OPENAI, ORPHANED, TEMPLATED, UNANSWERED
 from tests.scenarios.script import Details
 
@@ -222,7 +221,6 @@ PAIRING = (
                 "U A[c1] R1 A[c1] R1",
                 {"openai_responses": "OAR-07"},
                 calls={1: Details(item="fc_1")},
-                hosts={"openai_responses": KEEPS_ITEMS},
                 forms=("both", "blocks"),
             ),
         ),

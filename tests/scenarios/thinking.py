@@ -1,7 +1,7 @@
 """Thinking: reasoning that goes to someone who did not make it, or that someone misses."""
 
 from tests.scenarios.case import Case, Scenario
-from tests.scenarios.hosts import KEEPS_ITEMS
+from tests.scenarios.hosts import LOOKS_UP_ITEMS
 from tests.scenarios.providers import TEMPLATED
 from tests.scenarios.script import Details
 
@@ -156,20 +156,24 @@ THINKING = (
                 "U A[c1] R1",
                 {"openai_responses": "OAR-04"},
                 calls={1: Details(item="fc_ra1_1")},  # what its server calls an item that came behind `rs_a1`
-                hosts={"openai_responses": KEEPS_ITEMS},
             ),
         ),
         (
             "tests/adapters/test_responses_encode.py::test_reasoning_that_nothing_follows_is_left_out",
-            "tests/adapters/test_responses_encode.py"
-            "::test_generated_histories_send_no_item_id_but_that_of_reasoning",
+            "tests/adapters/test_responses_encode.py::test_generated_histories_send_no_item_id",
         ),
     ),
     Scenario(
         33,
         "ids that were never stored, or reasoning that was encrypted for another account",
         (
-            Case("U A[c1] R1", "U A[c1] R1", {"openai_responses": "OAR-05"}, calls={1: Details(item="fc_1")}),
+            Case(
+                "U A[c1] R1",
+                "U A[c1] R1",
+                {"openai_responses": "OAR-05"},
+                calls={1: Details(item="fc_1")},
+                hosts={"openai_responses": LOOKS_UP_ITEMS},
+            ),
             Case("U A@openai_responses_elsewhere[T c1] R1", "U A[c1] R1", {"openai_responses": "OAR-09"}),
         ),
     ),

@@ -2,6 +2,7 @@
 
     python -m tests.teeth                 all of them
     python -m tests.teeth --only ledger   those whose description holds the word
+    python -m tests.teeth --workers 4     so many at once, each in a copy of its own; two if not said
     python -m tests.teeth --list          what there is
 
 First the named tests must pass on the unchanged copy (`--unproven` skips that). Then one line for each
@@ -17,13 +18,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 
 from tests.teeth.mutations import MUTATIONS, Mutation
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 240
-"""How long the tests of one mistake may take."""
+SECONDS = 900
+"""How long the tests of one mistake may take, on a machine that has other work too."""
 
 _FAILED, _PASSED = 1, 0
 _OUTCOMES = {_PASSED: "passed", 2: "were interrupted", 3: "broke down", 4: "were not found", 5: "were none"}
@@ -39,27 +42,48 @@ def main() -> int:
     parser.add_argument(
         "--unproven", action="store_true", help="do not run the tests on the unchanged tree first"
     )
+    parser.add_argument("--workers", type=int, default=2, help="how many mistakes are tried at once")
     options = parser.parse_args()
     chosen = [mutation for mutation in MUTATIONS if options.only in mutation.what]
     if options.list:
         say(*(f"{mutation.what}  ({mutation.file})" for mutation in chosen))
         return 0
     with tempfile.TemporaryDirectory() as place:
-        copy = Path(place) / "tree"
-        shutil.copytree(
-            ROOT, copy, ignore=shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
-        )
-        if not options.unproven and not proven(copy, chosen):
+        copies = [copied(Path(place) / str(number)) for number in range(options.workers)]
+        if not options.unproven and not proven(copies[0], chosen, options.workers):
             return 1
-        missed = [mutation for mutation in chosen if not caught(copy, mutation)]
-    say(f"{len(chosen) - len(missed)} of {len(chosen)} mistakes caught")
-    return 1 if missed or not chosen else 0
+        count = sum(all_caught(copies, chosen))
+    say(f"{count} of {len(chosen)} mistakes caught")
+    return 0 if count == len(chosen) > 0 else 1
 
 
-def proven(copy: Path, chosen: Sequence[Mutation]) -> bool:
+def copied(place: Path) -> Path:
+    """Return a copy of the tree."""
+    unwanted = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
+    return Path(shutil.copytree(ROOT, place, ignore=unwanted))
+
+
+def all_caught(copies: Sequence[Path], chosen: Sequence[Mutation]) -> list[bool]:
+    """Make as many mistakes at once as there are copies; return for each whether it was caught."""
+    free: SimpleQueue[Path] = SimpleQueue()
+    for copy in copies:
+        free.put(copy)
+
+    def tried(mutation: Mutation) -> bool:
+        copy = free.get()
+        try:
+            return caught(copy, mutation)
+        finally:
+            free.put(copy)
+
+    with ThreadPoolExecutor(len(copies)) as pool:
+        return list(pool.map(tried, chosen))
+
+
+def proven(copy: Path, chosen: Sequence[Mutation], workers: int) -> bool:
     """Whether all named tests pass as long as nothing is wrong."""
     named = list(dict.fromkeys(name for mutation in chosen for name in mutation.tests))
-    status = tested(copy, named, SECONDS * 2)
+    status = tested(copy, ["-n", str(workers), *named], SECONDS * 2)
     if status != _PASSED:
         say("The tests do not pass on the unchanged tree; mend that first.")
     return status == _PASSED

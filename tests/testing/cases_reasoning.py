@@ -237,6 +237,15 @@ MODIFIED = (
 )
 MODIFIED += "blocks must remain as they were in the original response."
 
+HOUR_BEHIND = (
+    "messages.0.content.1.cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' "
+    "cache_control block."
+)
+
+
+def marked(text: str = "u", **mark: str) -> Json:
+    return {"type": "text", "text": text, "cache_control": {"type": "ephemeral", **mark}}
+
 
 def openrouter(rule: str, refused: Json, message: str, accepted: Json = MINE, **more: Any) -> Case:
     return Case("openrouter", rule, refused, message, accepted, **more)  # passed on to a typed constructor
@@ -275,5 +284,29 @@ OPENROUTER = [
         body(USER, said(detail("u", "Anthropic", 1), detail("t", "Anthropic")), USER),
         "messages.1.content.0: " + MODIFIED,
         body(USER, said(detail("t", "Anthropic"), detail("u", "Anthropic", 1)), USER),
+    ),
+    openrouter(
+        "ORT-05",
+        body({"role": "user", "content": [marked()] * 5}),
+        "A maximum of 4 blocks with cache_control may be provided. Found 5.",
+        body({"role": "user", "content": [marked()] * 4}),
+    ),
+    openrouter(
+        "ORT-06",
+        body({"role": "user", "content": [marked(text=" ")]}),
+        "messages: cache_control cannot be set for empty text blocks",
+        body({"role": "user", "content": [marked(), {"type": "text", "text": " "}]}),
+    ),
+    openrouter(
+        "ORT-07",
+        body({"role": "user", "content": [marked(), marked(ttl="1h")]}),
+        HOUR_BEHIND,
+        body({"role": "user", "content": [marked(ttl="1h"), marked()]}),
+    ),
+    openrouter(
+        "ORT-08",
+        body({"role": "user", "content": [marked(ttl="2h")]}),
+        "messages.0.content.0.cache_control.ttl: Input should be '5m' or '1h'",
+        body({"role": "user", "content": [marked(ttl="5m")]}),
     ),
 ]

@@ -272,6 +272,12 @@ CONTENT = [
         body(user(*[image(4)] * 99), said(use()), user(answer(content=[image(4)]))),
     ),
     Case(
+        "ANT-55",
+        body(*[user("u")] * 100_001),
+        "messages: List should have at most 100000 items after validation, not 100001",
+        PLAIN,
+    ),
+    Case(
         "ANT-31",
         b'{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"\\ud800 u"}]}',
         "The request body is not valid JSON: no low surrogate in string: line 1 column 73",

@@ -61,14 +61,14 @@ async def asked(server: BedrockServer, talk: Callable[[Any], T], key: AwsKey = K
             aws_access_key_id=key.access_key,
             aws_secret_access_key=key.secret_key,
             aws_session_token=key.token,
-            config=Config(retries={"max_attempts": 0}, read_timeout=10, connect_timeout=10),
+            config=Config(retries={"max_attempts": 0}, read_timeout=60, connect_timeout=60),
         )
         try:
             return talk(client)
         finally:
             client.close()
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with serve(server):
             return await anyio.to_thread.run_sync(run)
 

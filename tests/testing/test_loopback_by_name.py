@@ -115,7 +115,7 @@ async def test_an_exchange_is_told_once_its_answer_is_sent(fault: Fault | None) 
     told: list[Exchange] = []
     server = OpenAIServer(faults=None if fault is None else {0: fault})
     server.on_exchange = told.append
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with serve(server), httpx2.AsyncClient() as client:
             for at in range(2):
                 try:
@@ -131,7 +131,7 @@ async def test_an_exchange_that_stalls_is_told_when_it_ends() -> None:
     told: list[Exchange] = []
     server = OpenAIServer(faults={0: Stall()})
     server.on_exchange = told.append
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with serve(server), httpx2.AsyncClient() as client, anyio.create_task_group() as tasks:
             tasks.start_soon(partial(client.post, f"{server.base_url}/chat/completions", json=HI))
             while not server.received:

@@ -52,7 +52,7 @@ REASONING = ("reasoning_content", "reasoning", "reasoning_details")
 @asynccontextmanager
 async def openai_client(server: LoopbackServer) -> AsyncIterator[Any]:
     # Any: the client's overloads want literal dictionaries, not the plain ones a transcript is.
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with (
             serve(server),
             openai.AsyncOpenAI(base_url=server.base_url, api_key="key", max_retries=0) as client,
@@ -66,7 +66,7 @@ on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 
 @asynccontextmanager
 async def mistral_client(server: MistralServer) -> AsyncIterator[Any]:  # Any: as above
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with (
             serve(server),
             mistralai.client.Mistral(api_key="key", server_url=server.base_url) as client,

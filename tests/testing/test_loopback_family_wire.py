@@ -159,9 +159,12 @@ def test_mistral_sends_thinking_chunks_before_its_text() -> None:
     assert silent["content"] == ""
 
 
-def test_mistral_sends_each_call_whole_under_index_0() -> None:
+def test_mistral_sends_each_call_whole_under_an_index_of_its_own_or_all_under_0() -> None:
+    zero = Turn(*TURN.parts, index="zero")
+    lazy = [call for delta in deltas("mistral", zero) for call in delta.get("tool_calls", ())]
+    assert [call["index"] for call in lazy] == [0, 0]
     calls = [call for delta in deltas("mistral") for call in delta.get("tool_calls", ())]
-    assert [call["index"] for call in calls] == [0, 0]
+    assert [call["index"] for call in calls] == [0, 1]
     assert [call["function"]["arguments"] for call in calls] == ['{"city":"Oslo"}', "{}"]
     assert len({call["id"] for call in calls}) == 2
 

@@ -139,7 +139,7 @@ async def test_the_vendors_client_completes_a_tool_conversation(
         pytest.skip("the vendor's asynchronous client needs asyncio")
     server = GeminiServer(Script(SCRIPT), vertex=vertex)
     contents = [types.Content(role="user", parts=[types.Part(text="Weather?")])]
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with asked(server, vertex, streamed, is_async) as ask:
             for _ in range(2):
                 said = await ask(contents)
@@ -160,7 +160,7 @@ def whole_text(said: types.Content) -> str:
 async def test_vertex_gives_call_ids_and_refuses_them() -> None:
     server = GeminiServer(Script(SCRIPT), vertex=True)
     contents = [types.Content(role="user", parts=[types.Part(text="Weather?")])]
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with asked(server, True, False, False) as ask:
             said = await ask(contents)
             with pytest.raises(errors.ClientError, match=r'Unknown name "id" at \W*contents\[1\]'):
@@ -172,7 +172,7 @@ async def test_the_vendors_client_reads_refusals_and_failures() -> None:
     user = [types.Content(role="user", parts=[types.Part(text="Weather?")])]
     faults = {1: Status(429), 2: Status(503)}
     server = GeminiServer(Script(SCRIPT), faults=faults, api_key="key")
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with asked(server, False, False, False) as ask:
             call = types.Part(function_call=types.FunctionCall(name="weather", args={}))
             unanswered = [*user, types.Content(role="model", parts=[call]), *user]

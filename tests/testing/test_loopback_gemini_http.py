@@ -74,7 +74,7 @@ class Line:
 
 @asynccontextmanager
 async def line(server: GeminiServer, name: str = "gemini") -> AsyncIterator[Line]:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with serve(server):
             transport = HttpTransport()
             binding = Binding("b", name, server.endpoint, "account-1", "gemini-test")

@@ -18,6 +18,7 @@ from mistral_common.tokens.tokenizers.base import TokenizerVersion
 from pydantic import ValidationError
 
 from actors.testing.rules import CompatibleProfile, CompatibleSettings, validate
+from tests.at_scale import share
 
 Json = dict[str, Any]  # a transcript under test may be anything
 
@@ -139,7 +140,7 @@ def made_up(seed: int) -> list[Json]:
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_thousand_made_up_transcripts_get_the_same_verdict(generation: int) -> None:
     verdicts = []
-    for seed in range(1000):
+    for seed in range(share(1000)):
         messages = made_up(seed)
         verdict = theirs(messages, generation)
         assert ours(messages, generation) == verdict, messages
@@ -153,7 +154,7 @@ def test_what_the_strict_mode_takes_no_generation_refuses_but_the_oldest_for_tex
     generation: int,
 ) -> None:
     taken = 0
-    for messages in [*TABLE.values(), *map(made_up, range(1000))]:
+    for messages in [*TABLE.values(), *map(made_up, range(share(1000)))]:
         body = json.dumps({"model": "m", "messages": messages}).encode()
         if validate(body, "mistral") is None:
             taken += 1

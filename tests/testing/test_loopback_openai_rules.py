@@ -221,10 +221,10 @@ SHAPES = [
     ),
     Case(
         "OAC-12",
+        body(USER, calls(call()), result(status="done")),
+        "Unknown parameter: 'messages[2].status'.",
         body(USER, calls(call()), result(name="read")),
-        "Unknown parameter: 'messages[2].name'.",
-        ONE,
-        "messages[2].name",
+        "messages[2].status",
     ),
     Case(
         "OAC-12",

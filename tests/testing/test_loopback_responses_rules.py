@@ -17,7 +17,6 @@ USER: Json = {"type": "message", "role": "user", "content": "u"}
 SAID: Json = {"type": "message", "role": "assistant", "content": "t"}
 TOOL: Json = {"type": "function", "name": "read", "parameters": {"type": "object"}, "strict": False}
 DEFAULT = ResponsesSettings()
-STORED = ResponsesSettings(stored=True)
 TRUST = ResponsesSettings(signatures="trust")
 MISSING = (
     "Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove "
@@ -42,8 +41,9 @@ def custom_gave(call_id: str = "call_a") -> Json:
     return {"type": "custom_tool_call_output", "call_id": call_id, "output": "r"}
 
 
-def thought(item_id: str = "rs_1", state: str | None = "gAAA") -> Json:
-    return {"type": "reasoning", "id": item_id, "summary": [], "encrypted_content": state}
+def thought(item_id: str | None = None, state: str | None = "gAAA") -> Json:
+    named = {} if item_id is None else {"id": item_id}
+    return {"type": "reasoning", **named, "summary": [], "encrypted_content": state}
 
 
 def body(*items: Any, **more: Any) -> Json:  # any item and any key at all may be under test
@@ -85,7 +85,7 @@ CASES = [
     Case("OAR-02", body(USER, call(), custom_gave()), "No tool call found for custom tool call output", ONE),
     Case(
         "OAR-03",
-        body(USER, thought(), USER),
+        body(USER, thought("rs_1"), USER),
         "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
         THINKS,
     ),
@@ -94,19 +94,29 @@ CASES = [
         "OAR-04",
         body(USER, call(id=BEHIND), gave()),
         f"Item '{BEHIND}' of type 'function_call' was provided without its required 'reasoning' item: 'rs_abc123'.",
-        body(USER, thought("rs_abc123", None), call(id=BEHIND), gave()),
-        STORED,
+        body(USER, thought("rs_abc123"), call(id=BEHIND), gave()),
+    ),
+    Case(
+        "OAR-03",
+        body(USER, thought("rs_1"), call(), gave()),
+        "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
+        body(USER, thought("rs_1"), call(id="fc_1"), gave()),
+    ),
+    Case(
+        "OAR-04",
+        body(USER, thought(), call(id="fc_1"), gave()),
+        "Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item",
+        THINKS,
     ),
     Case(
         "OAR-04",
         body(USER, {**SAID, "id": "msg_rabc123_1"}, USER),
         "of type 'message' was provided without its required 'reasoning' item",
         body(USER, {**SAID, "id": "msg_abc123_1"}, USER),
-        STORED,
     ),
     Case(
         "OAR-05",
-        body(USER, thought(state=None), call(), gave()),
+        body(USER, thought("rs_1", None), call(id="fc_1"), gave()),
         f"Item with id 'rs_1' not found. {MISSING}",
         THINKS,
         status=404,
@@ -116,6 +126,7 @@ CASES = [
         body(USER, call(id="fc_1"), gave()),
         f"Item with id 'fc_1' not found. {MISSING}",
         ONE,
+        profile(looks_up_items=True),
         status=404,
     ),
     Case("OAR-05", body({"type": "item_reference", "id": "msg_1"}, USER), MISSING, ONE, status=404),
@@ -129,9 +140,9 @@ CASES = [
     ),
     Case(
         "OAR-07",
-        body(USER, thought(), call(), gave(), thought(), SAID, USER),
-        "Duplicate item found with id rs_1.",
-        body(USER, thought(), call(), gave(), thought("rs_2"), SAID, USER),
+        body(USER, call(id="fc_1"), gave(), {**SAID, "id": "msg_1"}, {**SAID, "id": "msg_1"}, USER),
+        "Duplicate item found with id msg_1.",
+        body(USER, call(id="fc_1"), gave(), {**SAID, "id": "msg_1"}, {**SAID, "id": "msg_2"}, USER),
     ),
     Case(
         "OAR-08",
@@ -143,7 +154,7 @@ CASES = [
     ),
     Case(
         "OAR-09",
-        THINKS,
+        body(USER, thought("rs_1"), call(id="fc_1"), gave()),
         "The encrypted content for item rs_1 could not be verified. Reason: ",
         ONE,
         DEFAULT,
@@ -278,6 +289,14 @@ CASES = [
         param="input[1].name",
     ),
     Case(
+        "OAR-S07",
+        body(USER, prompt_cache_key="k" * 65),
+        f"{TOO_LONG} 64",
+        body(USER, prompt_cache_key="k" * 64),
+        code="string_above_max_length",
+        param="prompt_cache_key",
+    ),
+    Case(
         "OAR-S08",
         body(USER, tools=[{**TOOL, "parameters": {"type": "string"}}]),
         "Invalid schema for function 'read'",
@@ -396,11 +415,7 @@ def answered(settings: ResponsesSettings, **more: Any) -> Json:  # any key of a 
     request = body(USER, include=["reasoning.encrypted_content"], **more)
     turn = Turn(Think("Hm."), Call("read"))
     response = json.loads(ResponsesWire(settings).response(turn, request, 0))
-    kept = [
-        {key: item[key] for key in item if key != "id" or item["type"] == "reasoning"}
-        for item in response["output"]
-    ]
-    request["input"] += [*kept, gave(kept[1]["call_id"])]
+    request["input"] += [*response["output"], gave(response["output"][1]["call_id"])]
     return request
 
 
@@ -422,12 +437,22 @@ def test_reasoning_of_another_account_host_or_model_is_refused() -> None:
     assert verdict({**request, "model": "other"}, OWN, mode="hosted") is None
 
 
-def test_reasoning_under_another_id_or_with_other_words_is_refused() -> None:
-    changes: list[Json] = [{"id": "rs_other"}, {"summary": []}, {"encrypted_content": "gAAA"}]
+def test_reasoning_under_another_id_or_with_other_content_is_refused() -> None:
+    changes: list[Json] = [{"id": "rs_other"}, {"encrypted_content": "gAAA"}]
     for change in changes:
         request = answered(OWN)
+        request["input"][2]["id"] = "fc_1"
         request["input"][1] |= change
         assert verdict(request, OWN) == "OAR-09"
+
+
+def test_reasoning_may_lose_its_summary_and_together_with_its_follower_its_id() -> None:
+    request = answered(OWN)
+    request["input"][1]["summary"] = []
+    assert verdict(request, OWN) is None
+    for item in request["input"][1:3]:
+        del item["id"]
+    assert verdict(request, OWN) is None
 
 
 def test_bound_reasoning_is_refused_behind_another_prefix() -> None:
@@ -440,9 +465,9 @@ def test_bound_reasoning_is_refused_behind_another_prefix() -> None:
 
 def test_the_stand_in_depends_on_everything_before_it() -> None:
     request = body(USER)
-    one = encrypted(request, [], "rs_1", [], OWN)
-    assert one == encrypted(request, [thought()], "rs_1", [], OWN)
-    assert one != encrypted(request, [SAID], "rs_1", [], OWN)
+    one = encrypted(request, [], "rs_1", OWN)
+    assert one == encrypted(request, [thought()], "rs_1", OWN)
+    assert one != encrypted(request, [SAID], "rs_1", OWN)
 
 
 def test_items_are_minted_under_ids_that_tell_what_they_came_behind() -> None:
@@ -450,7 +475,8 @@ def test_items_are_minted_under_ids_that_tell_what_they_came_behind() -> None:
     output = json.loads(ResponsesWire(OWN).response(turn, body(USER), 0))["output"]
     prefixes = [item["id"].partition("_")[0] for item in output]
     assert prefixes == ["msg", "rs", "msg", "fc"]
+    output[1]["encrypted_content"] = "gAAA"
     request = body(USER, *output, gave(output[3]["call_id"]))
-    assert verdict(request, STORED) is None
+    assert verdict(request, TRUST) is None
     request["input"].remove(output[1])
-    assert verdict(request, STORED) == "OAR-04"
+    assert verdict(request, TRUST) == "OAR-04"

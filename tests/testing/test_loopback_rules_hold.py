@@ -14,6 +14,7 @@ from actors.testing.rules.base import AnthropicSettings, CompatibleSettings
 from actors.testing.rules.openrouter import sign as sign_detail
 from actors.testing.rules.responses_reasoning import encrypted
 from actors.testing.rules.responses_rules import ResponsesSettings
+from tests.at_scale import share
 
 Json = Any  # a body under test may be anything
 
@@ -111,8 +112,11 @@ def _responses() -> Json:
         "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "u"}]}],
     }
     summary = [{"type": "summary_text", "text": "t"}]
-    state = encrypted(request, (), "rs_1", summary, ResponsesSettings())
-    calls = [{"type": "function_call", "call_id": name, "name": "read", "arguments": "{}"} for name in "ab"]
+    state = encrypted(request, (), "rs_1", ResponsesSettings())
+    calls = [
+        {"type": "function_call", "id": f"fc_{name}", "call_id": name, "name": "read", "arguments": "{}"}
+        for name in "ab"
+    ]
     outputs = [{"type": "function_call_output", "call_id": name, "output": "r"} for name in "ab"]
     thought = {"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": state}
     request["input"] += [thought, *calls, *outputs, {"role": "user", "content": "u"}]
@@ -197,7 +201,7 @@ def test_the_body_the_damage_starts_from_is_sound(dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", SOUND)
-@settings(max_examples=200, database=None)
+@settings(max_examples=share(200), database=None)
 @given(data=st.data())
 def test_any_damaged_body_gets_a_verdict_and_strict_is_the_stricter(
     data: st.DataObject, dialect: str

@@ -45,7 +45,7 @@ ANSWER = Turn(Say("Rome is warmer."))
 @asynccontextmanager
 async def openai_client(server: OpenAIServer, retries: int = 0) -> AsyncIterator[Any]:
     # Any: the clients' overloads want literal dictionaries, not the plain ones a transcript is.
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with (
             serve(server),
             openai.AsyncOpenAI(base_url=server.base_url, api_key="key", max_retries=retries) as client,
@@ -55,7 +55,7 @@ async def openai_client(server: OpenAIServer, retries: int = 0) -> AsyncIterator
 
 @asynccontextmanager
 async def anthropic_client(server: AnthropicServer, retries: int = 0) -> AsyncIterator[Any]:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with (
             serve(server),
             anthropic.AsyncAnthropic(base_url=server.base_url, api_key="key", max_retries=retries) as client,

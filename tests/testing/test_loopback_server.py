@@ -44,7 +44,7 @@ TWO = (Call("read", {"p": 1}), Call("run", {"c": "x"}))
 
 @asynccontextmanager
 async def client(server: LoopbackServer) -> AsyncIterator[httpx2.AsyncClient]:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with serve(server), httpx2.AsyncClient(base_url=server.base_url) as http:
             yield http
 
@@ -188,7 +188,7 @@ async def test_a_stalled_response_ends_when_the_server_does(after: int | None) -
                 failures.append(error)
 
     server = OpenAIServer(faults=stall)
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks, serve(server):
             tasks.start_soon(wait_for_ever, server.base_url + path(server))
             await arrived.wait()
@@ -325,7 +325,7 @@ async def test_connections_beyond_the_bound_wait_until_one_closes() -> None:
             task_status.started()
             await stream.receive()
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with (
             serve(server),
             anyio.create_task_group() as tasks,
@@ -349,6 +349,41 @@ async def test_bodies_and_recordings_are_bounded() -> None:
     assert (server.received, len(server.requests)) == (4, 2)
 
 
+async def raw(server: LoopbackServer, head: str, body: bytes = b"") -> bytes:
+    """What comes back for bytes that go out as they are, up to the end of the connection."""
+    with anyio.fail_after(20):
+        async with serve(server):
+            assert server.port is not None
+            async with await anyio.connect_tcp("127.0.0.1", server.port) as stream:
+                await stream.send(f"POST /v1/messages HTTP/1.1\r\nhost: x\r\n{head}\r\n\r\n".encode() + body)
+                return b"".join([piece async for piece in stream])
+
+
+async def test_a_body_that_says_it_is_too_large_is_refused_unread() -> None:
+    server = AnthropicServer()
+    answer = await raw(server, "content-length: 32000001")
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b"request_too_large" in answer
+    assert b"connection: close" in answer.lower()
+    assert [exchange.status for exchange in server.requests] == [413]
+
+
+async def test_a_body_that_turns_out_to_be_too_large_is_refused_at_that_point() -> None:
+    server = AnthropicServer(limits=Limits(body=1000))
+    piece = b"400\r\n" + b"x" * 0x400 + b"\r\n"
+    answer = await raw(server, "transfer-encoding: chunked", piece * 3)  # and never an end
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert server.requests[0].body == b""
+
+
+async def test_who_sends_a_body_that_is_somewhat_too_large_reads_the_answer() -> None:
+    server = AnthropicServer(limits=Limits(body=4_000_000))
+    async with client(server) as http:
+        large = await http.post("/v1/messages", content=b"x" * 7_000_000)
+        assert (large.status_code, large.json()["error"]["type"]) == (413, "request_too_large")
+        assert (await http.post("/v1/messages", json=ASK)).status_code == 200
+
+
 async def test_one_connection_serves_many_requests_and_odd_ones_do_not_end_it() -> None:
     server = OpenAIServer()
     async with client(server) as http:
@@ -364,7 +399,7 @@ async def test_one_connection_serves_many_requests_and_odd_ones_do_not_end_it() 
 
 async def test_a_peer_that_does_not_speak_http_is_told_so_and_disconnected() -> None:
     server = OpenAIServer()
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with serve(server):
             assert server.port is not None
             async with await anyio.connect_tcp("127.0.0.1", server.port) as stream:
@@ -399,7 +434,7 @@ def test_importing_the_package_imports_no_test_tool_and_no_vendor_client() -> No
         "import sys, actors.testing as t; [getattr(t, name) for name in t.__all__]; "
         "bad = {'pytest', 'hypothesis', 'openai', 'anthropic'} & set(sys.modules); assert not bad, bad"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
 def test_the_rules_share_no_code_with_the_renderer_the_judge_or_the_adapters() -> None:

@@ -4,12 +4,12 @@ One small function for each role and each kind of content part. What is not in t
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from actors.adapters.reading import Reading, as_text, data_url, named_key, native_key, spread
 from actors.adapters.wire import Fields, fields, items, string
 from actors.core.content import Media, Speaker
+from actors.core.form import replace
 
 
 def read(messages: Sequence[object], reading: Reading) -> None:

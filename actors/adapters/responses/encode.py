@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.content import Media, Thinking
 from actors.core.dialect import Dialect, Role
-from actors.core.jsonio import Json, dump, nest, quote, unquote
+from actors.core.jsonio import Json, dump, nest, parse, quote, unquote
 from actors.core.transcript import Encoder, Titled
 
 MIN_TOKENS = 16
@@ -60,7 +60,7 @@ class ResponsesWriter:
         if block.seal.kind == "phase":
             self._phase = block.seal.data
         else:
-            self._item(unquote(block.seal.data).encode())
+            self._item(_reasoning_item(block.seal.data))
 
     def media(self, media: Media, title: str) -> None:
         """Take an attachment of the user's message."""
@@ -97,6 +97,13 @@ class ResponsesWriter:
 
 ENCODER = Encoder(ResponsesWriter)
 _TEXT = b'{"type":"input_text","text":%b}'
+
+
+def _reasoning_item(sealed: Json) -> bytes:
+    """Return a reasoning item as it goes back: without its id, because what follows it has none (OAR-03)."""
+    item = parse(unquote(sealed).encode())
+    assert isinstance(item, dict)
+    return dump({key: value for key, value in item.items() if key != "id"})
 
 
 def _media(media: Media) -> bytes:

@@ -11,29 +11,37 @@ send only the new fragment is read.
 
 A fragment is the text that was appended to the array of messages since the last one, brackets of the array
 excluded. In the families `openai_chat` and `responses` a message is always whole: `{...},{...}` first, then
-`,{...}`. In the others the last message stays open in its list of blocks (`Fold.opens`):
+`,{...}`. In the others the last message stays open in its list of blocks (`CheckState.opens`):
 `{"role":"user","content":[{...}` first, then `,{...}` for more blocks and
 `]},{"role":"assistant","content":[{...}` for the next message.
 
+A fragment is read twice only if it must be. What our encoders usually write is decoded into types that hold nothing
+else (`actors.core.check.typed`), which takes a fifth of the time; at any doubt the judge reads it whole. That first
+reading does not see duplicate keys, a NUL in a key, numbers beyond 64 bits, depth, or UTF-8 that is none inside a
+literal. Ingestion has proven those of what it let in (`actors.core.jsonio`), and `check` sees them.
+
 Faults are returned, not raised, in the order in which they are met. Their `call_ids` are the ids on the
-wire: the judge knows no others.
+wire: the judge knows no others. `canonical` gives those of the history.
 """
 
 import re
+from collections.abc import Callable, Sequence
 
 from actors.core.check.anthropic import Anthropic
 from actors.core.check.converse import Converse
 from actors.core.check.gemini import Gemini
 from actors.core.check.openai_chat import OpenAIChat
 from actors.core.check.responses import Responses
-from actors.core.check.state import CheckState, Fold, shown
+from actors.core.check.state import CheckState
+from actors.core.check.typed import accepted
+from actors.core.check.words import shown
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonRefused, JsonValue, parse
 from actors.errors import CanonicalFault, Fault, ProjectionFault
 
-__all__ = ["CheckState", "check", "container", "extend", "finish", "start"]
+__all__ = ["CheckState", "canonical", "check", "compare_readings", "container", "extend", "finish", "start"]
 
-_FOLDS: dict[str, type[Fold]] = {
+_STATES: dict[str, type[CheckState]] = {
     "openai_chat": OpenAIChat,
     "anthropic": Anthropic,
     "responses": Responses,
@@ -45,14 +53,23 @@ _MAX_DEPTH = 96  # arguments and schemas may be 64 deep, inside messages and blo
 _ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
 
 
+class _Readings:
+    compared = False
+
+
+def compare_readings() -> None:
+    """From now on, read every fragment in both ways, and raise AssertionError where they disagree. For tests."""
+    _Readings.compared = True
+
+
 def container(dialect: Dialect) -> str:
     """Return the key under which a request of this dialect holds its messages."""
-    return _FOLDS[dialect.family].container
+    return _STATES[dialect.family].container
 
 
 def start(dialect: Dialect) -> CheckState:
     """Return the state before the first message."""
-    return CheckState(dialect, re.compile(dialect.id_pattern), re.compile(dialect.tool_name_pattern))
+    return _STATES[dialect.family](dialect).settled()[0]
 
 
 def extend(state: CheckState, fragment: bytes) -> tuple[CheckState, list[Fault]]:
@@ -63,13 +80,26 @@ def extend(state: CheckState, fragment: bytes) -> tuple[CheckState, list[Fault]]
     """
     if not fragment:
         return state, []
-    fold = _FOLDS[state.dialect.family](state)
+    text = _wrapped(state, fragment)
+    plain = accepted(state, text)
+    if plain is not None and not _Readings.compared:
+        return plain.settled()
+    read = state.copy()
     try:
-        messages = parse(_wrapped(state, fragment, fold.opens), max_bytes=_MAX_BYTES, max_depth=_MAX_DEPTH)
+        messages = parse(text, max_bytes=_MAX_BYTES, max_depth=_MAX_DEPTH)
     except JsonRefused as refused:
-        return state, [_unreadable(fragment, f"{fold.container}[{state.count}:]", refused, fold.surrogates)]
-    _feed(fold, messages)
-    return fold.frozen(), fold.faults
+        _agree(plain, None)
+        return state, [_unreadable(fragment, f"{state.container}[{state.count}:]", refused, state.surrogates)]
+    assert type(messages) is list
+    _feed(read, messages)
+    _agree(plain, read)
+    return read.settled()
+
+
+def _agree(plain: CheckState | None, whole: CheckState | None) -> None:
+    """Raise if the first reading has accepted what the whole one has not, or has come to another state."""
+    if plain is not None and plain != whole:
+        raise AssertionError(f"Two readings: {vars(plain)} and {None if whole is None else vars(whole)}")
 
 
 def finish(state: CheckState, *, manual_thinking: bool = False) -> list[Fault]:
@@ -79,9 +109,9 @@ def finish(state: CheckState, *, manual_thinking: bool = False) -> list[Fault]:
         state: The state after the last fragment.
         manual_thinking: The request asks for thinking of type `enabled` (ANT-40).
     """
-    fold = _FOLDS[state.dialect.family](state)
-    fold.finish(manual_thinking=manual_thinking)
-    return fold.faults
+    end = state.copy()
+    end.finish(manual_thinking=manual_thinking)
+    return end.faults
 
 
 def check(body: bytes, dialect: Dialect) -> list[Fault]:
@@ -90,27 +120,51 @@ def check(body: bytes, dialect: Dialect) -> list[Fault]:
     Never raises, whatever the bytes are. What only the provider can know (signatures, its models, token
     counts) is outside: docs/reference/rulebook.md marks those rules.
     """
-    fold = _FOLDS[dialect.family](start(dialect))
+    state = _STATES[dialect.family](dialect)
     try:
         request = parse(body, max_bytes=_MAX_BYTES, max_depth=_MAX_DEPTH)
     except JsonRefused as refused:
-        return [_unreadable(body, "request", refused, fold.surrogates)]
+        return [_unreadable(body, "request", refused, state.surrogates)]
     if type(request) is not dict:
         return [ProjectionFault(f"request: {shown(request)} where an object belongs (ALL-01)", rule="ALL-01")]
-    fold.head(request)
-    messages = request.get(fold.container)
+    state.head(request)
+    messages = state.whole(request.get(state.container))
     if type(messages) is not list:
-        fold.fault("ALL-02", fold.container, f"a list of messages, not {shown(messages)}")
-        return fold.faults
+        state.fault("ALL-02", state.container, f"a list of messages, not {shown(messages)}")
+        return state.faults
     for message in messages:
-        fold.message(message)
+        state.message(message)
     thinking = request.get("thinking")
-    fold.finish(manual_thinking=type(thinking) is dict and thinking.get("type") == "enabled")
-    return fold.faults
+    state.finish(manual_thinking=type(thinking) is dict and thinking.get("type") == "enabled")
+    return state.faults
 
 
-def _wrapped(state: CheckState, fragment: bytes, opens: str | None) -> bytes:
+def canonical(
+    faults: Sequence[Fault], known: Callable[[str], str | None], calls: Callable[[], Sequence[str]]
+) -> list[Fault]:
+    """Return the faults with the ids that the history has for their calls.
+
+    Args:
+        faults: What the judge found.
+        known: Gives the canonical id of an id on the wire, if it has one.
+        calls: Gives the canonical ids of all calls in the request, in order, for those that have no id on the wire.
+
+    An id that nobody knows stays as it is.
+    """
+    return [_renamed(fault, known, calls) if fault.call_ids else fault for fault in faults]
+
+
+def _renamed(fault: Fault, known: Callable[[str], str | None], calls: Callable[[], Sequence[str]]) -> Fault:
+    ids = [known(call_id) or call_id for call_id in fault.call_ids]
+    if any(call_id.startswith("#") for call_id in ids):  # the judge's name for a call without an id
+        numbered = {f"#{number}": call_id for number, call_id in enumerate(calls())}
+        ids = [numbered.get(call_id, call_id) for call_id in ids]
+    return type(fault)(str(fault), call_ids=ids, rule=fault.rule)
+
+
+def _wrapped(state: CheckState, fragment: bytes) -> bytes:
     """Return a fragment as one JSON array of messages. A leading 0 stands for what was read before."""
+    opens = state.opens
     if opens is None:
         return b"[0%b]" % fragment if state.count else b"[%b]" % fragment
     if state.role is None:
@@ -119,20 +173,18 @@ def _wrapped(state: CheckState, fragment: bytes, opens: str | None) -> bytes:
     return b'[{"role":"%b","%b":[%b%b]}]' % (state.role.encode(), opens.encode(), before, fragment)
 
 
-def _feed(fold: Fold, messages: JsonValue) -> None:
+def _feed(state: CheckState, messages: list[JsonValue]) -> None:
     """Read the messages of a wrapped fragment."""
-    assert type(messages) is list
-    seen, opens = fold.before, fold.opens
-    if opens is not None and seen.role is not None:
+    if state.opens is None:
+        messages = messages[1:] if state.count else messages
+    elif state.role is not None:
         opened, *messages = messages
         assert type(opened) is dict
-        if seen.blocks and type(content := opened[opens]) is list:
+        if state.blocks and type(content := opened[state.opens]) is list:
             del content[0]
-        fold.resume(opened)
-    elif opens is None and seen.count:
-        del messages[0]
+        state.resume(opened)
     for message in messages:
-        fold.message(message)
+        state.message(message)
 
 
 def _unreadable(text: bytes, where: str, refused: JsonRefused, rule: str) -> Fault:

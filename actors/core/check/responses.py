@@ -1,38 +1,28 @@
-"""What OpenAI Responses demands of a stateless request, item by item.
+"""What OpenAI Responses demands of a request, item by item.
 
 The heart is pairing by `call_id`: a call opens, an output takes it out. The host itself takes outputs anywhere
 behind their calls; stricter copies want each run of calls answered at once, so that is judged too, with `calls_last`:
 a call is stale when something else stands behind it, and an output that comes for a stale call is out of place.
-Reasoning is followed by what it led to. Nothing but encrypted reasoning has an item id, for nothing was stored.
+Reasoning is followed by what it led to, and both have an item id or neither. What refers to a response is judged by
+whether the request stores its own.
 """
 
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 
-from actors.core.check.state import CHOICES, Fold, kind_of, shown, why_no_object, why_no_root
+from actors.core.check.responses_head import ResponsesHead
+from actors.core.check.words import kind_of, shown, why_no_object
+from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonValue
 
-_TOP = frozenset(
-    """access_programs background background_options context_management conversation image include input
-    instructions max_output_tokens max_tool_calls metadata model moderation parallel_tool_calls
-    previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention reasoning
-    safety_identifier service_tier store stream stream_options temperature text tool_choice tools top_logprobs
-    top_p truncation user""".split()  # noqa: SIM905  as a list it is a page
-)
-_MESSAGE = frozenset({"type", "role", "content", "id", "status", "phase"})
-_CALLS = {
-    "function_call": (
-        frozenset({"type", "call_id", "name", "arguments", "id", "status", "namespace", "caller"}),
-        "arguments",
-    ),
-    "custom_tool_call": (
-        frozenset({"type", "call_id", "name", "input", "id", "status", "namespace", "caller"}),
-        "input",
-    ),
-}
-_OUTPUT = frozenset({"type", "call_id", "output", "id", "status", "caller", "name"})
-_REASONING = frozenset({"type", "id", "summary", "content", "encrypted_content", "status"})
-_COMPACTION = frozenset({"type", "id", "encrypted_content"})
+_ANY = frozenset({"type", "id", "status", "internal_chat_message_metadata_passthrough"})
+_MESSAGE = _ANY | {"role", "content", "phase"}
+_CALL = _ANY | {"call_id", "name", "namespace", "caller"}
+_ARGUMENTS = {"function_call": "arguments", "custom_tool_call": "input"}
+_OUTPUT = _ANY | {"call_id", "output", "caller", "name"}
+_REASONING = _ANY | {"summary", "content", "encrypted_content"}
+_COMPACTION = _ANY | {"encrypted_content"}
 _INPUT_PARTS = {
     "input_text": frozenset({"type", "text", "prompt_cache_breakpoint"}),
     "input_image": frozenset({"type", "image_url", "file_id", "detail", "prompt_cache_breakpoint"}),
@@ -57,207 +47,238 @@ _MEDIA = {
 }
 _PREFIXES = {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
 _ITEM_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_ROOTLESS = (*CHOICES, "enum", "not")
-_TOOL = frozenset(
-    {
-        "type",
-        "name",
-        "description",
-        "parameters",
-        "strict",
-        "defer_loading",
-        "allowed_callers",
-        "output_schema",
-    }
+_TO_RUN = (
+    "function_call",
+    "custom_tool_call",
+    "local_shell_call",
+    "shell_call",
+    "apply_patch_call",
+    "computer_call",
 )
+_OUTPUTS = tuple(f"{kind}_output" for kind in _TO_RUN)
+_OWN = frozenset(
+    """web_search_call file_search_call code_interpreter_call image_generation_call mcp_call mcp_list_tools
+    mcp_approval_request tool_search_call tool_search_output""".split()  # noqa: SIM905  as a list it is a page
+)
+_ASIDE = frozenset({"additional_tools", "compaction_trigger", "mcp_approval_response"})
 
 
-class Responses(Fold):
-    """The fold of the family `responses`."""
+class Responses(ResponsesHead):
+    """The judge of the family `responses`. An open call is known by its kind.
 
-    container = "input"
+    Attributes:
+        thinks: The last item is reasoning with an id (True) or without one (False), or is none (None).
+        outputs: Outputs have come since the last call.
+        stale: Ids of open calls behind which something else stands.
+    """
 
-    def message(self, value: JsonValue) -> None:
-        self.count += 1
-        if type(value) is not dict:
-            return self.fault("ALL-02", self.here, f"an item is an object, not {kind_of(value)}")
-        kind = value.get("type", "message" if "role" in value else None)
-        reader = _READERS.get(kind) if type(kind) is str else None
-        if type(kind) is not str or reader is None:
-            return self.fault("ALL-02", self.here, f"an item of type {shown(kind)}")
-        self._stand_behind(kind, value.get("role"))
-        self._item_id(kind, value)
-        reader(self, value)
-        self.thinks = kind == "reasoning"
-        return None
+    thinks: bool | None = None
+    outputs = False
+    stale: frozenset[str] = frozenset()
+
+    def __init__(self, dialect: Dialect) -> None:
+        super().__init__(dialect)
+        self.longest = dialect.max_string or sys.maxsize
+
+    # --- facts --------------------------------------------------------------------------------------
+
+    def stand(self, kind: str, role: JsonValue, item_id: JsonValue) -> None:
+        """An item of this kind, role and id stands behind the last."""
+        by_model = kind not in _OUTPUTS and (kind != "message" or role == "assistant")
+        if self.thinks is not None and not by_model:
+            self._unfollowed(f"before this {kind}")
+        elif self.thinks is not None and kind in _PREFIXES and kind != "reasoning":
+            self._paired(item_id is not None)
+        self.thinks = item_id is not None if kind == "reasoning" else None
+        if kind in _OUTPUTS:
+            self.outputs = True
+        elif self.outputs or kind not in (*_TO_RUN, "reasoning"):
+            if self.dialect.calls_last:
+                self.stale = self.stale.union(self.due)
+            self.outputs = False
+        if item_id is not None and kind != "item_reference":
+            self._item_id(kind, item_id)
+
+    def _unfollowed(self, when: str) -> None:
+        self.fault("OAR-03", self.here, f"a reasoning item is not followed by what it led to, {when}")
+
+    def _paired(self, identified: bool) -> None:
+        """Judge that the item after reasoning has an id if the reasoning has one."""
+        if identified and not self.thinks:
+            self.fault("OAR-04", self.here, "an item with an id behind reasoning without one")
+        elif self.thinks and not identified and self.dialect.replay_item_ids != "reasoning":
+            self.fault("OAR-03", self.here, "an item without an id behind reasoning with one")
+
+    def _item_id(self, kind: str, item_id: JsonValue) -> None:
+        prefix = _PREFIXES.get(kind, "")
+        if type(item_id) is not str or not _ITEM_ID.fullmatch(item_id):
+            self.fault("ALL-02", f"{self.here}.id", f"an item id, not {shown(item_id)}")
+        elif not item_id.startswith(prefix):
+            self.fault("OAR-06", f"{self.here}.id", f"{shown(item_id)} does not begin with {prefix!r}")
+        elif self.take(f"item {item_id}"):  # no call id has a space in it
+            self.fault("OAR-07", f"{self.here}.id", f"{shown(item_id)} occurs twice")
+
+    def said(self, role: str) -> None:
+        """The item is a message of this role."""
+        if self.role is None and role in ("user", "assistant") and role not in self.dialect.first_roles:
+            self.fault("ALL-09", self.here, f"a transcript cannot begin with role {role}")
+        if role in ("user", "assistant") or self.role is not None:
+            self.role = role
+
+    def call(self, kind: str, call_id: str) -> None:
+        """The item is a call that its output must answer."""
+        self.role = "assistant"
+        self.open_call(call_id, kind)
+        if call_id in self.stale:
+            self.stale -= {call_id}
+
+    def output(self, kind: str, call_id: str) -> None:
+        """The item is the output of this call."""
+        self.role = "tool"
+        if f"{self.due.get(call_id)}_output" != kind:
+            if not self.continues:
+                what = f"an output for {shown(call_id)}, which is no open call"
+                self.fault("OAR-02", self.here, what, call_id)
+            return
+        if call_id in self.stale:
+            self.fault("OAR-14", self.here, f"the output of {shown(call_id)} is not behind its call", call_id)
+            self.stale -= {call_id}
+        del self.due[call_id]
+        if not self.due:
+            self.outputs = False
+
+    def reasoned(self, *, sealed: bool) -> None:
+        """The item is reasoning, which holds what was thought, or is known by its id alone."""
+        self.role = "assistant"
+        if self.dialect.thinking_carrier != "reasoning_item":
+            self.fault("ALL-08", self.here, "reasoning is not taken")
+        if not sealed and not self.stores:
+            self.fault("OAR-05", self.here, "reasoning without its encrypted content is only a reference")
 
     def finish(self, *, manual_thinking: bool) -> None:
-        if self.thinks:
+        if self.thinks is not None:
             self._unfollowed("at the end")
-        for call_id in self.due:
-            rule = "OAR-11" if call_id in self.custom else "OAR-01"
+        for call_id, kind in self.due.items():
+            rule = "OAR-01" if kind == "function_call" else "OAR-11"
             self.fault(rule, self.here, f"no output for call {shown(call_id)}", call_id)
         if not self.count:
             self.fault("ALL-02", "input", "there is no item")
         elif self.role not in self.dialect.last_roles:
             self.fault("ALL-05", self.here, f"a request cannot end with role {self.role or 'system'}")
 
-    # --- the sequence -------------------------------------------------------------------------------
-
-    def _stand_behind(self, kind: str, role: JsonValue) -> None:
-        """Judge an item by what it stands behind."""
-        by_model = kind in ("function_call", "custom_tool_call", "reasoning", "compaction") or (
-            kind == "message" and role == "assistant"
-        )
-        if self.thinks and not by_model:
-            self._unfollowed(f"before this {kind}")
-        if kind in _OUTPUTS:
-            self.mixed = True
-            return
-        if self.mixed or kind not in (*_CALLS, "reasoning"):
-            if self.dialect.calls_last:
-                self.stale |= self.due.keys()
-            self.mixed = False
-
-    def _unfollowed(self, when: str) -> None:
-        self.fault("OAR-03", self.here, f"a reasoning item is not followed by what it led to, {when}")
-
-    def _item_id(self, kind: str, item: dict[str, JsonValue]) -> None:
-        named = item.get("id")
-        if named is None or kind == "item_reference":
-            return None
-        if type(named) is not str or not _ITEM_ID.fullmatch(named):
-            return self.fault("ALL-02", f"{self.here}.id", f"an item id, not {shown(named)}")
-        prefix = _PREFIXES.get(kind, "")
-        if not named.startswith(prefix):
-            return self.fault("OAR-06", f"{self.here}.id", f"{shown(named)} does not begin with {prefix!r}")
-        if kind not in ("reasoning", "compaction"):
-            self.fault("OAR-05", f"{self.here}.id", f"{shown(named)} was not stored")
-        if self.take_id(f"item {named}"):  # no call id has a space in it
-            self.fault("OAR-07", f"{self.here}.id", f"{shown(named)} occurs twice")
-        return None
+    def place(self, index: int) -> str:
+        return f"{self.here}.call_id"
 
     # --- items --------------------------------------------------------------------------------------
 
+    def message(self, value: JsonValue) -> None:
+        self.count += 1
+        if type(value) is not dict:
+            return self.wanted("an item is an object", self.here, value)
+        kind = value.get("type", "message" if "role" in value else None)
+        if type(kind) is not str or kind not in _READERS:
+            return self.fault("ALL-02", self.here, f"an item of type {shown(kind)}")
+        if kind in _ASIDE:
+            return None
+        self.stand(kind, value.get("role"), value.get("id"))
+        return _READERS[kind](self, value)
+
     def _message(self, item: dict[str, JsonValue]) -> None:
-        role = item.get("role")
+        role, content = item.get("role"), item.get("content")
         if type(role) is not str or role not in _PARTS:
             return self.fault("ALL-02", self.here, f"role {shown(role)} does not exist")
-        self.allow_only("ALL-07", self.here, item, _MESSAGE)
-        if self.role is None and role in ("user", "assistant") and role not in self.dialect.first_roles:
-            self.fault("ALL-09", self.here, f"a transcript cannot begin with role {role}")
-        if role in ("user", "assistant") or self.role is not None:
-            self.role = role
+        self.allow_only(self.here, item, _MESSAGE)
+        self.said(role)
         if item.get("phase") not in (None, "commentary", "final_answer"):
             self.fault("ALL-02", f"{self.here}.phase", f"phase {shown(item['phase'])} does not exist")
-        content = item.get("content")
-        if type(content) is str:
-            if not content and role == "assistant":
-                self.fault("ALL-11", self.here, "an assistant message is empty")
-            return self._length(content, f"{self.here}.content")
-        if type(content) is not list:
-            what = f"a string or a list of parts, not {kind_of(content)}"
-            return self.fault("ALL-02", f"{self.here}.content", what)
-        return self._parts(content, f"{self.here}.content", _PARTS[role], self.dialect.user_media)
+        if content == "" and role == "assistant":
+            self.fault("ALL-11", self.here, "an assistant message is empty")
+        return self._content(content, "ALL-02", "content", _PARTS[role], self.dialect.user_media)
 
     def _call(self, item: dict[str, JsonValue]) -> None:
         kind = str(item["type"])
-        keys, argument = _CALLS[kind]
-        self.allow_only("ALL-07", self.here, item, keys)
-        self.role = "assistant"
-        name, given = item.get("name"), item.get(argument)
-        if type(name) is not str or not self.is_name(name):
-            self.fault("ALL-02", f"{self.here}.name", f"tool name {shown(name)}")
+        argument = _ARGUMENTS[kind]
+        self.allow_only(self.here, item, _CALL | {argument})
+        self.named(item.get("name"), self.here)
+        given = item.get(argument)
         why = (
-            why_no_object(given) if kind == "function_call" else "" if type(given) is str else "not a string"
+            why_no_object(given) if argument == "arguments" else "" if type(given) is str else "not a string"
         )
         if why:
             self.fault("ALL-06", f"{self.here}.{argument}", f"{shown(given)} is {why}")
-        call_id = self._call_id(item)
-        if call_id is None:
-            return
-        if self.take_id(call_id):
-            self.fault("ALL-04", f"{self.here}.call_id", f"id {shown(call_id)} is taken", call_id)
-        self.stale.discard(call_id)
-        self.due[call_id] = None
-        (self.custom.add if kind == "custom_tool_call" else self.custom.discard)(call_id)
+        self._to_run(item)
 
-    def _call_id(self, item: dict[str, JsonValue]) -> str | None:
+    def _to_run(self, item: dict[str, JsonValue]) -> None:
+        """Read a call that is the client's to run."""
         call_id = item.get("call_id")
-        if type(call_id) is not str:
-            self.fault("ALL-02", f"{self.here}.call_id", f"a string, not {kind_of(call_id)}")
-            return None
-        if not self.is_id(call_id):
-            long = len(call_id) > self.dialect.id_max_len
-            most = self.dialect.id_max_len
-            what = f"{len(call_id)} characters, at most {most}" if long else "not of the form"
-            where = f"{self.here}.call_id"
-            self.fault("OAR-08" if long else "ALL-03", where, f"id {shown(call_id)}: {what}", call_id)
-        return call_id
+        self.role = "assistant"
+        if type(call_id) is str:
+            self.call(str(item["type"]), call_id)
+        else:
+            self.wanted("a string", f"{self.here}.call_id", call_id)
 
     def _output(self, item: dict[str, JsonValue]) -> None:
-        self.allow_only("ALL-07", self.here, item, _OUTPUT)
-        self.role = "tool"
-        call_id, output = item.get("call_id"), item.get("output")
-        if type(call_id) is not str:
-            self.fault("ALL-02", f"{self.here}.call_id", f"a string, not {kind_of(call_id)}")
-        elif call_id not in self.due or (call_id in self.custom) != (item["type"] != "function_call_output"):
-            self.fault("OAR-02", self.here, f"an output for {shown(call_id)}, which is no open call", call_id)
-        else:
-            if call_id in self.stale:
-                self.fault(
-                    "OAR-14", self.here, f"the output of {shown(call_id)} is not behind its call", call_id
-                )
-            self._close(call_id)
-        if type(output) is str:
-            self._length(output, f"{self.here}.output")
-        elif type(output) is not list:
-            what = f"a string or a list of parts, not {kind_of(output)}"
-            self.fault("OAR-10", f"{self.here}.output", what)
-        else:
-            self._parts(output, f"{self.here}.output", _INPUT_PARTS, self.dialect.result_media)
+        self.allow_only(self.here, item, _OUTPUT)
+        self._answer(item)
+        self._content(item.get("output"), "OAR-10", "output", _INPUT_PARTS, self.dialect.result_media)
 
-    def _close(self, call_id: str) -> None:
-        del self.due[call_id]
-        self.stale.discard(call_id)
-        self.custom.discard(call_id)
-        if not self.due:
-            self.mixed = False
+    def _answer(self, item: dict[str, JsonValue]) -> None:
+        """Read whose output an item is."""
+        call_id = item.get("call_id")
+        self.role = "tool"
+        if type(call_id) is str:
+            self.output(str(item["type"]), call_id)
+        else:
+            self.wanted("a string", f"{self.here}.call_id", call_id)
 
     def _reasoning(self, item: dict[str, JsonValue]) -> None:
-        self.allow_only("ALL-07", self.here, item, _REASONING)
-        self.role = "assistant"
-        if self.dialect.thinking_carrier != "reasoning_item":
-            self.fault("ALL-08", self.here, "reasoning is not taken")
-        if type(item.get("id")) is not str or type(item.get("summary")) is not list:
-            self.fault("ALL-02", self.here, "reasoning has an id and a list as summary")
-        elif type(state := item.get("encrypted_content")) is not str or not state:
-            self.fault("OAR-05", self.here, "reasoning without its encrypted content is only a reference")
+        self.allow_only(self.here, item, _REASONING)
+        if type(summary := item.get("summary")) is not list:
+            self.wanted("a list", f"{self.here}.summary", summary)
+        state = item.get("encrypted_content")
+        self.reasoned(sealed=type(state) is str and bool(state))
 
     def _compaction(self, item: dict[str, JsonValue]) -> None:
-        self.allow_only("ALL-07", self.here, item, _COMPACTION)
+        self.allow_only(self.here, item, _COMPACTION)
         self.role = self.role or "user"
 
     def _reference(self, item: dict[str, JsonValue]) -> None:
-        self.fault("OAR-05", self.here, f"item_reference {shown(item.get('id'))}: nothing was stored")
+        self.role = self.role or "user"
+        if not self.stores:
+            self.fault("OAR-05", self.here, f"item_reference {shown(item.get('id'))}: nothing was stored")
+
+    def _own(self, item: dict[str, JsonValue]) -> None:
+        """Read an item of the provider's own tools, which is whole in itself."""
+        self.role = "assistant"
 
     # --- content ------------------------------------------------------------------------------------
 
-    def _parts(
-        self, parts: list[JsonValue], where: str, held: dict[str, frozenset[str]], media: frozenset[str]
+    def _content(
+        self,
+        content: JsonValue,
+        rule: str,
+        key: str,
+        held: Mapping[str, frozenset[str]],
+        media: frozenset[str],
     ) -> None:
-        if not parts:
+        where = f"{self.here}.{key}"
+        if type(content) is str:
+            return self._length(content, where)
+        if type(content) is not list:
+            return self.fault(rule, where, f"a string or a list of parts, not {kind_of(content)}")
+        if not content:
             self.fault("ALL-11", where, "the list of parts is empty")
-        for index, part in enumerate(parts):
+        for index, part in enumerate(content):
             self._part(part, f"{where}[{index}]", held, media)
+        return None
 
     def _part(
-        self, part: JsonValue, where: str, held: dict[str, frozenset[str]], media: frozenset[str]
+        self, part: JsonValue, where: str, held: Mapping[str, frozenset[str]], media: frozenset[str]
     ) -> None:
         kind = part.get("type") if type(part) is dict else None
         if type(part) is not dict or type(kind) is not str or kind not in held:
             return self.fault("ALL-02", where, f"a part of type {shown(kind)}")
-        self.allow_only("ALL-07", where, part, held[kind])
+        self.allow_only(where, part, held[kind])
         if kind in _MEDIA:
             name, sources = _MEDIA[kind]
             if name not in media:
@@ -268,68 +289,24 @@ class Responses(Fold):
             return None
         text = part.get(_WORDS[kind])
         if type(text) is not str:
-            return self.fault("ALL-02", where, f"{_WORDS[kind]} is a string, not {kind_of(text)}")
+            return self.wanted(f"{_WORDS[kind]} is a string", where, text)
         if not text and self.dialect.drop_empty_text:
             self.fault("ALL-11", where, f"the {kind} part is empty")
         return self._length(text, where)
 
     def _length(self, text: str, where: str) -> None:
-        if self.longest is not None and len(text) > self.longest:
+        if len(text) > self.longest:
             self.fault("ALL-02", where, f"a string of {len(text)} characters, at most {self.longest}")
 
-    # --- the rest of the request --------------------------------------------------------------------
 
-    def head(self, body: dict[str, JsonValue]) -> None:
-        self.allow_only("ALL-07", "request", body, _TOP)
-        model = body.get("model")
-        if type(model) is not str or not model:
-            self.fault("ALL-02", "model", f"a model name, not {shown(model)}")
-        for key in ("previous_response_id", "conversation"):
-            if body.get(key) is not None:
-                self.fault("OAR-05", key, "a conversation that the provider keeps")
-        tools, names = body.get("tools"), set[str]()
-        if type(tools) is list:
-            self._tools(tools, names)
-        elif tools is not None:
-            self.fault("ALL-02", "tools", "a list of tools")
-        choice = body.get("tool_choice")
-        if choice is not None and not tools:
-            self.fault("ALL-14", "tool_choice", "given without tools")
-        elif type(choice) is dict and choice.get("type") in ("function", "custom"):
-            name = choice.get("name")
-            if type(name) is not str or name not in names:
-                self.fault("ALL-14", "tool_choice", f"tool {shown(name)} is not declared")
-
-    def _tools(self, tools: list[JsonValue], names: set[str]) -> None:
-        for index, tool in enumerate(tools):
-            kind = tool.get("type") if type(tool) is dict else None
-            if type(tool) is not dict or type(kind) is not str:
-                self.fault("ALL-02", f"tools[{index}]", f"a tool of type {shown(kind)}")
-            elif kind in ("function", "custom"):
-                self._declared(tool, kind, f"tools[{index}]", names)
-
-    def _declared(self, tool: dict[str, JsonValue], kind: str, where: str, names: set[str]) -> None:
-        name, schema = tool.get("name"), tool.get("parameters")
-        if type(name) is not str or not self.is_name(name):
-            self.fault("ALL-02", f"{where}.name", f"tool name {shown(name)}")
-        elif name in names:
-            self.fault("ALL-13", f"{where}.name", f"tool name {shown(name)} is declared twice")
-        else:
-            names.add(name)
-        if kind != "function":
-            return
-        self.allow_only("ALL-07", where, tool, _TOOL)
-        if schema is not None and (wanted := why_no_root(schema, _ROOTLESS)):
-            self.fault("ALL-02", f"{where}.parameters", wanted)
-
-
-_OUTPUTS = ("function_call_output", "custom_tool_call_output")
-_READERS: dict[str, Callable[[Responses, dict[str, JsonValue]], None]] = {
+_Reader = Callable[[Responses, dict[str, JsonValue]], None]
+_READERS: dict[str, _Reader] = {
+    **dict.fromkeys((*_OWN, *_ASIDE), Responses._own),
+    **dict.fromkeys(_TO_RUN, Responses._to_run),
+    **dict.fromkeys(_OUTPUTS, Responses._answer),
+    **dict.fromkeys(_ARGUMENTS, Responses._call),
+    **dict.fromkeys(("function_call_output", "custom_tool_call_output"), Responses._output),
     "message": Responses._message,
-    "function_call": Responses._call,
-    "custom_tool_call": Responses._call,
-    "function_call_output": Responses._output,
-    "custom_tool_call_output": Responses._output,
     "reasoning": Responses._reasoning,
     "compaction": Responses._compaction,
     "item_reference": Responses._reference,

@@ -1,138 +1,98 @@
-"""What the judge remembers between fragments, and the working copy it changes while it reads one.
+"""Where the judge stands after some messages, and what every family asks of the next ones.
 
-`CheckState` is a value: a lane keeps one, tries a fragment on it, and keeps the new one only if the
-request is sent. `Fold` is its mutable twin, alive for one fragment. Both families share it; what a message
-means is theirs.
+A family's subclass is its state machine: each method takes one plain fact ("the assistant calls this tool under
+this id") and changes the state. Two readers state the facts, and no rule is in either: the one of whole JSON values
+(the family's module), which also judges the shape of what it reads, and the one of what our encoders write
+(`actors.core.check.typed`), which knows no other shape.
 """
 
 import re
-from collections.abc import Iterable
-from typing import ClassVar, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Self
 
+from actors.core.check.words import CHOICES, kind_of, shown
 from actors.core.dialect import Dialect
-from actors.core.jsonio import JsonRefused, JsonValue, parse
+from actors.core.jsonio import JsonValue
 from actors.core.rulebook import FAULTS, RULES
 from actors.core.table import Table, nothing
 from actors.errors import Fault
 
-CHOICES = ("anyOf", "oneOf", "allOf")
-"""Keywords of a schema that no provider takes at the root of a tool's."""
 
+class CheckState:
+    """A lane keeps one, tries a fragment on a copy, and keeps the copy only if the request is sent.
 
-class CheckState(NamedTuple):
-    """Where the judge stands after some messages. Its size does not grow with them, but for the used ids.
-
-    Args:
-        dialect: The rules it judges by.
-        ids, names: What call ids and tool names must match in full.
-        used: Every call id so far, with the index of its message.
-        role: Role of the last message; None before the first.
-        count: Messages so far.
-        blocks: Blocks of the last message, which is still open in a family that leaves it so.
-        due: Ids of the calls that wait for their result, in call order.
-        answered: Ids answered since the last assistant message.
-        thinks: The last message begins with thinking.
-        mixed: The last user message holds something beside results.
-        split: The last user message follows another that left calls unanswered.
-        loop: The message that opened the current tool loop begins with thinking; None before its first block.
-        server: Ids of server tool calls without a result.
-        marks: Cache marks so far.
-        short: One of them was a 5m mark.
-        ragged: The last message ends in a text that ends in whitespace.
-        dangles: The last message ends in thinking.
-        stale: Ids of open calls behind which something else stands (family `responses`).
-        custom: Ids of open calls of custom tools (likewise).
-        media, documents: Attachments so far, and how many of them are documents.
-        titles: Names of the documents so far (family `converse`).
-    """
-
-    dialect: Dialect
-    ids: re.Pattern[str]
-    names: re.Pattern[str]
-    used: Table[str, int] = nothing()
-    role: str | None = None
-    count: int = 0  # type: ignore[assignment]  # hides a tuple's method, which nobody calls here
-    blocks: int = 0
-    due: tuple[str, ...] = ()
-    answered: frozenset[str] = frozenset()
-    thinks: bool = False
-    mixed: bool = False
-    split: bool = False
-    loop: bool | None = None
-    server: frozenset[str] = frozenset()
-    marks: int = 0
-    short: bool = False
-    ragged: bool = False
-    dangles: bool = False
-    stale: frozenset[str] = frozenset()
-    custom: frozenset[str] = frozenset()
-    media: int = 0
-    documents: int = 0
-    titles: frozenset[str] = frozenset()
-
-
-class Fold:
-    """The working copy: reads messages, changes its fields, collects faults.
+    Its size does not grow with the messages, but for the used ids.
 
     Attributes:
-        container: Key of the array of messages in a request.
-        opens: Key of the list of blocks in which a fragment leaves its last message open; None where messages
-            are always whole. The role of such a message is `role`, as the wire spells it.
-        surrogates: The rule that a lone surrogate breaks.
-        crowded: The rules that one attachment too many breaks, and one document too many.
+        role: Role of the last message, as the wire spells it; None before the first.
+        count: Messages so far.
+        blocks: Blocks of the last message, which is still open in a family that leaves it so.
+        due: The calls that wait for their result, in call order.
+        answered: The calls answered since the last assistant message.
+        used: Every id so far.
+        media, documents: Attachments so far, and how many of them are documents.
     """
 
     container: ClassVar[str] = "messages"
+    """Key of the array of messages in a request."""
     opens: ClassVar[str | None] = None
+    """Key of the list of blocks in which a fragment leaves its last message open; None where messages are whole."""
     surrogates: ClassVar[str] = "ALL-12"
-    crowded: ClassVar[tuple[str, str]] = ("ALL-15", "ALL-15")
+    """The rule that a lone surrogate breaks."""
+    cites: ClassVar[Mapping[str, str]] = {}
+    """The family's rule where it is not that of every family (`_EVERYWHERE`), by what it is about."""
 
-    def __init__(self, state: CheckState) -> None:
-        self.before = state
-        self.dialect = state.dialect
-        self.is_id = state.ids.fullmatch
-        self.is_name = state.names.fullmatch
-        self.longest = state.dialect.max_string
-        self.used = state.used
-        self.fresh: dict[str, int] = {}  # ids used in this fragment
-        self.role, self.count, self.blocks = state.role, state.count, state.blocks
-        self.due = dict.fromkeys(state.due)
-        self.answered = set(state.answered)
-        self.thinks, self.mixed, self.split, self.loop = state.thinks, state.mixed, state.split, state.loop
-        self.server = state.server
-        self.marks, self.short, self.ragged = state.marks, state.short, state.ragged
-        self.dangles = state.dangles
-        self.stale, self.custom = set(state.stale), set(state.custom)
-        self.media, self.documents, self.titles = state.media, state.documents, state.titles
+    role: str | None = None
+    count = 0
+    blocks = 0
+    media = 0
+    documents = 0
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+        self.is_id = re.compile(dialect.id_accepted or dialect.id_pattern).fullmatch
+        self.is_name = re.compile(dialect.tool_name_pattern).fullmatch
+        self.used: Table[str, None] = nothing()
+        self.fresh: dict[str, None] = {}  # ids used since this copy was made
+        self.due: dict[str, Any] = {}  # Any: what a family must know of an open call
+        self.answered: set[str] = set()
         self.faults: list[Fault] = []
 
-    def frozen(self) -> CheckState:
-        """Return the state reached."""
-        return CheckState(
-            self.dialect,
-            self.before.ids,
-            self.before.names,
-            self.used.update(self.fresh) if self.fresh else self.used,
-            self.role,
-            self.count,
-            self.blocks,
-            tuple(self.due),
-            frozenset(self.answered),
-            self.thinks,
-            self.mixed,
-            self.split,
-            self.loop,
-            self.server,
-            self.marks,
-            self.short,
-            self.ragged,
-            self.dangles,
-            frozenset(self.stale),
-            frozenset(self.custom),
-            self.media,
-            self.documents,
-            self.titles,
-        )
+    def copy(self) -> Self:
+        """Return a state that may be changed, and has no faults yet."""
+        made = object.__new__(type(self))
+        vars(made).update(vars(self))
+        made.due, made.answered, made.fresh, made.faults = dict(self.due), set(self.answered), {}, []
+        return made
+
+    def settled(self) -> tuple[Self, list[Fault]]:
+        """Return the state as it is kept, in little room, and the faults met on the way to it."""
+        found = self.faults
+        if self.fresh:
+            self.used = self.used.update(self.fresh)
+        self.due, self.answered = self.due or _NOTHING, self.answered or _NOTHING
+        del self.fresh, self.faults
+        return self, found
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        mine, others = dict(vars(self)), dict(vars(other))
+        for compiled in ("is_id", "is_name"):  # told by the dialect, and not equal when compiled anew
+            del mine[compiled], others[compiled]
+        return mine == others
+
+    __hash__ = None  # type: ignore[assignment]  # it is changed while it is read into
+
+    # --- reading ------------------------------------------------------------------------------------
+
+    def head(self, body: dict[str, JsonValue]) -> None:
+        """Judge what a request holds beside its messages."""
+        raise NotImplementedError
+
+    def whole(self, messages: JsonValue) -> JsonValue:
+        """Return what stands under `container` as the list of messages it stands for."""
+        return messages
 
     def message(self, value: JsonValue) -> None:
         """Read one whole message."""
@@ -146,73 +106,125 @@ class Fold:
         """Judge the end of the transcript as if it were sent now."""
         raise NotImplementedError
 
-    def head(self, body: dict[str, JsonValue]) -> None:
-        """Judge what a request holds beside its messages."""
-        raise NotImplementedError
+    # --- faults -------------------------------------------------------------------------------------
 
     def fault(self, rule: str, where: str, what: str, *call_ids: str) -> None:
-        """Record that `rule` is broken."""
+        """Record that `rule` is broken: an id of the rulebook, or what it is about (`cites`)."""
+        rule = self.cited(rule)
         kind = FAULTS[RULES[rule].fault_class]
         self.faults.append(kind(f"{where}: {what} ({rule})", call_ids=call_ids, rule=rule))
+
+    def cited(self, rule: str) -> str:
+        """Return the id of the rule to be cited."""
+        return self.cites.get(rule) or _EVERYWHERE.get(rule, rule)
+
+    def wanted(self, what: str, where: str, value: JsonValue) -> None:
+        """Record that something of another type stands where `what` belongs."""
+        self.fault("ALL-02", where, f"{what}, not {kind_of(value)}")
 
     @property
     def here(self) -> str:
         """The current message, as faults name it."""
         return f"{self.container}[{self.count - 1}]"
 
-    def allow_only(self, rule: str, where: str, value: dict[str, JsonValue], keys: frozenset[str]) -> None:
+    @property
+    def at(self) -> str:
+        """The current block, as faults name it."""
+        return f"{self.here}.{self.opens}[{self.blocks}]"
+
+    def place(self, index: int) -> str:
+        """Return where the id of a call stands, as faults name it."""
+        return f"{self.at}.id"
+
+    def allow_only(self, where: str, value: dict[str, JsonValue], keys: frozenset[str]) -> None:
         """Record the keys of `value` that are not among `keys`, if there are any."""
         if not value.keys() <= keys:
-            self.fault(
-                rule, where, "unknown key " + ", ".join(shown(key) for key in value if key not in keys)
-            )
+            unknown = ", ".join(shown(key) for key in value if key not in keys)
+            self.fault("key", where, "unknown key " + unknown)
+
+    # --- facts --------------------------------------------------------------------------------------
 
     def attach(self, kind: str, where: str) -> None:
         """Count an attachment, and judge whether the request may hold it."""
         self.media += 1
         if (most := self.dialect.max_media) is not None and self.media > most:
-            self.fault(self.crowded[0], where, f"attachment {self.media} of a request that may hold {most}")
+            self.fault("media", where, f"attachment {self.media} of a request that may hold {most}")
         if kind != "document":
             return
         self.documents += 1
         if (most := self.dialect.max_documents) is not None and self.documents > most:
-            self.fault(self.crowded[1], where, f"document {self.documents} of a request that may hold {most}")
+            self.fault("documents", where, f"document {self.documents} of a request that may hold {most}")
 
-    def take_id(self, call_id: str) -> bool:
-        """Note a call id as used, and say whether it already was."""
+    def named(self, name: JsonValue, where: str) -> None:
+        """Judge the name of a tool."""
+        if type(name) is not str or not self.is_name(name):
+            self.fault("name", f"{where}.name", f"tool name {shown(name)}")
+
+    def identified(self, call_id: JsonValue, where: str) -> None:
+        """Judge the form of a call's id."""
+        if type(call_id) is str and self.is_id(call_id):
+            return
+        ids = (call_id,) if type(call_id) is str else ()
+        if type(call_id) is str and len(call_id) > self.dialect.id_max_len:
+            what = f"id {shown(call_id)} of {len(call_id)} characters is too long"
+            self.fault("long-id", where, what, *ids)
+        else:
+            self.fault("id", where, f"id {shown(call_id)} is not of the form", *ids)
+
+    def take(self, call_id: str) -> bool:
+        """Note an id as used, and say whether it already was."""
         taken = call_id in self.fresh or call_id in self.used
-        self.fresh[call_id] = self.count - 1
+        self.fresh[call_id] = None
         return taken
 
+    def open_call(self, call_id: JsonValue, known: object = None, index: int = 0) -> None:
+        """Note that a call waits for its result, and judge its id. `index` tells it from others in one place."""
+        if type(call_id) is not str or not self.is_id(call_id):
+            self.identified(call_id, self.place(index))
+            if type(call_id) is not str:
+                return
+        taken = call_id in self.fresh or call_id in self.used
+        if call_id in self.due or (taken and self.dialect.id_unique_scope == "transcript"):
+            self.fault("taken", self.place(index), f"id {shown(call_id)} is taken", call_id)
+        self.fresh[call_id] = None
+        self.due[call_id] = known
 
-def why_no_object(text: JsonValue) -> str:
-    """Return why `text` is not a JSON object written as a string, or an empty string if it is one."""
-    if type(text) is not str:
-        return "not a string"
-    try:
-        value = parse(text.encode())
-    except JsonRefused:
-        return "not JSON"
-    return "" if type(value) is dict else "not an object"
+    def declare(self, name: JsonValue, where: str, names: set[str]) -> None:
+        """Judge the name under which a request declares a tool, and note it."""
+        if type(name) is str and name in names:
+            self.fault("declared", f"{where}.name", f"tool name {shown(name)} is declared twice")
+        elif type(name) is str and self.is_name(name):
+            names.add(name)
+        else:
+            self.named(name, where)
+
+    def chosen(self, name: JsonValue, where: str, names: set[str]) -> None:
+        """Judge that a tool which is asked for is declared."""
+        if type(name) is not str or name not in names:
+            self.fault("ALL-14", where, f"tool {shown(name)} is not declared")
+
+    def rooted(self, schema: JsonValue, where: str, refused: Iterable[str] = CHOICES) -> None:
+        """Judge the root of a tool's schema."""
+        if type(schema) is not dict or schema.get("type") != "object":
+            self.fault("schema", where, "a JSON Schema of type object")
+        elif found := [keyword for keyword in refused if keyword in schema]:
+            self.fault("schema", where, f"a JSON Schema without {found[0]} at its root")
+
+    def limited(self, limit: JsonValue, where: str) -> None:
+        """Judge a number of tokens to be answered with at most."""
+        if type(limit) is not int or limit < 1:
+            self.fault("ALL-02", where, f"a whole number from 1, not {shown(limit)}")
 
 
-def why_no_root(schema: JsonValue, refused: Iterable[str] = CHOICES) -> str:
-    """Return what a tool's schema must be and is not, at its root; an empty string if it is all right."""
-    if type(schema) is not dict or schema.get("type") != "object":
-        return "a JSON Schema of type object"
-    found = [keyword for keyword in refused if keyword in schema]
-    return f"a JSON Schema without {found[0]} at its root" if found else ""
-
-
-def shown(value: JsonValue) -> str:
-    """Return a value as a fault's message shows it: one short line, whatever it is."""
-    if isinstance(value, dict | list):
-        return kind_of(value)
-    text = ascii(value if type(value) is not str else value[:61])
-    return text if len(text) <= 60 else text[:59] + "…"
-
-
-def kind_of(value: JsonValue) -> str:
-    """Return the JSON name of a value's type."""
-    names = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
-    return names.get(type(value), "a number")
+_NOTHING: Any = ()  # Any: stands for an empty dict or set at no cost
+_EVERYWHERE = {
+    "key": "ALL-07",
+    "id": "ALL-03",
+    "long-id": "ALL-03",
+    "taken": "ALL-04",
+    "name": "ALL-02",
+    "declared": "ALL-13",
+    "schema": "ALL-02",
+    "media": "ALL-15",
+    "documents": "ALL-15",
+}

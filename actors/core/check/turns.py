@@ -1,34 +1,102 @@
-"""The judge of protocols in which a user and an assistant take turns, with results among the user's blocks."""
+"""What three protocols have in common: two roles take turns, and results stand among the user's blocks.
+
+Pairing is between two neighbours: what one message of the model calls, the next message of the user answers at its
+head. The last message of a fragment may be unfinished, so what can only be said of a whole message is said when the
+next one begins or at the end.
+"""
 
 from typing import ClassVar
 
-from actors.core.check.state import Fold, kind_of, shown
+from actors.core.check.state import CheckState
+from actors.core.check.words import shown
 from actors.core.jsonio import JsonValue
 
 
-class Turns(Fold):
-    """A fold over messages of the user and the assistant. What a block means is the family's."""
+class Turns(CheckState):
+    """A state machine over messages of two roles. What a block means is the family's.
+
+    Attributes:
+        mixed: The last user message holds something beside results.
+    """
 
     opens: ClassVar[str | None] = "content"
+    model: ClassVar[str] = "assistant"
+    """The model's role, as the wire spells it."""
+    keys: ClassVar[frozenset[str]] = frozenset({"role", "content"})
+    """Keys of a message."""
+    may_end_empty: ClassVar[bool] = False
+    """Whether a message of the model that is the last may be empty."""
+
+    mixed = False
+
+    # --- reading ------------------------------------------------------------------------------------
 
     def message(self, value: JsonValue) -> None:
         if type(value) is not dict:
             self.count += 1
-            return self.fault("ALL-02", self.here, f"a message is an object, not {kind_of(value)}")
+            return self.wanted("a message is an object", self.here, value)
         role = value.get("role")
-        if role not in ("user", "assistant"):
+        if type(role) is not str or role not in ("user", self.model):
             self.count += 1
-            return self.fault("ALL-02", self.here, f"role {shown(role)} is neither user nor assistant")
-        self._open("user" if role == "user" else "assistant")
-        return self._read(value)
+            return self.fault("role", self.here, f"role {shown(role)} is neither user nor {self.model}")
+        self.open(role)
+        return self.resume(value)
 
     def resume(self, value: JsonValue) -> None:
-        self._read(value if type(value) is dict else {})
+        assert type(value) is dict
+        self.allow_only(self.here, value, self.keys)
+        self.content(value.get(str(self.opens)))
 
-    def _open(self, role: str) -> None:
+    def content(self, content: JsonValue) -> None:
+        """Read the blocks of the current message."""
+        if type(content) is list:
+            for block in content:
+                self.block(block)
+                self.blocks += 1
+        else:
+            self.wanted("a list of blocks", f"{self.here}.{self.opens}", content)
+            self.blocks += 1  # it is not empty, it is wrong
+
+    def block(self, block: JsonValue) -> None:
+        """Read one block of the current message."""
+        raise NotImplementedError
+
+    # --- facts --------------------------------------------------------------------------------------
+
+    def open(self, role: str) -> None:
         """Judge the message that ends here, and begin one of `role`."""
+        if not self.blocks and self.role is not None:
+            self.empty()
+        self.turned(role)
+        self.count += 1
+        if self.role is None and self._ours(role) not in self.dialect.first_roles:
+            self.fault("first", self.here, f"a transcript cannot begin with role {role}")
+        elif role == self.role:
+            self.fault("twice", self.here, f"role {role} twice in a row")
+        self.role, self.blocks = role, 0
+
+    def turned(self, role: str) -> None:
+        """Judge what the message that ends here leaves to one of `role`, and forget what was true of it."""
         raise NotImplementedError
 
-    def _read(self, message: dict[str, JsonValue]) -> None:
-        """Judge what a message holds, or what follows in one that was left open."""
+    def finish(self, *, manual_thinking: bool) -> None:
+        if self.due:
+            self.unanswered("at the end")
+        if self.role is None:
+            return self.fault("nothing", self.container, "there is no message")
+        if self._ours(self.role) not in self.dialect.last_roles:
+            self.fault("last", self.here, f"a request cannot end with role {self.role}")
+        if not self.blocks and (self.role == "user" or not self.may_end_empty):
+            self.empty()
+        return None
+
+    def unanswered(self, when: str) -> None:
+        """Judge the calls that wait where no result can come any more."""
         raise NotImplementedError
+
+    def empty(self) -> None:
+        """Judge a message without blocks."""
+        self.fault("empty", self.here, "the message is empty")
+
+    def _ours(self, role: str) -> str:
+        return "assistant" if role == self.model else role

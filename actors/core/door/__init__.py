@@ -17,11 +17,12 @@ from actors.core.content import Message
 from actors.core.diagnostics import Intake, Notes
 from actors.core.door.attribute import attributed, is_attributed
 from actors.core.door.settle import Settling
+from actors.core.form import Form
 from actors.core.ledger import Interaction, Ledger
+from actors.core.packed import Packed, unpack
 from actors.core.pile import EMPTY, Pile, above, piled
-from actors.core.record import Record, freeze, thaw
 
-__all__ = ["Normal", "normal", "recorded"]
+__all__ = ["Normal", "normal"]
 
 
 class Normal(NamedTuple):
@@ -50,6 +51,7 @@ def normal(
     known: Ledger = _NOTHING,
     wire: Sequence[str] | None = None,
     notes: Sequence[str] = (),
+    packed: Sequence[Packed] = (),
 ) -> Normal:
     """Return messages as a normal history has them.
 
@@ -61,6 +63,7 @@ def normal(
         wire: Where each of the messages stood in a provider's transcript, if they come from one: their call ids are
             that provider's, and each call gets a canonical id by order of appearance.
         notes: What was odd about that transcript as it was read.
+        packed: The messages as they are kept, so that what can be worked out of them again need not be.
     """
     if wire is None and all(message.speaker == "human" and is_attributed(message) for message in messages):
         return Normal(messages, known, _IN_ORDER)
@@ -73,32 +76,22 @@ def normal(
     if len(known):
         kept = Ledger({item.call_id: item for item in (*known.interactions(), *interactions)}.values())
     else:
-        kept = _own(messages, interactions, ledger, wire)
+        kept = _own(packed, interactions, ledger)
     return Normal(said, kept, Intake(tuple(found.findings), tuple(found.dedupe), (*notes, *found.odd)))
 
 
-def _own(
-    messages: Sequence[Message], interactions: list[Interaction], ledger: Ledger, wire: Sequence[str] | None
-) -> Ledger:
+def _own(packed: Sequence[Packed], interactions: list[Interaction], ledger: Ledger) -> Ledger:
     """Return the ledger of these interactions. Where the messages alone say so again, they are its rest."""
-    if wire is not None or len(ledger) or not interactions:
+    if not packed or len(ledger) or not interactions:
         return Ledger(interactions)
-    return Ledger.deferred(_Recorded(piled(EMPTY, map(freeze, messages))), interactions)
+    return Ledger.of_import(_Recorded(piled(EMPTY, packed)), interactions)
 
 
-def recorded(records: Pile[Record]) -> Ledger:
-    """Return the ledger that messages at rest support, which came through the door without another."""
-    return Ledger.deferred(_Recorded(records))
+class _Recorded(Form, frozen=True):
+    """The interactions of messages, found when they are read: an idle session need not hold them beside it."""
 
-
-class _Recorded:
-    """The interactions of messages at rest, found when they are read: an idle session need not hold them beside it."""
-
-    __slots__ = ("at_rest",)
-
-    def __init__(self, records: Pile[Record]) -> None:
-        self.at_rest = records
+    packed: Pile[Packed]
 
     def __iter__(self) -> Iterator[Interaction]:
-        messages = list(map(thaw, above(self.at_rest, 0)))
+        messages = list(map(unpack, above(self.packed, 0)))
         return iter(normal(messages).ledger.interactions())

@@ -104,7 +104,7 @@ class Settling:
                 known.call.name,
                 known.call.json,
                 started=bool(known.results),
-                completion=known.results[0] if known.results else None,
+                end=known.results[0] if known.results else None,
                 cancelled=None if known.results else "lost",
                 duplicates=tuple(known.results[1:]),
             )

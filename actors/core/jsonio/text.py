@@ -15,6 +15,12 @@ import jiter
 Json = NewType("Json", bytes)
 """UTF-8 bytes of exactly one JSON text."""
 
+Quoted = NewType("Quoted", Json)
+"""A JSON string literal, quotes included."""
+
+JsonObject = NewType("JsonObject", Json)
+"""A JSON object."""
+
 JsonValue: TypeAlias = bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
 
 MAX_BYTES = 32 * 1024 * 1024

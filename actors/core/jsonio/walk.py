@@ -294,6 +294,11 @@ def _dataclass(walk: Walk, value: Any, depth: int) -> JsonValue:  # Any: no stat
     return walk.mapping(((name, getattr(value, name)) for name in names), len(names), depth)
 
 
+def _struct(walk: Walk, value: Any, depth: int) -> JsonValue:  # Any: a struct of anybody's
+    names = value.__struct_fields__
+    return walk.mapping(((name, getattr(value, name)) for name in names), len(names), depth)
+
+
 def _model(walk: Walk, value: Any, depth: int) -> JsonValue:  # Any: pydantic is not imported here
     try:
         dumped = value.model_dump(warnings=False)
@@ -316,7 +321,7 @@ _GENERIC: tuple[tuple[type, _Reader], ...] = (
     (AbstractSet, _set),
     (Sequence, _sequence),
 )
-_CONTAINERS = frozenset({_ordered, _dict, _list, _tuple, _set, _mapping, _sequence, _dataclass})
+_CONTAINERS = frozenset({_ordered, _dict, _list, _tuple, _set, _mapping, _sequence, _dataclass, _struct})
 
 
 def _reader(kind: type) -> _Reader | None:
@@ -330,4 +335,5 @@ def _reader(kind: type) -> _Reader | None:
         return _model
     if any((base.__module__, base.__qualname__) in _TEXTUAL for base in _TYPE_MRO.__get__(kind)):
         return None
-    return next((read for base, read in _GENERIC if issubclass(kind, base)), None)
+    generic = next((read for base, read in _GENERIC if issubclass(kind, base)), None)
+    return _struct if generic is None and hasattr(kind, "__struct_fields__") else generic

@@ -13,6 +13,7 @@ OPENAI_CHAT = Dialect(
     arguments="text",
     result_carrier="tool_message",
     result_error_flag="text",
+    user_files=True,
     max_media=500,  # documented for images; newer models take more
     alternation="none",
     max_tokens_field="max_completion_tokens",

@@ -30,6 +30,15 @@ MISTRAL = Dialect(
     result_carrier="tool_message",
     result_error_flag="text",
     developer_role=False,
+    request_keys=frozenset(
+        """frequency_penalty guardrails max_tokens messages metadata model n parallel_tool_calls prediction
+        presence_penalty prompt_cache_key prompt_mode random_seed reasoning_effort response_format safe_prompt
+        stop stream temperature tool_choice tools top_p""".split()  # noqa: SIM905  as a list it is a page
+    ),  # MIS-32
+    message_keys=frozenset({"prefix"}),
+    system_anywhere=False,  # MIS-12
+    empty_calls=True,  # recorded: a client sends them with every answer
+    custom_tools=False,
     first_roles=frozenset({"user"}),  # MIS-13, and calls of a first message are not tracked
     alternation="none",
     user_after_tool="filler",  # MIS-21
@@ -58,6 +67,8 @@ KIMI = Dialect(
     result_error_flag="text",
     developer_role=False,
     alternation="none",
+    empty_answers=False,  # KIM-04
+    custom_tools=False,  # KIM-08
     absent_content="omit",  # KIM-05
     max_tools=128,
     forced_choice="no",  # KIM-10
@@ -88,6 +99,7 @@ DEEPSEEK = Dialect(
     result_error_flag="text",
     developer_role=False,
     user_media=frozenset(),
+    custom_tools=False,
     alternation="none",
     max_tools=128,
     forced_choice="not_when_thinking",  # DSK-08
@@ -105,6 +117,7 @@ DEEPSEEK = Dialect(
 OPENROUTER = OPENAI_COMPATIBLE.derive(
     name="openrouter",
     id_style="mistral",  # its upstreams include Mistral's (MIS-01); every other takes such ids too
+    id_accepted=r"[A-Za-z0-9_-]{1,64}",  # it gives ids of 50 characters, and takes them back
     tool_name_pattern=r"[a-zA-Z][a-zA-Z0-9_-]{0,63}",  # what every upstream takes
     first_roles=frozenset({"user"}),  # ANT-24, BED-07, GEM-02
     user_after_tool="filler",  # MIS-21

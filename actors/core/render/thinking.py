@@ -10,12 +10,13 @@ and placement of tool calls does not depend on any of this (REQ-915-023, -024).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from actors.core.content import Block, Message, Text, Thinking, ToolCall
 from actors.core.diagnostics import Notes
 from actors.core.dialect import Dialect
+from actors.core.form import replace
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, parse, unquote
 from actors.core.projection import REASONING_ID

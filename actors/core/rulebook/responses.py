@@ -2,8 +2,6 @@
 
 from actors.core.rulebook.rule import PROVIDER_MODELS, SECRET, TOKENS, Rule
 
-_STORED = "depends on what the provider stored"
-
 RULES = (
     Rule("OAR-01", "rendering", "seen",
          "Every function_call has a function_call_output.",
@@ -12,15 +10,15 @@ RULES = (
          "A function_call_output answers an earlier function_call that has no output yet.",
          "No tool call found for function call output with call_id call_1."),
     Rule("OAR-03", "rendering", "seen",
-         "A reasoning item is followed by an item of the model: what it was thought for.",
+         "A reasoning item is followed by an item of the model: what it was thought for. If the one has its id, so "
+         "has the other.",
          "Item 'rs_…' of type 'reasoning' was provided without its required following item."),
     Rule("OAR-04", "projection", "seen",
-         "An item that is sent by its id comes with the reasoning item that led to it.",
-         "Item 'fc_…' of type 'function_call' was provided without its required 'reasoning' item: 'rs_…'.",
-         _STORED),
+         "An item that is sent with its id comes behind its reasoning with that one's id.",
+         "Item 'fc_…' of type 'function_call' was provided without its required 'reasoning' item: 'rs_…'."),
     Rule("OAR-05", "projection", "seen",
-         "Nothing refers to a response that was not stored: no item_reference, no previous response, and "
-         "no item id but that of encrypted reasoning.",
+         "Where nothing is stored, nothing refers to what was: no item_reference, no previous response, no "
+         "reasoning without its encrypted content.",
          "Item with id 'rs_…' not found. Items are not persisted when `store` is set to false. Try again "
          "with `store` set to true, or remove this item from your input."),
     Rule("OAR-06", "projection", "seen",

@@ -26,6 +26,7 @@ _TOOL_NAMES = (
     "eager_input_streaming"
 )
 _TOOL_KEYS = frozenset(_TOOL_NAMES.split())
+_INTERLEAVED_BETA = "interleaved-thinking-2025-05-14"
 _BINDING_BETA = "thinking-binding-controls-2026-08-01"
 _THINKING_KEYS: Mapping[str, frozenset[str]] = {
     "enabled": frozenset({"type", "budget_tokens", "display", "block_binding"}),
@@ -62,7 +63,7 @@ def validate(body: bytes, mode: Mode, settings: AnthropicSettings, *, count: boo
     _check_system(request.get("system"))
     anthropic_messages.check(request["messages"], mode, profile)
     _check_media(request["messages"], profile)
-    _check_breakpoints(request)
+    check_breakpoints(request)
     anthropic_thinking.check(request, mode, profile, settings)
     _check_window(len(body) // 4, request.get("max_tokens") or 0, profile)
 
@@ -161,14 +162,15 @@ def _check_thinking(request: dict[str, Json], profile: AnthropicProfile, setting
     only(config, _THINKING_KEYS[which], path)
     field(config, "block_binding", dict, f"{path}.", required=False)
     if which == "enabled":
-        _check_budget(request, config)
+        _check_budget(request, config, spread=_INTERLEAVED_BETA in settings.betas)
 
 
-def _check_budget(request: dict[str, Json], config: dict[str, Json]) -> None:
+def _check_budget(request: dict[str, Json], config: dict[str, Json], *, spread: bool) -> None:
+    """Check how many tokens thinking may take; `spread` over a whole tool loop they may exceed one answer's."""
     budget = field(config, "budget_tokens", int, "thinking.enabled.")
     if budget < _MIN_BUDGET:
         raise RULES["ANT-S08"].refused(path="thinking.enabled.budget_tokens", limit=_MIN_BUDGET)
-    if "max_tokens" in request and request["max_tokens"] <= budget:
+    if "max_tokens" in request and request["max_tokens"] <= budget and not spread:
         raise RULES["ANT-S09"].refused()
     if request.get("temperature") not in (None, 1):
         raise RULES["ANT-S10"].refused()
@@ -245,12 +247,20 @@ def _check_system(system: Json) -> None:
         check_text(block, "system", path)
 
 
-def _check_breakpoints(request: dict[str, Json]) -> None:
+def check_marked_texts(message: dict[str, Json]) -> None:
+    """Refuse a breakpoint on a text that is empty, wherever in a message it stands."""
+    for block in _blocks(message["content"]):
+        if block["type"] == "text" and block.get("cache_control") is not None and not block["text"].strip():
+            raise RULES["ANT-33"].refused(path="messages")
+
+
+def check_breakpoints(request: dict[str, Json]) -> None:
+    """Refuse more breakpoints than four, and one for an hour behind one for minutes."""
     short_at, count = False, 0
     if request.get("cache_control") is not None:
         cache_mark(request, "")
         count = 1
-    for path, block in _cacheable(request):
+    for path, block in cacheable(request):
         mark = block.get("cache_control")
         if mark is None:
             continue
@@ -263,7 +273,7 @@ def _check_breakpoints(request: dict[str, Json]) -> None:
         raise RULES["ANT-32"].refused(count=count)
 
 
-def _cacheable(request: dict[str, Json]) -> Iterable[tuple[str, dict[str, Json]]]:
+def cacheable(request: dict[str, Json]) -> Iterable[tuple[str, dict[str, Json]]]:
     """Yield (path, block) for all that may carry a cache breakpoint, in the order the provider reads it."""
     for at, tool in enumerate(request.get("tools") or ()):
         yield f"tools.{at}", tool

@@ -18,6 +18,7 @@ _ID = re.compile(ID)
 _SERVER_ID = re.compile(SERVER_ID)
 _NAME = re.compile(TOOL_NAME)
 _MAX_NAME = 128
+_MOST_MESSAGES = 100_000
 _MAX_IMAGE = 5_242_880
 _MARK_KEYS = frozenset({"type", "ttl"})
 _TYPE_NAMES = {str: "string", int: "integer", bool: "boolean", list: "list", dict: "dictionary"}
@@ -72,6 +73,8 @@ def check(messages: Json, mode: Mode, profile: AnthropicProfile) -> None:
         raise RULES["ANT-S02"].refused(path="messages", kind="list")
     if not messages:
         raise RULES["ANT-25"].refused()
+    if len(messages) > _MOST_MESSAGES:
+        raise RULES["ANT-55"].refused(most=_MOST_MESSAGES, count=len(messages))
     for at, message in enumerate(messages):
         _check_shape(message, f"messages.{at}", profile)
     for at, message in enumerate(messages):

@@ -160,6 +160,11 @@ _THINKING = (
     Rule("ANT-52", "messages.{at}: The final block in an assistant message cannot be `thinking`."),
     Rule("DSK-06", "The `content[].thinking` in the thinking mode must be passed back to the API."),
     Rule("ANT-53", "{path}: content cannot be empty if `is_error` is true"),
+    Rule(
+        "ANT-55",
+        "messages: List should have at most {most} items after validation, not {count}",
+        source=RECALLED,
+    ),
     Rule("ANT-54", "too many images and documents: {images} + {documents} > {most}"),
 )
 

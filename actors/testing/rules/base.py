@@ -148,6 +148,7 @@ class AnthropicProfile:
         context_tokens: Window in tokens, estimated at four bytes of body each. None is unlimited.
         window_counts_output: `max_tokens` must fit into the window too, as on older models.
         media: Most images and documents of a request. None is unlimited.
+        cache_minimum: Fewest tokens of a prompt that is cached; 4,096 on some models.
         reasoning: Every message with calls must begin with thinking, signed or not, as copies of the API want it.
     """
 
@@ -162,6 +163,7 @@ class AnthropicProfile:
     context_tokens: int | None = None
     window_counts_output: bool = False
     media: int | None = 100
+    cache_minimum: int = 1024
     reasoning: bool = False
 
 

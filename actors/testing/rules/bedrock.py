@@ -39,11 +39,13 @@ _BLOCK_KEYS: Mapping[str, frozenset[str]] = {
 _MEDIA = frozenset({"image", "document", "video", "audio"})
 _ROLE_OF = {"toolUse": "assistant", "reasoningContent": "assistant", "toolResult": "user"}
 _ROLE_OF |= dict.fromkeys(_MEDIA, "user")
+_IN_SYSTEM = frozenset({"text", "cachePoint", "guardContent"})
 _IN_RESULT = frozenset({"text", "json", "image", "document", "video"})
 _FORMATS = {
     "image": ("png", "jpeg", "gif", "webp"),
     "document": ("pdf", "csv", "doc", "docx", "xls", "xlsx", "html", "txt", "md"),
 }
+_MARK_VALUES = {"type": ("default",), "ttl": ("5m", "1h")}
 _MOST_DOCUMENTS = 5
 _TITLE = frozenset(ascii_letters + digits + " -()[]")
 _NAMES = {dict: "JSONObject", list: "JSONArray", str: "String", int: "Integer", bool: "Boolean"}
@@ -64,11 +66,11 @@ def validate(body: bytes, mode: Mode, settings: BedrockSettings) -> None:
         _object(request.get(key, {}), key)
     declared = _check_tools(request)
     for at, block in enumerate(_list(request, "system", "", required=False)):
-        _only(
-            _object(block, f"system/{at}"), frozenset({"text", "cachePoint", "guardContent"}), f"system/{at}"
-        )
-        if "text" in block:
-            _check_text(block["text"], f"system.{at}")
+        kind, value = _one(block, _IN_SYSTEM, f"system/{at}")
+        if kind == "text":
+            _check_text(value, f"system.{at}")
+        elif kind == "cachePoint":
+            _check_mark(value, f"system/{at}/cachePoint")
     messages = _list(request, "messages", "")
     for at, message in enumerate(messages):
         _check_message(message, at, profile)
@@ -131,6 +133,8 @@ def _check_tools(request: dict[str, Json]) -> bool:
 
 def _check_tool(tool: Json, path: str) -> str | None:
     kind, value = _one(tool, frozenset({"toolSpec", "systemTool", "cachePoint"}), path)
+    if kind == "cachePoint":
+        _check_mark(value, f"{path}/cachePoint")
     if kind != "toolSpec":
         return None
     spec = _object(value, f"{path}/toolSpec")
@@ -188,7 +192,19 @@ def _check_block(block: Json, path: str, role: str, profile: BedrockProfile) -> 
         _check_result(value, f"{path}/toolResult", profile)
     elif kind == "reasoningContent":
         _check_reasoning(value, f"{path}/reasoningContent")
+    elif kind == "cachePoint":
+        _check_mark(value, f"{path}/cachePoint")
     return kind
+
+
+def _check_mark(value: Json, path: str) -> None:
+    _only(_object(value, path), _BLOCK_KEYS["cachePoint"], path)
+    for key, allowed in _MARK_VALUES.items():
+        if value.get(key, allowed[0]) not in allowed or (key == "type" and key not in value):
+            told = f"'{value.get(key)}'"
+            raise RULES["BED-S03"].refused(
+                value=told, path=_dotted(f"{path}/{key}"), values=", ".join(allowed)
+            )
 
 
 def _check_text(text: Json, path: str) -> None:

@@ -5,7 +5,7 @@ reasoning, and where results stand, are judged by the rules of Anthropic Message
 in that form.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from actors.testing.rules import anthropic
 from actors.testing.rules.anthropic_thinking import sign
@@ -22,7 +22,7 @@ def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: Bedroc
         Refused: The vendor refused it; its sentence is inside (BED-10).
     """
     try:
-        anthropic.validate(dumped(_passed_on(request, settings)), mode, _settings(settings, profile))
+        anthropic.validate(dumped(passed_on(request, settings)), mode, _settings(settings, profile))
     except Refused as refused:
         raise RULES["BED-10"].refused(text=refused.refusal.message) from refused
 
@@ -30,7 +30,7 @@ def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: Bedroc
 def signed(request: Json, produced: Sequence[Json], text: str, settings: BedrockSettings, mode: Mode) -> str:
     """Return the signature of reasoning of `text` after the blocks `produced`, all in Bedrock's form."""
     blocks = [block for made in produced for block in _block(made)]
-    return sign(_passed_on(request, settings), blocks, text, _settings(settings, AnthropicProfile()), mode)
+    return sign(passed_on(request, settings), blocks, text, _settings(settings, AnthropicProfile()), mode)
 
 
 def _settings(settings: BedrockSettings, profile: AnthropicProfile) -> AnthropicSettings:
@@ -43,7 +43,8 @@ def _settings(settings: BedrockSettings, profile: AnthropicProfile) -> Anthropic
     )
 
 
-def _passed_on(request: Json, settings: BedrockSettings) -> Json:
+def passed_on(request: Json, settings: BedrockSettings) -> Json:
+    """Return a request as Bedrock passes it on: in the vendor's form, marks for the cache included."""
     inference = request.get("inferenceConfig") or {}
     body: Json = {"model": settings.model, "max_tokens": inference.get("maxTokens", 4096)}
     if "temperature" in inference:
@@ -51,13 +52,13 @@ def _passed_on(request: Json, settings: BedrockSettings) -> Json:
     body |= request.get("additionalModelRequestFields") or {}
     if effort := (request.get("outputConfig") or {}).get("effort"):
         body["output_config"] = {"effort": effort}
-    if system := [_text(block) for block in request.get("system") or () if "text" in block]:
+    if system := _marked(request.get("system") or (), _block):
         body["system"] = system
     body |= _tools(request.get("toolConfig") or {})
     body["messages"] = [
         {
             "role": message["role"],
-            "content": [made for block in message["content"] for made in _block(block)],
+            "content": _marked(message["content"], _block),
         }
         for message in request["messages"]
     ]
@@ -65,10 +66,9 @@ def _passed_on(request: Json, settings: BedrockSettings) -> Json:
 
 
 def _tools(config: Json) -> Json:
-    specs = [tool["toolSpec"] for tool in config.get("tools") or () if "toolSpec" in tool]
-    if not specs:
+    tools = _marked(config.get("tools") or (), _tool)
+    if not tools:
         return {}
-    tools = [{"name": spec["name"], "input_schema": spec["inputSchema"]["json"]} for spec in specs]
     choice = config.get("toolChoice")
     if not choice:
         return {"tools": tools}
@@ -76,8 +76,26 @@ def _tools(config: Json) -> Json:
     return {"tools": tools, "tool_choice": {"type": kind, **value}}
 
 
+def _marked(blocks: Iterable[Json], made_of: Callable[[Json], Iterable[Json]]) -> list[Json]:
+    """Return blocks in the vendor's form. A mark for the cache is no block there, but a key of the one before."""
+    made: list[Json] = []
+    for block in blocks:
+        if (mark := block.get("cachePoint")) is None:
+            made += made_of(block)
+        elif made:
+            ttl = {"ttl": mark["ttl"]} if "ttl" in mark else {}
+            made[-1] = {**made[-1], "cache_control": {"type": "ephemeral", **ttl}}
+    return made
+
+
+def _tool(tool: Json) -> Iterable[Json]:
+    if (spec := tool.get("toolSpec")) is not None:
+        told = {"description": spec["description"]} if "description" in spec else {}
+        yield {"name": spec["name"], **told, "input_schema": spec["inputSchema"]["json"]}
+
+
 def _block(block: Json) -> Iterable[Json]:
-    """Give a block in the vendor's form; a mark for the cache is none."""
+    """Give a block in the vendor's form."""
     ((kind, value),) = block.items()
     match kind:
         case "text":

@@ -14,7 +14,7 @@ from itertools import pairwise
 from actors.testing.rules import gemini_signatures
 from actors.testing.rules.base import Json, Mode, parse
 from actors.testing.rules.gemini_rules import NAME, RULES, GeminiProfile, GeminiSettings
-from actors.testing.rules.gemini_shape import check_shape
+from actors.testing.rules.gemini_shape import shaped
 
 _NAME = re.compile(NAME)
 _ROLES = frozenset({"user", "model"})
@@ -32,8 +32,7 @@ def validate(body: bytes, mode: Mode, settings: GeminiSettings) -> None:
         Refused: At the first rule that is broken.
     """
     profile = profile_of(settings)
-    request = _parsed(body)
-    check_shape(request, ids=not settings.vertex)
+    request = shaped(_parsed(body), ids=not settings.vertex)
     contents = request.get("contents") or []
     if not contents:
         raise RULES["GEM-07"].refused("contents")
@@ -163,7 +162,7 @@ def _check_tools(request: Json) -> set[str]:
 
 def _check_schema(schema: Json, path: str) -> None:
     arms = schema.get("anyOf") or ()
-    if not arms and schema.get("type") is None:
+    if not arms and schema.get("type", "TYPE_UNSPECIFIED") == "TYPE_UNSPECIFIED":
         raise RULES["GEM-S10"].refused(path, path=path)
     if schema.get("type") == "ARRAY" and schema.get("items") is None:
         raise RULES["GEM-S10"].refused(path, path=f"{path}.items")
@@ -174,7 +173,7 @@ def _check_schema(schema: Json, path: str) -> None:
 
 def _check_config(request: Json, names: set[str]) -> None:
     calling = (request.get("toolConfig") or {}).get("functionCallingConfig")
-    if calling and not names:
+    if calling and not names and calling.get("mode", "MODE_UNSPECIFIED") != "MODE_UNSPECIFIED":
         raise RULES["GEM-S09"].refused("tool_config")
     thinking = (request.get("generationConfig") or {}).get("thinkingConfig") or {}
     if "thinkingBudget" in thinking and "thinkingLevel" in thinking:

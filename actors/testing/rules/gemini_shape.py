@@ -2,7 +2,8 @@
 
 A field is named by its JSON spelling and has a kind: a scalar, another message, or a list of one. The provider's
 parser reads the whole request before anything else, reports every unknown name at once, one a line, in the spelling
-of the protocol buffer, and knows only what is listed here.
+of the protocol buffer, and knows only what is listed here. It takes a name in both spellings, as ProtoJSON does, and
+the word of an enumeration in capitals or not. The walk gives back the request in one spelling, for all that follows.
 """
 
 import base64
@@ -68,9 +69,11 @@ _MESSAGES: Mapping[str, Message] = {
     "ThinkingConfig": _message(includeThoughts="bool", thinkingBudget="int", thinkingLevel="Level"),
 }  # fmt: skip
 _ENUMS = {
-    "Type": frozenset({"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"}),
-    "Mode": frozenset({"AUTO", "ANY", "NONE", "VALIDATED"}),
-    "Level": frozenset({"MINIMAL", "LOW", "MEDIUM", "HIGH"}),
+    "Type": frozenset(
+        {"TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"}
+    ),
+    "Mode": frozenset({"MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"}),
+    "Level": frozenset({"THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH"}),
 }
 _SCALARS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "string": ((str,), "TYPE_STRING"),
@@ -83,18 +86,22 @@ _SCALARS: Mapping[str, tuple[tuple[type, ...], str]] = {
 _PACKAGE = "type.googleapis.com/google.ai.generativelanguage.v1beta"
 
 
-def check_shape(request: dict[str, Json], *, ids: bool) -> None:
-    """Read a request as the provider's parser does; `ids` says whether calls may have an id.
+def shaped(request: dict[str, Json], *, ids: bool) -> dict[str, Json]:
+    """Read a request as the provider's parser does, and return it in the spelling of JSON.
+
+    Args:
+        ids: Whether calls may have an id.
 
     Raises:
         Refused: At a value of a wrong type, or at the end with all unknown names.
     """
     walk = _Walk(ids)
-    walk.message(request, "GenerateContentRequest", "")
+    read = walk.message(request, "GenerateContentRequest", "")
     if walk.unknown:
         rule = "GEM-09" if walk.unknown[0][0] == "id" else "GEM-10"
         lines = "\n".join(line for _, line in walk.unknown)
         raise RULES[rule].refused(walk.unknown[0][0], lines=lines)
+    return read
 
 
 class _Walk:
@@ -104,36 +111,43 @@ class _Walk:
         self._ids = ids
         self.unknown: list[tuple[str, str]] = []
 
-    def message(self, value: Json, kind: str, path: str) -> None:
+    def message(self, value: Json, kind: str, path: str) -> dict[str, Json]:
         if not isinstance(value, dict):
             raise _invalid(path, f"{_PACKAGE}.{kind}", value)
-        known = _MESSAGES[kind]
-        for name, inner in value.items():
+        known, read = _MESSAGES[kind], {}
+        for told, inner in value.items():
+            name = _camel(told)
             if name not in known or (name == "id" and not self._ids):
                 at = f" at '{path}'" if path else ""
-                told = f'Invalid JSON payload received. Unknown name "{name}"{at}: Cannot find field.'
-                self.unknown.append((name, told))
+                line = f'Invalid JSON payload received. Unknown name "{told}"{at}: Cannot find field.'
+                self.unknown.append((told, line))
             elif inner is not None:
-                self._field(inner, known[name], f"{path}.{_snake(name)}" if path else _snake(name))
+                read[name] = self._field(
+                    inner, known[name], f"{path}.{_snake(name)}" if path else _snake(name)
+                )
+        return read
 
-    def _field(self, value: Json, kind: str, path: str) -> None:
+    def _field(self, value: Json, kind: str, path: str) -> Json:
         if kind.endswith("[]"):
             if not isinstance(value, list):
                 raise _invalid(path, f"{_PACKAGE}.{kind[:-2]}", value)
-            for at, item in enumerate(value):
-                self._field(item, kind[:-2], f"{path}[{at}]")
-        elif kind.endswith("{}"):
+            return [self._field(item, kind[:-2], f"{path}[{at}]") for at, item in enumerate(value)]
+        if kind.endswith("{}"):
             if not isinstance(value, dict):
                 raise _invalid(path, f"{_PACKAGE}.{kind[:-2]}", value)
-            for number, item in enumerate(value.values()):
-                self._field(item, kind[:-2], f"{path}[{number}].value")
-        elif kind in _MESSAGES:
-            self.message(value, kind, path)
-        elif kind in _ENUMS:
-            if not isinstance(value, str) or value not in _ENUMS[kind]:
+            return {
+                key: self._field(item, kind[:-2], f"{path}[{at}].value")
+                for at, (key, item) in enumerate(value.items())
+            }
+        if kind in _MESSAGES:
+            return self.message(value, kind, path)
+        if kind in _ENUMS:
+            if not isinstance(value, str) or value.upper() not in _ENUMS[kind]:
                 raise _invalid(path, f"{_PACKAGE}.{kind}", value)
-        elif kind != "any":
+            return value.upper()
+        if kind != "any":
             _check_scalar(value, kind, path)
+        return value
 
 
 def _check_scalar(value: Json, kind: str, path: str) -> None:
@@ -160,3 +174,7 @@ def _invalid(path: str, kind: str, value: Json) -> Exception:
 
 def _snake(name: str) -> str:
     return re.sub(r"[A-Z]", lambda found: "_" + found[0].lower(), name)
+
+
+def _camel(name: str) -> str:
+    return re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), name)

@@ -1,8 +1,9 @@
 """Google's generateContent: stand-in thought signatures, and what is refused about them.
 
 Theory of operation. A signature carries the model, the account, the route (Gemini API or Vertex AI) and a digest of
-the part it was made for, under an HMAC. So the server keeps no state: it opens a signature that comes back and
-compares. A signature on another part than its own does not open, whatever moved it there.
+the call it was made for, under an HMAC. So the server keeps no state: it opens a signature that comes back and
+compares. A signature on another call than its own does not open, whatever moved it there. One that was made for a
+text is bound to no words: clients merge the pieces of a stream, and the signature comes on an empty piece behind them.
 
 The first call of a model content must have a signature, its own or a sentinel. The strict mode demands it of
 every content and takes a sentinel nowhere else; the official host looks at the current turn only.
@@ -65,7 +66,7 @@ def _stands(signature: str, part: Json, first: bool, mode: Mode, settings: Gemin
 
 def _bound(part: Json, settings: GeminiSettings) -> Json:
     """Return what a signature binds. Names are left out: a name the model invented is sent back in a legal form."""
-    held = part["functionCall"].get("args") if "functionCall" in part else part.get("text")
+    held = part["functionCall"].get("args") if "functionCall" in part else None
     route = "vertex" if settings.vertex else "api"
     digest = hashlib.sha256(dumped(["functionCall" in part, held])).hexdigest()[:16]
     return [settings.model, settings.account, route, digest]

@@ -41,6 +41,7 @@ class Host:
         unknown_keys: Keys beyond the known ones are refused, refused by the strict mode alone, or ignored.
         message_keys: Keys of a message by role; other roles do not exist.
         call_keys: Keys of a tool call besides `id`, `type` and the call itself.
+        empty_calls: An assistant message may have an empty list of calls.
         optional: Keys of calls and results that may be absent for all the shape rules care.
         parts: Types of content parts by role; other roles hold text only.
         part_keys: Keys of a content part besides its type and its value.
@@ -78,6 +79,7 @@ class Host:
     kinds: Mapping[str, str] = field(default_factory=dict)
     unknown_keys: Literal["refuse", "strict", "ignore"] = "refuse"
     call_keys: frozenset[str] = frozenset()
+    empty_calls: bool = False
     optional: frozenset[str] = frozenset()
     part_keys: frozenset[str] = frozenset()
     part_types: Mapping[str, type] = field(default_factory=lambda: {"text": str, "refusal": str})

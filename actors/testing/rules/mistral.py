@@ -288,6 +288,7 @@ MISTRAL: Host = replace(
         "tool": frozenset({"role", "content", "tool_call_id", "name"}),
     },
     call_keys=frozenset({"index"}),
+    empty_calls=True,
     optional=frozenset({"id", "tool_call_id", "type"}),
     parts={
         "user": _IMAGES,

@@ -142,7 +142,7 @@ MESSAGE_KEYS = {
     "assistant": _NAMED | {"refusal", "audio", "tool_calls", "function_call"},
     "user": _NAMED,
     "function": _NAMED,
-    "tool": frozenset({"role", "content", "tool_call_id"}),
+    "tool": _NAMED | {"tool_call_id"},
     "developer": _NAMED,
 }
 PARTS = {
@@ -242,7 +242,7 @@ def _check_part(part: Json, allowed: frozenset[str], message: str, path: str, te
 
 def _check_calls(calls: Json, path: str, terms: Terms) -> None:
     check_type(calls, list, path, "an array of objects")
-    if not calls:
+    if not calls and not terms.host.empty_calls:
         raise RULES["OAC-04"].refused(path, path=path)
     for at, call in enumerate(calls):
         _check_call(call, f"{path}[{at}]", terms)

@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from actors.testing.rules import openai_chat
+from actors.testing.rules.anthropic import cacheable, check_breakpoints, check_marked_texts
+from actors.testing.rules.anthropic_messages import cache_mark
 from actors.testing.rules.anthropic_rules import RULES as ANTHROPIC
 from actors.testing.rules.base import (
     CompatibleProfile,
@@ -29,6 +31,7 @@ from actors.testing.rules.base import (
 from actors.testing.rules.host import Host, Terms
 from actors.testing.rules.openai_chat import KEYS, OPENAI
 from actors.testing.rules.openai_messages import MESSAGE_KEYS, PARTS
+from actors.testing.rules.prompts import in_anthropics_form
 
 RULES = table(
     Rule("ORT-01", "No endpoints found that support tool use", status=404),
@@ -39,8 +42,13 @@ RULES = table(
     ),
     replace(ANTHROPIC["ANT-42"], id="ORT-03"),
     replace(ANTHROPIC["ANT-41"], id="ORT-04"),
+    replace(ANTHROPIC["ANT-32"], id="ORT-05"),
+    replace(ANTHROPIC["ANT-33"], id="ORT-06"),
+    replace(ANTHROPIC["ANT-34-ttl"], id="ORT-07"),
+    replace(ANTHROPIC["ANT-S03"], id="ORT-08"),
 )
-_UPSTREAMS = frozenset({"ORT-03", "ORT-04"})
+_UPSTREAMS = frozenset({"ORT-03", "ORT-04", "ORT-05", "ORT-06", "ORT-07", "ORT-08"})
+_MARKS = {"ANT-32": "ORT-05", "ANT-33": "ORT-06", "ANT-34-ttl": "ORT-07"}
 
 
 def sign(text: str, place: int, settings: CompatibleSettings) -> str:
@@ -112,6 +120,28 @@ def _check_detail(
         raise RULES["ORT-04" if latest else "ORT-03"].refused(at=at, block=place)
 
 
+def to_anthropic(request: Json, settings: CompatibleSettings) -> bool:
+    """Say whether a request goes to a model of Anthropic's: by the model's name, or else by who serves it."""
+    vendor, named, _ = request["model"].rpartition("/")
+    return vendor == "anthropic" if named else settings.upstream == "Anthropic"
+
+
+def _check_marks(request: Json, terms: Terms) -> None:
+    settings = terms.settings
+    if not isinstance(settings, CompatibleSettings) or not to_anthropic(request, settings):
+        return
+    passed_on = in_anthropics_form(request)
+    try:
+        for path, block in cacheable(passed_on):
+            cache_mark(block, path)
+        for message in passed_on["messages"]:
+            check_marked_texts(message)
+        check_breakpoints(passed_on)
+    except Refused as refused:
+        refusal = refused.refusal
+        raise Refused(replace(refusal, rule=_MARKS.get(refusal.rule, "ORT-08"))) from None
+
+
 def _check_tools(request: Json, terms: Terms) -> None:
     if request.get("tools") and not terms.model.tools:
         raise RULES["ORT-01"].refused()
@@ -131,14 +161,14 @@ def upstreams_rules(hosts: Mapping[str, Host]) -> Host:
             refusal = replace(refused.refusal, detail={"vendor": name, "error": refused.refusal.detail})
             raise Refused(refusal, refused.values) from None
 
-    return replace(OPENROUTER, checks=(_check_tools, check_upstream, _check_details))
+    return replace(OPENROUTER, checks=(_check_tools, check_upstream, _check_details, _check_marks))
 
 
 def _passed_on(request: Json, host: Host) -> Json:
-    """Return what the upstream sees of a request."""
+    """Return what the upstream sees of a request. Marks for a cache are the gateway's to translate."""
     messages = [
         {
-            key: value
+            key: [_without_mark(part) for part in value] if isinstance(value, list) else value
             for key, value in message.items()
             if key in host.message_keys.get(message["role"], message)
         }
@@ -146,6 +176,14 @@ def _passed_on(request: Json, host: Host) -> Json:
     ]
     kept = {key: value for key, value in request.items() if key in host.keys}
     return {**kept, "messages": messages}
+
+
+def _without_mark(part: Json) -> Json:
+    return (
+        {key: value for key, value in part.items() if key != "cache_control"}
+        if isinstance(part, dict)
+        else part
+    )
 
 
 def _wrapped(refusal: Refusal, request: Json, values: Mapping[str, object]) -> Refusal:

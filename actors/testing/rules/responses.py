@@ -11,9 +11,10 @@ from actors.testing.rules import responses_items, responses_reasoning
 from actors.testing.rules.base import Json, Mode, parse, unknown_key
 from actors.testing.rules.responses_items import check_type, only, require
 from actors.testing.rules.responses_rules import RULES, ResponsesProfile, ResponsesSettings
+from actors.testing.rules.responses_store import ResponsesStore, expanded
 
 _NAMES = (
-    "access_programs background background_options context_management conversation image include input "
+    "access_programs background background_options client_metadata context_management conversation image include input "
     "instructions max_output_tokens max_tool_calls metadata model moderation parallel_tool_calls "
     "previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention reasoning "
     "safety_identifier service_tier store stream stream_options temperature text tool_choice tools top_logprobs "
@@ -41,10 +42,13 @@ _RANGES: Mapping[str, tuple[float, float]] = {"temperature": (0, 2), "top_p": (0
 _NAME = r"^[a-zA-Z0-9_-]+$"
 _MAX_NAME = 128
 _MIN_OUTPUT = 16
+_MAX_CACHE_KEY = 64
 
 
-def validate(body: bytes, mode: Mode, settings: ResponsesSettings) -> None:
-    """Walk one request body.
+def validate(
+    body: bytes, mode: Mode, settings: ResponsesSettings, store: ResponsesStore | None = None
+) -> None:
+    """Walk one request body. `store` is what the host keeps: what the body may refer to.
 
     Raises:
         Refused: At the first rule that is broken.
@@ -55,11 +59,12 @@ def validate(body: bytes, mode: Mode, settings: ResponsesSettings) -> None:
         raise RULES["OAR-S02"].refused("input", path="input")
     if (key := unknown_key(request, _KEYS)) is not None:
         raise RULES["OAR-S03"].refused(key, path=key)
-    _check_values(request, profile, settings)
+    _check_values(request, profile)
     _check_tools(request)
-    responses_items.check(request["input"], mode, profile, settings)
-    if isinstance(request["input"], list):
-        responses_reasoning.check(request, mode, profile, settings)
+    responses_items.check(request, profile)
+    whole = {**request, "input": expanded(request, store)}
+    responses_items.check_sequence(whole["input"], mode, profile)
+    responses_reasoning.check(whole, mode, profile, settings)
     if profile.context_tokens is not None and len(body) // 4 > profile.context_tokens:
         raise RULES["OAR-13"].refused("input")
 
@@ -85,7 +90,7 @@ def _profile(request: dict[str, Json], settings: ResponsesSettings) -> Responses
     return settings.models[model]
 
 
-def _check_values(request: dict[str, Json], profile: ResponsesProfile, settings: ResponsesSettings) -> None:
+def _check_values(request: dict[str, Json], profile: ResponsesProfile) -> None:
     for key in ("store", "stream", "parallel_tool_calls", "background"):
         if request.get(key) is not None:
             check_type(request[key], bool, key, "a boolean")
@@ -101,9 +106,16 @@ def _check_values(request: dict[str, Json], profile: ResponsesProfile, settings:
         raise RULES["OAR-S13"].refused("max_output_tokens", path="max_output_tokens")
     _check_include(request.get("include"), profile)
     _check_reasoning(request.get("reasoning"))
-    previous = request.get("previous_response_id")
-    if previous is not None and not settings.stored:
-        raise RULES["OAR-S12"].refused("previous_response_id", id=previous)
+    for key, limit in (("previous_response_id", None), ("prompt_cache_key", _MAX_CACHE_KEY)):
+        _check_text(key, request.get(key), limit)
+
+
+def _check_text(key: str, value: Json, limit: int | None) -> None:
+    if value is None:
+        return
+    check_type(value, str, key, "a string")
+    if limit is not None and len(value) > limit:
+        raise RULES["OAR-S07"].refused(key, path=key, limit=limit, length=len(value))
 
 
 def _check_range(key: str, value: Json, low: float, high: float) -> None:

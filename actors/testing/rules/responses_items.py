@@ -6,14 +6,16 @@ are open, wherever it stands, and at the end none may be open. Strict copies als
 directly behind it; that is a second walk with a list of the run's calls.
 
 Item ids that this server mints tell what they came after: `fc_r<x>_<n>` was made behind reasoning `rs_<x>`. So the
-rule that such an item comes with its reasoning needs no memory. Where items are not stored, no id may be sent at all.
+rule that such an item comes with its reasoning needs no memory. An item in full is no reference, whatever its id: ids
+may stand on all replayed items or on none, but not on reasoning and not on its follower, or the reverse. What is named
+by id alone is put in its place (`responses_store`) between the shapes and the sequence.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 
 from actors.testing.rules.base import Json, Mode, kind, parse, unknown_key
-from actors.testing.rules.responses_rules import RULES, ResponsesProfile, ResponsesSettings
+from actors.testing.rules.responses_rules import RULES, ResponsesProfile
 
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _OUTPUTS = {"function_call_output": "function", "custom_tool_call_output": "custom tool"}
@@ -27,9 +29,14 @@ _KEYS: Mapping[str, frozenset[str]] = {
         "custom_tool_call_output": "type call_id output id status caller",
         "reasoning": "type id summary content encrypted_content status",
         "compaction": "type id encrypted_content",
+        "compaction_trigger": "type id",
+        "additional_tools": "type id role tools",
         "item_reference": "type id",
     }.items()
 }
+_ANY_ITEM = frozenset({"internal_chat_message_metadata_passthrough"})
+_CLIENTS_OWN = frozenset({"compaction_trigger", "additional_tools"})
+"""Items of the client's that are no part of what was said."""
 _PREFIXES = {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
 _INPUT_PARTS: Mapping[str, frozenset[str]] = {
     "input_text": frozenset({"type", "text", "prompt_cache_breakpoint"}),
@@ -47,22 +54,31 @@ _MAX_NAME = 128
 _MAX_STRING = 10_485_760
 
 
-def check(items: Json, mode: Mode, profile: ResponsesProfile, settings: ResponsesSettings) -> None:
-    """Walk the input of one request.
+def check(request: Json, profile: ResponsesProfile) -> None:
+    """Walk the shapes of the input of one request: types, keys, names.
 
     Raises:
         Refused: At the first rule that is broken.
     """
+    items = request["input"]
     if isinstance(items, str):
         return
     check_type(items, list, "input", "one of a string or array of objects")
-    if not items:
+    if not items and request.get("previous_response_id") is None:
         raise RULES["OAR-S06"].refused("input", path="input", what="array")
     for at, item in enumerate(items):
         _check_shape(item, f"input[{at}]")
     for at, item in enumerate(items):
         _check_names(item, f"input[{at}]", profile)
-    _check_item_ids(items, mode, settings)
+
+
+def check_sequence(items: list[Json], mode: Mode, profile: ResponsesProfile) -> None:
+    """Walk a whole conversation whose shapes are right: item ids, who answers whom, and in which order.
+
+    Raises:
+        Refused: At the first rule that is broken.
+    """
+    _check_item_ids(items, profile)
     _check_pairs(items)
     _check_reasoning(items)
     if mode == "strict":
@@ -88,7 +104,7 @@ def _check_shape(item: Json, path: str) -> None:
     if not isinstance(which, str) or which not in _KEYS:
         values = ", ".join(repr(name) for name in _KEYS)
         raise RULES["OAR-S04"].refused(f"{path}.type", value=which, values=values)
-    only(item, _KEYS[which], path)
+    only(item, _KEYS[which] | _ANY_ITEM, path)
     match which:
         case "message":
             _check_message(item, path)
@@ -100,6 +116,10 @@ def _check_shape(item: Json, path: str) -> None:
             _check_content(require(item, "output", path), _INPUT_PARTS, f"{path}.output")
         case "reasoning":
             _check_thought(item, path)
+        case "item_reference":
+            check_type(require(item, "id", path), str, f"{path}.id", "a string")
+        case "additional_tools":
+            check_type(require(item, "tools", path), list, f"{path}.tools", "an array of objects")
         case _:
             check_type(item.get("id", ""), str, f"{path}.id", "a string")
 
@@ -150,7 +170,8 @@ def _check_part(part: dict[str, Json], which: str, path: str) -> None:
 
 
 def _check_thought(item: dict[str, Json], path: str) -> None:
-    check_type(require(item, "id", path), str, f"{path}.id", "a string")
+    if not item.get("encrypted_content"):
+        require(item, "id", path)
     summary = require(item, "summary", path)
     check_type(summary, list, f"{path}.summary", "an array of objects")
     for at, part in enumerate(summary):
@@ -184,18 +205,18 @@ def _check_names(item: dict[str, Json], path: str, profile: ResponsesProfile) ->
         raise RULES["OAR-S05"].refused(path, path=path, pattern=_NAME)
 
 
-def _check_item_ids(items: list[Json], mode: Mode, settings: ResponsesSettings) -> None:
+def _check_item_ids(items: list[Json], profile: ResponsesProfile) -> None:
     seen: set[str] = set()
     for at, (which, named) in _named(items):
         prefix = _PREFIXES.get(which, "")
         if not named.startswith(prefix):
             raise RULES["OAR-06"].refused(f"input[{at}].id", path=f"input[{at}].id", id=named, prefix=prefix)
-        if not settings.stored and _is_reference(items[at], which, mode):
+        if profile.looks_up_items and which in _PREFIXES and _by_model(items[at]):
             raise RULES["OAR-05"].refused("input", id=named)
         if named in seen:
             raise RULES["OAR-07"].refused("input", id=named)
         behind = _MADE_BEHIND.fullmatch(named)
-        if settings.stored and which in _PREFIXES and behind and f"rs_{behind[1]}" not in seen:
+        if which in _PREFIXES and behind and f"rs_{behind[1]}" not in seen:
             raise RULES["OAR-04"].refused("input", id=named, kind=which, wanted=f"rs_{behind[1]}")
         seen.add(named)
 
@@ -207,13 +228,6 @@ def _named(items: list[Json]) -> Iterator[tuple[int, tuple[str, str]]]:
             continue
         check_type(named, str, f"input[{at}].id", "a string")
         yield at, (item_kind(item), named)
-
-
-def _is_reference(item: dict[str, Json], which: str, mode: Mode) -> bool:
-    """Say whether an item is looked up by its id: one that holds nothing else, and in strict copies any other."""
-    if which == "reasoning":
-        return not item.get("encrypted_content")
-    return which == "item_reference" or (mode == "strict" and which != "compaction")
 
 
 # --- the sequence
@@ -235,16 +249,23 @@ def _check_pairs(items: list[Json]) -> None:
 
 
 def _check_reasoning(items: list[Json]) -> None:
+    """Check that reasoning has what it led to behind it, and ids stand on both or on neither."""
     for item, behind in zip(items, [*items[1:], None], strict=True):
-        if item_kind(item) == "reasoning" and not (behind is not None and _by_model(behind)):
-            raise RULES["OAR-03"].refused("input", id=item["id"])
+        if item_kind(item) != "reasoning":
+            continue
+        named = item.get("id")
+        if behind is None or not _by_model(behind) or (named and not behind.get("id")):
+            raise RULES["OAR-03"].refused("input", id=named)
+        if behind.get("id") and not named:
+            kind_ = item_kind(behind)
+            raise RULES["OAR-04"].refused("input", id=behind["id"], kind=kind_, wanted=None)
 
 
 def _by_model(item: Json) -> bool:
     which = item_kind(item)
     if which == "message":
         return bool(item["role"] == "assistant")
-    return which not in _OUTPUTS and which != "item_reference"
+    return which not in _OUTPUTS and which not in _CLIENTS_OWN
 
 
 def _check_groups(items: list[Json]) -> None:

@@ -1,7 +1,8 @@
 """OpenAI Responses: stand-in encrypted content on reasoning items, and what is refused about it.
 
-Theory of operation. The content carries what the item was bound to when it was made: account, model, its own id and
-summary, and a digest of everything that stood before it, under an HMAC. So the server keeps no state: it opens
+Theory of operation. The content carries what the item was bound to when it was made: account, model, its own id, and
+a digest of everything that stood before it, under an HMAC. The summary is not bound: clients leave it out. Nor need
+the id come back; one that does must be the item's own. So the server keeps no state: it opens
 what comes back and compares. What stood before is digested without reasoning, which may be dropped, and without item
 ids, states and phases, which a client that keeps nothing does not send back.
 """
@@ -17,6 +18,7 @@ from dataclasses import asdict, dataclass
 from actors.testing.rules.base import Json, Mode, dumped
 from actors.testing.rules.responses_items import item_kind
 from actors.testing.rules.responses_rules import RULES, ResponsesProfile, ResponsesSettings
+from actors.testing.rules.responses_store import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,23 +26,18 @@ class _Seal:
     account: str
     model: str
     item: str
-    summary: str
     before: str
 
 
-def encrypted(
-    request: Json, produced: Sequence[Json], item_id: str, summary: Json, settings: ResponsesSettings
-) -> str:
+def encrypted(request: Json, produced: Sequence[Json], item_id: str, settings: ResponsesSettings) -> str:
     """Return the encrypted content of a reasoning item.
 
     Args:
         request: The request the response answers.
         produced: The items of the response before this one.
-        item_id, summary: Of the item.
+        item_id: Of the item.
     """
-    given = request["input"]
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
-    seal = _seal(request, [*items, *produced], item_id, summary, settings)
+    seal = _seal(request, [*listed(request["input"]), *produced], item_id, settings)
     payload = dumped(asdict(seal))
     return base64.b64encode(_mac(payload, settings) + payload).decode()
 
@@ -58,9 +55,10 @@ def check(request: Json, mode: Mode, profile: ResponsesProfile, settings: Respon
         if item_kind(item) != "reasoning" or not item.get("encrypted_content"):
             continue
         then = _opened(item["encrypted_content"], settings)
-        now = _seal(request, items[:at], item["id"], item["summary"], settings)
+        named = item.get("id") or (then.item if then is not None else "")
+        now = _seal(request, items[:at], named, settings)
         if (why := _mismatch(then, now, bound=profile.prefix_bound, strict=mode == "strict")) is not None:
-            raise RULES["OAR-09"].refused("input", id=item["id"], why=why)
+            raise RULES["OAR-09"].refused("input", id=named, why=why)
 
 
 def _mismatch(then: _Seal | None, now: _Seal, *, bound: bool, strict: bool) -> str | None:
@@ -68,7 +66,7 @@ def _mismatch(then: _Seal | None, now: _Seal, *, bound: bool, strict: bool) -> s
         return "Encrypted content could not be decrypted or parsed."
     if then.account != now.account:
         return "Encrypted content organization_id did not match the target organization."
-    if (then.item, then.summary) != (now.item, now.summary):
+    if then.item != now.item:
         return "Encrypted content item_id did not match the target item id."
     if strict and then.model != now.model:
         return "Encrypted content model did not match the target model."
@@ -77,13 +75,10 @@ def _mismatch(then: _Seal | None, now: _Seal, *, bound: bool, strict: bool) -> s
     return None
 
 
-def _seal(
-    request: Json, before: Sequence[Json], item_id: str, summary: Json, settings: ResponsesSettings
-) -> _Seal:
+def _seal(request: Json, before: Sequence[Json], item_id: str, settings: ResponsesSettings) -> _Seal:
     head = [request.get("instructions"), request.get("tools")]
     shown = [_plain(item) for item in before if item_kind(item) != "reasoning"]
-    words = _digest(dumped([part["text"] for part in summary]))
-    return _Seal(settings.account, request["model"], item_id, words, _digest(dumped([head, shown])))
+    return _Seal(settings.account, request["model"], item_id, _digest(dumped([head, shown])))
 
 
 def _plain(item: Json) -> Json:

@@ -1,7 +1,7 @@
 """OpenAI Responses: the table of rules, and what one host and its models take.
 
-The host is stateless by default, as with `store: false`: it keeps no items, so nothing may be referred to by id.
-`stored` makes it one that keeps every item, for the rules about items sent by id.
+What a host keeps is with the server (`responses_store`), by what each request says in `store`. A body alone refers to
+nothing that is kept.
 """
 
 from collections.abc import Mapping
@@ -22,6 +22,8 @@ class ResponsesProfile:
         encrypted: The model gives and takes encrypted reasoning.
         prefix_bound: Encrypted reasoning is refused behind another prefix than the one it was made for. (The
             hosted mode withholds it in silence, as the host does.)
+        looks_up_items: Whatever the model once said is looked up by its id, though it is sent in full, and never found:
+            reported of hosts under `store: false`, which take no id there.
         sampling: False for reasoning models, which refuse `temperature` and its kin.
         context_tokens: Window in tokens, estimated at four bytes of body each. None is unlimited.
     """
@@ -30,6 +32,7 @@ class ResponsesProfile:
     adjacent: bool = False
     encrypted: bool = True
     prefix_bound: bool = False
+    looks_up_items: bool = False
     sampling: bool = True
     context_tokens: int | None = None
 
@@ -44,7 +47,6 @@ class ResponsesSettings:
         account: Label of the account; encrypted reasoning is bound to it.
         secret: Key of the stand-in encryption. Hosts with different secrets are foreign to each other.
         signatures: `trust` takes any encrypted content: for judging bodies that no host has answered.
-        stored: The host keeps its items, so they may be sent by id.
     """
 
     profile: ResponsesProfile = ResponsesProfile()
@@ -52,7 +54,6 @@ class ResponsesSettings:
     account: str = "account-1"
     secret: bytes = field(default=b"stand-in encryption secret", repr=False)
     signatures: Literal["verify", "trust"] = "verify"
-    stored: bool = False
 
 
 _TOO_LONG = (

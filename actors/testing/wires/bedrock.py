@@ -173,4 +173,11 @@ def _stop(turn: Turn) -> str:
 
 def _usage(turn: Turn) -> Json:
     read, written = turn.usage
-    return {"inputTokens": read, "outputTokens": written, "totalTokens": read + written}
+    usage: Json = {
+        "inputTokens": read - sum(turn.cached),
+        "outputTokens": written,
+        "totalTokens": read + written,
+    }
+    if any(turn.cached):
+        usage |= {"cacheReadInputTokens": turn.cached[0], "cacheWriteInputTokens": turn.cached[1]}
+    return usage

@@ -9,7 +9,7 @@ from typing import Literal
 from actors.testing.rules.base import CompatibleSettings, Json, Refusal, dumped
 from actors.testing.rules.openrouter import sign
 from actors.testing.script import Redacted, Think, Turn
-from actors.testing.wire import OPENAI_FAILURES, OpenAIWire, failure_of, pieces
+from actors.testing.wire import OPENAI_FAILURES, OpenAIWire, failure_of, pieces, place
 from actors.testing.wires import errors
 
 _ALPHANUMERIC = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -25,9 +25,11 @@ class Manner:
             Mistral's content chunks.
         ids: `openai` has its prefix; `kimi` is `functions.name:index`, counted over the conversation, and
             `kimi_short` the same without its first word; `mistral` is nine alphanumerics.
-        whole_calls: A call arrives in one delta, under index 0 whatever its place.
+        whole_calls: A call arrives in one delta.
         usage: Where a stream puts it: in a chunk of its own if `asked`, in the chunk that has the stop reason
             (`finish`), inside that chunk's `choice`, or under the key `x_groq`.
+        cached: How it reports what was read from its cache: among the `details` of the prompt's tokens, as `hits`
+            and misses, or `flat`.
         comment: A line sent before the first event, and between events, to keep the connection open.
     """
 
@@ -35,13 +37,14 @@ class Manner:
     ids: Literal["openai", "kimi", "kimi_short", "mistral"] = "openai"
     whole_calls: bool = False
     usage: Literal["asked", "finish", "choice", "x_groq"] = "asked"
+    cached: Literal["details", "hits", "flat"] = "details"
     comment: bytes = b""
 
 
 MANNERS: Mapping[str, Manner] = {
     "mistral": Manner("chunks", "mistral", whole_calls=True, usage="finish"),
-    "kimi": Manner(ids="kimi", usage="choice"),
-    "deepseek": Manner(usage="finish", comment=b": keep-alive\n\n"),
+    "kimi": Manner(ids="kimi", usage="choice", cached="flat"),
+    "deepseek": Manner(usage="finish", cached="hits", comment=b": keep-alive\n\n"),
     "openrouter": Manner("details", comment=b": OPENROUTER PROCESSING\n\n"),
     "groq": Manner("reasoning", usage="x_groq"),
     "vllm": Manner("reasoning"),
@@ -78,9 +81,22 @@ class CompatibleWire(OpenAIWire):
                 message["content"] = message["content"] or ""
             case key:
                 message |= {} if thought is None else {key: thought}
+        body["usage"] = self._usage(body["usage"])
         if self.manner.reasoning == "chunks":
             del message["refusal"]
         return self._marked(body)
+
+    def _usage(self, usage: Json) -> Json:
+        """Return usage with what was cached where this vendor puts it."""
+        details = usage.get("prompt_tokens_details")
+        if details is None or self.manner.cached == "details":
+            return usage
+        rest = {key: value for key, value in usage.items() if key != "prompt_tokens_details"}
+        read = details["cached_tokens"]
+        if self.manner.cached == "flat":
+            return {**rest, "cached_tokens": read}
+        misses = usage["prompt_tokens"] - read
+        return {**rest, "prompt_cache_hit_tokens": read, "prompt_cache_miss_tokens": misses}
 
     def _detail(self, message: Json, thought: str | None, turn: Turn) -> None:
         parts = [part for part in turn.parts if isinstance(part, Think | Redacted)]
@@ -91,9 +107,11 @@ class CompatibleWire(OpenAIWire):
 
     def chunks(self, turn: Turn, request: Json, number: int) -> list[Json]:
         events = [self._marked(event) for event in OpenAIWire.chunks(self, turn, request, number)]
+        if events[-1].get("usage"):
+            events[-1]["usage"] = self._usage(events[-1]["usage"])
         if self.manner.usage == "asked":
             return events
-        asked = OpenAIWire.completion(self, turn, request, number)["usage"]
+        asked = self._usage(OpenAIWire.completion(self, turn, request, number)["usage"])
         events = [
             {key: value for key, value in event.items() if key != "usage"}
             for event in events
@@ -146,7 +164,7 @@ class CompatibleWire(OpenAIWire):
     def fragments(self, turn: Turn, request: Json, number: int, at: int) -> Iterator[Json]:
         if not self.manner.whole_calls:
             return OpenAIWire.fragments(self, turn, request, number, at)
-        return iter([{"index": 0, **self.call(turn, request, number, at)}])
+        return iter([{**place(turn, at), **self.call(turn, request, number, at)}])
 
     def error(self, refusal: Refusal, number: int) -> bytes:
         return dumped(errors.body(self.vendor, self._named(refusal)))

@@ -65,6 +65,7 @@ class GeminiWire:
 
     def _response(self, parts: list[Json], turn: Turn, request: Json, number: int, stop: str | None) -> Json:
         read, written = turn.usage
+        cached = {"cachedContentTokenCount": turn.cached[0]} if turn.cached[0] else {}
         candidate: Json = {"content": {"parts": parts, "role": "model"}, "index": 0}
         if not parts:
             del candidate["content"]
@@ -74,6 +75,7 @@ class GeminiWire:
                 "promptTokenCount": read,
                 "candidatesTokenCount": written,
                 "totalTokenCount": read + written,
+                **cached,
             },
             "modelVersion": request["model"],
             "responseId": _minted(self.host, number, 0),

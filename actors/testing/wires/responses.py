@@ -10,10 +10,21 @@ from dataclasses import dataclass
 from actors.testing.rules.base import Json, Refusal, dumped
 from actors.testing.rules.responses_reasoning import encrypted
 from actors.testing.rules.responses_rules import ResponsesSettings
+from actors.testing.rules.responses_store import listed
 from actors.testing.script import Call, Redacted, Say, Think, Turn
-from actors.testing.wire import _CREATED, OPENAI_FAILURES, _arguments, _id, failure_of, minted, pieces
+from actors.testing.wire import (
+    _CREATED,
+    OPENAI_FAILURES,
+    _arguments,
+    _id,
+    failure_of,
+    free_text,
+    minted,
+    pieces,
+)
 
 _ENCRYPTED = "reasoning.encrypted_content"
+_CALL_EVENTS = {"arguments": "function_call_arguments", "input": "custom_tool_call_input"}
 _LAST = 999_999  # an error event does not know how many went before it; readers want numbers that rise
 
 
@@ -28,8 +39,12 @@ class ResponsesWire:
     host: str = ""
 
     def response(self, turn: Turn, request: Json, number: int) -> bytes:
+        return dumped(self.whole(turn, request, number))
+
+    def whole(self, turn: Turn, request: Json, number: int) -> Json:
+        """Return a response that is not streamed, as JSON."""
         output = [item for _, item in self._output(turn, request, number)]
-        return dumped({**self._ended(turn, request, number, output), **turn.extra})
+        return {**self._ended(turn, request, number, output), **turn.extra}
 
     def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
         begun = self._response(request, number, "in_progress", [])
@@ -72,7 +87,7 @@ class ResponsesWire:
             "model": request["model"],
             "output": output,
             "parallel_tool_calls": True,
-            "previous_response_id": None,
+            "previous_response_id": request.get("previous_response_id"),
             "reasoning": request.get("reasoning") or {"effort": None, "summary": None},
             "store": request.get("store", True),
             "temperature": 1.0,
@@ -98,7 +113,10 @@ class ResponsesWire:
         return response | {
             "usage": {
                 "input_tokens": read,
-                "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+                "input_tokens_details": {
+                    "cached_tokens": turn.cached[0],
+                    "cache_write_tokens": turn.cached[1],
+                },
                 "output_tokens": written,
                 "output_tokens_details": {"reasoning_tokens": 0},
                 "total_tokens": read + written,
@@ -106,16 +124,18 @@ class ResponsesWire:
         }
 
     def _output(self, turn: Turn, request: Json, number: int) -> list[tuple[object, Json]]:
+        if _compacts(request):
+            return [(None, _compaction(minted("cmp_", self.host, number, 0)))]
         output: list[tuple[object, Json]] = []
-        behind, calls = "", 0
+        behind, calls, free = "", 0, _free_form(request)
         for at, part in enumerate(turn.parts):
             named = f"{behind or minted('', self.host, number, 0)}_{at}"
             match part:
                 case Say(text=text):
                     item = _message(f"msg_{named}", text)
-                case Call():
+                case Call(name=name):
                     native = _id(part, turn, "call_", self.host, number, calls)
-                    item = _function_call(f"fc_{named}", native, part)
+                    item = _custom_call(named, native, part) if name in free else _call(named, native, part)
                     calls += 1
                 case _:
                     word = minted("", self.host, number, 1 + at)
@@ -131,7 +151,7 @@ class ResponsesWire:
         summary = [{"type": "summary_text", "text": text}] if text else []
         state = part.signature if isinstance(part, Think) else None
         if state is None and _ENCRYPTED in (request.get("include") or ()):
-            state = encrypted(request, before, item_id, summary, self.settings)
+            state = encrypted(request, before, item_id, self.settings)
         return {"id": item_id, "type": "reasoning", "summary": summary, "encrypted_content": state}
 
 
@@ -140,15 +160,31 @@ def _message(item_id: str, text: str) -> Json:
     return {"id": item_id, "type": "message", "status": "completed", "role": "assistant", "content": content}
 
 
-def _function_call(item_id: str, native: str, call: Call) -> Json:
-    return {
-        "id": item_id,
-        "type": "function_call",
-        "status": "completed",
-        "call_id": native,
-        "name": call.name,
-        "arguments": _arguments(call),
-    }
+def _call(named: str, native: str, call: Call) -> Json:
+    head = {"id": f"fc_{named}", "type": "function_call", "status": "completed", "call_id": native}
+    return {**head, "name": call.name, "arguments": _arguments(call)}
+
+
+def _custom_call(named: str, native: str, call: Call) -> Json:
+    head = {"id": f"ctc_{named}", "type": "custom_tool_call", "status": "completed", "call_id": native}
+    return {**head, "name": call.name, "input": free_text(call)}
+
+
+def _free_form(request: Json) -> set[str]:
+    """Return the names of the tools that take a text, those included that are declared among the items."""
+    added = [item.get("tools") for item in listed(request["input"]) if item.get("type") == "additional_tools"]
+    tools = [tool for tools in (request.get("tools"), *added) for tool in tools or ()]
+    return {tool["name"] for tool in tools if tool.get("type") == "custom"}
+
+
+def _compacts(request: Json) -> bool:
+    """Say whether the request asks for nothing but to be compacted: its last item says so."""
+    last = [*listed(request["input"]), {}][-2:][0]
+    return bool(last.get("type") == "compaction_trigger")
+
+
+def _compaction(item_id: str) -> Json:
+    return {"id": item_id, "type": "compaction", "encrypted_content": f"compacted by {item_id}"}
 
 
 def _item_events(part: object, item: Json, turn: Turn) -> Iterator[Json]:
@@ -157,8 +193,11 @@ def _item_events(part: object, item: Json, turn: Turn) -> Iterator[Json]:
             empty: Json = {"content": [], "status": "in_progress"}
             told = _message_events(item, turn)
         case Call():
-            empty = {"arguments": "", "status": "in_progress"}
-            told = _call_events(item, turn)
+            key = "input" if "input" in item else "arguments"
+            empty = {key: "", "status": "in_progress"}
+            told = _call_events(item, key, turn)
+        case None:
+            empty, told = {}, iter(())
         case _:  # the content of an item that was only added may be a part of it
             partial = (item["encrypted_content"] or "")[:8] or None
             empty = {"summary": [], "encrypted_content": partial}
@@ -177,11 +216,12 @@ def _message_events(item: Json, turn: Turn) -> Iterator[Json]:
     yield {"type": "response.content_part.done", "content_index": 0, "part": part}
 
 
-def _call_events(item: Json, turn: Turn) -> Iterator[Json]:
-    text = item["arguments"]
+def _call_events(item: Json, key: str, turn: Turn) -> Iterator[Json]:
+    text, name = item[key], f"response.{_CALL_EVENTS[key]}"
     for piece in pieces(text, max(len(text), 1) if turn.whole_calls else turn.fragment):
-        yield {"type": "response.function_call_arguments.delta", "delta": piece}
-    yield {"type": "response.function_call_arguments.done", "name": item["name"], "arguments": text}
+        yield {"type": f"{name}.delta", "delta": piece}
+    called = {"name": item["name"]} if key == "arguments" else {}
+    yield {"type": f"{name}.done", **called, key: text}
 
 
 def _thought_events(item: Json, turn: Turn) -> Iterator[Json]:

@@ -55,7 +55,8 @@ def _item(part: Part, role: str, with_picture: bool, asked: Asked) -> _Object:
             output = [{"type": "input_text", "text": text}, _PICTURE] if with_picture else text
             return {"type": "function_call_output", "call_id": asked.id(part), "output": output}
         case Thought(sealed=sealed):
-            return {key: ENCRYPTED[key] for key in ENCRYPTED if sealed or key != "encrypted_content"}
+            left_out = "id" if sealed else "encrypted_content"
+            return {key: value for key, value in ENCRYPTED.items() if key != left_out}
         case Picture():
             return {"type": "message", "role": role, "content": [_PICTURE]}
         case _:

@@ -3,7 +3,7 @@
 Each is a misunderstanding someone could have, not a syntax error. `old` occurs exactly once in its file.
 """
 
-from tests.teeth.mutations import core, dialects, profiles, render, runtime
+from tests.teeth.mutations import core, dialects, judge, profiles, render, runtime, servers, transport
 from tests.teeth.mutations.mutation import Mutation
 
 __all__ = ["MUTATIONS", "Mutation"]
@@ -12,6 +12,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     *render.MUTATIONS,
     *core.MUTATIONS,
     *dialects.MUTATIONS,
+    *judge.MUTATIONS,
     *profiles.MUTATIONS,
     *runtime.MUTATIONS,
+    *transport.MUTATIONS,
+    *servers.MUTATIONS,
 )

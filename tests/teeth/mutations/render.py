@@ -145,8 +145,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "choose: a real result takes the place of a sealed synthetic one",
         "actors/core/ledger.py",
-        "if record is None or record[5] is not None or (kept := record[3]) is None:",
-        "if record is None or (kept := record[3] or record[6]) is None:",
+        "if known is None or known.sealed is not None or known.end is None:",
+        "if known is None or known.end is None:",
         (f"{CONSERVATION}::test_a_result_after_its_seal_follows_as_a_note_and_the_synthetic_one_stays",),
     ),
     Mutation(
@@ -154,7 +154,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/render/choose.py",
         "        return recorded or said",
         "        return said",
-        (f"{CONSERVATION}::test_each_real_result_of_a_generated_history_is_told_exactly_once",),
+        (
+            f"{CONSERVATION}::test_each_real_result_of_a_generated_history_is_told_once_and_each_call_answered",
+        ),
     ),
     Mutation(
         "choose: what the blocks said goes before the ledger's word",

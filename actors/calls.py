@@ -1,0 +1,289 @@
+"""One tool call while it runs: approved of, given a thread if it needs one, run, and ended exactly once.
+
+Whatever the tool does, one end comes of it. A call is closed without its tool if that does not end in time; the tool
+then goes on in quarantine, and is told to end no more.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from contextvars import Context, copy_context
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import anyio
+
+from actors.core.batch import Approve, Planned, denied
+from actors.core.events import CallEvent, Failed, Returned
+from actors.core.identity import CallId
+from actors.core.jsonio import Json, ingest, quote
+from actors.core.returned import parted
+from actors.errors import JournalError, KernelError, OwnSession, ThreadsBusy
+from actors.executor import Executor
+from actors.kernel.contained import Contained
+from actors.kernel.deadlines import Timer
+from actors.kernel.parking import Waiter, parking
+from actors.threads import THREADS, Place
+from actors.tools import Tool
+
+GRACE = 0.5
+"""Seconds a stopped tool may take to clean up before its call is closed without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What the calls of one batch share.
+
+    Args:
+        executor: Where they run.
+        context: The context variables they see, a copy for each.
+        approve: Asked about some of them.
+        begin: Writes that a call begins; returns when that is durable.
+        ended: Told how a call ended; None if it was stopped.
+    """
+
+    executor: Executor
+    context: Context
+    approve: Approve | None
+    begin: "Callable[[CallId], Awaitable[object]]"
+    ended: "Callable[[Running, CallEvent | None], None]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    """What came out of a thread instead of a value."""
+
+    error: BaseException
+
+
+class Running:
+    """One call. `prepare` it, and once that it begins is durable `start` it."""
+
+    def __init__(self, planned: Planned, tool: Tool[..., Any], site: Site) -> None:  # Any: any function
+        self.call, self.tool, self.site = planned.call, tool, site
+        self.arguments: Mapping[str, Any] = planned.arguments  # Any: whatever types the function asks for
+        self._asks = planned.asks
+        self._place: Place | None = None
+        self._thread: Place | None = None
+        self._task: Contained | None = None
+        self._timer: Timer | None = None
+        self.is_begun = self.is_late = False
+        self._is_stopped = False
+
+    def prepare(self) -> bool:
+        """Take what it needs; say whether it begins as soon as it is started, and not when it got more than that."""
+        if self._asks:
+            return False
+        if not self.tool.is_async:
+            with suppress(ThreadsBusy):  # found out again when it waits for one
+                self._place = THREADS.take(self.site.executor.limits.threads)
+        self.is_begun = self.tool.is_async or self._place is not None
+        return self.is_begun
+
+    def start(self) -> None:
+        """Run it."""
+        self._task = self.site.executor.start(self._run, self.call.name, self.site.context.copy())
+
+    def stop(self) -> None:
+        """Tell the tool to end. A thread cannot hear it."""
+        self._is_stopped = True
+        if self._task is None:
+            self._give_back()
+        elif self._thread is None:
+            self._task.cancel()
+
+    def close(self, event: CallEvent | None) -> None:
+        """End the call without its tool, which goes on by itself."""
+        self.site.ended(self, event)
+        if self._thread is not None:
+            self._thread.forsake()
+        elif self._task is not None:
+            self._task.let_be()
+
+    def _give_back(self) -> None:
+        """Give back a place that was not used."""
+        place, self._place = self._place, None
+        if place is not None:
+            place.give_back()
+
+    async def _run(self) -> None:
+        event: CallEvent | None = None
+        try:
+            event = await self._end()
+        except GeneratorExit as error:  # thrown in from outside, it drops what the callee returns
+            event = self._raised(error)
+        finally:
+            if self._timer is not None:
+                self.site.executor.forget(self._timer)
+            self._give_back()
+            self.site.ended(self, event)
+
+    async def _end(self) -> CallEvent | None:
+        """Return how the call ended, None if it was stopped. Nothing is awaited after what the tool raised."""
+        try:
+            if self._asks and not await self._approved():
+                return denied(self.call)
+            if not self.tool.is_async and self._place is None:
+                self._place = await self._placed()
+            if self._is_stopped or not await self._begins():
+                return None
+            if self.tool.timeout is not None:
+                self._timer = self.site.executor.after(self.tool.timeout, self._overtime)
+            return await self._returned()
+        except ThreadsBusy as error:
+            self._tell(error)
+            return Failed(self.call.id, _no_thread(self.tool.name))
+        except GeneratorExit:  # Python lets nothing be returned after this one
+            raise
+        except BaseException as error:  # a tool may raise anything, a stray cancellation or an exit included
+            return self._raised(error)
+
+    async def _begins(self) -> bool:
+        """Have it written that the call begins; say whether it was."""
+        if not self.is_begun:
+            try:
+                await self.site.begin(self.call.id)
+            except (KernelError, JournalError):  # its session has ended, or goes on from its log
+                return False
+            self.is_begun = True
+        return True
+
+    async def _returned(self) -> CallEvent | None:
+        call = partial(self.tool.function, **self.arguments)
+        if self.tool.is_async:
+            return self._given(await call())
+        value = await self._threaded(lambda: self._ready(call()))
+        if isinstance(value, _Raised):
+            return self._raised(value.error)
+        return value if isinstance(value, Returned) else self._given(await value)
+
+    def _ready(self, value: Any) -> Any:  # Any: whatever a function returns
+        """Return a value as an end, made in the tool's own thread; what must be awaited as it is."""
+        return value if inspect.isawaitable(value) else self._given(value)
+
+    def _given(self, value: object) -> Returned:
+        return Returned(self.call.id, *parted(value))
+
+    def _raised(self, error: BaseException) -> CallEvent | None:
+        """Return the end of a call whose tool raised; None if that is because it was told to end."""
+        assert self._task is not None
+        if self.is_late:
+            return self._too_late
+        if self._task.cancelled:
+            return None
+        self._tell(error)
+        return Failed(self.call.id, quote(for_model(error)))
+
+    async def _approved(self) -> bool:
+        """Ask whether the call may run; whoever cannot say has not given his word."""
+        approve = self.site.approve
+        assert approve is not None
+        try:
+            if _is_async(approve):
+                answer: Any = approve(self.call)  # Any: what the host's function returns
+            else:
+                self._place = await self._placed()
+                answer = await self._threaded(partial(approve, self.call))
+            if inspect.isawaitable(answer):
+                answer = await answer
+        except BaseException as error:
+            answer = _Raised(error)
+        if isinstance(answer, _Raised):
+            assert self._task is not None
+            if self._task.cancelled:
+                raise answer.error
+            self._tell(answer.error)
+        return answer is True
+
+    async def _placed(self) -> Place:
+        """Wait for a thread.
+
+        Raises:
+            ThreadsBusy: There is none, or there was none in time.
+        """
+        limits, here = self.site.executor.limits, parking()
+        with anyio.move_on_after(limits.wait):
+            while True:
+                waiter = here.waiter()
+                wake = partial(here.soon, partial(_settle, waiter, None))
+                if (place := THREADS.take(limits.threads, wake)) is not None:
+                    return place
+                try:
+                    await waiter
+                finally:
+                    THREADS.withdraw(wake)
+        raise ThreadsBusy(f"none of the {limits.threads} threads for tools became free in {limits.wait} s")
+
+    async def _threaded(self, work: Callable[[], object]) -> Any:  # Any: what it returns, or `_Raised`
+        """Run `work` in the thread of the call's place. A caller that is cancelled leaves it there."""
+        place, self._place = self._place, None
+        assert place is not None
+        here, context = parking(), copy_context()
+        waiter = here.waiter()
+
+        def run() -> None:
+            try:
+                value: object = context.run(work)
+            except BaseException as error:  # it must not cross from its thread into the event loop
+                value = _Raised(error)
+            with suppress(RuntimeError):  # the loop has ended
+                here.soon(partial(_settle, waiter, value))
+
+        self._thread = place
+        place.run(run)
+        try:
+            return await waiter
+        except BaseException:
+            place.forsake()
+            raise
+        finally:
+            self._thread = None
+
+    def _overtime(self) -> None:
+        """End a call that took too long: at once if a thread holds it, which hears nothing, else after the grace."""
+        if self._task is None or self._is_stopped:
+            return
+        self.is_late = True
+        self._tell(TimeoutError(f"{self.tool.name} did not return within {self.tool.timeout} s"))
+        if self._thread is not None:
+            self.close(self._too_late)
+        else:
+            self._task.cancel()
+            self._timer = self.site.executor.after(GRACE, partial(self.close, self._too_late))
+
+    @property
+    def _too_late(self) -> Failed:
+        return Failed(self.call.id, quote(f"The tool did not return within {self.tool.timeout} s."))
+
+    def _tell(self, error: BaseException) -> None:
+        self.site.executor.failed(self.call.id, self.tool.name, error)
+
+
+def for_model(error: BaseException) -> str:
+    """Return an exception's type and text on a few lines at most, whatever its own methods do.
+
+    What the runtime says to the tool's author is not for the model.
+    """
+    if isinstance(error, KernelError | OwnSession):
+        return "The tool failed for a reason that lies in the program that runs it."
+    try:
+        text = str.__str__(str(error))  # a subclass of str has methods of its own
+    except BaseException:  # its __str__ may raise anything too
+        text = "(its text could not be read)"
+    return f"{type(error).__name__}: {text}"[:4096] if text else type(error).__name__
+
+
+def _no_thread(tool: str) -> Json:
+    message = "No thread was free to run it, so it did not run. Try again later."
+    return ingest({"tool_error": {"kind": "no_thread", "tool": tool, "message": message}}).json
+
+
+def _is_async(function: Callable[..., object]) -> bool:
+    call = getattr(function, "__call__", None)  # noqa: B004  # an object may have an async __call__
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+
+
+def _settle(waiter: Waiter, value: object) -> None:
+    if not waiter.done():
+        waiter.set_result(value)

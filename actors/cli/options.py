@@ -1,0 +1,242 @@
+"""What the command line takes: commands, options, and one line for what it does not.
+
+Only the standard library is imported here, so that `--help` answers at once.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Never, TypeAlias
+
+from actors.cli.screen import complain
+
+if TYPE_CHECKING:
+    Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
+
+DIALECTS = (
+    "openai_chat (or openai)",
+    "anthropic",
+    "openai_responses (or responses)",
+    "gemini",
+    "vertex (or vertex_gemini)",
+    "gemini_2",
+    "bedrock (or converse)",
+    "mistral",
+    "kimi",
+    "deepseek",
+    "openrouter",
+    "xai",
+    "qwen",
+    "glm",
+    "minimax",
+    "groq",
+    "vllm",
+    "llama_cpp",
+    "ollama",
+    "openai_compatible",
+)
+"""As `actors.core.profiles` has them, which help must not import."""
+
+_DIALECTS = f"Dialects: {', '.join(DIALECTS)}."
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, and what was probably meant."""
+
+    def error(self, message: str) -> Never:
+        """Complain and exit with 2."""
+        complain(f"{message} ({self.prog} --help)")
+        sys.exit(2)
+
+    def read(self, words: Sequence[str]) -> argparse.Namespace:
+        """Return the options. A word that no command takes is named, with the nearest one it does take."""
+        found, unknown = self.parse_known_args(words)
+        if unknown:
+            known = self._options_of(getattr(found, "command", ""))
+            self.error(f"unknown argument {unknown[0]!r}{meant(unknown[0].partition('=')[0], known)}")
+        return found
+
+    def _options_of(self, command: str) -> list[str]:
+        """Return the options of a command, as they are written."""
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction) and command in action.choices:
+                return [*action.choices[command]._option_string_actions]
+        return [*self._option_string_actions]
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        choices = [str(choice) for choice in action.choices]
+        likely = meant(str(value), choices) or f"; give one of {', '.join(choices)}"
+        what = action.metavar or "/".join(action.option_strings) or action.dest
+        raise argparse.ArgumentError(None, f"no {str(what).lower().lstrip('-')} {value!r}{likely}")
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """Return `; did you mean 'X'?` for the nearest of the known words; nothing if none is near."""
+    near = get_close_matches(word, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def parser() -> Parser:
+    """Return the parser of the whole command line."""
+    top = Parser(
+        "actors",
+        description="Tool-calling LLM conversations that change provider between turns and cannot break.",
+        epilog="Exit codes: 0 done, 1 failed, 2 usage, 3 configuration, 4 key, 5 overloaded, 6 unreachable, "
+        "124 timeout, 130 interrupted. See docs/reference/cli.md.",
+        allow_abbrev=False,
+    )
+    top.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    commands = top.add_subparsers(metavar="COMMAND", required=True)
+    for add in (_demo, _run, _lint, _convert, _preview, _simulate, _completion):
+        add(commands)
+    return top
+
+
+def _demo(commands: "Commands") -> None:
+    demo = _command(commands, "demo", "demo", "watch one conversation change provider; no key, no network")
+    demo.add_argument("--all", action="store_true", help="go on through every dialect there is")
+    demo.add_argument("--json", action="store_true", help="print one JSON object a line")
+    _backend(demo)
+
+
+def _run(commands: "Commands") -> None:
+    run = _command(commands, "run", "run", "ask once and print the answer", _DIALECTS)
+    run.add_argument("prompt", nargs="*", help="what to say; `-` or nothing reads standard input")
+    run.add_argument(
+        "-m", "--model", metavar="TARGET", help="provider:model, or a backend or pool of --config"
+    )
+    run.add_argument("--config", metavar="FILE", help="an actors.toml; without it, the environment alone")
+    run.add_argument("--base-url", metavar="URL", help="any compatible server; -m is then a model name there")
+    run.add_argument(
+        "--dialect", metavar="DIALECT", help="with --base-url: what it speaks; openai by default"
+    )
+    run.add_argument("--auth", metavar="VARIABLE", help="with --base-url: environment variable with the key")
+    run.add_argument("--tools", metavar="FILE", help="a Python file; its @tool functions are offered")
+    run.add_argument("--approve-all", action="store_true", help="run tools that want an approval, unasked")
+    run.add_argument("--system", metavar="TEXT", help="system prompt")
+    run.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="cancel the turn after this long")
+    run.add_argument("--json", action="store_true", help="print each event as one line of JSON")
+    _backend(run)
+
+
+def _lint(commands: "Commands") -> None:
+    lint = _command(
+        commands, "lint", "transcripts", "say what a provider would refuse in a transcript", _DIALECTS
+    )
+    lint.add_argument("file", help="a request body or a list of messages, as JSON; `-` is standard input")
+    lint.add_argument("--for", dest="to", required=True, metavar="DIALECT", help="whose rules are asked")
+    lint.add_argument(
+        "--from",
+        dest="source",
+        metavar="DIALECT",
+        help="the file is in this dialect: judge what would be sent of it to the other",
+    )
+
+
+def _convert(commands: "Commands") -> None:
+    convert = _command(
+        commands, "convert", "transcripts", "make a valid request body of any transcript", _DIALECTS
+    )
+    convert.add_argument("file", help="a request body or a list of messages, as JSON; `-` is standard input")
+    convert.add_argument(
+        "--from", dest="source", required=True, metavar="DIALECT", help="what the file is in"
+    )
+    convert.add_argument("--to", required=True, metavar="DIALECT", help="what to write")
+    convert.add_argument("--model", metavar="NAME", help="model name in the body; the file's own by default")
+
+
+def _preview(commands: "Commands") -> None:
+    preview = _command(
+        commands,
+        "preview",
+        "transcripts",
+        "show what another provider would be sent, and what not",
+        _DIALECTS,
+    )
+    preview.add_argument("file", help="a request body or a list of messages, as JSON; `-` is standard input")
+    preview.add_argument(
+        "--from", dest="source", required=True, metavar="DIALECT", help="what the file is in"
+    )
+    preview.add_argument("--to", required=True, metavar="DIALECT", help="what would be written")
+    preview.add_argument("--json", action="store_true", help="print one JSON object, the body in it")
+
+
+def _simulate(commands: "Commands") -> None:
+    simulate = _command(
+        commands, "simulate", "simulate", "run a server that refuses what a provider refuses", _DIALECTS
+    )
+    simulate.add_argument("--dialect", required=True, metavar="DIALECT", help="what it speaks")
+    simulate.add_argument("--port", type=_port, default=0, help="0, the default, takes a free one")
+    simulate.add_argument(
+        "--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen; 127.0.0.1 by default"
+    )
+    simulate.add_argument("--script", metavar="FILE", help="JSON: what the model says, turn by turn")
+    simulate.add_argument(
+        "--fault",
+        action="append",
+        default=[],
+        metavar="N:FAULT",
+        help="what becomes of request N (from 0), such as 0:429=1, 2:cut=100 or 3:stall; may be repeated",
+    )
+    simulate.add_argument(
+        "--mode", choices=["strict", "hosted"], default="strict", help="hosted takes what the host does"
+    )
+    simulate.add_argument(
+        "--requests", type=_count, metavar="N", help="stop after so many; 1 if any was refused"
+    )
+    _backend(simulate)
+
+
+def _completion(commands: "Commands") -> None:
+    completion = _command(
+        commands, "completion", "completion", "print what completes this command in a shell"
+    )
+    completion.add_argument(
+        "shell", choices=["bash", "zsh", "fish"], metavar="SHELL", help="bash, zsh or fish"
+    )
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text} is no port; give a number from 0 to 65535")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 10**9:
+        raise argparse.ArgumentTypeError(f"{text} is no count; give a whole number from 1")
+    return int(text)
+
+
+def _command(commands: "Commands", name: str, module: str, summary: str, more: str = "") -> Parser:
+    about = f"{summary[0].upper()}{summary[1:]}."
+    added = commands.add_parser(name, help=summary, description=about, epilog=more, allow_abbrev=False)
+    added.add_argument(
+        "--debug", action="store_true", help="show the traceback of an error, and of what a tool raises"
+    )
+    added.set_defaults(command=name, module=module)
+    return added
+
+
+def _backend(command: Parser) -> None:
+    command.add_argument("--backend", choices=["asyncio", "trio"], default="asyncio", help="the event loop")
+
+
+def _seconds(text: str) -> float:
+    with suppress(ValueError):
+        if 0 < (seconds := float(text)) < 1e9:
+            return seconds
+    raise argparse.ArgumentTypeError(f"{text} is no time; give seconds above 0")
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        parser.exit(0, f"actors {version('llm-actors')}\n")

@@ -1,0 +1,120 @@
+"""What OpenAI Chat Completions and its vendors demand of a request beside its messages."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from actors.core.check.moonshot import schema_faults
+from actors.core.check.state import CheckState
+from actors.core.check.words import CHOICES, shown
+from actors.core.jsonio import JsonValue
+from actors.core.rulebook.cited import cited
+
+_TOP = frozenset(
+    """audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens
+    messages metadata modalities model moderation n parallel_tool_calls prediction presence_penalty
+    prompt_cache_key prompt_cache_options prompt_cache_retention reasoning_effort response_format
+    safety_identifier seed service_tier stop store stream stream_options temperature tool_choice tools
+    top_logprobs top_p user verbosity web_search_options""".split()  # noqa: SIM905  as a list it is a page
+)
+_SWITCHES = {"type": frozenset({"thinking"}), "reasoning": frozenset({"reasoning"})}
+_PINS = {"provider": frozenset({"provider"})}
+_LONGEST_KEY = 64
+ROOTLESS = (*CHOICES, "enum", "not")
+"""Keywords of a schema that OpenAI does not take at the root of a tool's."""
+INPUT = {"function": "arguments", "custom": "input"}
+"""What a call of each kind gives its tool."""
+CALL_KEYS = {kind: frozenset({"id", "type", kind}) for kind in INPUT}
+_TOOL_KEYS = {kind: frozenset({"type", kind}) for kind in INPUT}
+_DECLARED_KEYS = {
+    "function": frozenset({"name", "description", "parameters", "strict"}),
+    "custom": frozenset({"name", "description", "format"}),
+}
+
+
+class OpenAIChatHead(CheckState):
+    """The part of the judge that reads a request's head. A rule may be followed by a word for the case."""
+
+    cites: ClassVar[Mapping[str, str]] = {"long-id": "OAC-03", "name": "OAC-10", "schema": "OAC-11"}
+
+    def cited(self, rule: str) -> str:
+        rule, _, case = rule.partition(" ")
+        return cited(self.dialect, super().cited(rule), case)
+
+    def known_kind(self, kind: str, where: str) -> None:
+        """Judge the kind of a tool, or of a call."""
+        if kind != "function" and not self.dialect.custom_tools:
+            self.fault("ALL-02 kind", where, f"a tool of type {shown(kind)}")
+
+    def head(self, body: dict[str, JsonValue]) -> None:
+        nothing: frozenset[str] = frozenset()
+        known = self.dialect.request_keys or (
+            _TOP
+            | _SWITCHES.get(self.dialect.thinking_switch, nothing)
+            | _PINS.get(self.dialect.upstream_pin, nothing)
+        )
+        if unknown := [key for key in body if key not in known]:
+            self.fault("OAC-12", "request", "unknown key " + ", ".join(map(shown, unknown)))
+        model, key = body.get("model"), body.get("prompt_cache_key")
+        if type(model) is not str or not model:
+            self.fault("OAC-19", "model", f"a model name, not {shown(model)}")
+        if type(key) is str and len(key) > _LONGEST_KEY:
+            self.fault("OAC-17", "prompt_cache_key", f"{len(key)} characters, at most {_LONGEST_KEY}")
+        for field in ("max_tokens", "max_completion_tokens"):
+            if body.get(field) is not None:
+                self.limited(body[field], field)
+        if body.get("stream_options") is not None and not body.get("stream"):
+            self.fault("ALL-02", "stream_options", "given without stream")
+        tools, names = body.get("tools"), set[str]()
+        if type(tools) is list and tools:
+            self._tools(tools, names)
+        elif tools is not None:
+            self.fault("ALL-02 tools", "tools", "a list of at least one tool")
+        self._choice(body, names)
+        self._forced(body)
+
+    def _forced(self, body: dict[str, JsonValue]) -> None:
+        """Judge a forced tool by whether the model may be thinking."""
+        switch, choice = body.get("thinking"), body.get("tool_choice")
+        thinks = type(switch) is not dict or switch.get("type") != "disabled"
+        allowed = self.dialect.forced_choice
+        refused = allowed == "no" or (allowed == "not_when_thinking" and thinks)
+        if refused and choice not in (None, "auto", "none"):
+            self.fault("ALL-14 forced", "tool_choice", f"{shown(choice)} forces a tool")
+
+    def _choice(self, body: dict[str, JsonValue], names: set[str]) -> None:
+        for key in ("tool_choice", "parallel_tool_calls"):
+            if body.get(key) is not None and not body.get("tools"):
+                self.fault("ALL-14", key, "given without tools")
+        choice = body.get("tool_choice")
+        kind = choice.get("type") if type(choice) is dict else None
+        if type(choice) is dict and type(kind) is str and kind in _TOOL_KEYS:
+            named = choice.get(kind)
+            self.chosen(named.get("name") if type(named) is dict else None, "tool_choice", names)
+
+    def _tools(self, tools: list[JsonValue], names: set[str]) -> None:
+        most = self.dialect.max_tools
+        if most is not None and len(tools) > most:
+            self.fault("OAC-09", "tools", f"{len(tools)} tools, at most {most}")
+        for index, tool in enumerate(tools):
+            where = f"tools[{index}]"
+            kind = tool.get("type") if type(tool) is dict else None
+            if type(tool) is not dict or type(kind) is not str or kind not in _TOOL_KEYS:
+                self.fault("ALL-02 kind", where, f"a tool of type {shown(kind)}")
+                continue
+            self.known_kind(kind, where)
+            self.allow_only(where, tool, _TOOL_KEYS[kind])
+            declared, where = tool.get(kind), f"{where}.{kind}"
+            if type(declared) is not dict:
+                self.wanted(f"{kind} is an object", where, declared)
+                continue
+            self.allow_only(where, declared, _DECLARED_KEYS[kind])
+            self.declare(declared.get("name"), where, names)
+            if (schema := declared.get("parameters")) is not None:
+                self._schema(schema, f"{where}.parameters")
+
+    def _schema(self, schema: JsonValue, where: str) -> None:
+        before = len(self.faults)
+        self.rooted(schema, where, ROOTLESS)
+        if len(self.faults) == before and self.dialect.schema_subset == "moonshot":
+            for what in schema_faults(schema, "parameters"):
+                self.fault("schema", where, what)

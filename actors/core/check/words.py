@@ -1,0 +1,36 @@
+"""Values as the faults of the judge show them, and what several families ask of one."""
+
+from actors.core.jsonio import JsonRefused, JsonValue, parse
+
+CHOICES = ("anyOf", "oneOf", "allOf")
+"""Keywords of a schema that no provider takes at the root of a tool's."""
+KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+
+
+def why_no_object(text: JsonValue) -> str:
+    """Return why `text` is not a JSON object written as a string, or an empty string if it is one."""
+    if type(text) is not str:
+        return "not a string"
+    try:
+        value = parse(text.encode())
+    except JsonRefused:
+        return "not JSON"
+    return "" if type(value) is dict else "not an object"
+
+
+def shown(value: JsonValue) -> str:
+    """Return a value as a fault's message shows it: one short line, whatever it is."""
+    if isinstance(value, dict | list):
+        return kind_of(value)
+    text = ascii(value if type(value) is not str else value[:61])
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def listed(ids: tuple[str, ...] | list[str]) -> str:
+    """Return ids as a fault's message shows them."""
+    return ", ".join(map(shown, ids))
+
+
+def kind_of(value: JsonValue) -> str:
+    """Return the JSON name of a value's type."""
+    return KINDS.get(type(value), "a number")

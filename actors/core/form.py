@@ -1,0 +1,66 @@
+"""Form: how every value of a session is described, once.
+
+A form's annotations are its schema. From them follow the object, its bytes (msgpack, fields in order and without
+names) and the strict reading of these: no second list of the same names is kept anywhere.
+
+Forms are frozen and refer only to what is frozen and older, so they cannot be in a cycle and the garbage collector
+need not visit them (`gc=False`). What is made, is not checked; what is read, is.
+"""
+
+from collections.abc import Callable
+from inspect import Signature, signature
+from typing import Any, TypeVar
+
+from msgspec import Struct, StructMeta
+from msgspec.structs import force_setattr, replace
+
+__all__ = ["Form", "Public", "kept", "replace", "set_field"]
+
+F = TypeVar("F")
+
+set_field = force_setattr
+"""Sets a field of a form that nobody else has seen yet."""
+
+
+def kept(kind: type[F], *values: object) -> F:
+    """Return a form made of its fields as they are kept, whatever its constructor takes."""
+    form: F = StructMeta.__call__(kind, *values)
+    return form
+
+
+class Form(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+    """A value that is kept, written and read as its annotations say."""
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return kept, (type(self), *(getattr(self, name) for name in self.__struct_fields__))
+
+
+class Public(StructMeta):
+    """The type of forms whose users write something else than what is kept: theirs is an `__init__`.
+
+    msgspec's classes cannot have one, so it is kept aside and run when the class is called. Reading does without.
+    """
+
+    _init: Callable[..., None]
+    _blank: Callable[[], object]  # a struct cannot be made empty, so one with nothing in it is copied
+
+    def __new__(
+        mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
+    ) -> "Public":  # Any: what a class statement holds
+        init = namespace.pop("__init__", None)
+        cls: Public = super().__new__(mcls, name, bases, namespace, **options)
+        if init is not None:
+            cls._init = init
+            nothing = [None] * len(cls.__struct_fields__)
+            cls._blank = StructMeta.__call__(cls, *nothing).__copy__
+        return cls
+
+    def __call__(cls, *given: Any, **named: Any) -> Any:  # Any: what `__init__` takes
+        form = cls._blank()
+        cls._init(form, *given, **named)
+        return form
+
+    @property
+    def __signature__(cls) -> Signature:
+        own = signature(cls._init)
+        return own.replace(parameters=list(own.parameters.values())[1:], return_annotation=Signature.empty)

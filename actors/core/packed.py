@@ -1,0 +1,132 @@
+"""A packed message: the bytes that a history, the log and whoever else keeps it share.
+
+They are the msgpack of the message, without what would be in it many times or at great length: a seal of the
+message's own origin does not repeat it, and large media stay beside the bytes, shared by all and copied by none.
+A message has one packed form, so two are equal where their messages are.
+
+Lone surrogates have no bytes: in ids, names and addresses they become U+FFFD here.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TypeAlias
+
+from msgspec import MsgspecError, ValidationError
+from msgspec.msgpack import Decoder, Encoder
+
+from actors.core.content import Block, Media, Message, Seal, Thinking, ToolCall, ToolResult
+from actors.core.form import Form, kept, replace, set_field
+from actors.core.identity import Binding
+from actors.core.jsonio import mended
+
+LARGE = 2048
+"""Characters from which media are kept beside a message's bytes."""
+
+Packed: TypeAlias = bytes | tuple[bytes, tuple[str, ...]]
+"""What `pack` makes and only `unpack` reads: the bytes, and what is beside them in the message's order."""
+
+_BESIDE = "\0"  # in the place of media that are beside; no base64 has it
+_ENCODER, _DECODER = Encoder(), Decoder(Message)
+
+
+def pack(message: Message) -> Packed:
+    """Return a message as it is kept."""
+    beside: list[str] = []
+    slim = [_slim(block, message.origin, beside) for block in message.blocks]
+    body = encoded(replace(message, blocks=tuple(slim)))
+    return (body, tuple(beside)) if beside else body
+
+
+def unpack(packed: Packed) -> Message:
+    """Return a packed message; `unpack(pack(m)) == m`, lone surrogates aside.
+
+    Raises:
+        MsgspecError: These bytes are no message.
+    """
+    if isinstance(packed, bytes):
+        message = _DECODER.decode(packed)
+    else:
+        message = _DECODER.decode(packed[0])
+        _bring_back(message, iter(packed[1]))
+    if message.origin is not None:
+        set_field(message, "origin", shared(message.origin))
+    for block in message.blocks:
+        if (seal := seal_of(block)) is not None:
+            if (maker := seal.maker or message.origin) is None:
+                raise ValidationError("A seal names nobody who made it")
+            set_field(seal, "maker", shared(maker))
+    return message
+
+
+@lru_cache(maxsize=4096)
+def shared(binding: Binding) -> Binding:
+    """Return the one object that stands for all bindings equal to this one: few of them are in very many values."""
+    return binding
+
+
+def encoded(form: Form) -> bytes:
+    """Return a form's msgpack, without the spare memory that an encoder leaves."""
+    try:
+        made = _ENCODER.encode(form)
+    except UnicodeEncodeError:
+        made = _ENCODER.encode(_whole(form))
+    return bytes(memoryview(made))
+
+
+def unkeepable(value: object) -> str | None:
+    """Say why a value that should be a message cannot be kept; None if it can. For what comes from a host's code."""
+    if not isinstance(value, Message):
+        return f"{type(value).__name__} is no Message"
+    try:
+        unpack(pack(value))
+    except (MsgspecError, AttributeError, OverflowError, TypeError, ValueError):
+        return "a block or a field of it has the wrong type; texts and addresses are str, data is base64 in a str"
+    return None
+
+
+def seal_of(block: Block) -> Seal | None:
+    """Return the provider state that a block carries, if any."""
+    if type(block) is ToolCall:
+        return block.native
+    return block.seal if type(block) is Thinking else None
+
+
+def _slim(block: Block, origin: Binding | None, beside: list[str]) -> Block:
+    """Return a block as it is packed."""
+    seal = seal_of(block)
+    if seal is not None and seal.maker == origin and origin is not None:
+        own = replace(seal, maker=None)
+        return replace(block, native=own) if type(block) is ToolCall else replace(block, seal=own)
+    if type(block) is Media:
+        return _thin(block, beside)
+    if type(block) is ToolResult and block.media:
+        return replace(block, media=tuple([_thin(item, beside) for item in block.media]))
+    return block
+
+
+def _thin(media: Media, beside: list[str]) -> Media:
+    data = media.data
+    if len(data) < LARGE and data != _BESIDE:
+        return media
+    beside.append(data if data.isascii() else mended(data))
+    return replace(media, data=_BESIDE)
+
+
+def _bring_back(message: Message, beside: Iterator[str]) -> None:
+    """Put media back into a message that was just decoded."""
+    for block in message.blocks:
+        held = (block,) if type(block) is Media else block.media if type(block) is ToolResult else ()
+        for media in held:
+            if media.data == _BESIDE:
+                set_field(media, "data", next(beside, ""))
+
+
+def _whole(value: object) -> object:
+    """Return a value whose texts have no lone surrogates."""
+    if isinstance(value, str):
+        return mended(value)
+    if isinstance(value, tuple):
+        return tuple(map(_whole, value))
+    if isinstance(value, Form):
+        return kept(type(value), *(_whole(getattr(value, name)) for name in value.__struct_fields__))
+    return value

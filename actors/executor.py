@@ -1,0 +1,130 @@
+"""Where the tools of a runtime run, and where what they do wrong is told.
+
+A tool is other people's code. It runs in a task that it may spoil (`actors.kernel.contained`), or in one of the
+process's threads (`actors.threads`). What it raises is logged with its traceback and given to the host's hook; the
+model is told in one line.
+"""
+
+from collections.abc import Callable
+from contextvars import Context, ContextVar
+from dataclasses import dataclass
+from functools import partial
+
+from actors import telemetry
+from actors.kernel import System
+from actors.kernel.contained import Contained
+from actors.kernel.deadlines import Timer
+from actors.kernel.tasks import Work
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFailure:
+    """What went wrong in a tool, for the host. The model is told less.
+
+    Args:
+        session: Whose tool.
+        call_id: Which call.
+        tool: Its name.
+        error: What it raised, with its traceback.
+    """
+
+    session: str
+    call_id: str
+    tool: str
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """In a tool: the session it works for, and what that session was asked from, if that was a tool too."""
+
+    system: System
+    session: str
+    outer: "Inside | None"
+
+
+inside: ContextVar[Inside | None] = ContextVar("inside", default=None)
+
+
+def is_inside(system: System, session: str) -> bool:
+    """Say whether the caller is a tool that the session waits for, or works for such a tool."""
+    here = inside.get()
+    while here is not None:
+        if here.system is system and here.session == session:
+            return True
+        here = here.outer
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of the tools of a runtime.
+
+    Args:
+        batch: Calls of one message that are run.
+        threads: Threads of the process that may be in use when a tool begins that needs one.
+        wait: Seconds that a call waits for one.
+    """
+
+    batch: int
+    threads: int
+    wait: float
+
+
+class Executor:
+    """Runs one session's tools.
+
+    Args:
+        system: Whose host they belong to.
+        session: The session.
+        limits: How many, and how long.
+        failed: Told what goes wrong in a tool.
+    """
+
+    def __init__(
+        self, system: System, session: str, limits: Limits, failed: Callable[[ToolFailure], object] | None
+    ) -> None:
+        self._system, self._session, self._failed = system, session, failed
+        self.limits = limits
+        self.running = 0
+        """Tools that have not ended, those included whose call was closed without them."""
+
+    def start(self, work: Work, name: str, context: Context) -> Contained:
+        """Run a tool."""
+        here = Inside(self._system, self._session, context.get(inside))
+        context.run(inside.set, here)
+        self.running += 1
+        return self._system.containment.start(work, partial(self._ended, name), name, context)
+
+    def apart(self, work: Work, name: str) -> None:
+        """Do something for a tool that may have left its own task unusable."""
+        self._system.pool.tasks.start(work, partial(_logged, name), name)
+
+    def after(self, seconds: float, action: Callable[[], None]) -> Timer:
+        """Call `action` then. It must not raise."""
+        pool = self._system.pool
+        return pool.deadlines.at(pool.now() + seconds, action)
+
+    def forget(self, timer: Timer) -> None:
+        """Do not call a timer's action."""
+        self._system.pool.deadlines.withdraw(timer)
+
+    def failed(self, call_id: str, tool: str, error: BaseException) -> None:
+        """Tell the host what a tool raised."""
+        telemetry.tool_failed(self._session, call_id, tool, error)
+        if self._failed is None:
+            return
+        try:
+            self._failed(ToolFailure(self._session, call_id, tool, error))
+        except Exception as raised:  # the hook is the host's own code
+            telemetry.crashed("on_tool_error", raised)
+
+    def _ended(self, name: str, error: BaseException | None) -> None:
+        self.running -= 1
+        if isinstance(error, RuntimeError):  # a scope that was not the innermost when it was left
+            telemetry.tool_spoiled(self._session, name, error)
+
+
+def _logged(name: str, error: BaseException | None) -> None:
+    if error is not None:
+        telemetry.crashed(name, error)

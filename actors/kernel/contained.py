@@ -1,0 +1,194 @@
+"""Containment: code of others, each piece in a task of its own that it may spoil.
+
+A tool may leave a task group open, swallow its cancellation, raise an exit, or never end. On trio a task that leaves a
+nursery open fails whatever nursery it runs in, and the run itself if that is the system's; so each piece runs in a
+nursery that one containing task opens for it alone, and these run in a nursery of the host's. On asyncio a task of the
+loop's own is container enough.
+
+A piece is told to end by its scope. If it goes on all the same, it is let be: an inner scope is shielded, for a
+cancelled scope raises at each of its waits, and whoever swallows that spins. When the host leaves it is dropped: its
+coroutine is driven from here, step by step, so it can be closed where it stands instead of being waited for.
+"""
+
+import asyncio
+import contextvars
+import sys
+import types
+from collections.abc import AsyncIterator, Coroutine, Generator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from actors.kernel.parking import Parking, Waiter
+from actors.kernel.tasks import Ended, Work, begun, primed
+
+if TYPE_CHECKING:
+    import trio
+
+PASSES = 64
+"""Turns of the event loop that what was dropped has to end."""
+
+
+class Dropped(BaseException):
+    """What a contained task ends with that was dropped."""
+
+
+class Contained:
+    """One piece of foreign code while it runs. Made by `Containment.start`."""
+
+    __slots__ = ("_at", "_ended", "_inner", "_outer", "_task", "_work", "cancelled", "dropped", "name")
+
+    def __init__(self, work: Work, ended: Ended, name: str) -> None:
+        self._work, self._ended, self.name = work, ended, name
+        self._outer, self._inner = anyio.CancelScope(shield=True), anyio.CancelScope()
+        self._task: Any = None  # Any: the task of either backend
+        self._at: object = None  # what it waits for, while it does
+        self.cancelled = self.dropped = False
+
+    def cancel(self) -> None:
+        """Tell it to end. Telling again changes nothing."""
+        self.cancelled = True
+        self._outer.cancel()
+
+    def let_be(self) -> None:
+        """Tell it no longer: it did not listen, and goes on by itself."""
+        self._inner.shield = True
+
+    def drop(self) -> None:
+        """Close it where it stands. What cannot be interrupted, as a wait for somebody's thread, still goes on."""
+        self.dropped = True
+        self.cancel()
+        if self._task is None or self._at is None:
+            return
+        if (abort := getattr(self._task, "_attempt_abort", None)) is None:  # asyncio
+            self._task.cancel()
+        elif self._task._abort_func is not None:  # trio has no other way past a shield of the task's own
+            abort(_drop)
+
+    async def run(self) -> None:
+        """Run it, in the task it may spoil, and say how it ended. Nothing may be awaited after it."""
+        raised: BaseException | None = None
+        try:
+            await begun()
+            self._task = _current_task()
+            with self._outer, self._inner:
+                await self.driven()
+        except BaseException as error:  # it ends here, whatever it is
+            raised = error
+            self._outer.cancel()  # if it left a task group open, that is what ends the group on asyncio
+        self._task = None
+        try:
+            self._ended(raised)
+        finally:
+            del raised  # its traceback holds this frame
+
+    @types.coroutine
+    def driven(self) -> Generator[Any, Any, None]:  # Any: the event loop's own traps and answers pass through
+        """Run the work step by step, unless it is dropped."""
+        coroutine = self._work()
+        value: Any = None  # Any: as above
+        error: BaseException | None = None
+        while True:
+            if self.dropped:
+                with suppress(BaseException):  # whatever it does about that
+                    coroutine.close()
+                raise Dropped
+            try:
+                self._at = coroutine.send(value) if error is None else coroutine.throw(error)
+            except StopIteration:
+                return
+            value = error = None
+            try:
+                value = yield self._at
+            except BaseException as raised:
+                error = raised
+            self._at = None
+
+
+class Containment:
+    """The pieces of foreign code of one host. Open it in the host's task.
+
+    Args:
+        parking: The loop they run on.
+    """
+
+    def __init__(self, parking: Parking) -> None:
+        self._parking = parking
+        self._nursery: trio.Nursery | None = None
+        self._running: dict[Contained, object] = {}
+        self._gone: Waiter | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of those that run."""
+        return [contained.name for contained in self._running]
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Make room for them. Left after `close`: trio, which can lose no task, waits for what still runs then."""
+        if (trio := sys.modules.get("trio")) is None or not trio.lowlevel.in_trio_run():
+            yield
+            return
+        trio.lowlevel.enable_ki_protection(
+            Contained.run
+        )  # an interrupt is for the host, not for a tool to lose
+        async with trio.open_nursery() as self._nursery:
+            yield
+
+    def start(self, work: Work, ended: Ended, name: str, context: contextvars.Context) -> Contained:
+        """Start `work` in a task that it may spoil. `ended` and `context` as in `Tasks.start`."""
+
+        def over(raised: BaseException | None) -> None:
+            del self._running[contained]
+            if not self._running and self._gone is not None and not self._gone.done():
+                self._gone.set_result(None)
+            ended(raised)
+
+        contained = Contained(work, over, name)
+        run = primed(contained.run())
+        self._running[contained] = None
+        if self._nursery is None:
+            self._running[contained] = self._parking.spawn(run, name, context)
+        else:
+            context.run(partial(self._nursery.start_soon, _contain, run, name, name=name))
+        return contained
+
+    async def close(self, grace: float) -> None:
+        """End all of them: tell them, wait for `grace` seconds, and drop what is left. Some run on even so."""
+        fresh = [contained for contained in self._running if not contained.cancelled]
+        for contained in fresh:
+            contained.cancel()
+        with anyio.move_on_after(grace if fresh else 0):  # those that were told before have had their time
+            await self._empty()
+        for contained in tuple(self._running):
+            contained.drop()
+        for _ in range(PASSES):
+            if not self._running:
+                break
+            await self._parking.checkpoint()
+
+    async def _empty(self) -> None:
+        """Wait until none runs."""
+        while self._running:
+            self._gone = self._parking.waiter()
+            await self._gone
+
+
+async def _contain(run: Coroutine[Any, Any, None], name: str) -> None:  # Any: as in `Work`
+    """Run one piece in a nursery that is its own. How it ended it has said itself; a spoiled nursery says it again."""
+    with suppress(BaseException):
+        async with sys.modules["trio"].open_nursery() as nursery:
+            nursery.start_soon(lambda: run, name=name)
+
+
+def _drop() -> None:
+    raise Dropped
+
+
+def _current_task() -> object:
+    trio = sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_run():
+        return trio.lowlevel.current_task()
+    return asyncio.current_task()

@@ -1,0 +1,161 @@
+"""The host: the one task that owns what a system starts, and that nobody's cancellation keeps from ending it.
+
+Entering and leaving are asked of it by the task that enters. Three things may strike while it leaves: a scope of the
+caller's (shielded from), a native cancellation of the caller or of the host, as in a shutdown that cancels every task
+and then waits for them, and an interrupt. None of them stops the leaving; the second of them hurries it, and the
+caller gets it once everything has ended.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from contextvars import Context
+from types import TracebackType
+
+import anyio
+
+from actors.kernel.parking import Parking, Waiter
+from actors.kernel.tasks import Tasks
+
+HURRY = 0.2
+"""Seconds that a step of the leaving may take once it is hurried."""
+
+
+class Host:
+    """Runs `leave` once it is asked to, or once its task is cancelled.
+
+    Args:
+        parking: The loop it runs on.
+        room: What is open while it runs, in its own task.
+        leave: Ends everything, by `step`s of the host; says whether the room can be left now.
+        context: What it all runs in.
+    """
+
+    def __init__(
+        self,
+        parking: Parking,
+        room: Callable[[], AbstractAsyncContextManager[None]],
+        leave: "Callable[[Host], Awaitable[bool]]",
+        context: Context,
+    ) -> None:
+        self._parking, self._room, self._leave, self._context = parking, room, leave, context
+        self._task = parking.task()
+        self._tasks = Tasks(parking, shielded=False)  # so it hears of the end of trio's run
+        self._steps = Tasks(parking)
+        self._block = anyio.CancelScope()
+        self._waiting: list[Waiter] = []
+        self._step: anyio.CancelScope | None = None
+        self._is_open = self._is_leaving = self._is_hurried = self._is_over = False
+        self._failure: BaseException | None = None
+
+    async def enter(self) -> None:
+        """Begin to run. A caller that is cancelled meanwhile has entered nothing."""
+        self._tasks.start(self._run, self._ended, "host", self._context.copy())
+        self._block.__enter__()
+        try:
+            while not (self._is_open or self._is_over):
+                await self._news()
+        except BaseException as error:
+            await self.leave(type(error), error, None)
+            raise
+
+    async def leave(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        """Have everything ended, and return when it has. As `__aexit__`."""
+        self.ask()
+        struck: BaseException | None = None
+        with anyio.CancelScope(shield=True):
+            while not self._is_over:
+                try:
+                    await self._news()
+                except (
+                    BaseException
+                ) as raised:  # a native cancellation or an interrupt; a scope cannot be heard
+                    if struck is not None:
+                        self.hurry()
+                    struck = raised
+        is_own = self._parking.task() is self._task  # no other task can leave its scope
+        swallowed = self._block.__exit__(kind, error, trace) if is_own else None
+        if self._failure is not None:
+            raise self._failure
+        if struck is not None:
+            raise struck
+        return swallowed
+
+    def ask(self) -> None:
+        """Have the host leave."""
+        self._is_leaving = True
+        self._tell()
+
+    def hurry(self) -> None:
+        """Have the host leave at once."""
+        self._is_leaving = self._is_hurried = True
+        if self._step is not None:
+            self._step.deadline = min(self._step.deadline, anyio.current_time() + HURRY)
+
+    def fail(self, error: BaseException | None) -> None:
+        """Have the host leave with an error that is no actor's: it leaves the system's block."""
+        if error is None or self._failure is not None or self._is_over:
+            return
+        if self._is_leaving and isinstance(error, self._parking.cancelled):
+            return
+        self._failure = error
+        self._block.cancel()
+        self.ask()
+
+    async def step(self, work: Callable[[], Awaitable[object]], seconds: float) -> None:
+        """Do a part of the leaving, in a task that no cancellation of the host's reaches, and within so much time."""
+        done: list[BaseException | None] = []
+
+        def ended(error: BaseException | None) -> None:
+            done.append(error)
+            self._tell()
+
+        async def limited() -> None:
+            with anyio.move_on_after(HURRY if self._is_hurried else seconds) as self._step:
+                await work()
+
+        self._steps.start(limited, ended, "leaving", self._context.copy())
+        while not done:
+            try:
+                await self._news()
+            except BaseException:  # natively; what the host does now is what would be asked of it
+                self.hurry()
+        self._step = None
+        if isinstance(done[0], Exception):
+            self.fail(done[0])
+
+    async def _run(self) -> None:
+        async with self._room():
+            self._is_open = True
+            self._tell()
+            try:
+                while not self._is_leaving:
+                    await self._news()
+            except self._parking.cancelled:  # the loop is being shut down
+                self._is_leaving = True
+                self._parking.forgive()
+            with anyio.CancelScope(shield=True):
+                is_empty = await self._leave(self)
+            if not is_empty:
+                self._finish()  # nobody waits for what does not end; on trio this task has to
+
+    def _ended(self, error: BaseException | None) -> None:
+        self.fail(error)
+        self._finish()
+
+    def _finish(self) -> None:
+        self._is_over = True
+        self._tell()
+
+    async def _news(self) -> None:
+        """Wait until something has changed."""
+        waiter = self._parking.waiter()
+        self._waiting.append(waiter)
+        await waiter
+
+    def _tell(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)

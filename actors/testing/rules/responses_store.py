@@ -1,0 +1,96 @@
+"""OpenAI Responses: what a host keeps of the responses it was asked to store, and what may so be named by id.
+
+A request may name a whole conversation by its last response (`previous_response_id`) or one item of it: by an
+`item_reference`, or by reasoning that is nothing but its id. `expanded` puts in their place what they stand for, so
+that rules, script and stand-in encryption see the conversation as the model does.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from actors.testing.rules.base import Json
+from actors.testing.rules.responses_rules import RULES
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    previous: str | None
+    items: tuple[Json, ...]
+    body: Json
+
+
+class ResponsesStore:
+    """Responses and their items, by id. Beyond `limit` of either the oldest is forgotten."""
+
+    def __init__(self, limit: int = 10_000) -> None:
+        self._limit = limit
+        self._responses: OrderedDict[str, _Kept] = OrderedDict()
+        self._items: OrderedDict[str, Json] = OrderedDict()
+
+    def keep(self, request: Json, response: Json) -> None:
+        """Keep a response, and what is new in the request that it answers, whose input is expanded."""
+        previous = request.get("previous_response_id")
+        known = len((previous and self.conversation(previous)) or ())
+        new = (*request["input"][known:], *response["output"])
+        kept = _Kept(previous, new, response)
+        self._responses[response["id"]] = kept
+        self._items.update((item["id"], item) for item in response["output"])
+        for held in (self._responses, self._items):
+            while len(held) > self._limit:
+                held.popitem(last=False)
+
+    def response(self, response_id: str) -> Json | None:
+        """Return a kept response, None if there is none of this id."""
+        kept = self._responses.get(response_id)
+        return None if kept is None else kept.body
+
+    def item(self, item_id: str) -> Json | None:
+        """Return a kept item, None if there is none of this id."""
+        return self._items.get(item_id)
+
+    def conversation(self, response_id: str) -> list[Json] | None:
+        """Return all items up to the end of a response; None if some part of the chain is not kept."""
+        parts: list[tuple[Json, ...]] = []
+        named: str | None = response_id
+        while named is not None:
+            kept = self._responses.get(named)
+            if kept is None:
+                return None
+            parts.append(kept.items)
+            named = kept.previous
+        return [item for part in reversed(parts) for item in part]
+
+
+def listed(given: Json) -> Sequence[Json]:
+    """Return the input of a request as items: a text is a message of the user."""
+    return [{"type": "message", "role": "user", "content": given}] if isinstance(given, str) else given
+
+
+def expanded(request: Json, store: ResponsesStore | None) -> list[Json]:
+    """Return the items that a request whose shapes are right stands for, those before it included.
+
+    Raises:
+        Refused: Something is named that is not kept.
+    """
+    store = store or ResponsesStore()
+    before: list[Json] | None = []
+    if (previous := request.get("previous_response_id")) is not None:
+        before = store.conversation(previous)
+    if before is None:
+        raise RULES["OAR-S12"].refused("previous_response_id", id=previous)
+    return [*_resolved(before, store), *_resolved(listed(request["input"]), store)]
+
+
+def _resolved(items: Sequence[Json], store: ResponsesStore) -> list[Json]:
+    found = [store.item(item["id"]) if is_reference(item) else item for item in items]
+    for item, meant in zip(items, found, strict=True):
+        if meant is None:
+            raise RULES["OAR-05"].refused("input", id=item["id"])
+    return found
+
+
+def is_reference(item: Json) -> bool:
+    """Say whether an item is looked up by its id: it holds nothing else. An item in full never is."""
+    which = item.get("type", "message")
+    return which == "item_reference" or (which == "reasoning" and not item.get("encrypted_content"))

@@ -1,0 +1,84 @@
+"""The floor over HTTP: the loop by hand, with h11 over asyncio's streams.
+
+One connection a conversation. It reads the same answers, runs the same tools at once and encodes the same requests;
+it checks nothing, keeps no log, and trusts the server with time and size.
+"""
+
+import asyncio
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+import h11
+
+from benchmarks.turn import search
+
+QUESTION = "Please settle the question with five searches."
+_FUNCTION = {"name": "search", "description": "Search the records.", "parameters": {"type": "object"}}
+TOOLS = [{"type": "function", "function": _FUNCTION}]
+
+
+class Client:
+    """One connection to a provider, by hand."""
+
+    def __init__(self, url: str, *, stream: bool) -> None:
+        self._parts, self._stream = urlsplit(url), stream
+        self._http = h11.Connection(h11.CLIENT)
+
+    async def open(self) -> None:
+        """Connect."""
+        self._reader, self._writer = await asyncio.open_connection(self._parts.hostname, self._parts.port)
+
+    async def close(self) -> None:
+        """Close the connection."""
+        self._writer.close()
+        await self._writer.wait_closed()
+
+    async def post(self, *pieces: bytes) -> bytes:
+        """Send a body and return the answer's."""
+        http, size = self._http, sum(map(len, pieces))
+        host = f"{self._parts.hostname}:{self._parts.port}"
+        headers = [("host", host), ("content-type", "application/json"), ("content-length", str(size))]
+        self._writer.write(
+            http.send(h11.Request(method="POST", target="/v1/chat/completions", headers=headers))
+        )
+        for piece in pieces:
+            http.send_with_data_passthrough(h11.Data(data=piece))
+            self._writer.write(piece)
+        http.send(h11.EndOfMessage())
+        await self._writer.drain()
+        body = b""
+        while not isinstance(event := http.next_event(), h11.EndOfMessage):
+            if event is h11.NEED_DATA:
+                http.receive_data(await self._reader.read(65536))
+            elif isinstance(event, h11.Data):
+                body += event.data
+        http.start_next_cycle()
+        return body
+
+    async def turn(self) -> None:
+        """Ask once: model, five tools at once, model."""
+        messages: list[Any] = [{"role": "user", "content": QUESTION}]  # Any: JSON as any client would hold it
+        while True:
+            asked = {"model": "model-1", "messages": messages, "tools": TOOLS, "stream": self._stream}
+            message = self._message(await self.post(json.dumps(asked).encode()))
+            messages.append(message)
+            if not (calls := message.get("tool_calls")):
+                return
+            given = [json.loads(call["function"]["arguments"]) for call in calls]
+            results = await asyncio.gather(*(search(**arguments) for arguments in given))
+            for call, result in zip(calls, results, strict=True):
+                messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
+
+    def _message(self, body: bytes) -> dict[str, Any]:  # Any: as above
+        if not self._stream:
+            message: dict[str, Any] = json.loads(body)["choices"][0]["message"]
+            return message
+        calls: list[Any] = []
+        text = ""
+        for line in body.split(b"\n\n"):
+            if line.startswith(b"data: {") and (choices := json.loads(line[6:])["choices"]):
+                delta = choices[0]["delta"]
+                calls += delta.get("tool_calls", ())
+                text += delta.get("content") or ""
+        return {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}

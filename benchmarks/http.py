@@ -1,0 +1,272 @@
+"""B2, B3 and C1 over HTTP: the same turn over loopback HTTP, against a provider that does not think.
+
+    B2    a fresh session's turn, plain and streamed, over a kept connection; floor: the loop by hand with h11
+    B3    a streamed turn where 1,000 and 5,000 sessions hold a connection each; floor: where 100 do
+    C1H   what turn 500 of one session costs more than turn 10; floor: what as many more bytes, kept as one, cost
+
+The provider runs in a process of its own; what is measured is this process's CPU.
+"""
+
+import gc
+import resource
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from functools import partial
+from statistics import median, quantiles
+
+import anyio
+
+from actors.config import Config
+from actors.config.settings import BackendLimits, BackendSettings, FileSettings, RuntimeLimits
+from actors.handle import Session
+from actors.runtime import Runtime
+from actors.transport import HttpTransport, Response, Timeouts
+from benchmarks.by_hand import QUESTION, Client
+from benchmarks.stub import DESCRIPTORS, running
+from benchmarks.table import Backend, Measure, Options, Row
+from benchmarks.timing import async_calls, async_cpu_ms, on_loop
+from benchmarks.turn import SEARCH
+
+
+def configured(url: str, *, stream: bool, connections: int = 64) -> Config:
+    """Return a configuration of one backend, `stub`."""
+    limits = BackendLimits(concurrency=connections, first_byte=600, idle=600)
+    stub = BackendSettings(kind="openai", model="model-1", base_url=url, stream=stream, limits=limits)
+    whole = RuntimeLimits(connections=connections)
+    return Config(FileSettings(backends={"stub": stub}, limits=whole), {})
+
+
+async def _asked(session: Session) -> None:
+    result = await session.ask(QUESTION)
+    assert (result.status, result.rounds) == ("complete", 2), result
+
+
+async def _each(sessions: Sequence[Session]) -> None:
+    for session in sessions:
+        await _asked(session)
+
+
+# ---- B2
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a turn takes: CPU milliseconds, and calls of Python functions."""
+
+    ms: float
+    calls: float
+
+
+async def _turns(url: str, stream: bool, count: int) -> Cost:
+    """Return what a fresh session's turn takes, as a mean over `count` sessions."""
+    async with Runtime(configured(url, stream=stream)) as runtime:
+        sessions = [await runtime.open("stub", tools=[SEARCH]) for _ in range(count + 6)]
+        await _each(sessions[:3])
+        calls = await async_calls(partial(_each, sessions[3:6])) / 3
+        return Cost(await async_cpu_ms(partial(_each, sessions[6:])) / count, calls)
+
+
+async def _floor(url: str, stream: bool, count: int) -> Cost:
+    client = Client(url, stream=stream)
+    await client.open()
+
+    async def turns(number: int) -> None:
+        for _ in range(number):
+            await client.turn()
+
+    await turns(3)
+    calls = await async_calls(partial(turns, 3)) / 3
+    cost = Cost(await async_cpu_ms(partial(turns, count)) / count, calls)
+    await client.close()
+    return cost
+
+
+def _b2(options: Options) -> list[Row]:
+    passes, count = (3, 20) if options.quick else (9, 50)
+    rows = []
+    with running() as url:
+        for stream in (False, True):
+            works: list[tuple[Backend, Callable[[], Awaitable[Cost]]]]
+            works = [("asyncio", partial(_floor, url, stream, count))]
+            works += [(backend, partial(_turns, url, stream, count)) for backend in options.backends]
+            samples = [[anyio.run(work, backend=backend) for backend, work in works] for _ in range(passes)]
+            floor, *ours = (_median(column) for column in zip(*samples, strict=True))
+            case = "streamed" if stream else "plain"
+            for backend, cost in zip(options.backends, ours, strict=True):
+                rows.append(_beside("B2", f"{backend}, {case}", 6.0, cost, floor, "first step: 14.5 x"))
+    return rows
+
+
+def _beside(
+    goal: str, case: str, limit: float, cost: "Cost | Crowded", floor: "Cost | Crowded", note: str
+) -> Row:
+    question = _QUESTIONS[goal]
+    return Row(goal, question, case, "ms", limit, cost.ms, floor.ms, note, cost.calls, floor.calls)
+
+
+def _median(costs: Sequence[Cost]) -> Cost:
+    return Cost(median(cost.ms for cost in costs), median(cost.calls for cost in costs))
+
+
+# ---- B3
+
+
+@dataclass(frozen=True, slots=True)
+class Crowded:
+    """What a turn takes where many run at once; how much longer the slowest hundredth waits; how many failed."""
+
+    ms: float
+    calls: float
+    tail: float
+    failed: int
+
+
+async def _crowd(count: int, rounds: int) -> Crowded:
+    with running(together=count) as url:
+        async with Runtime(configured(url, stream=True, connections=count)) as runtime:
+            sessions = [await runtime.open("stub", tools=[SEARCH]) for _ in range(count)]
+            waits: list[float] = []
+            failed = 0
+
+            async def ask(session: Session) -> None:
+                nonlocal failed
+                began = time.perf_counter()
+                result = await session.ask(QUESTION)
+                waits.append(time.perf_counter() - began)
+                failed += (result.status, result.rounds) != ("complete", 2)
+
+            async def once() -> None:
+                async with anyio.create_task_group() as tasks:
+                    for session in sessions:
+                        tasks.start_soon(ask, session)
+
+            await once()  # connects
+            waits.clear()
+            gc.collect()
+            took = [await async_cpu_ms(once) / count for _ in range(rounds)]
+            centiles = quantiles(waits, n=100)
+            calls = await async_calls(once) / count
+            return Crowded(median(took), calls, centiles[98] / centiles[49], failed)
+
+
+def _b3(options: Options) -> list[Row]:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
+    sizes = ((10, 0.0), (50, 1.5)) if options.quick else ((100, 0.0), (1000, 1.5), (5000, 3.0))
+    rows = []
+    for backend in options.backends:
+        (least, _), *larger = sizes
+        few = _run_crowd(backend, least)
+        for count, limit in larger:
+            many = _run_crowd(backend, count)
+            note = f"{many.failed} turns failed; p99 {many.tail:.2f} x p50; floor: {least} sessions"
+            rows.append(_beside("B3", f"{backend}, {count:,}", limit, many, few, note))
+    return rows
+
+
+def _run_crowd(backend: Backend, count: int) -> Crowded:
+    return anyio.run(_crowd, count, 3 if count < 5000 else 1, backend=backend)
+
+
+# ---- C1 over HTTP
+
+
+class Weighing(HttpTransport):
+    """The real transport, with the size of the last body."""
+
+    size = 0
+
+    def send(
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+    ) -> AbstractAsyncContextManager[Response]:
+        self.size = sum(map(len, segments))
+        return super().send(url, headers, segments, timeouts)
+
+
+@dataclass(frozen=True, slots=True)
+class Long:
+    """A turn early and late in one session: what it takes, and the bytes of its requests."""
+
+    early: Cost
+    late: Cost
+    early_bytes: int
+    late_bytes: int
+
+
+async def _long(url: str, turns: int) -> Long:
+    transport = Weighing()
+    async with Runtime(configured(url, stream=True), transport=transport) as runtime:
+        session = await runtime.open("stub", tools=[SEARCH])
+        gc.collect()
+        took, sizes, counted = list[float](), list[int](), dict[int, int]()
+        for number in range(turns):
+            if number in (20, turns - 20):
+                counted[number] = await async_calls(partial(_asked, session))
+            else:
+                took.append(await async_cpu_ms(partial(_asked, session)))
+            sizes.append(transport.size)
+    early, late = (
+        Cost(median(part), calls)
+        for part, calls in zip((took[3:18], took[-15:]), counted.values(), strict=True)
+    )
+    return Long(early, late, sizes[10], sizes[-8])
+
+
+async def _prefix(url: str, early: int, late: int) -> float:
+    """Return the milliseconds that two requests of `late` bytes take more than two of `early`, kept as one."""
+    client = Client(url, stream=True)
+    await client.open()
+    costs = []
+    for size in (early, late):
+        body = (b"x" * size, b'"role":"user" "stream":true')
+
+        async def turn(body: tuple[bytes, ...] = body) -> None:
+            await client.post(*body)
+            await client.post(*body)
+
+        await turn()
+        costs.append(median([await async_cpu_ms(turn) for _ in range(15)]))
+    await client.close()
+    return costs[1] - costs[0]
+
+
+def _c1(options: Options) -> list[Row]:
+    turns = 60 if options.quick else 500
+    rows = []
+    with running() as url:
+        for backend in options.backends:
+            ours = anyio.run(_long, url, turns, backend=backend)
+            floor = on_loop("asyncio", partial(_prefix, url, ours.early_bytes, ours.late_bytes))
+            early, late = ours.early, ours.late
+            note = (
+                f"turns {turns} and 10, {late.ms:.3g} and {early.ms:.3g} ms, and their calls; "
+                f"floor: {ours.late_bytes / 1e6:.2g} MB kept as one"
+            )
+            rows.append(
+                Row(
+                    "C1H",
+                    _QUESTIONS["C1H"],
+                    backend,
+                    "ms",
+                    1.5,
+                    late.ms - early.ms,
+                    floor,
+                    note,
+                    late.calls,
+                    early.calls,
+                )
+            )
+    return rows
+
+
+_QUESTIONS = {
+    "B2": "a turn over loopback HTTP: model, 5 tools, model",
+    "B3": "a turn where each session holds a connection",
+    "C1H": "what a late turn costs more, over HTTP",
+}
+MEASURES = (
+    Measure("B2", _QUESTIONS["B2"], _b2),
+    Measure("B3", _QUESTIONS["B3"], _b3),
+    Measure("C1H", _QUESTIONS["C1H"], _c1),
+)

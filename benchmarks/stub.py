@@ -1,0 +1,118 @@
+"""A provider that does not think: an HTTP server of its own process that answers with bytes made beforehand.
+
+    with running(together=100) as url: ...
+
+Whoever asks last as a user is answered with five tool calls, whoever asks with tool results with a text. It checks
+nothing and parses nothing; with `together` it answers only once so many requests wait, so that as many connections
+are in use at once.
+"""
+
+import asyncio
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from benchmarks.backend import ANSWER, ANSWERING, CALLING, CALLS
+from benchmarks.start import ROOT
+
+DESCRIPTORS = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+_TAIL = 64 * 1024
+"""Bytes of a body's end in which its last message begins."""
+
+
+def _whole(message: dict[str, object], finish: str) -> bytes:
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
+    choice = {"index": 0, "message": {"role": "assistant"} | message, "finish_reason": finish}
+    body = json.dumps(
+        {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "model-1"}
+        | {"choices": [choice], "usage": usage}
+    ).encode()
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
+    return head + body
+
+
+def _call(index: int) -> dict[str, object]:
+    arguments = json.dumps({"query": f"part {index}", "limit": index + 1})
+    return {"id": f"call_{index}", "type": "function", "function": {"name": "search", "arguments": arguments}}
+
+
+def _streamed(events: bytes) -> tuple[bytes, ...]:
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    chunks = [event + b"\n\n" for event in events.split(b"\n\n") if event]
+    return (head, *(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks), b"0\r\n\r\n")
+
+
+PLAIN = {
+    False: (_whole({"content": None, "tool_calls": [_call(n) for n in range(CALLS)]}, "tool_calls"),),
+    True: (_whole({"content": ANSWER}, "stop"),),
+}
+STREAMED = {False: _streamed(CALLING), True: _streamed(ANSWERING)}
+"""Answers by whether the request brings tool results, in the pieces in which they are written."""
+
+
+Waiting: TypeAlias = tuple[asyncio.Transport, tuple[bytes, ...]]
+
+
+class Stub(asyncio.Protocol):
+    """One connection."""
+
+    def __init__(self, together: int, waiting: list[Waiting]) -> None:
+        self._together, self._waiting = together, waiting
+        self._head, self._left, self._tail = b"", 0, b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        if not self._left:
+            self._head += data
+            end = self._head.find(b"\r\n\r\n")
+            if end < 0:
+                return
+            at = self._head.lower().index(b"content-length:") + 15
+            self._left = int(self._head[at : self._head.index(b"\r\n", at)])
+            data, self._head, self._tail = self._head[end + 4 :], b"", b""
+        self._left -= len(data)
+        self._tail = (self._tail + data)[-_TAIL:]
+        if not self._left:
+            self._asked(self._tail)
+
+    def _asked(self, tail: bytes) -> None:
+        last = tail.rfind(b'"role":')
+        kind = STREAMED if b'"stream":true' in tail.replace(b" ", b"")[-4096:] else PLAIN
+        self._waiting.append((self._transport, kind[b'"tool"' in tail[last : last + 20]]))
+        if len(self._waiting) >= self._together:
+            for transport, pieces in self._waiting:
+                for piece in pieces:
+                    transport.write(piece)
+            self._waiting.clear()
+
+
+async def _serve(together: int) -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
+    waiting: list[Waiting] = []
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Stub(together, waiting), "127.0.0.1", 0, backlog=4096)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+@contextmanager
+def running(together: int = 1) -> Iterator[str]:
+    """Give the base URL of a stub that runs in a process of its own."""
+    command = (sys.executable, "-m", "benchmarks.stub", str(together))
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
+        finally:
+            process.kill()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(int(sys.argv[1])))

@@ -1,0 +1,94 @@
+"""What a command is started with and what happens to it: marks in files, closed descriptors, interrupts."""
+
+import codecs
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import SECONDS, actors_now, command, environ
+
+TRANSCRIPT = [{"role": "user", "content": "Grüße"}]
+
+
+@pytest.mark.parametrize(
+    ("mark", "encoding"),
+    [(codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")],
+)
+def test_a_transcript_may_begin_with_a_byte_order_mark(mark: bytes, encoding: str, tmp_path: Path) -> None:
+    file = tmp_path / "transcript.json"
+    file.write_bytes(mark + json.dumps(TRANSCRIPT, ensure_ascii=False).encode(encoding))
+    assert actors_now("lint", str(file), "--for", "openai").code == 0
+    done = actors_now("convert", str(file), "--from", "openai", "--to", "anthropic")
+    assert (done.code, "Grüße" in done.out) == (0, True)
+
+
+def test_an_actors_toml_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    file = tmp_path / "actors.toml"
+    file.write_bytes(codecs.BOM_UTF8 + b'[backends.a]\nkind = "openai"\nmodel = "m"\n')
+    done = actors_now("run", "x", "--config", str(file), "-m", "b")
+    assert "No backend 'b'" in done.complaint  # the file was read
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_descriptors_are_no_news(closed: str, tmp_path: Path) -> None:
+    file = tmp_path / "transcript.json"
+    file.write_text(json.dumps(TRANSCRIPT))
+    done = _shell(f'"$@" {closed}', "convert", str(file), "--from", "openai", "--to", "anthropic")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_reader_that_leaves_early_is_no_news(tmp_path: Path) -> None:
+    file = tmp_path / "transcript.json"
+    file.write_text(json.dumps(TRANSCRIPT * 20_000))  # more than a pipe holds
+    done = _shell('"$@" | head -c 10', "convert", str(file), "--from", "openai", "--to", "anthropic")
+    assert (len(done.stdout), done.stderr) == (10, "")
+
+
+def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "transcript.json"
+    file.write_text(json.dumps(TRANSCRIPT))
+    done = _shell('"$@" > /dev/full', "convert", str(file), "--from", "openai", "--to", "anthropic")
+    assert (done.returncode, done.stderr) == (2, "actors: No space left on device\n")
+
+
+def _shell(script: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    line = ["sh", "-c", script, "sh", *command(*arguments)]
+    return subprocess.run(
+        line,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        env=environ(),
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+INTERRUPTED = """
+import os, signal, sys
+from actors.cli import main
+at, seen = int(sys.argv.pop(1)), 0
+def count(frame, event, arg):
+    global seen
+    seen += 1
+    if seen == at:
+        sys.setprofile(None)
+        os.kill(os.getpid(), signal.SIGINT)
+sys.setprofile(count)
+code = main()
+sys.setprofile(None)
+sys.exit(code)
+"""
+"""Runs a command and interrupts it at its call number N: the same place each time."""
+
+
+@pytest.mark.parametrize("at", [5, 100, 10_000, 100_000])
+def test_an_interrupt_at_any_moment_leaves_one_line(at: int, tmp_path: Path) -> None:
+    file = tmp_path / "transcript.json"
+    file.write_text(json.dumps(TRANSCRIPT))
+    line = [sys.executable, "-c", INTERRUPTED, str(at), "lint", str(file), "--for", "openai"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, env=environ(), check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "actors: interrupted\n")

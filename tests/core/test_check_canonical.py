@@ -1,0 +1,89 @@
+"""A fault that leaves the core names the calls of the history, whatever ids the provider would have seen."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from actors.adapters.adapter import adapter
+from actors.core.check import canonical, check
+from actors.core.content import Message, Text, ToolCall, ToolResult
+from actors.core.dialect import Role
+from actors.core.history import History
+from actors.core.identity import CallId
+from actors.core.jsonio import Json
+from actors.core.lane import advanced, empty
+from actors.core.ledger import Ledger
+from actors.core.profiles import GEMINI, PROFILES
+from actors.core.render import Reader
+from actors.core.transcript import Encoder, Titled, Writer
+from actors.errors import ProjectionFault
+
+CALLS = [CallId("read/1"), CallId("read/2")]
+HISTORY = History(
+    (
+        Message("human", (Text("Read both."),)),
+        Message("model", tuple(ToolCall(call_id, "read", {}) for call_id in CALLS)),
+        Message("human", tuple(ToolResult(call_id, "text") for call_id in CALLS)),
+        Message("human", (Text("Go on."),)),
+    )
+)
+
+
+class Forgetful:
+    """A writer with a mistake: it leaves out the last result of each batch."""
+
+    def __init__(self, real: Writer) -> None:
+        self._real = real
+        self._has_answered = False
+        self.text, self.thinking, self.media = real.text, real.thinking, real.media
+        self.taken = real.taken
+
+    def begin(self, role: Role) -> None:
+        self._has_answered = False
+        self._real.begin(role)
+
+    def call(self, call_id: str, name: str, json: Json) -> None:
+        self._real.call(call_id, name, json)
+
+    def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
+        if not self._has_answered:
+            self._real.result(call_id, name, json, failed, media)
+        self._has_answered = True
+
+
+def forgetful(real: Encoder) -> Encoder:
+    return Encoder(lambda dialect, last_role: Forgetful(real.writer(dialect, last_role)), real.closing)
+
+
+@pytest.mark.requirement("REQ-915-039", "REQ-915-040")
+@pytest.mark.parametrize("name", sorted(PROFILES))
+def test_a_fault_in_a_report_has_the_canonical_ids_of_its_calls(name: str) -> None:
+    dialect = PROFILES[name]
+    rendered = advanced(
+        empty(dialect), HISTORY, Ledger(), dialect, forgetful(adapter(dialect).encoder), Reader(None)
+    )
+    faults = rendered.report.faults
+    assert faults
+    assert {fault.fault_class for fault in faults} <= {"rendering", "projection"}
+    named = {call_id for fault in faults for call_id in fault.call_ids}
+    assert CALLS[1] in named
+    assert named <= set(CALLS)
+
+
+def test_a_call_without_an_id_on_the_wire_is_known_by_its_number() -> None:
+    call = b'{"functionCall":{"name":"read","args":{}},"thoughtSignature":"c2ln"}'
+    body = b'{"contents":[{"role":"user","parts":[{"text":"u"}]},{"role":"model","parts":[%b,%b]}]}' % (
+        call,
+        call,
+    )
+    (unanswered, _) = check(body, GEMINI)
+    assert unanswered.call_ids == ("#0", "#1")
+    (told, _) = canonical(check(body, GEMINI), lambda _: None, lambda: CALLS)
+    assert told.call_ids == tuple(CALLS)
+    assert (str(told), told.rule, type(told)) == (str(unanswered), unanswered.rule, type(unanswered))
+
+
+def test_an_id_that_nobody_knows_stays_as_it_is() -> None:
+    fault = ProjectionFault("messages[1]: odd", call_ids=("t1", "t2", "#7"), rule="ALL-03")
+    (told,) = canonical([fault], {"t1": "read/1"}.get, lambda: CALLS)
+    assert told.call_ids == ("read/1", "t2", "#7")

@@ -1,0 +1,176 @@
+"""A fragment is read in one of two ways, and what either refuses is refused.
+
+The first reading only accepts; whatever it takes, the whole one must take to the same state. `tests.conftest` has
+that compared for every fragment of every test. Here each planted mistake is shown to both, and what our encoders
+write to the first alone: if it doubted that, nothing would be wrong and every request slow.
+"""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.core.check import CheckState, check, container, extend, finish, start
+from actors.core.check import _wrapped as wrapped
+from actors.core.check.typed import accepted
+from actors.core.dialect import Dialect
+from actors.core.history import History
+from actors.core.jsonio import JsonRefused, parse
+from actors.core.profiles import OPENAI_CHAT, PROFILES
+from actors.core.rulebook import PREFIXES, RULES
+from actors.errors import Fault
+from actors.pure import render
+from actors.testing.histories import READERS, history
+from tests.core import test_check, test_check_gemini, test_check_responses, test_check_vendors
+from tests.core.test_check import without
+from tests.core.test_check_fold import ANY_JSON, _places, _replaced
+
+Json = dict[str, Any]  # Any: wire messages are built by hand, broken ones on purpose
+
+OPEN = {"anthropic": "content", "converse": "content", "gemini": "parts"}
+"""The list in which a fragment leaves its last message open, by family."""
+ROWS = [
+    (f"{row.dialect.name}-{row.rule}", row.rule, row.broken, row.mended, row.dialect)
+    for module in (test_check, test_check_gemini, test_check_responses, test_check_vendors)
+    for row in module.ROWS
+    if isinstance(row.broken, dict)
+]
+BESIDE = {
+    *(
+        "ALL-01",
+        "ALL-13",
+        "ALL-14",
+        "ANT-09",
+        "ANT-25",
+        "ANT-31",
+        "ANT-48",
+        "BED-03",
+        "GEM-07",
+        "OAC-04",
+        "OAC-09",
+    ),
+    *("OAC-11", "OAC-12", "OAC-17", "OAC-19", "KIM-07", "KIM-08", "KIM-10", "KIM-11", "DSK-08"),
+}
+"""Rules that are broken beside the messages, by their absence or by bytes that are no JSON; others in a fragment."""
+
+
+def pieces(body: Json, dialect: Dialect) -> list[bytes]:
+    """Return a request's messages as the fragments of a lane, one each; none where no lane could have them."""
+    messages, key = body.get(container(dialect)), OPEN.get(dialect.family)
+    if not isinstance(messages, list):
+        return []
+    if key is None:
+        return [(b"," if index else b"") + json.dumps(item).encode() for index, item in enumerate(messages)]
+    if not all(isinstance(message, dict) and isinstance(message.get(key), list) for message in messages):
+        return []
+    texts = [json.dumps(without(message, key) | {key: message[key]})[:-2] for message in messages]
+    return [("]}," * bool(index) + text).encode() for index, text in enumerate(texts)]
+
+
+def whole(fragments: list[bytes], dialect: Dialect, *, manual: bool = False) -> list[Fault]:
+    """Return what the judge finds; in tests it always reads whole, and compares."""
+    state, faults = start(dialect), list[Fault]()
+    for fragment in fragments:
+        state, found = extend(state, fragment)
+        faults += found
+    return faults + finish(state, manual_thinking=manual)
+
+
+def first(fragments: list[bytes], dialect: Dialect, *, manual: bool = False) -> bool:
+    """Say whether the first reading takes all of it, alone."""
+    state: CheckState | None = start(dialect)
+    for fragment in fragments:
+        assert state is not None
+        after = accepted(state, wrapped(state, fragment))
+        if after is None:
+            return False
+        state, _ = after.settled()
+    return state is not None and finish(state, manual_thinking=manual) == []
+
+
+def asks_for_thinking(body: Json) -> bool:
+    return isinstance(thinking := body.get("thinking"), dict) and thinking.get("type") == "enabled"
+
+
+PLANTED = [
+    row
+    for row in ROWS
+    if row[2].get(container(row[4])) != row[3].get(container(row[4])) and pieces(row[2], row[4])
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "broken", "mended", "dialect"), [row[1:] for row in PLANTED], ids=[row[0] for row in PLANTED]
+)
+def test_both_readings_refuse_a_mistake_and_accept_its_mended_twin(
+    rule: str, broken: Json, mended: Json, dialect: Dialect
+) -> None:
+    fragments, manual = pieces(broken, dialect), asks_for_thinking(broken)
+    found = {fault.rule for fault in whole(fragments, dialect, manual=manual)}
+    if rule not in found:  # it stands beside the messages, where neither reading looks
+        assert rule in {fault.rule for fault in check(json.dumps(broken).encode(), dialect)} - found
+        return
+    assert not first(fragments, dialect, manual=manual)
+    sound = pieces({**mended, "store": False}, dialect)
+    assert [str(fault) for fault in whole(sound, dialect, manual=asks_for_thinking(mended))] == []
+
+
+def test_every_rule_that_a_fragment_can_break_is_planted() -> None:
+    judged = {rule.id for rule in RULES.values() if rule.judged}
+    assert judged - BESIDE == {row[1] for row in PLANTED if row[1] not in BESIDE}
+
+
+def test_readings_that_disagree_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    fragment = b'{"role":"user","content":" "}'
+    taken = accepted(start(OPENAI_CHAT), wrapped(start(OPENAI_CHAT), fragment))
+    monkeypatch.setattr("actors.core.check.accepted", lambda state, text: taken)
+    with pytest.raises(AssertionError, match="Two readings"):
+        extend(start(OPENAI_CHAT), b'{"role":"nobody","content":" "}')
+    with pytest.raises(AssertionError, match="Two readings"):
+        extend(start(OPENAI_CHAT), b'{"role":')
+
+
+@pytest.mark.parametrize("name", sorted(PROFILES))
+def test_what_the_encoders_write_is_read_once(name: str) -> None:
+    dialect, plain = PROFILES[name], 0
+    for seed in range(80):
+        messages, ledger = history(seed)
+        rendered = render(History(messages, ledger), ledger, dialect, binding=READERS[name])
+        text = b"".join(rendered.lane.segments)
+        state, faults = extend(start(dialect), text)
+        assert faults == []
+        if not state.media:
+            assert accepted(start(dialect), wrapped(start(dialect), text)) is not None, (seed, text)
+            plain += 1
+    assert plain > 10
+
+
+SOUND: dict[str, list[Json]] = {}
+for *_, mended, dialect in PLANTED:
+    if len(str(mended)) < 2000 and first(pieces(mended, dialect), dialect):
+        SOUND.setdefault(dialect.name, []).append(mended)
+
+
+def _read(text: str) -> object:
+    """Return what ingestion would let in of some JSON; whatever else it is, is none of a fragment's business."""
+    try:
+        return parse(text.encode())
+    except JsonRefused:
+        return None
+
+
+@settings(max_examples=600)
+@given(data=st.data(), new=ANY_JSON.map(json.dumps).map(_read))
+def test_any_json_anywhere_in_a_fragment_is_read_alike_in_both_ways(data: st.DataObject, new: object) -> None:
+    assert {PROFILES[name].family for name in SOUND} == set(PREFIXES)
+    dialect = PROFILES[data.draw(st.sampled_from(sorted(SOUND)))]
+    body = data.draw(st.sampled_from(SOUND[dialect.name]))
+    key = container(dialect)
+    place = data.draw(st.sampled_from(_places(body[key])[1:]))
+    spoilt = {**body, key: _replaced(body[key], place, new)}
+    fragments = pieces(spoilt, dialect)
+    if fragments and first(fragments, dialect):
+        assert whole(fragments, dialect) == []
+        assert {fault.rule for fault in check(json.dumps(spoilt).encode(), dialect)} <= BESIDE

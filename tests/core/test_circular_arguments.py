@@ -1,0 +1,88 @@
+"""Arguments that refer to themselves, or are hostile otherwise: a bounded object on every wire, the same each time."""
+
+import json
+from typing import Any
+
+import pytest
+
+from actors.core.check import check
+from actors.core.content import Message, Text, ToolCall, ToolResult
+from actors.core.history import History
+from actors.core.identity import CallId
+from actors.core.ledger import Ledger
+from actors.core.profiles import PROFILES
+from actors.pure import encode, render
+from actors.testing.histories import READERS
+from tests.core.wire_calls import read
+
+every_dialect = pytest.mark.parametrize("name", sorted(PROFILES))
+
+
+def circular() -> dict[str, Any]:  # Any: holds itself
+    """Arguments that hold themselves, a list that holds itself, and something sound beside both."""
+    around: list[object] = [1]
+    around.append(around)
+    arguments: dict[str, Any] = {"path": "notes.txt", "list": around}  # Any: as above
+    arguments["self"] = arguments
+    arguments["nested"] = {"up": arguments}
+    return arguments
+
+
+class Broken:
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+def deep(levels: int) -> dict[str, object]:
+    value: dict[str, object] = {}
+    for _ in range(levels):
+        value = {"in": value}
+    return value
+
+
+HOSTILE = {
+    "deep": deep(10_000),
+    "wide": {"n": 2**80, "nan": float("nan"), "inf": float("inf")},
+    "keys": {1: "a", None: "b", "\ud800": "c", "\0": "d"},
+    "text": {"half": "\ud83d", "nul": "a\0b", "quote": '"}]},{'},
+    "foreign": {"object": Broken(), "bytes": b"\xff\x00", "set": {1, 2}},
+}
+
+
+def asked(arguments: object) -> list[Message]:
+    call = ToolCall(CallId("c1"), "read", arguments)
+    return [
+        Message("human", [Text("go")]),
+        Message("model", [call]),
+        Message("tool", [ToolResult(CallId("c1"), "ok")]),
+    ]
+
+
+def sent(arguments: object, name: str) -> tuple[bytes, Any]:  # Any: JSON
+    """Return the body of a request with a call of these arguments, judged, and the arguments in it."""
+    body = encode(
+        render(History(asked(arguments)), Ledger(), PROFILES[name], binding=READERS[name]), model="m"
+    )
+    assert check(body, PROFILES[name]) == []
+    (call,) = [each for each in read(body) if each.kind == "call"]
+    return body, call.content
+
+
+@pytest.mark.requirement("REQ-915-038")
+@every_dialect
+def test_arguments_that_hold_themselves_are_cut_where_they_do_and_nowhere_else(name: str) -> None:
+    body, arguments = sent(circular(), name)
+    cut = "[cycle]"
+    assert arguments == {"path": "notes.txt", "list": [1, cut], "self": cut, "nested": {"up": cut}}
+    assert sent(circular(), name)[0] == body
+
+
+@pytest.mark.requirement("REQ-915-038", "REQ-915-005")
+@every_dialect
+@pytest.mark.parametrize("kind", sorted(HOSTILE))
+def test_hostile_arguments_are_an_object_that_the_provider_takes(name: str, kind: str) -> None:
+    body, arguments = sent(HOSTILE[kind], name)
+    assert isinstance(arguments, dict)
+    assert arguments
+    assert json.loads(json.dumps(arguments, allow_nan=False)) == arguments
+    assert sent(HOSTILE[kind], name)[0] == body

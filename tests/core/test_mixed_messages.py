@@ -1,0 +1,80 @@
+"""Thinking, words, calls and results in one message: every dialect takes it in order, and no loss goes uncounted."""
+
+import pytest
+
+from actors.core.check import check
+from actors.core.content import Block, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.dialect import Dialect
+from actors.core.history import History
+from actors.core.identity import Binding, CallId
+from actors.core.jsonio import Json, quote
+from actors.core.ledger import Ledger
+from actors.core.profiles import PROFILES
+from actors.pure import encode, render
+from actors.testing.histories import READERS
+from tests.core.wire_calls import read
+
+SIGNED = "c2lnbmF0dXJl"
+SEALS: dict[str, tuple[str, Json]] = {
+    "anthropic_blocks": ("signature", quote(SIGNED)),
+    "bedrock_reasoning": ("signature", quote(SIGNED)),
+    "thought_signature": ("thought_signature", quote(SIGNED)),
+    "reasoning_content": ("reasoning_content", quote("reasoning_content")),
+    "thinking_chunk": ("thinking_chunk", quote("{}")),
+    "reasoning_details": (
+        "reasoning_details",
+        quote('[{"type":"reasoning.text","text":"a thought","index":0}]'),
+    ),
+    "reasoning_item": (
+        "reasoning",
+        quote('{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"c2lnbmF0dXJl"}'),
+    ),
+}
+"""How each carrier seals the reasoning of its own provider."""
+OTHER = Binding("other", "other", "https://other.example", "", "m")
+every_dialect = pytest.mark.parametrize("name", sorted(PROFILES))
+
+
+def mixed(dialect: Dialect, maker: Binding) -> list[Message]:
+    """A message of `maker` that thinks, says, calls, has the result, says more and calls again."""
+    kind, data = SEALS.get(dialect.thinking_carrier, ("signature", quote(SIGNED)))
+    blocks: list[Block] = [
+        Thinking("a thought", Seal(kind, data, maker)),
+        Text("first"),
+        ToolCall(CallId("c1"), "read", {"path": "a"}),
+        ToolResult(CallId("c1"), "R1."),
+        Text("then"),
+        ToolCall(CallId("c2"), "read", {"path": "b"}),
+    ]
+    return [Message("human", [Text("go")]), Message("model", blocks, 0, maker)]
+
+
+@pytest.mark.requirement("REQ-915-025", "REQ-915-005")
+@pytest.mark.parametrize("own", [True, False], ids=["own", "foreign"])
+@every_dialect
+def test_thinking_words_calls_and_results_may_share_a_message(name: str, own: bool) -> None:
+    dialect, reader = PROFILES[name], READERS[name]
+    rendered = render(History(mixed(dialect, reader if own else OTHER)), Ledger(), dialect, binding=reader)
+    body = encode(rendered, model="m")
+    assert check(body, dialect) == []
+    said = read(body)
+    calls, results = ([each for each in said if each.kind == kind] for kind in ("call", "result"))
+    assert [call.content for call in calls] == [{"path": "a"}, {"path": "b"}]
+    assert [result.id for result in results] == [call.id for call in calls]
+    assert results[0].content == "R1."
+    assert [call_id for call_id, _ in rendered.report.synthetic] == ["c2"]
+    words = [each.content for each in said if each.kind == "words"]
+    assert sum(text.count("first") for text in words) == sum(text.count("then") for text in words) == 1
+    order = [body.index(mark) for mark in (b"first", b"R1.", b"then")]
+    assert order == sorted(order)
+
+
+@pytest.mark.requirement("REQ-915-025")
+@pytest.mark.parametrize("own", [True, False], ids=["own", "foreign"])
+@every_dialect
+def test_the_thinking_of_such_a_message_goes_back_or_is_counted_as_lost(name: str, own: bool) -> None:
+    dialect, reader = PROFILES[name], READERS[name]
+    rendered = render(History(mixed(dialect, reader if own else OTHER)), Ledger(), dialect, binding=reader)
+    sent = any(mark in encode(rendered, model="m") for mark in (b"a thought", SIGNED.encode()))
+    assert sent != (dict(rendered.report.losses).get("thinking") == 1)
+    assert own or not sent

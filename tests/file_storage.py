@@ -1,0 +1,73 @@
+"""A durable journal for tests: one fsynced file of records, each behind its length. Small on purpose; the real ones
+come later.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from struct import Struct
+
+from actors.storage import Entry
+
+_LENGTHS = Struct(">II")
+"""Bytes of a session's id and of a record, which follow."""
+
+
+class FileStorage:
+    """Logs in one file. `crossing` is called at every step of an append, so that a test can die there."""
+
+    blocking = False
+
+    def __init__(self, path: Path, crossing: Callable[[], None] = lambda: None) -> None:
+        self._path = path
+        self._crossing = crossing
+        self._counts: dict[str, int] = {}
+
+    def append(self, entries: Sequence[Entry]) -> list[int]:
+        """Append all entries and return each one's last number, once they are on the disk."""
+        self._crossing()
+        with self._path.open("ab") as file:
+            for entry in entries:
+                session = entry.session.encode()
+                for record in entry.records:
+                    file.write(_framed(session, record))
+            file.flush()
+            self._crossing()
+            os.fsync(file.fileno())
+        self._crossing()
+        for entry in entries:
+            self._counts[entry.session] = self._counts.get(entry.session, 0) + len(entry.events)
+        return [self._counts[entry.session] for entry in entries]
+
+    def read(self, session: str, after: int = 0) -> list[bytes]:
+        """Return the whole records of a session; a torn last one is no record."""
+        if not self._path.exists():
+            return []
+        return [record for name, record in _frames(self._path.read_bytes()) if name == session][after:]
+
+    def erase(self, session: str) -> None:
+        """Leave the session's records out of the file."""
+        kept = [(name, record) for name, record in _frames(self._path.read_bytes()) if name != session]
+        with self._path.open("wb") as file:
+            for name, record in kept:
+                file.write(_framed(name.encode(), record))
+        self._counts.pop(session, None)
+
+    def sessions(self) -> list[str]:
+        """Return the ids of all sessions."""
+        return list(self._counts)
+
+
+def _framed(session: bytes, record: bytes) -> bytes:
+    return _LENGTHS.pack(len(session), len(record)) + session + record
+
+
+def _frames(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Give each whole record and the session it belongs to."""
+    at = 0
+    while at + _LENGTHS.size <= len(data):
+        name, size = _LENGTHS.unpack_from(data, at)
+        at += _LENGTHS.size + name + size
+        if at > len(data):
+            return
+        yield data[at - size - name : at - size].decode(), data[at - size : at]

@@ -1,0 +1,248 @@
+"""Entering and leaving hold against every cancellation; foreign code is contained, let be, and dropped at last."""
+
+import asyncio
+import contextvars
+from collections.abc import Callable
+
+import anyio
+import pytest
+
+from actors.errors import ActorFailed
+from actors.kernel import Actor, Context, Query, Restart, System
+from actors.kernel.contained import Contained, Dropped
+from actors.kernel.tasks import Work
+
+pytestmark = pytest.mark.anyio
+
+ASYNCIO = pytest.mark.parametrize("anyio_backend", ["asyncio"])
+
+
+class Slow(Actor[Query[None]]):
+    """Takes a few turns of the loop to stop."""
+
+    async def stopped(self) -> None:
+        for _ in range(5):
+            await anyio.lowlevel.checkpoint()
+
+
+async def held(entered: asyncio.Event) -> None:
+    """Hold a system with an actor, and foreign code that is slow to end."""
+    async with System() as system:
+        system.spawn(Slow, "slow")
+        system.containment.start(slow_to_end, lambda _: None, "foreign", contextvars.copy_context())
+        entered.set()
+
+
+async def slow_to_end() -> None:
+    try:
+        await anyio.sleep_forever()
+    finally:
+        with anyio.CancelScope(shield=True):
+            for _ in range(5):
+                await anyio.lowlevel.checkpoint()
+
+
+@ASYNCIO
+@pytest.mark.requirement("PROMISE-12")
+async def test_a_native_cancel_at_any_await_of_entering_or_leaving_leaves_nothing_running() -> None:
+    """A43: once, and a second time at every await after that."""
+    before = asyncio.all_tasks()
+    for turns in range(40):
+        for again in (None, 0, 3):
+            task = asyncio.create_task(held(asyncio.Event()))
+            await passes(turns)
+            task.cancel()
+            if again is not None:
+                await passes(again)
+                task.cancel()
+            done, _ = await asyncio.wait([task], timeout=20)
+            assert done == {task}
+            assert asyncio.all_tasks() == before, turns
+
+
+@ASYNCIO
+@pytest.mark.requirement("PROMISE-12")
+async def test_a_native_cancel_of_every_task_at_any_moment_ends_the_system() -> None:
+    """A43: as a shutdown does that cancels every task and then waits for all."""
+    before = asyncio.all_tasks()
+    for turns in range(30):
+        asyncio.create_task(held(asyncio.Event()))  # noqa: RUF006  it is found among all tasks
+        await passes(turns)
+        tasks = asyncio.all_tasks() - before
+        for task in tasks:
+            task.cancel()
+        with anyio.fail_after(20):
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await passes(5)
+        assert asyncio.all_tasks() == before
+
+
+async def passes(turns: int) -> None:
+    for _ in range(turns):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.requirement("PROMISE-12")
+async def test_a_block_that_is_cancelled_by_a_scope_is_left_all_the_same() -> None:
+    """A43."""
+    for turns in range(0, 40, 3):
+        with anyio.fail_after(20), anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_cancel_after, turns, scope)
+                async with System() as system:
+                    ref = system.spawn(Slow, "slow")
+                    await anyio.sleep_forever()
+        assert "stopped" in repr(ref)
+
+
+async def _cancel_after(turns: int, scope: anyio.CancelScope) -> None:
+    for _ in range(turns + 3):
+        await anyio.lowlevel.checkpoint()
+    scope.cancel()
+
+
+class Asks(Query[None]):
+    """Answered by a child."""
+
+
+class Parent(Actor[Asks]):
+    """Starts a child, and has its task cancelled natively before it begins."""
+
+    async def started(self, context: Context[Asks]) -> None:
+        self._context = context
+
+    async def receive(self, command: Asks) -> None:
+        before = asyncio.all_tasks()
+        self._context.start(self._answer, command)
+        for task in asyncio.all_tasks() - before:
+            task.cancel()
+
+    async def _answer(self, command: Asks) -> None:
+        command.reply.send(None)
+
+
+@ASYNCIO
+async def test_an_ask_whose_child_never_began_is_answered() -> None:
+    """A27: the child's end is known, and that is a crash."""
+    with anyio.fail_after(5):
+        async with System() as system:
+            ref = system.spawn(Parent, "parent", restart=Restart(backoff=(0.0, 0.0)))
+            with pytest.raises(ActorFailed):
+                await ref.ask(Asks())
+
+
+# ---- foreign code
+
+
+async def swallows() -> None:
+    while True:
+        try:
+            await anyio.sleep_forever()
+        except GeneratorExit:
+            raise
+        except BaseException:
+            STEPS.append("")
+
+
+async def shields() -> None:
+    with anyio.CancelScope(shield=True):
+        await anyio.sleep_forever()
+
+
+async def leaves_a_group_open() -> None:
+    group = anyio.create_task_group()
+    await group.__aenter__()
+    group.start_soon(anyio.sleep_forever)
+
+
+async def leaves_a_group_open_and_goes_on() -> None:
+    await leaves_a_group_open()
+    await shields()
+
+
+async def exits() -> None:
+    raise SystemExit(3)
+
+
+STEPS: list[str] = []
+Ends = list[BaseException | None]
+
+
+def start(system: System, work: Work, ends: Ends) -> Contained:
+    return system.containment.start(work, ends.append, "foreign", contextvars.copy_context())
+
+
+@pytest.mark.parametrize("work", [leaves_a_group_open, exits])
+@pytest.mark.requirement("PROMISE-12", "PROMISE-8")
+async def test_foreign_code_spoils_its_own_task_and_nothing_else(work: Work) -> None:
+    """A44."""
+    with anyio.fail_after(10):
+        async with System() as system:
+            ends, others, go_on = Ends(), Ends(), anyio.Event()
+            start(system, go_on.wait, others)
+            start(system, work, ends)
+            while not ends:
+                await anyio.lowlevel.checkpoint()
+            assert isinstance(ends[0], RuntimeError | SystemExit)
+            assert others == []
+            go_on.set()
+            while not others:
+                await anyio.lowlevel.checkpoint()
+            assert others == [None]
+    await nothing_but_this_runs()
+
+
+async def nothing_but_this_runs() -> None:
+    try:
+        ours = asyncio.current_task()
+    except RuntimeError:
+        return  # trio's own run would not end
+    with anyio.fail_after(5):
+        while [task for task in asyncio.all_tasks() if task is not ours and "sleep_forever" in repr(task)]:
+            await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("work", [swallows, shields, leaves_a_group_open_and_goes_on])
+@pytest.mark.requirement("PROMISE-12")
+async def test_leaving_does_not_wait_for_foreign_code_that_will_not_end(work: Work) -> None:
+    """A45."""
+    with anyio.fail_after(10):
+        async with System() as system:
+            ends = Ends()
+            start(system, work, ends)
+            await anyio.lowlevel.checkpoint()
+        assert isinstance(ends[0], Dropped | RuntimeError)
+    await nothing_but_this_runs()
+
+
+@pytest.mark.requirement("PROMISE-12")
+async def test_foreign_code_that_swallows_its_cancellation_does_not_spin_once_it_is_let_be() -> None:
+    """A45: told, it is woken at each of its waits; let be, it is not."""
+    with anyio.fail_after(10):
+        async with System() as system:
+            STEPS.clear()
+            contained = start(system, swallows, Ends())
+            await anyio.wait_all_tasks_blocked()
+            contained.cancel()
+            for _ in range(20):
+                await anyio.lowlevel.checkpoint()
+            assert STEPS
+            contained.let_be()
+            await anyio.wait_all_tasks_blocked()  # it would never be, if it spun
+            known = len(STEPS)
+            for _ in range(20):
+                await anyio.lowlevel.checkpoint()
+            assert len(STEPS) == known
+
+
+RAISES: dict[str, Callable[[], BaseException]] = {"exit": SystemExit, "interrupt": KeyboardInterrupt}
+
+
+@pytest.mark.parametrize("kind", RAISES)
+async def test_what_is_raised_in_the_block_leaves_it_bare(kind: str) -> None:
+    """A28."""
+    raised = RAISES[kind]()
+    with pytest.raises(type(raised)) as found:
+        async with System():
+            raise raised
+    assert found.value is raised

@@ -1,0 +1,327 @@
+"""Mistakes of the judge: in what it demands, in what it keeps between fragments, in its first reading."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+CHECK = ("tests/core/test_check.py",)
+FOLD = ("tests/core/test_check_fold.py",)
+GEMINI = ("tests/core/test_check_gemini.py",)
+RESPONSES = ("tests/core/test_check_responses.py",)
+VENDORS = ("tests/core/test_check_vendors.py",)
+CONVERSE = ("tests/core/test_check_converse.py",)
+READINGS = ("tests/core/test_check_readings.py",)
+
+_HOME = "actors/core/check/"
+
+
+def _demands(what: str, module: str, old: str, new: str, tests: tuple[str, ...]) -> Mutation:
+    return Mutation(f"check, {what}", f"{_HOME}{module}.py", old, new, tests)
+
+
+def _reads(family: str, what: str, old: str, new: str, tests: tuple[str, ...] = READINGS) -> Mutation:
+    return Mutation(f"first reading, {family}: {what}", f"{_HOME}typed/{family}.py", old, new, tests)
+
+
+MUTATIONS: tuple[Mutation, ...] = (
+    _demands(
+        "openai_chat: a call may stay open",
+        "openai_chat",
+        '        if self.due:\n            self._unanswered(f"before this {role} message")',
+        "        self.due.clear()",
+        CHECK,
+    ),
+    _demands(
+        "openai_chat: a call may stay open at the end",
+        "openai_chat",
+        '        if self.due:\n            self._unanswered("at the end")\n        if not self.count',
+        "        if not self.count",
+        CHECK,
+    ),
+    _demands(
+        "openai_chat: a second result passes",
+        "openai_chat",
+        "            del self.due[call_id]\n            self.answered.add(call_id)",
+        "            self.answered.add(call_id)",
+        CHECK,
+    ),
+    _demands(
+        "openai_chat: the role developer exists everywhere",
+        "openai_chat",
+        "    if dialect.developer_role:",
+        "    if True:",
+        VENDORS,
+    ),
+    _demands(
+        "mistral: a user may follow a result",
+        "openai_chat",
+        'elif role == "user" and self.role == "tool" and dialect.user_after_tool == "filler":',
+        "elif False:",
+        VENDORS,
+    ),
+    _demands(
+        "kimi: a type may stand beside a choice",
+        "moonshot",
+        'if "type" in schema and not schema',
+        "if False and not schema",
+        VENDORS,
+    ),
+    _demands(
+        "anthropic: a result may stand behind words",
+        "anthropic",
+        "            if self.mixed:\n",
+        "            if False:\n",
+        CHECK,
+    ),
+    _demands(
+        "anthropic: a copy's call turn may lack its thinking",
+        "anthropic",
+        'if not self.thinks and self.dialect.thinking_required == "with_calls":',
+        "if False:",
+        CHECK,
+    ),
+    _demands(
+        "bedrock: a result may stand behind other content",
+        "converse",
+        "            if self.mixed:\n",
+        "            if False:\n",
+        CHECK,
+    ),
+    _demands(
+        "bedrock: two documents may have one name",
+        "converse",
+        "        if name in self.titles:",
+        "        if False:",
+        CHECK,
+    ),
+    _demands(
+        "bedrock: a document in an earlier message needs no text",
+        "converse",
+        "        if self.documented:\n            self._documented()\n",
+        "",
+        CHECK,
+    ),
+    _demands(
+        "bedrock: a text of an earlier message stands beside a document",
+        "converse",
+        "self.mixed = self.thinks = self.documented = self.worded = False",
+        "self.mixed = self.thinks = self.documented = False",
+        CHECK,
+    ),
+    _demands(
+        "bedrock: an image before a result is no other content",
+        "converse",
+        '        self.mixed = True\n        self._carried("image"',
+        '        self._carried("image"',
+        CHECK,
+    ),
+    _demands(
+        "bedrock: reasoning of an earlier message leads this one",
+        "converse",
+        "self.mixed = self.thinks = self.documented = self.worded = False",
+        "self.mixed = self.documented = self.worded = False",
+        CHECK,
+    ),
+    _demands(
+        "bedrock: a source may hold nothing",
+        "converse",
+        "if len(source) != 1 or type(data) is not str or not data:",
+        "if len(source) > 1 or type(data) is not str:",
+        CHECK,
+    ),
+    _demands(
+        "bedrock: results alone need no declared tool",
+        "converse",
+        "        self.called = True\n        result = self._object",
+        "        result = self._object",
+        CHECK,
+    ),
+    _demands(
+        "responses: outputs may stand anywhere",
+        "responses",
+        "        if call_id in self.stale:\n            self.fault(",
+        "        if False:\n            self.fault(",
+        RESPONSES,
+    ),
+    _demands(
+        "responses: reasoning may stand alone",
+        "responses",
+        "        if self.thinks is not None and not by_model:",
+        "        if False:",
+        RESPONSES,
+    ),
+    _demands(
+        "responses: an item may have an id that its reasoning lacks",
+        "responses",
+        "        if identified and not self.thinks:",
+        "        if False:",
+        RESPONSES,
+    ),
+    _demands(
+        "responses: a reference needs nothing that was stored",
+        "responses",
+        '        if not self.stores:\n            self.fault("OAR-05", self.here, f"item_reference',
+        '        if False:\n            self.fault("OAR-05", self.here, f"item_reference',
+        RESPONSES,
+    ),
+    _demands(
+        "gemini: results behind other parts are let through",
+        "gemini",
+        "        if self.mixed:\n",
+        "        if False:\n",
+        GEMINI,
+    ),
+    _demands(
+        "gemini: a first call without a signature is let through",
+        "gemini",
+        'not signed and self.dialect.thinking_required == "before_calls":',
+        "False:",
+        GEMINI,
+    ),
+    _demands(
+        "an id may be used twice",
+        "state",
+        '        if call_id in self.due or (taken and self.dialect.id_unique_scope == "transcript"):',
+        "        if False:",
+        CHECK,
+    ),
+    _demands(
+        "a limit of no tokens is one",
+        "state",
+        "        if type(limit) is not int or limit < 1:",
+        "        if type(limit) is not int:",
+        CHECK,
+    ),
+    _demands(
+        "a choice at the root of a tool's schema passes",
+        "state",
+        "found := [keyword for keyword in refused if keyword in schema]",
+        "found := [keyword for keyword in () if keyword in schema]",
+        CHECK,
+    ),
+    _demands(
+        "open calls are forgotten between fragments",
+        "state",
+        "dict(self.due), set(self.answered), {}, []",
+        "{}, set(self.answered), {}, []",
+        FOLD,
+    ),
+    _demands(
+        "a branch of a state changes its trunk",
+        "state",
+        "        made = object.__new__(type(self))\n        vars(made).update(vars(self))",
+        "        made = self",
+        FOLD,
+    ),
+    _demands(
+        "ids of earlier fragments are free again",
+        "state",
+        "            self.used = self.used.update(self.fresh)",
+        "            pass",
+        FOLD,
+    ),
+    _demands(
+        "attachments of earlier fragments are forgotten",
+        "state",
+        "        vars(made).update(vars(self))\n",
+        "        vars(made).update(vars(self))\n        made.media = made.documents = 0\n",
+        CONVERSE,
+    ),
+    _demands(
+        "names of documents in earlier fragments are forgotten",
+        "state",
+        "        vars(made).update(vars(self))\n",
+        "        vars(made).update(vars(self))\n        vars(made).pop('titles', None)\n",
+        CONVERSE,
+    ),
+    _demands(
+        "faults keep the ids of the wire",
+        "__init__",
+        "[_renamed(fault, known, calls) if fault.call_ids else fault for fault in faults]",
+        "list(faults)",
+        ("tests/core/test_check_canonical.py",),
+    ),
+    _demands(
+        "the two readings are never compared",
+        "__init__",
+        "    if plain is not None and plain != whole:",
+        "    if False:",
+        ("tests/core/test_check_readings.py::test_readings_that_disagree_are_told",),
+    ),
+    Mutation(
+        "first reading: a fault of the state machine is no doubt",
+        f"{_HOME}typed/__init__.py",
+        "return None if after.faults else after",
+        "return after",
+        READINGS,
+    ),
+    Mutation(
+        "first reading: a blank text is one like others",
+        f"{_HOME}typed/literals.py",
+        "    if not said.strip():\n        raise Doubt\n",
+        "",
+        READINGS,
+    ),
+    Mutation(
+        "first reading: an object stands where a text belongs",
+        f"{_HOME}typed/literals.py",
+        "    if text[0] != _QUOTE or len(text) > longest:",
+        "    if len(text) > longest:",
+        READINGS,
+    ),
+    Mutation(
+        "first reading: keys beyond those of the types pass",
+        f"{_HOME}typed/literals.py",
+        "class Shape(msgspec.Struct, forbid_unknown_fields=True, gc=False):",
+        "class Shape(msgspec.Struct, gc=False):",
+        READINGS,
+    ),
+    _reads(
+        "openai_chat",
+        "arguments may be any text",
+        "        nested_object(function.arguments)\n",
+        "",
+    ),
+    _reads("openai_chat", "results are not taken out", "        state.result(message.tool_call_id)\n", ""),
+    _reads("openai_chat", "thinking needs no lead", "        state.composed(thinks)", "        pass"),
+    _reads(
+        "anthropic",
+        "thinking needs no signature",
+        "            state.signed(block.signature)\n",
+        "",
+    ),
+    _reads(
+        "anthropic",
+        "a failed result may be blank",
+        "(words if block.is_error else literal)(block.content)",
+        "literal(block.content)",
+    ),
+    _reads("responses", "arguments may be any text", "        nested_object(item.arguments)\n", ""),
+    _reads(
+        "responses",
+        "reasoning is sealed in any case",
+        "sealed=bool(item.encrypted_content)",
+        "sealed=True",
+    ),
+    _reads(
+        "gemini", "a signature is what it is", "            state.signed(signature)\n", "            pass\n"
+    ),
+    _reads(
+        "gemini",
+        "a part of two kinds is the first of them",
+        "        if bool(part.text) + (call is not UNSET) + (result is not UNSET) != 1:",
+        "        if False:",
+    ),
+    _reads("gemini", "calls may stand in a user content", ' and state.role == "model":', ":"),
+    _reads(
+        "converse",
+        "a result may have any status",
+        'if not result.content or result.status not in ("success", "error"):',
+        "if not result.content:",
+    ),
+    _reads("converse", "a result may be blank", "        words(part.text)\n", "        literal(part.text)\n"),
+    _reads(
+        "converse",
+        "reasoning may be both plain and redacted",
+        "    if isinstance(reasoning.plain, Signed) is bool(reasoning.redacted):",
+        "    if False:",
+    ),
+)

@@ -1,0 +1,151 @@
+"""Mistakes in the strict servers: their prompt cache, what they keep for a client, whom they let in."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+_CACHE = "actors/testing/cache.py"
+_PROMPTS = "actors/testing/rules/prompts.py"
+_STORE = "actors/testing/rules/responses_store.py"
+_ITEMS = "actors/testing/rules/responses_items.py"
+CACHED = "tests/testing/test_prompt_cache.py"
+ACCOUNTS = "tests/testing/test_oauth.py"
+CLIENTS = "tests/testing/test_real_clients.py"
+
+MUTATIONS = (
+    Mutation(
+        "cache: a mark finds an entry one position too far back",
+        _CACHE,
+        "LOOKBACK = 20",
+        "LOOKBACK = 21",
+        (f"{CACHED}::test_an_entry_is_found_20_positions_in_front_of_a_mark_and_no_further",),
+    ),
+    Mutation(
+        "cache: each call of a run is a position",
+        _CACHE,
+        "left -= not (place.piece.run and place.piece.run == behind.piece.run)",
+        "left -= 1",
+        (f"{CACHED}::test_a_run_of_calls_or_of_results_is_one_position",),
+    ),
+    Mutation(
+        "cache: a prompt of any size is kept",
+        _CACHE,
+        "            if place.tokens >= prompt.minimum:\n",
+        "            if place.tokens:\n",
+        (f"{CACHED}::test_a_prompt_below_the_minimum_of_its_model_is_not_kept",),
+    ),
+    Mutation(
+        "cache: the tool choice is no part of the prefix",
+        _PROMPTS,
+        "[thinking, effort, choice, sorted(filter(None, betas))]",
+        "[thinking, effort, sorted(filter(None, betas))]",
+        (f"{CACHED}::test_a_changed_parameter_loses_the_messages_part_and_no_more",),
+    ),
+    Mutation(
+        "cache: the parameters stand in front of tools and system",
+        _PROMPTS,
+        "        head=len(head),",
+        "        head=0,",
+        (f"{CACHED}::test_a_changed_parameter_loses_the_messages_part_and_no_more",),
+    ),
+    Mutation(
+        "cache: an entry never expires",
+        _CACHE,
+        "        if expires <= now:",
+        "        if key not in self._known:",
+        (
+            f"{CACHED}::test_an_entry_lives_5_minutes_after_its_last_use",
+            f"{CACHED}::test_an_entry_may_be_asked_for_an_hour",
+        ),
+    ),
+    Mutation(
+        "cache: a use does not let an entry live on",
+        _CACHE,
+        "        self._known[key] = (now + lifetime, lifetime)\n        self._known.move_to_end(key)",
+        "        self._known.move_to_end(key)",
+        (f"{CACHED}::test_a_use_through_a_later_mark_lets_an_entry_live_on",),
+    ),
+    Mutation(
+        "cache: a mark belongs to the prompt",
+        _PROMPTS,
+        "if key not in _MARKS and item is not None",
+        "if item is not None",
+        (f"{CACHED}::test_a_mark_moves_without_changing_the_prompt_and_a_text_is_a_block",),
+    ),
+    Mutation(
+        "cache: the ideal one counts what was marked alone",
+        _CACHE,
+        "            self._ideal.keep((lane, place.plain), now, lifetime)",
+        "            if place.piece.mark is not None:\n"
+        "                self._ideal.keep((lane, place.plain), now, lifetime)",
+        (f"{CACHED}::test_without_a_mark_nothing_is_read_and_the_ideal_says_what_was_missed",),
+    ),
+    Mutation(
+        "cache: the ideal one depends on the parameters",
+        _CACHE,
+        "yield _Place(digest.digest(), plain.digest(), size",
+        "yield _Place(digest.digest(), digest.digest(), size",
+        (f"{CACHED}::test_a_changed_parameter_loses_the_messages_part_and_no_more",),
+    ),
+    Mutation(
+        "cache: every machine is warm",
+        _CACHE,
+        "machine = (prompt.model, prompt.lane or self._turn % MACHINES)",
+        "machine = (prompt.model, prompt.lane)",
+        (f"{CACHED}::test_a_key_leads_to_the_warm_machine_and_without_one_the_next_answers",),
+    ),
+    Mutation(
+        "store: what a request forbids to keep is kept",
+        "actors/testing/responses_server.py",
+        '        if request.get("store") is not False:',
+        "        if True:",
+        (f"{CLIENTS}::test_g03_what_is_not_stored_may_not",),
+    ),
+    Mutation(
+        "store: only what is asked for is kept",
+        "actors/testing/responses_server.py",
+        '        if request.get("store") is not False:',
+        '        if request.get("store"):',
+        (f"{CLIENTS}::test_g03_what_is_stored_may_be_named_by_id",),
+    ),
+    Mutation(
+        "store: a chain is only its last response",
+        _STORE,
+        "            named = kept.previous",
+        "            named = None",
+        (f"{CLIENTS}::test_g05_a_chain_is_restored_and_named",),
+    ),
+    Mutation(
+        "store: nothing is ever forgotten",
+        _STORE,
+        "            while len(held) > self._limit:",
+        "            while False:",
+        (f"{CLIENTS}::test_g05_only_the_latest_responses_are_kept",),
+    ),
+    Mutation(
+        "store: an id on reasoning and none on its follower is fine",
+        _ITEMS,
+        'or (named and not behind.get("id"))',
+        "",
+        (f"{CLIENTS}::test_g04_ids_stand_on_all_replayed_items_or_on_none",),
+    ),
+    Mutation(
+        "oauth: a bearer token needs no beta header",
+        "actors/testing/anthropic_server.py",
+        "    elif OAUTH_BETA not in _betas(request):",
+        "    elif False:",
+        (f"{ACCOUNTS}::test_anthropic_takes_a_bearer_token_with_its_beta_and_no_key",),
+    ),
+    Mutation(
+        "oauth: an expired token lets in",
+        "actors/testing/oauth.py",
+        'return "valid" if expires is None or self.clock() < expires else "expired"',
+        'return "valid"',
+        (f"{ACCOUNTS}::test_a_token_expires_and_the_next_is_let_in",),
+    ),
+    Mutation(
+        "limits: a body that says it is too large is read",
+        "actors/testing/loopback.py",
+        'too_large = int(headers.get("content-length", "0")) > max_body',
+        "too_large = False",
+        ("tests/testing/test_loopback_server.py::test_a_body_that_says_it_is_too_large_is_refused_unread",),
+    ),
+)

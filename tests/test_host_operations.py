@@ -1,0 +1,304 @@
+"""Closing and forgetting are the host's: a caller waits for them and cannot undo them."""
+
+import asyncio
+import gc
+import threading
+import weakref
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+import pytest
+
+from actors import Runtime
+from actors.core.codec import decode_event
+from actors.core.events import Bound, Closed, Event, TurnEnded
+from actors.errors import ForeignLoop, JournalError, SessionClosed, SessionExists
+from actors.handle import Session
+from actors.storage.memory import MemoryStorage
+from actors.testing import Call, Say, Stall, Turn
+from tests.runtime_support import Gate, anthropic, gathered, hosting, log, openai
+from tests.test_recovery_of_sessions import Held
+
+pytestmark = pytest.mark.anyio
+
+WORK = Turn(Call("work", {"name": "a"}))
+
+
+def assert_no_turn_is_open(events: list[Event]) -> None:
+    bound = sum(isinstance(event, Bound) for event in events)
+    assert bound == sum(isinstance(event, TurnEnded) for event in events)
+    assert isinstance(events[-1], Closed)
+
+
+async def ended(runtime: Runtime, name: str) -> None:
+    """Wait until a session has ended."""
+    while name in runtime.sessions:
+        await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.requirement("PROMISE-12")
+async def test_a_close_whose_caller_is_cancelled_at_any_moment_leaves_no_turn_open() -> None:
+    for turns in range(0, 24, 2):
+        gate = Gate()
+        async with hosting(a=openai(WORK)) as runtime:
+            session = await runtime.open("a", tools=[gate.tool])
+            async with session.stream("Do it."):
+                await gate.started("a")
+                with anyio.CancelScope() as scope:
+                    async with anyio.create_task_group() as tasks:
+                        tasks.start_soon(_cancel_after, turns, scope)
+                        await session.close()
+                await ended(runtime, session.id)
+            assert_no_turn_is_open(log(runtime, session))
+
+
+async def _cancel_after(turns: int, scope: anyio.CancelScope) -> None:
+    for _ in range(turns):
+        await anyio.lowlevel.checkpoint()
+    scope.cancel()
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.requirement("PROMISE-12")
+async def test_a_close_whose_caller_is_cancelled_natively_leaves_no_turn_open() -> None:
+    for turns in range(1, 12, 2):  # by then it has asked
+        gate = Gate()
+        async with hosting(a=openai(WORK)) as runtime:
+            session = await runtime.open("a", tools=[gate.tool])
+            async with session.stream("Do it."):
+                await gate.started("a")
+                task = asyncio.create_task(session.close())
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                task.cancel()
+                await asyncio.wait([task])
+                await ended(runtime, session.id)
+            assert_no_turn_is_open(log(runtime, session))
+
+
+@pytest.mark.requirement("PROMISE-12", "PROMISE-10")
+async def test_leaving_closes_the_turns_in_flight_in_the_log() -> None:
+    gate, storage = Gate(), MemoryStorage()
+    silent = anthropic(faults={0: Stall()})
+    async with hosting(a=openai(WORK), silent=silent, storage=storage) as runtime:
+        for target in ("a", "silent"):
+            session = await runtime.open(target, tools=[gate.tool], id=target)
+            async with session.stream("Do it."), session.stream("And this."):
+                pass  # they go on
+        await gate.started("a")
+        while not silent.received:
+            await anyio.lowlevel.checkpoint()
+        runtime._sessions.clear()  # they cannot be compared while they move
+    for name in ("a", "silent"):
+        events = [decode_event(record) for record in storage.read(name)]
+        assert [event.status for event in events if isinstance(event, TurnEnded)] == ["cancelled"]
+
+
+# ---- forgetting
+
+
+@pytest.mark.requirement("PROMISE-12")
+async def test_a_session_that_is_forgotten_has_ended_and_its_log_is_gone() -> None:
+    gate, storage = Gate(), MemoryStorage()
+    async with hosting(a=openai(WORK, Turn(Say("new"))), storage=storage) as runtime:
+        old = await runtime.open("a", tools=[gate.tool], id="one")
+        async with old.stream("Do it.") as events:
+            await gate.started("a")
+            assert (old.busy, old.target) == (True, "a")
+            await runtime.forget("one")
+            assert [event async for event in events][-1].type == "complete"
+        assert storage.sessions() == list(runtime.sessions) == []
+        new = await runtime.open("a", tools=[gate.tool], id="one")
+        assert (await new.ask("Who are you?")).text == "new"
+        assert len(await new.history()) == 2
+        for use in (
+            old.history,
+            old.cancel,
+            partial(old.ask, "x"),
+            partial(old.switch, "a"),
+            partial(old.preview, "a"),
+        ):
+            with pytest.raises(SessionClosed):
+                await use()
+        await old.close()
+        assert list(runtime.sessions) == ["one"]
+        assert (old.busy, old.target, new.busy) == (False, "a", False)
+
+
+async def test_a_session_that_was_closed_can_be_forgotten_and_one_that_never_was_too() -> None:
+    storage = MemoryStorage()
+    async with hosting(a=openai(), storage=storage) as runtime:
+        session = await runtime.open("a", id="one")
+        await session.close()
+        with pytest.raises(SessionExists):
+            await runtime.open("a", id="one")
+        await runtime.forget("one")
+        await runtime.forget("one")
+        await runtime.forget("nobody")
+        assert storage.sessions() == []
+        await runtime.open("a", id="one")
+
+
+async def test_a_forgotten_session_costs_nothing() -> None:
+    storage = MemoryStorage()
+    async with hosting(a=openai(), storage=storage) as runtime:
+        session = await runtime.open("a", system="x" * 100_000)
+        await gathered(session, "Hello.")
+        kept = weakref.ref(session)
+        name = session.id
+        await runtime.forget(name)
+        del session
+        for _ in range(5):
+            await anyio.lowlevel.checkpoint()
+        gc.collect()
+        assert kept() is None
+        resident = [item for item in gc.get_objects() if type(item) is str and len(item) == 100_000]
+        assert resident == []
+        assert [info for info in runtime.system.tree() if name in info.name] == []
+
+
+async def test_forgetting_is_finished_though_its_caller_is_cancelled_and_nobody_takes_the_id_meanwhile() -> (
+    None
+):
+    storage = Held(Closed)
+    async with hosting(a=openai(), storage=storage) as runtime:
+        await (await runtime.open("a", id="one")).ask("Hello.")
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(runtime.forget, "one")
+                await storage.begun.wait()
+                for refused in (partial(runtime.open, "a", id="one"), partial(runtime.forget, "one")):
+                    with pytest.raises(SessionExists):
+                        await refused()
+                scope.cancel()
+        storage.release.set()
+        while storage.sessions():
+            await anyio.lowlevel.checkpoint()
+        assert list(runtime.sessions) == []
+
+
+class Stuck(MemoryStorage):
+    """A storage that cannot erase."""
+
+    def erase(self, session: str) -> None:
+        raise OSError("read-only")
+
+
+async def test_a_log_that_cannot_be_erased_is_an_error_of_its_own() -> None:
+    async with hosting(a=openai(), storage=Stuck()) as runtime:
+        await runtime.open("a", id="one")
+        with pytest.raises(JournalError, match="could not be erased: OSError: read-only"):
+            await runtime.forget("one")
+        assert list(runtime.sessions) == []
+
+
+async def test_sessions_are_known_by_their_ids_in_a_view_that_may_change_under_a_loop() -> None:
+    async with hosting(a=openai()) as runtime:
+        known = runtime.sessions
+        for number in range(4):
+            await runtime.open("a", id=f"s{number}")
+        assert ("s2" in known, "s9" in known, len(known)) == (True, False, 4)
+        for name in known:
+            await runtime.forget(name)
+        assert list(known) == []
+
+
+async def test_a_session_knows_its_target_also_after_a_switch_and_at_rest() -> None:
+    async with hosting(a=openai(), b=openai()) as runtime:
+        session = await runtime.open("a")
+        assert session.target == "a"
+        await session.switch("b")
+        assert session.target == "b"
+        assert session._activation.rest()
+        assert (session.target, session.busy) == ("b", False)
+
+
+# ---- whose loop
+
+
+def uses(runtime: Runtime, session: Session, events: Any) -> dict[str, Callable[[], Awaitable[object]]]:
+    """Return every public way to use these. Any: an open stream."""
+
+    async def stream() -> None:
+        async with session.stream("x"):
+            pass
+
+    async def known() -> object:
+        return runtime.session(session.id)
+
+    return {
+        "ask": partial(session.ask, "x"),
+        "stream": stream,
+        "an event": lambda: anext(events),
+        "switch": partial(session.switch, "a"),
+        "cancel": session.cancel,
+        "history": session.history,
+        "ledger": session.ledger,
+        "preview": partial(session.preview, "a"),
+        "close": session.close,
+        "open": partial(runtime.open, "a"),
+        "session": known,
+        "forget": partial(runtime.forget, session.id),
+        "leave": partial(runtime.__aexit__, None, None, None),
+    }
+
+
+@pytest.mark.parametrize("foreign", ["asyncio", "trio", "none"])
+@pytest.mark.requirement("PROMISE-12", "PROMISE-11")
+async def test_a_call_from_another_thread_or_loop_is_a_typed_error_at_once(foreign: str) -> None:
+    gate = Gate()
+    async with hosting(a=openai(WORK, Turn(Say("done")))) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with session.stream("Do it.") as events:
+            await gate.started("a")
+            for name, use in uses(runtime, session, events).items():
+                run = (
+                    partial(_stepped, use) if foreign == "none" else partial(anyio.run, use, backend=foreign)
+                )
+                with pytest.raises(ForeignLoop, match="thread and event loop that entered"):
+                    await anyio.to_thread.run_sync(run)
+                assert name
+            gate.open("a")
+            assert [event async for event in events][-1].type == "complete"
+        assert (await session.ask("Still there?")).status == "complete"
+
+
+def _stepped(use: Callable[[], Awaitable[object]]) -> None:
+    """Take the first step of a call in a thread without a loop."""
+    use().__await__().send(None)
+
+
+async def test_a_thread_may_call_through_its_loop() -> None:
+    async with hosting(a=openai(Turn(Say("by a thread")))) as runtime:
+        session = await runtime.open("a")
+        answer = await anyio.to_thread.run_sync(anyio.from_thread.run, session.ask, "Who?")
+        assert answer.text == "by a thread"
+        assert threading.current_thread() is threading.main_thread()
+
+
+# ---- a cancel that came too late
+
+
+async def test_a_cancel_that_came_too_late_says_so() -> None:
+    storage = Held(TurnEnded)
+    async with hosting(a=openai(Turn(Say("done"))), storage=storage) as runtime:
+        session = await runtime.open("a")
+        answers: list[object] = []
+
+        async def cancel() -> None:
+            answers.append(await session.cancel())
+
+        async with session.stream("Go.") as events:
+            await storage.begun.wait()  # its end is being written
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(cancel)
+                await anyio.wait_all_tasks_blocked()
+                storage.release.set()
+            last = [event async for event in events][-1]
+        assert last.type == "complete"
+        assert last.result.status == "complete"
+        assert answers == [False]

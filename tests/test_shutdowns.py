@@ -1,0 +1,45 @@
+"""However a program ends while tools are in flight that do not want to, it ends, and nothing of it is left."""
+
+import gc
+import threading
+
+import pytest
+
+from tests.shutdowns import CASES, TOOLS, Calls, Program, descriptors, model, run, tried
+
+TIMES = 200
+"""Runtimes for each way, in one process and at the same time, so that they wait for their tools together."""
+
+
+@pytest.mark.requirement("PROMISE-12", "PROMISE-11")
+@pytest.mark.parametrize(("way", "backend"), CASES, ids=["-".join(case) for case in CASES])
+def test_a_program_that_ends_leaves_no_task_thread_or_descriptor(way: str, backend: str) -> None:
+    threads, open_before = threading.active_count(), descriptors()
+    program = run(way, backend, "http://127.0.0.1:9", TOOLS * (TIMES // len(TOOLS)), Calls)
+    assert_left_nothing(program, threads, open_before)
+
+
+@pytest.mark.requirement("PROMISE-12")
+@pytest.mark.parametrize(("way", "backend"), CASES, ids=["-".join(case) for case in CASES])
+def test_a_program_that_ends_closes_its_connections(way: str, backend: str) -> None:
+    with model() as url:
+        threads, open_before = threading.active_count(), descriptors()
+        assert_left_nothing(run(way, backend, url, TOOLS), threads, open_before)
+
+
+def assert_left_nothing(program: Program, threads: int, open_before: int) -> None:
+    """Let the blocked tools go, and see that the process is what it was."""
+    assert program.begun
+    assert program.left == 0
+    program.released.set()
+    for thread in threading.enumerate():
+        if thread.name == "actors tool":
+            thread.join(20)
+    gc.collect()
+    assert threading.active_count() == threads
+    assert descriptors() == open_before
+
+
+@pytest.mark.requirement("PROMISE-12")
+def test_a_program_of_its_own_exits_and_says_nothing() -> None:
+    assert tried([(*case, *TOOLS) for case in CASES] * 5, workers=2) == []

@@ -1,0 +1,333 @@
+"""What real clients send and read every day, in the shape in which it was recorded: none of it is refused.
+
+The names G02 to G15 are the recorded differences between the strict servers and the hosts they stand for.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from actors.testing import (
+    AnthropicServer,
+    Call,
+    GeminiServer,
+    Limits,
+    MistralServer,
+    OpenAIServer,
+    Redacted,
+    ResponsesServer,
+    Say,
+    Think,
+    Turn,
+)
+from actors.testing.loopback import HttpRequest
+from actors.testing.server import LoopbackServer
+
+Json = dict[str, Any]  # a body under test may be anything
+
+USER: Json = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
+ENCRYPTED = ["reasoning.encrypted_content"]
+TOOL: Json = {"type": "function", "name": "read", "parameters": {"type": "object"}, "strict": False}
+PATCH: Json = {
+    "type": "custom",
+    "name": "apply_patch",
+    "description": "A FREEFORM tool.",
+    "format": {"type": "grammar", "syntax": "lark", "definition": "start: begin_patch"},
+}
+CALLED = Turn(Think("Hm."), Call("read", {"path": "a"}))
+
+
+def ask(server: LoopbackServer, path: str, body: Json, headers: Mapping[str, str] | None = None) -> Any:
+    """The answer to one request: its JSON, or its events if it is a stream. It must not be refused."""
+    request = HttpRequest("POST", path, headers or {}, json.dumps(body).encode(), False)
+    answer = server.answer(request)
+    assert answer.status == 200, answer.parts
+    return json.loads(answer.parts[0]) if not answer.streamed else [*map(event, answer.parts)]
+
+
+def event(part: bytes) -> Any:
+    """The JSON of an event, None if it has none."""
+    data = part.partition(b"data: ")[2].strip()
+    return None if data in (b"", b"[DONE]") else json.loads(data)
+
+
+def asked(server: ResponsesServer, *items: Json, **more: Any) -> Any:  # any key of a request
+    return ask(server, "/v1/responses", {"model": "m", "input": list(items), **more})
+
+
+def refused(server: ResponsesServer, *items: Json, **more: Any) -> tuple[str, int]:  # any key of a request
+    body = json.dumps({"model": "m", "input": list(items), **more}).encode()
+    answer = server.answer(HttpRequest("POST", "/v1/responses", {}, body, False))
+    return server.refusals[-1].rule, answer.status
+
+
+def gave(call: Json, text: str = "done") -> Json:
+    kind = call["type"] + "_output"
+    return {"type": kind, "call_id": call["call_id"], "output": text}
+
+
+def reference(item: Json) -> Json:
+    return {"type": "item_reference", "id": item["id"]}
+
+
+def without(item: Json, *keys: str) -> Json:
+    return {key: value for key, value in item.items() if key not in keys}
+
+
+# --- OpenAI Responses
+
+
+def test_g02_what_codex_adds_to_every_request_is_taken() -> None:
+    server = ResponsesServer()
+    metadata: Json = {"turn_id": "01a2", "create_time": 1.5, "content_item_kinds": ["user.text"]}
+    told = {**USER, "id": "msg_01a20349-1c11-7263", "internal_chat_message_metadata_passthrough": metadata}
+    added: Json = {"type": "additional_tools", "role": "developer", "tools": [PATCH]}
+    answer = asked(
+        server,
+        {**told, "id": "msg_01a20349-1c00-7aa0", "role": "developer"},
+        added,
+        told,
+        store=False,
+        include=ENCRYPTED,
+        prompt_cache_key="01a20349-1bb0-7632",
+        text={"verbosity": "low"},
+        client_metadata={"session_id": "01a2"},
+        tools=[TOOL, PATCH, {"type": "web_search", "external_web_access": True}],
+    )
+    assert answer["status"] == "completed"
+
+
+def test_g02_a_trigger_is_answered_by_exactly_one_compaction() -> None:
+    server = ResponsesServer([Turn(Say("never said"))])
+    answer = asked(server, USER, {"type": "compaction_trigger"}, store=False)
+    assert [item["type"] for item in answer["output"]] == ["compaction"]
+    events = asked(server, USER, {"type": "compaction_trigger"}, store=False, stream=True)
+    done = [event["item"]["type"] for event in events if event["type"] == "response.output_item.done"]
+    assert done == ["compaction"]
+    assert asked(server, answer["output"][0], USER, store=False)["status"] == "completed"
+
+
+@pytest.mark.parametrize("more", [{}, {"store": True}, {"store": None}])
+def test_g03_what_is_stored_may_be_named_by_id(more: Json) -> None:
+    server = ResponsesServer([CALLED, Turn(Say("Done."))])
+    thought, call = asked(server, USER, tools=[TOOL], **more)["output"]
+    answer = asked(server, USER, reference(thought), reference(call), gave(call), tools=[TOOL], **more)
+    assert answer["output"][0]["content"][0]["text"] == "Done."
+    by_id = {"type": "reasoning", "id": thought["id"], "summary": []}
+    asked(server, USER, by_id, call, gave(call), tools=[TOOL], **more)
+
+
+def test_g03_what_is_not_stored_may_not() -> None:
+    server = ResponsesServer([CALLED])
+    thought, call = asked(server, USER, store=False)["output"]
+    assert refused(server, USER, reference(thought), reference(call), gave(call)) == ("OAR-05", 404)
+    assert refused(server, reference({"id": "msg_never"}), USER) == ("OAR-05", 404)
+    by_id = {"type": "reasoning", "id": thought["id"], "summary": []}
+    assert refused(server, USER, by_id, call, gave(call)) == ("OAR-05", 404)
+
+
+@pytest.mark.parametrize("store", [False, None])
+def test_g04_ids_stand_on_all_replayed_items_or_on_none(store: bool | None) -> None:
+    server = ResponsesServer(lambda request: CALLED)
+    thought, call = asked(server, USER, store=store, include=ENCRYPTED)["output"]
+    plain = [without(thought, "id"), without(call, "id")]
+    asked(server, USER, thought, call, gave(call), store=store)
+    asked(server, USER, *plain, gave(call), store=store)
+    assert refused(server, USER, thought, plain[1], gave(call), store=store) == ("OAR-03", 400)
+    assert refused(server, USER, plain[0], call, gave(call), store=store) == ("OAR-04", 400)
+    assert refused(server, USER, call, gave(call), store=store) == ("OAR-04", 400)
+
+
+def test_g05_a_chain_is_restored_and_named() -> None:
+    seen: list[Any] = []
+    turns = iter([CALLED, Turn(Say("Done.")), Turn(Say("Bye."))])
+
+    def model(request: Json) -> Turn:
+        seen.append(request["input"])
+        return next(turns)
+
+    server = ResponsesServer(model)
+    first = asked(server, USER, tools=[TOOL])
+    call = first["output"][1]
+    second = asked(server, gave(call), previous_response_id=first["id"], tools=[TOOL])
+    third = ask(server, "/v1/responses", {"model": "m", "input": "bye", "previous_response_id": second["id"]})
+    assert [second["previous_response_id"], third["previous_response_id"]] == [first["id"], second["id"]]
+    told: Json = {"type": "message", "role": "user", "content": "bye"}
+    whole = [USER, *first["output"], gave(call), *second["output"], told]
+    assert seen == [whole[:1], whole[:4], whole]
+    request = HttpRequest("GET", f"/v1/responses/{second['id']}", {}, b"", False)
+    assert json.loads(server.answer(request).parts[0]) == second
+
+
+def test_g05_a_chain_that_is_not_kept_or_leaves_a_call_open_is_refused() -> None:
+    server = ResponsesServer([CALLED, CALLED])
+    first = asked(server, USER)
+    assert refused(server, USER, previous_response_id="resp_never") == ("OAR-S12", 400)
+    assert refused(server, USER, previous_response_id=first["id"]) == ("OAR-01", 400)
+    forgotten = asked(server, USER, store=False)
+    assert refused(server, USER, previous_response_id=forgotten["id"]) == ("OAR-S12", 400)
+
+
+def test_g05_only_the_latest_responses_are_kept() -> None:
+    server = ResponsesServer(limits=Limits(recordings=2))
+    named = [asked(server, USER)["id"] for _ in range(3)]
+    assert refused(server, USER, previous_response_id=named[0]) == ("OAR-S12", 400)
+    for kept in named[1:]:
+        asked(server, USER, previous_response_id=kept, store=False)
+
+
+def test_g06_g07_reasoning_needs_neither_its_id_nor_its_summary() -> None:
+    server = ResponsesServer(lambda request: CALLED)
+    thought, call = asked(server, USER, store=False, include=ENCRYPTED)["output"]
+    assert thought["summary"]
+    bare = {**without(thought, "id"), "summary": []}
+    asked(server, USER, bare, without(call, "id"), gave(call), store=False)
+    asked(server, USER, {**thought, "summary": []}, call, gave(call), store=False)
+
+
+def test_g15_a_free_form_call_comes_as_one() -> None:
+    patch = "*** Begin Patch\n*** End Patch"
+    server = ResponsesServer([Turn(Call("apply_patch", raw=patch)), Turn(Say("Done."))])
+    (call,) = asked(server, USER, tools=[TOOL, PATCH], store=False)["output"]
+    assert (call["type"], call["input"], call["name"]) == ("custom_tool_call", patch, "apply_patch")
+    asked(server, USER, without(call, "id"), gave(call), tools=[TOOL, PATCH], store=False)
+    streamed = ResponsesServer([Turn(Call("apply_patch", {"input": patch}))])
+    events = asked(streamed, USER, tools=[PATCH], stream=True)
+    pieces = [e["delta"] for e in events if e["type"] == "response.custom_tool_call_input.delta"]
+    assert len(pieces) > 1
+    assert "".join(pieces) == patch
+    assert events[-1]["response"]["output"][0]["input"] == patch
+
+
+def test_a_websocket_is_answered_by_426_at_once() -> None:
+    server = ResponsesServer()
+    headers = {"upgrade": "websocket", "connection": "Upgrade", "sec-websocket-version": "13"}
+    assert server.answer(HttpRequest("GET", "/v1/responses", headers, b"", False)).status == 426
+    assert server.answer(HttpRequest("GET", "/v1/responses", {}, b"", False)).status == 405
+
+
+# --- Gemini
+
+GEMINI = "/v1beta/models/gemini-3:generateContent"
+SAID: Json = {"role": "user", "parts": [{"text": "hi"}]}
+
+
+def test_g08_the_words_of_an_enumeration_may_be_in_lower_case_or_unspecified() -> None:
+    schema: Json = {"type": "object", "properties": {"path": {"type": "string"}}}
+    tools = [{"functionDeclarations": [{"name": "read", "parameters": schema}]}]
+    body: Json = {
+        "contents": [SAID],
+        "tools": tools,
+        "toolConfig": {"functionCallingConfig": {"mode": "MODE_UNSPECIFIED"}},
+        "generationConfig": {"thinkingConfig": {"thinkingLevel": "low"}},
+    }
+    server = GeminiServer()
+    ask(server, GEMINI, body)
+    body["toolConfig"] = {"functionCallingConfig": {"mode": "auto"}}
+    body["generationConfig"] = {"thinkingConfig": {"thinkingLevel": "THINKING_LEVEL_UNSPECIFIED"}}
+    ask(server, GEMINI, body)
+    for wrong in ("strings", "TYPE_UNSPECIFIED"):
+        schema["properties"]["path"]["type"] = wrong
+        request = HttpRequest("POST", GEMINI, {}, json.dumps(body).encode(), False)
+        assert server.answer(request).status == 400
+
+
+@pytest.mark.parametrize("vertex", [False, True])
+def test_g09_names_may_be_in_both_spellings(vertex: bool) -> None:
+    seen: list[Any] = []
+
+    def model(request: Json) -> Turn:
+        seen.append(request)
+        return Turn(Call("read", {"snake_key": 1}, id="")) if len(seen) == 1 else Turn(Say("Done."))
+
+    server = GeminiServer(model, vertex=vertex)
+    path = "/v1/projects/p/locations/l/publishers/google/models/m:generateContent" if vertex else GEMINI
+    declared = {"name": "read", "parameters_json_schema": {"type": "object", "additional_key": {}}}
+    body: Json = {
+        "system_instruction": {"parts": [{"text": "s"}]},
+        "tools": [{"function_declarations": [declared]}, {"google_search": {}}],
+        "generation_config": {"max_output_tokens": 9, "thinking_config": {"include_thoughts": True}},
+        "contents": [SAID],
+    }
+    part = ask(server, path, body)["candidates"][0]["content"]["parts"][0]
+    call = {"function_call": part["functionCall"], "thought_signature": part["thoughtSignature"]}
+    response = {"function_response": {"name": "read", "response": {"out_put": 1}}}
+    body["contents"] += [{"role": "model", "parts": [call]}, {"role": "user", "parts": [response]}]
+    ask(server, path, body)
+    assert seen[1]["contents"][1]["parts"][0]["functionCall"]["args"] == {"snake_key": 1}
+    assert seen[1]["contents"][2]["parts"][0]["functionResponse"]["response"] == {"out_put": 1}
+    assert seen[1]["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"]["additional_key"] == {}
+
+
+def test_g09_an_unknown_name_is_refused_in_both_spellings() -> None:
+    server = GeminiServer()
+    for name in ("noSuchField", "no_such_field"):
+        body = json.dumps({"contents": [SAID], name: 1}).encode()
+        assert server.answer(HttpRequest("POST", GEMINI, {}, body, False)).status == 400
+        assert f'Unknown name "{name}"' in server.refusals[-1].message
+
+
+def test_g10_the_signature_of_an_empty_last_piece_may_stand_on_the_merged_text() -> None:
+    server = GeminiServer([Turn(Redacted(), Say("A long enough answer.")), Turn(Say("ok"))])
+    events = ask(server, GEMINI.replace("generate", "streamGenerate"), {"contents": [SAID]})
+    parts = [part for each in events for part in each["candidates"][0]["content"]["parts"]]
+    assert parts[-1]["text"] == ""
+    merged = {
+        "text": "".join(part["text"] for part in parts),
+        "thoughtSignature": parts[-1]["thoughtSignature"],
+    }
+    ask(server, GEMINI, {"contents": [SAID, {"role": "model", "parts": [merged]}, SAID]})
+    body = json.dumps({"contents": [SAID, {"role": "model", "parts": [merged]}, SAID]}).encode()
+    elsewhere = HttpRequest("POST", GEMINI.replace("gemini-3", "gemini-4"), {}, body, False)
+    assert server.answer(elsewhere).status == 400
+
+
+# --- Chat Completions, Mistral, Anthropic
+
+CHAT_CALL: Json = {
+    "id": "aaaaaaaa1",
+    "type": "function",
+    "function": {"name": "read", "arguments": "{}"},
+}
+
+
+def test_g11_a_tool_message_may_say_the_name_of_its_tool() -> None:
+    result = {"role": "tool", "tool_call_id": "aaaaaaaa1", "name": "read", "content": "r"}
+    messages = [{"role": "user", "content": "u"}, {"role": "assistant", "tool_calls": [CHAT_CALL]}, result]
+    ask(OpenAIServer(), "/v1/chat/completions", {"model": "m", "messages": messages})
+
+
+def test_g12_mistral_takes_an_empty_list_of_calls() -> None:
+    said = {"role": "assistant", "content": "a", "tool_calls": []}
+    messages = [{"role": "user", "content": "u"}, said, {"role": "user", "content": "u"}]
+    ask(MistralServer(), "/v1/chat/completions", {"model": "m", "messages": messages})
+    body = json.dumps({"model": "m", "messages": messages}).encode()
+    request = HttpRequest("POST", "/v1/chat/completions", {}, body, False)
+    assert OpenAIServer().answer(request).status == 400
+
+
+def test_g13_interleaved_thinking_may_exceed_what_one_answer_may_have() -> None:
+    body: Json = {
+        "model": "m",
+        "max_tokens": 1024,
+        "thinking": {"type": "enabled", "budget_tokens": 4096},
+        "messages": [{"role": "user", "content": "u"}],
+    }
+    server = AnthropicServer()
+    betas = {"anthropic-beta": "fine-grained-tool-streaming-2025-05-14, interleaved-thinking-2025-05-14"}
+    ask(server, "/v1/messages", body, betas)
+    request = HttpRequest("POST", "/v1/messages", {}, json.dumps(body).encode(), False)
+    assert server.answer(request).status == 400
+
+
+def test_g14_mistral_counts_the_calls_of_a_stream() -> None:
+    calls = (Call("read"), Call("read", {"path": "b"}))
+    for turn, wanted in ((Turn(*calls), [0, 1]), (Turn(*calls, index="zero"), [0, 0])):
+        body = {"model": "m", "messages": [{"role": "user", "content": "u"}], "stream": True}
+        events = ask(MistralServer([turn]), "/v1/chat/completions", body)
+        deltas = [each["choices"][0]["delta"] for each in events if each]
+        made = [call for delta in deltas for call in delta.get("tool_calls") or ()]
+        assert [call["index"] for call in made] == wanted
+        assert len({call["id"] for call in made}) == 2

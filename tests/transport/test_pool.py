@@ -1,0 +1,280 @@
+"""How many connections there are, who gets the next one, and what one request costs where thousands rest."""
+
+import sys
+from types import FrameType
+
+import anyio
+import anyio.abc
+import pytest
+
+from actors.errors import ConfigError, ProviderFailed
+from actors.runtime import Runtime
+from actors.transport import HttpTransport, Timeouts
+from actors.transport.patience import Patience
+from actors.transport.pool import Pool
+from tests.transport.support import GOOD, Peer, asked, descriptors, polite, raw, whole
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_there_are_never_more_connections_to_an_origin_than_may_be_and_every_request_is_served() -> (
+    None
+):
+    transport, bodies = HttpTransport(connections=5), list[bytes]()
+
+    async def ask(url: str) -> None:
+        bodies.append((await asked(transport, url)).body)
+
+    async with raw(polite) as server:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(60):
+                tasks.start_soon(ask, server.url)
+        await transport.close()
+    assert bodies == [b"Yes."] * 60
+    assert 1 < server.most <= 5
+
+
+async def test_origins_have_their_connections_each_for_itself() -> None:
+    transport = HttpTransport(connections=1)
+    async with raw(polite) as one, raw(polite) as two:
+        async with transport.send(one.url, (), (b"{}",), Timeouts()) as held:
+            assert (await asked(transport, two.url)).body == b"Yes."
+            assert await whole(held) == b"Yes."
+        await transport.close()
+
+
+async def test_a_request_that_no_connection_becomes_free_for_fails_in_its_time_and_takes_nothing_with_it() -> (
+    None
+):
+    transport = HttpTransport(connections=1)
+    async with raw(polite) as server:
+        async with transport.send(server.url, (), (b"{}",), Timeouts()) as held:
+            with pytest.raises(
+                ProviderFailed, match=r"waiting for a free connection took longer than 0.05 s"
+            ):
+                await asked(transport, server.url, Timeouts(pool=0.05))
+            assert await whole(held) == b"Yes."
+        assert (await asked(transport, server.url)).body == b"Yes."
+        await transport.close()
+    assert len(server.peers) == 1
+
+
+async def test_those_who_wait_are_served_in_the_order_in_which_they_came() -> None:
+    transport, served = HttpTransport(connections=1), list[int]()
+
+    async def ask(url: str, number: int) -> None:
+        await asked(transport, url)
+        served.append(number)
+
+    async with raw(polite) as server:
+        async with (
+            anyio.create_task_group() as tasks,
+            transport.send(server.url, (), (b"{}",), Timeouts()) as held,
+        ):
+            for number in range(8):
+                tasks.start_soon(ask, server.url, number)
+                await anyio.wait_all_tasks_blocked()
+            await whole(held)
+        await transport.close()
+    assert served == list(range(8))
+
+
+async def test_no_more_connections_are_made_at_a_time_than_may_be() -> None:
+    under_way = most = 0
+    go = anyio.Event()
+
+    async def dial() -> anyio.abc.ByteStream:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await go.wait()
+        under_way -= 1
+        raise OSError("nobody there")
+
+    pool, failed = Pool(dial, connections=20, connecting=3), list[str]()
+
+    async def take() -> None:
+        try:
+            with Patience(None) as patience:
+                await pool.take(patience, Timeouts())
+        except OSError as error:
+            failed.append(str(error))
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(30):
+                tasks.start_soon(take)
+            await anyio.wait_all_tasks_blocked()
+            assert under_way == 3
+            go.set()
+    assert (most, len(failed), pool.free) == (3, 30, 20)
+
+
+async def test_a_request_looks_at_no_other_connection() -> None:
+    async def answer(peer: Peer) -> None:
+        while await peer.request() is not None:
+            await arrived.wait()
+            await peer.say(GOOD)
+
+    costs = []
+    for resting in (2, 60):
+        transport, arrived = HttpTransport(), anyio.Event()
+        async with raw(answer) as server:
+            async with anyio.create_task_group() as tasks:
+                for _ in range(resting):
+                    tasks.start_soon(asked, transport, server.url)
+                await anyio.wait_all_tasks_blocked()
+                assert server.most == resting
+                arrived.set()
+            (pool,) = transport._pools.values()
+            with anyio.fail_after(5):
+                costs.append(await _cost(pool))
+            await transport.close()
+    assert costs[0] == costs[1]
+
+
+async def _cost(pool: Pool) -> int:
+    """Return the function calls that it takes to take a connection and give it back."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call") and "actors/transport" in frame.f_code.co_filename
+
+    with Patience(None) as patience:
+        sys.setprofile(count)
+        try:
+            connection = await pool.take(patience, Timeouts())
+            connection.rests = lambda: True  # type: ignore[method-assign]  # as after an exchange
+            await pool.give_back(connection)
+        finally:
+            sys.setprofile(None)
+    return calls
+
+
+async def test_a_connection_that_rested_for_too_long_is_closed_and_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    transport = HttpTransport()
+    async with raw(polite) as server:
+        await asked(transport, server.url)
+        monkeypatch.setattr("actors.transport.connection.KEPT", -1.0)
+        await asked(transport, server.url)
+        assert len(server.peers) == 2
+        await transport.close()
+
+
+async def test_a_closed_transport_has_no_connection_left_and_takes_back_those_in_use() -> None:
+    transport = HttpTransport()
+    async with raw(polite) as server:
+        before = descriptors()
+        async with transport.send(server.url, (), (b"{}",), Timeouts()) as held:
+            await asked(transport, server.url)
+            await transport.close()
+            assert await whole(held) == b"Yes."
+        with anyio.fail_after(5):
+            while server.now or descriptors() > before:
+                await anyio.lowlevel.checkpoint()
+
+
+async def test_a_connection_is_closed_though_everything_is_cancelled_meanwhile() -> None:
+    closed = anyio.Event()
+
+    async def answer(peer: Peer) -> None:
+        await peer.request()
+        await peer.gone()
+        closed.set()
+
+    transport = HttpTransport()
+    async with raw(answer) as server:
+        with anyio.move_on_after(0.1):
+            await asked(transport, server.url)
+        with anyio.fail_after(5):
+            await closed.wait()
+        await transport.close()
+
+
+async def test_the_settings_of_a_runtime_are_those_of_its_transport() -> None:
+    from actors.config import Config
+    from actors.config.settings import FileSettings, RuntimeLimits
+
+    limits = RuntimeLimits(connections=7, connecting=2)
+    runtime = Runtime(Config(FileSettings(limits=limits), {}))
+    assert isinstance(runtime.transport, HttpTransport)
+    runtime.transport.send("http://127.0.0.1:1/", (), (b"{}",), Timeouts())
+    (pool,) = runtime.transport._pools.values()
+    assert (pool.free, pool._connects.value) == (7, 2)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://host/v1",
+        "host/v1",
+        "http://",
+        "http://user:sk-secret@host/v1",
+        "http://host:99999/v1",
+        "http://host:0/v1",
+        "http://[::1/v1",
+        "http://host/a b",
+        "http://h\u00f6st/",
+        f"http://{'a' * 64}.test/",
+    ],
+)
+def test_a_url_that_cannot_be_used_is_refused_before_anything_is_sent(url: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        HttpTransport().send(url, (), (b"{}",), Timeouts())
+    assert "secret" not in repr(refused.value)
+
+
+@pytest.mark.parametrize("value", ["Bearer sk-secret\n", "Bearer sk-\x00secret", "Bearer sk-secr\u20act"])
+def test_a_header_that_cannot_be_sent_is_refused_without_its_value(value: str) -> None:
+    with pytest.raises(ConfigError, match="line break") as refused:
+        HttpTransport().send("http://127.0.0.1:1/", [("authorization", value)], (b"{}",), Timeouts())
+    chain = f"{refused.value!r} {refused.value.__cause__!r} {refused.value.__context__!r}"
+    assert "sk-" not in chain
+
+
+async def test_what_a_url_carries_behind_its_path_is_sent_and_not_shown() -> None:
+    requests: list[bytes] = []
+
+    async def answer(peer: Peer) -> None:
+        requests.append(await peer.request() or b"")
+
+    async with raw(answer) as server:
+        with pytest.raises(ProviderFailed) as failed:
+            await asked(HttpTransport(), server.url + "?key=sk-secret")
+    assert requests[0].startswith(b"POST /v1/chat?key=sk-secret HTTP/1.1\r\n")
+    assert "sk-" not in str(failed.value)
+
+
+async def test_a_request_says_what_the_caller_says_and_the_rest_once() -> None:
+    requests: list[bytes] = []
+
+    async def answer(peer: Peer) -> None:
+        requests.append(await peer.request() or b"")
+        await peer.say(GOOD)
+
+    transport = HttpTransport()
+    async with raw(answer) as server:
+        await asked(transport, server.url, headers=[("User-Agent", "mine"), ("x-trace", "1")])
+        await transport.close()
+    lines = requests[0].partition(b"\r\n\r\n")[0].lower().split(b"\r\n")[1:]
+    assert dict(line.split(b": ") for line in lines) == {
+        b"host": f"127.0.0.1:{server.port}".encode(),
+        b"user-agent": b"mine",
+        b"x-trace": b"1",
+        b"content-type": b"application/json",
+        b"accept-encoding": b"identity",
+        b"content-length": str(len(requests[0].partition(b"\r\n\r\n")[2])).encode(),
+    }
+    assert len(lines) == 6
+
+
+async def test_a_connection_serves_one_request_after_the_other() -> None:
+    transport = HttpTransport()
+    async with raw(polite) as server:
+        for _ in range(20):
+            assert (await asked(transport, server.url)).body == b"Yes."
+        await transport.close()
+    assert len(server.peers) == 1

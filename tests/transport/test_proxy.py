@@ -1,0 +1,272 @@
+"""Proxies of the environment: which requests go through one, and what it gets to see of them."""
+
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+import anyio.abc
+import pytest
+import trustme
+
+from actors.errors import ConfigError, ProviderFailed
+from actors.transport import HttpTransport, Timeouts
+from actors.transport.origin import target
+from actors.transport.proxy import proxy_for
+from tests.transport.support import GOOD, SECRET, Peer, asked, polite, raw
+from tests.transport.test_tls import context
+
+HOST = "model.test"  # a name that only the proxy can resolve
+EVERYWHERE = pytest.mark.anyio
+
+
+@dataclass
+class Forwarding:
+    """A small real proxy: it opens tunnels to this machine, whatever the host is called.
+
+    Attributes:
+        asked: The heads of the CONNECT requests.
+        seen: What went through its tunnels to servers.
+    """
+
+    refusal: bytes = b""
+    asked: list[bytes] = field(default_factory=list)
+    seen: bytearray = field(default_factory=bytearray)
+    url: str = ""
+
+    async def __call__(self, peer: Peer) -> None:
+        head = await peer.request()
+        assert head is not None
+        self.asked.append(head)
+        if self.refusal:
+            await peer.say(self.refusal)
+            return
+        authority = head.split(b" ")[1].decode()
+        async with await anyio.connect_tcp("127.0.0.1", int(authority.rpartition(":")[2])) as onward:
+            await peer.say(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._pump, peer.stream, onward, self.seen)
+                await self._pump(onward, peer.stream, bytearray())
+                tasks.cancel_scope.cancel()
+
+    async def _pump(self, source: anyio.abc.ByteStream, sink: anyio.abc.ByteStream, seen: bytearray) -> None:
+        try:
+            while True:
+                data = await source.receive()
+                seen += data
+                await sink.send(data)
+        except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            pass
+
+
+@asynccontextmanager
+async def forwarding(refusal: bytes = b"") -> AsyncIterator[Forwarding]:
+    proxy = Forwarding(refusal)
+    async with raw(proxy) as server:
+        proxy.url = f"http://127.0.0.1:{server.port}"
+        yield proxy
+
+
+@pytest.fixture
+def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> trustme.CA:
+    made = trustme.CA()
+    made.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    return made
+
+
+@EVERYWHERE
+async def test_https_goes_through_a_tunnel_of_which_the_proxy_sees_the_host_and_nothing_else(
+    authority: trustme.CA,
+) -> None:
+    tls = context(authority.issue_cert(HOST))
+    async with raw(polite, tls) as server, forwarding() as proxy:
+        transport = HttpTransport(environ={"HTTPS_PROXY": proxy.url})
+        for _ in range(2):
+            assert (await asked(transport, server.named(HOST))).body == b"Yes."
+        await transport.close()
+    assert proxy.asked == [
+        f"CONNECT {HOST}:{server.port} HTTP/1.1\r\nhost: {HOST}:{server.port}\r\n\r\n".encode()
+    ]
+    assert proxy.seen
+    assert SECRET.encode() not in proxy.seen
+    assert b"/v1/chat" not in proxy.seen
+
+
+@EVERYWHERE
+async def test_a_certificate_must_be_for_the_host_behind_the_proxy(authority: trustme.CA) -> None:
+    tls = context(authority.issue_cert("127.0.0.1"))
+    async with raw(polite, tls) as server, forwarding() as proxy:
+        transport = HttpTransport(environ={"https_proxy": proxy.url})
+        with pytest.raises(ProviderFailed, match=f"not valid for '{HOST}'"):
+            await asked(transport, server.named(HOST))
+        await transport.close()
+
+
+@EVERYWHERE
+async def test_http_goes_through_a_tunnel_too() -> None:
+    async with raw(polite) as server, forwarding() as proxy:
+        transport = HttpTransport(environ={"HTTP_PROXY": proxy.url})
+        assert (await asked(transport, server.named(HOST))).body == b"Yes."
+        await transport.close()
+    assert [head.split(b"\r\n")[0] for head in proxy.asked] == [
+        f"CONNECT {HOST}:{server.port} HTTP/1.1".encode()
+    ]
+
+
+@EVERYWHERE
+async def test_a_proxy_may_be_spoken_to_by_tls_itself(authority: trustme.CA) -> None:
+    proxy = Forwarding()
+    async with (
+        raw(proxy, context(authority.issue_cert("127.0.0.1"))) as front,
+        raw(polite, context(authority.issue_cert(HOST))) as server,
+    ):
+        transport = HttpTransport(environ={"HTTPS_PROXY": f"https://127.0.0.1:{front.port}"})
+        assert (await asked(transport, server.named(HOST))).body == b"Yes."
+        await transport.close()
+    assert len(proxy.asked) == 1
+
+
+@EVERYWHERE
+async def test_who_asks_is_said_to_the_proxy_and_to_nobody_else() -> None:
+    heads: list[bytes] = []
+
+    async def answer(peer: Peer) -> None:
+        heads.append(await peer.request() or b"")
+        await peer.say(GOOD)
+
+    async with raw(answer) as server, forwarding() as proxy:
+        told = proxy.url.replace("//", "//me:pass%20word@")
+        transport = HttpTransport(environ={"HTTP_PROXY": told})
+        await asked(transport, server.named(HOST))
+        await transport.close()
+    said = base64.b64encode(b"me:pass word")
+    assert b"proxy-authorization: Basic " + said + b"\r\n" in proxy.asked[0]
+    assert b"proxy-authorization" not in heads[0]
+    assert said.decode() not in repr(proxy_for(target("http://a.test/").origin, {"HTTP_PROXY": told}))
+
+
+@EVERYWHERE
+@pytest.mark.parametrize(
+    ("refusal", "why"),
+    [
+        (
+            b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n",
+            "the proxy answered 407",
+        ),
+        (b"HTTP/1.1 503 No\r\n\r\n", "the proxy answered 503"),
+        (b"SSH-2.0\r\n\r\n", "what the proxy answered is not HTTP"),
+        (b"HTTP/1.1 200 OK\r\n", "the proxy closed the connection"),
+        (b"HTTP/1.1 200 OK\r\n\r\n" + GOOD, "the proxy said more than that the tunnel is open"),
+    ],
+)
+async def test_a_tunnel_that_is_refused_is_a_typed_failure_and_no_request_is_sent(
+    refusal: bytes, why: str
+) -> None:
+    async with forwarding(refusal) as proxy:
+        transport = HttpTransport(
+            connections=1, environ={"HTTP_PROXY": proxy.url.replace("//", "//me:sk-word@")}
+        )
+        for _ in range(2):
+            with pytest.raises(ProviderFailed, match=why) as failed:
+                await asked(transport, f"http://{HOST}/v1")
+            assert "sk-word" not in repr(failed.value)
+        await transport.close()
+    assert all(SECRET.encode() not in head for head in proxy.asked)
+
+
+@EVERYWHERE
+async def test_a_proxy_that_is_not_there_or_says_nothing_is_a_typed_failure() -> None:
+    async with raw(Peer.gone) as silent:
+        for port, why in (
+            (1, "the proxy 127.0.0.1:1 cannot be reached: connection refused"),
+            (silent.port, "connecting took longer"),
+        ):
+            transport = HttpTransport(environ={"HTTP_PROXY": f"127.0.0.1:{port}"})
+            with pytest.raises(ProviderFailed, match=why):
+                await asked(transport, f"http://{HOST}/v1", Timeouts(connect=0.3))
+            await transport.close()
+
+
+@EVERYWHERE
+async def test_this_machine_is_reached_directly() -> None:
+    async with raw(polite) as server, forwarding() as proxy:
+        transport = HttpTransport(environ={"HTTP_PROXY": proxy.url})
+        for host in ("127.0.0.1", "localhost"):
+            assert (await asked(transport, server.named(host))).body == b"Yes."
+        await transport.close()
+    assert proxy.asked == []
+
+
+PROXY = {"HTTPS_PROXY": "http://proxy.test:3128", "HTTP_PROXY": "proxy.test"}
+DIRECT = [
+    ("https://api.example.com/v1", "*"),
+    ("https://api.example.com/v1", "example.com"),
+    ("https://api.example.com/v1", ".example.com"),
+    ("https://api.example.com/v1", "*.example.com"),
+    ("https://example.com/v1", ".example.com"),
+    ("https://API.example.com/v1", "other.test, api.EXAMPLE.com ,"),
+    ("https://api.example.com/v1", "example.com:443"),
+    ("https://10.1.2.3/v1", "10.0.0.0/8"),
+    ("https://10.1.2.3:8443/v1", "10.1.2.3"),
+    ("https://10.1.2.3:8443/v1", "10.1.2.3:8443"),
+    ("https://[fd00::1]/v1", "fd00::1"),
+    ("https://[fd00::1]:8443/v1", "[fd00::1]:8443"),
+    ("https://[fd00::1]/v1", "fd00::/8"),
+    ("https://[::1]/v1", ""),
+    ("https://127.9.9.9/v1", ""),
+    ("https://localhost:8000/v1", ""),
+]
+THROUGH = [
+    ("https://api.example.com/v1", ""),
+    ("https://api.example.com/v1", "ample.com"),
+    ("https://api.example.com/v1", "example.com:8443"),
+    ("https://example.com.evil.test/v1", "example.com"),
+    ("https://11.1.2.3/v1", "10.0.0.0/8"),
+    ("https://11.1.2.3/v1", "10.0.0.0/99"),
+    ("https://10.1.2.3/v1", "10.1.2"),
+    ("https://[fd00::1]/v1", "fd00::2"),
+]
+
+
+@pytest.mark.parametrize(("url", "exceptions"), DIRECT)
+def test_hosts_that_are_excepted_are_reached_without_a_proxy(url: str, exceptions: str) -> None:
+    assert proxy_for(target(url).origin, PROXY | {"NO_PROXY": exceptions}) is None
+
+
+@pytest.mark.parametrize(("url", "exceptions"), THROUGH)
+def test_all_others_are_reached_through_it(url: str, exceptions: str) -> None:
+    found = proxy_for(target(url).origin, PROXY | {"NO_PROXY": exceptions})
+    assert found is not None
+    assert found.origin.authority == "proxy.test:3128"
+
+
+def test_each_scheme_has_its_proxy_and_lower_case_wins() -> None:
+    http, https = target("http://a.test/").origin, target("https://a.test/").origin
+    environ = {
+        "http_proxy": "http://one:1",
+        "HTTP_PROXY": "http://two:2",
+        "no_proxy": "b",
+        "NO_PROXY": "a.test",
+    }
+    found = proxy_for(http, environ)
+    assert found is not None
+    assert found.origin.authority == "one:1"
+    assert proxy_for(https, environ) is None
+    assert proxy_for(http, {}) is None
+
+
+def test_a_client_of_a_cgi_program_chooses_no_proxy() -> None:
+    http = target("http://a.test/").origin
+    assert proxy_for(http, {"HTTP_PROXY": "http://evil:1", "REQUEST_METHOD": "POST"}) is None
+
+
+@pytest.mark.parametrize(
+    "given", ["socks5://me:sk-word@proxy:1080", "http://me:sk-word@:80", "http://a:sk-word"]
+)
+def test_a_variable_that_names_no_proxy_is_refused_without_its_value(given: str) -> None:
+    with pytest.raises(ConfigError, match="HTTPS_PROXY") as refused:
+        proxy_for(target("https://a.test/").origin, {"HTTPS_PROXY": given})
+    assert "sk-word" not in repr(refused.value)
