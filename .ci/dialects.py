@@ -11,7 +11,6 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from actors.adapters.request import Settings, ToolSpec
 from actors.config.providers import PROVIDERS
 from actors.core.content import Block, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.dialect import Dialect
+from actors.core.form import replace
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, quote
 from actors.core.lane import Rendered

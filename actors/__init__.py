@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from actors.core.ledger import Interaction, Ledger
     from actors.core.profiles import dialect
     from actors.errors import ActorsError
+    from actors.executor import ToolFailure
     from actors.handle import Preview, Session
     from actors.pure import encode, from_wire, render
     from actors.runtime import Runtime
@@ -44,6 +45,7 @@ __all__ = [
     "Thinking",
     "Tool",
     "ToolCall",
+    "ToolFailure",
     "ToolResult",
     "TurnResult",
     "check",
@@ -66,6 +68,7 @@ _HOMES = {
     "core.identity": ("Binding",),
     "core.ledger": ("Interaction", "Ledger"),
     "errors": ("ActorsError",),
+    "executor": ("ToolFailure",),
     "handle": ("Preview", "Session"),
     "pure": ("encode", "from_wire", "render"),
     "runtime": ("Runtime",),

@@ -9,29 +9,34 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Never
 
 import anyio
 
 from actors import telemetry
-from actors.conductor import Crew, Services
 from actors.core.batch import Approve
 from actors.core.form import replace
 from actors.core.state import Lanes, Rules, State
 from actors.core.turn import Bounds
+from actors.driver import Resolver, SessionRefs
 from actors.errors import ActorFailed, ActorStopped, Draining, ForeignLoop
 from actors.executor import Executor, Limits, ToolFailure
-from actors.journal import Incarnation, JournalCommand
-from actors.kernel import Ref, Strategy, System, Terminated
+from actors.journal import JournalCommand
+from actors.kernel import Ref, System, Terminated
 from actors.kernel.parking import running_loop
 from actors.kernel.tasks import Work
 from actors.ledger import LedgerActor, LedgerCommand
+from actors.log import Generation
 from actors.renderer import RendererActor
 from actors.scheduler import SchedulerActor
-from actors.session import Cancel, Desk, End, SessionActor, SessionCommand
+from actors.session import Cancel, End, PendingAsks, SessionActor, SessionCommand
 from actors.tools import Toolset
 
 AWAKE = 256
 """Sessions with nothing to do that keep their actors."""
+
+LANES = 32 * 1024 * 1024
+"""Bytes of lanes that sessions without actors keep. Beyond it those used least recently drop theirs."""
 
 
 @dataclass(slots=True)
@@ -45,10 +50,12 @@ class Host:
         bounds: How long a turn may go on.
         most_waiting: Asks that may wait behind the one in flight.
         rules: What each binding is rendered with.
-        services: Gives what targets mean to a session with these tools and this system prompt.
+        resolver: Gives what targets mean to a session with these tools and this system prompt.
         ended: Called with a session that has ended.
         tool_failed: Told what goes wrong in a tool.
         awake: The sessions that have actors, those that were not used for longest first.
+        asleep: The sessions without actors that have lanes, likewise.
+        lanes: Bytes of those lanes.
         running: Whether sessions may still get actors.
         loop: The event loop it all belongs to.
     """
@@ -59,17 +66,28 @@ class Host:
     bounds: Bounds
     most_waiting: int
     rules: Rules
-    services: Callable[[Toolset, str | None], Services]
+    resolver: Callable[[Toolset, str | None], Resolver]
     ended: "Callable[[Activation], None]"
     tool_failed: Callable[[ToolFailure], object] | None = None
     awake: "dict[str, Activation]" = field(default_factory=dict)
+    asleep: "dict[str, Activation]" = field(default_factory=dict)
+    lanes: int = 0
     running: bool = True
     loop: object = field(default_factory=running_loop)
+
+    def passivated(self, activation: "Activation", size: int) -> None:
+        """Note that a session was passivated with lanes. If all of them are too large, have the oldest dropped."""
+        self.asleep[activation.name] = activation
+        self.lanes += size
+        while self.lanes > LANES and self.asleep:
+            oldest = next(iter(self.asleep))
+            self.asleep.pop(oldest).drop_lanes()
 
     def used(self, activation: "Activation") -> None:
         """Note that a session is used now. If too many have actors, put some away that have nothing to do."""
         awake = self.awake
         awake.pop(activation.name, None)
+        self.asleep.pop(activation.name, None)
         awake[activation.name] = activation
         for _ in range(2):  # one more than was added, so that their number goes down again
             oldest = next(iter(awake.values()))
@@ -93,8 +111,7 @@ class Host:
 
     def start(self, work: Work, name: str) -> None:
         """Do something of the host's, that no caller takes back."""
-        pool = self.system.pool
-        pool.launch(work, partial(_logged, name), name)
+        self.system.shared.launch(work, partial(_logged, name), name)
 
     async def settle(self) -> None:
         """End every ask, so that no turn stays open in a log. No session gets actors any more."""
@@ -110,13 +127,20 @@ class Asleep:
 
     Args:
         state: What it knows.
-        lanes: Its lanes, if any was kept.
-        resting: Until when backends rest, by name.
+        lanes: Its lanes; None if it has none, or if they were dropped.
+        dropped: Whether they were: they are rebuilt from the log, to the same bytes.
+        cooldowns: Until when backends are not asked again, by name.
     """
 
     state: State
     lanes: Lanes | None = None
-    resting: dict[str, float] | None = None
+    dropped: bool = False
+    cooldowns: dict[str, float] | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the lanes."""
+        return 0 if self.lanes is None else self.lanes.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +179,7 @@ class Activation:
             case SessionActors() as actors if self.host.running:
                 pass
             case Asleep() as kept if self.host.running:
+                self.host.lanes -= kept.size
                 actors = self._now = SessionActors(self, kept)
             case _:
                 raise ActorStopped(f"Session {self.name!r} has ended; open another")
@@ -165,8 +190,17 @@ class Activation:
         """Put the actors away if they have nothing to do; say whether the session is without them now."""
         if isinstance(self._now, SessionActors):
             self._target = self.target
-            self._now = self._now.put_away() or self._now
+            if (kept := self._now.passivate()) is not None:
+                self._now = kept
+                if kept.size:
+                    self.host.passivated(self, kept.size)
         return not isinstance(self._now, SessionActors)
+
+    def drop_lanes(self) -> None:
+        """Keep a session's state alone while it has no actors."""
+        assert isinstance(self._now, Asleep)
+        self.host.lanes -= self._now.size
+        self._now = Asleep(self._now.state, dropped=True, cooldowns=self._now.cooldowns)
 
     @property
     def target(self) -> str:
@@ -180,7 +214,10 @@ class Activation:
 
     def ended(self) -> None:
         """Forget the session: it was ended in order, or its actors crashed too often."""
+        if isinstance(self._now, Asleep):
+            self.host.lanes -= self._now.size
         self._target, self._now = self.target, Ended()
+        self.host.asleep.pop(self.name, None)
         self.host.awake.pop(self.name, None)
         self.host.ended(self)
 
@@ -238,14 +275,14 @@ class SessionActors:
         host, state = activation.host, kept.state
         self._activation, self._host, self._name = activation, host, activation.name
         self._state, self._lanes = state, kept.lanes or Lanes(host.rules, len(state.history))
-        self._resting = kept.resting or {}
+        self._dropped = kept.dropped
+        self._cooldowns = kept.cooldowns or {}
         self._tools = {tool.name: tool for tool in activation.tools}
-        self._desk = Desk(host.most_waiting)
+        self._pending = PendingAsks(host.most_waiting)
         self._executor = Executor(host.system, self._name, host.limits, host.tool_failed)
-        self._incarnation = Incarnation(self._name, host.journal, host.rules, first=True)
-        self.services = host.services(activation.tools, state.system)
-        self.ledger: Ref[LedgerCommand]
-        self.crew: Crew
+        self._generation = Generation(self._name, host.journal, host.rules)
+        self.resolver = host.resolver(activation.tools, state.system)
+        self.refs: SessionRefs
         self.head: Ref[SessionCommand] = self._spawned(activation.depth)
         self._watch()
 
@@ -257,45 +294,52 @@ class SessionActors:
     @property
     def busy(self) -> bool:
         """Whether an ask is in flight, or waits."""
-        return self._desk.current is not None or bool(self._desk.waiting)
+        return self._pending.current is not None or bool(self._pending.waiting)
 
     async def interrupt(self) -> None:
         """Cancel the ask in flight, and drop those that wait."""
-        self._desk.drop_waiting()
+        self._pending.drop_waiting()
         with suppress(ActorStopped, Draining):
             await self.head.ask(Cancel())
 
-    def put_away(self) -> Asleep | None:
+    def passivate(self) -> Asleep | None:
         """End the actors if they have nothing to do, and return what others are made from; None if they go on.
 
         A tool that still runs keeps them: what it returns, a ledger has to take.
         """
         if self._executor.running:
             return None
-        self._unwatch()  # that these end is no end of the session
-        objects = self._host.system.put_away(self.head, self.crew.renderer, self.ledger, self.crew.scheduler)
+        self._unwatch()  # these ending does not end the session
+        objects = self._host.system.passivate(*self._all)
         if objects is None:
             self._watch()
             return None
-        head, renderer, ledger, _ = objects
+        head, _, renderer, ledger = objects
         assert isinstance(head, SessionActor)
         assert isinstance(renderer, RendererActor)
         assert isinstance(ledger, LedgerActor)
-        state = replace(head.state, ledger=ledger.ledger.unread())
-        return Asleep(state, renderer.lanes, head.resting or None)
+        state = replace(head.state, ledger=ledger.known.ledger.unread())
+        if self._dropped and renderer.lanes is self._lanes:  # nobody has asked for them since
+            return Asleep(state, dropped=True, cooldowns=head.cooldowns or None)
+        return Asleep(state, renderer.lanes, cooldowns=head.cooldowns or None)
 
     async def stop(self) -> None:
         """End the actors, the session first: it needs the others."""
-        for ref in (self.head, self.crew.scheduler, self.crew.renderer, self.ledger):
+        for ref in self._all:
             await self._host.system.stop(ref)
+
+    @property
+    def _all(self) -> tuple[Ref[Never], ...]:
+        """The actors, the session first."""
+        return (self.head, self.refs.scheduler, self.refs.renderer, self.refs.ledger)
 
     def _spawned(self, depth: int) -> Ref[SessionCommand]:
         system, name = self._host.system, self._name
-        spawn = partial(system.spawn, group=system.group(name, Strategy.ONE_FOR_ALL), depth=depth)
-        self.ledger = spawn(self._ledger_actor, f"{name}/ledger")
+        spawn = partial(system.spawn, group=system.group(), depth=depth)
+        ledger = spawn(self._ledger_actor, f"{name}/ledger")
         renderer = spawn(self._renderer_actor, f"{name}/renderer")
-        scheduler = spawn(self._scheduler_actor, f"{name}/scheduler")
-        self.crew = Crew(scheduler, renderer, self.ledger, self._host.journal)
+        scheduler = spawn(partial(self._scheduler_actor, ledger), f"{name}/scheduler")
+        self.refs = SessionRefs(scheduler, renderer, ledger, self._host.journal)
         head: Ref[SessionCommand] = spawn(self._session_actor, f"{name}/session")
         self._state = State()  # what crashes from here on goes on from the log, in `started`
         return head
@@ -305,29 +349,33 @@ class SessionActors:
         self._unwatch = self._host.system.watch(self.head, self._gone)
 
     def _ledger_actor(self) -> LedgerActor:
-        """Return the ledger, which is made first: another one is the beginning of another incarnation."""
+        """Return the ledger, which is made first: another one is the beginning of another generation."""
         if not self._state.session:
-            self._incarnation.over = True
-            self._incarnation = Incarnation(self._name, self._host.journal, self._host.rules, first=False)
-        return LedgerActor(self._name, self._state.ledger, self._host.journal, self._incarnation)
+            number = self._generation.number + 1
+            self._generation = Generation(self._name, self._host.journal, self._host.rules, number)
+        return LedgerActor(self._name, self._state.ledger, self._host.journal, self._generation)
 
     def _renderer_actor(self) -> RendererActor:
-        return RendererActor(self._lanes, self._incarnation)
+        """Return the renderer. Lanes that were dropped it makes of the log, as after a crash."""
+        generation = self._generation
+        if self._dropped and self._state.session:
+            generation = Generation(self._name, self._host.journal, self._host.rules, number=1)
+        return RendererActor(self._lanes, generation)
 
-    def _scheduler_actor(self) -> SchedulerActor:
-        return SchedulerActor(self._tools, self.ledger, self._executor, self._activation.approve)
+    def _scheduler_actor(self, ledger: Ref[LedgerCommand]) -> SchedulerActor:
+        return SchedulerActor(self._tools, ledger, self._executor, self._activation.approve)
 
     def _session_actor(self) -> SessionActor:
-        bounds = self._host.bounds
+        bounds, generation = self._host.bounds, self._generation
         self._acting = SessionActor(
-            self._state, self.crew, self.services, bounds, self._desk, self._incarnation, self._resting
+            self._state, self.refs, self.resolver, bounds, self._pending, generation, self._cooldowns
         )
         return self._acting
 
     def _gone(self, _: Terminated) -> None:
         """End the streams of a session that has ended, and have it forgotten."""
         self._activation.ended()
-        self._desk.clear()
+        self._pending.clear()
 
 
 def _logged(name: str, error: BaseException | None) -> None:

@@ -1,6 +1,6 @@
 """What a user holds of a session, and of an ask's stream."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -9,7 +9,6 @@ from typing import Any, TypeAlias, TypeVar
 import anyio
 
 from actors.activation import Activation, SessionActors
-from actors.conductor import Crew
 from actors.core.content import Message, Text
 from actors.core.diagnostics import Report
 from actors.core.feed import (
@@ -25,6 +24,7 @@ from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.ledger import Ledger
 from actors.core.packed import unkeepable
+from actors.driver import SessionRefs
 from actors.errors import (
     ActorFailed,
     ActorStopped,
@@ -118,8 +118,8 @@ class Session:
         return self._actors.head
 
     @property
-    def _crew(self) -> Crew:
-        return self._actors.crew
+    def _refs(self) -> SessionRefs:
+        return self._actors.refs
 
     async def ask(self, words: Words) -> TurnResult:
         """Say something and return how it came out: text, status, who served it, at what cost.
@@ -178,7 +178,7 @@ class Session:
 
     async def ledger(self) -> Ledger:
         """Return the truth about every tool call."""
-        return await self._asked(Snapshot(), lambda actors: actors.ledger)
+        return (await self._asked(Snapshot(), lambda actors: actors.refs.ledger)).ledger
 
     async def preview(self, target: str) -> Preview:
         """Return what would be sent to `target` now. Nothing is sent and nothing is kept.
@@ -188,13 +188,13 @@ class Session:
         """
         state = await self._asked(Look())
         ledger = await self.ledger()
-        services = self._actors.services
-        terms = services.terms(services.pool(target).members[0])
-        render = Render(terms.binding, state.history, ledger)
-        rendered = await self._asked(render, lambda actors: actors.crew.renderer)
-        request = terms.adapter.request(rendered.segments, terms.settings, rendered.shown)
+        resolver = self._actors.resolver
+        backend = resolver.backend(resolver.pool(target).members[0])
+        render = Render(backend.binding, state.history, ledger)
+        rendered = await self._asked(render, lambda actors: actors.refs.renderer)
+        request = backend.adapter.request(rendered.segments, backend.settings, rendered.shown)
         losses = dict(rendered.report.losses) | dict.fromkeys(request.losses, 1)
-        return Preview(terms.binding, request.body, rendered.report, losses, rendered.before)
+        return Preview(backend.binding, request.body, rendered.report, losses, rendered.before)
 
     async def close(self) -> None:
         """Cancel the ask in flight, drop those that wait, write that the session has ended, and end its actors.
@@ -242,6 +242,25 @@ class Session:
 
     def _gone(self) -> SessionClosed:
         return SessionClosed(f"Session {self.id!r} has ended; open another")
+
+
+class SessionIds(Collection[str]):
+    """Ids of open sessions. `in` takes constant time; iterating goes over those that are open when it begins."""
+
+    def __init__(self, sessions: Mapping[str, Session]) -> None:
+        self._sessions = sessions
+
+    def __contains__(self, id: object) -> bool:  # noqa: A002  the field's standard name
+        return id in self._sessions
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tuple(self._sessions))
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def __repr__(self) -> str:
+        return f"SessionIds({', '.join(self._sessions)})"
 
 
 class _Outlet:

@@ -3,24 +3,51 @@
 Whoever writes sends its events here and is answered when they are durable; what is announced, is announced
 after that. Records are appended in the order in which the commands arrived, and a log is read in its turn among
 them, so that what a session's actors are rebuilt from holds all that they had sent before they crashed.
+
+A storage that blocks is called in a thread. What arrives meanwhile is written together, in one append: so the more
+there is to write, the less each event costs.
 """
 
+from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, TypeAlias, TypeVar, assert_never
 
 import anyio
 import anyio.to_thread
 
-from actors.core.codec import decode_event
 from actors.core.events import Event
-from actors.core.state import Lanes, Rules, State, rebuilt
-from actors.errors import ActorStopped, JournalError
-from actors.kernel import Actor, Command, Context, Query, Ref
+from actors.errors import JournalError
+from actors.kernel import Actor, Context, Query
 from actors.storage import Entry, Storage
 
-C = TypeVar("C", bound=Command)
+R = TypeVar("R")
+X = TypeVar("X")
+
+BATCH = 256
+"""Commands that are written together at most; while as many wait, no more mail is taken."""
+
+
+Told: TypeAlias = Callable[[int], None]
+"""Called with an event's number when it is durable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prelude:
+    """Events that are written ahead of others, in the same append, each with who is told of it."""
+
+    held: tuple[tuple[Event, Told], ...]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What happened, in order."""
+        return tuple(event for event, _ in self.held)
+
+    def written(self, last: int) -> None:
+        """Tell everybody concerned that it is durable. `last` is the number of the last event."""
+        for number, (_, told) in enumerate(self.held, last - len(self.held) + 1):
+            told(number)
 
 
 @dataclass(frozen=True)
@@ -30,27 +57,55 @@ class Append(Query[int]):
     Args:
         session: Whose log.
         events: What happened, in order.
-        then: Called with the number once it is durable, for a handler that may not ask.
+        prelude: What is written ahead of them.
+        then: Called with the number once it is durable, for a handler, which cannot ask.
         failed: Called instead of `then` if it is not written.
     """
 
     session: str
     events: tuple[Event, ...]
-    then: Callable[[int], None] | None = None
+    prelude: Prelude | None = None
+    then: Told | None = None
     failed: Callable[[JournalError], None] | None = None
+
+    @property
+    def entry(self) -> Entry:
+        """What is written."""
+        return Entry(
+            self.session, self.events if self.prelude is None else (*self.prelude.events, *self.events)
+        )
+
+    def written(self, last: int) -> None:
+        """Tell everybody concerned that it is durable. `last` is the number of the last event."""
+        if self.prelude is not None:
+            self.prelude.written(last - len(self.events))
+        if self.then is not None:
+            self.then(last)
+        self.reply.send(last)
+
+    def refused(self, error: Exception) -> None:
+        """Tell who wrote it that it is not durable."""
+        failure = error if isinstance(error, JournalError) else self._not_written(error)
+        if self.failed is not None:
+            self.failed(failure)
+        self.reply.fail(failure)
+
+    def _not_written(self, error: Exception) -> JournalError:
+        kinds = ", ".join(type(event).__name__ for event in self.entry.events)
+        why = f"Session {self.session!r}: {kinds} could not be written: {type(error).__name__}: {error}"
+        return JournalError(why[:500])
 
 
 @dataclass(frozen=True)
-class Read(Command):
-    """Read a session's log, behind every append that was sent before.
-
-    Args:
-        session: Whose log.
-        then: Called with its records, oldest first; or with the error if it cannot be read.
-    """
+class Read(Query[list[bytes]]):
+    """Read a session's log, behind every append that was sent before: its records, oldest first."""
 
     session: str
-    then: Callable[[list[bytes] | JournalError], None]
+
+    def refused(self, error: Exception) -> None:
+        """Tell who asked that it cannot be read."""
+        why = f"Session {self.session!r}: its log could not be read: {type(error).__name__}: {error}"
+        self.reply.fail(JournalError(why[:500]))
 
 
 @dataclass(frozen=True)
@@ -58,6 +113,11 @@ class Erase(Query[None]):
     """Erase a session's log, behind every append that was sent before."""
 
     session: str
+
+    def refused(self, error: Exception) -> None:
+        """Tell who asked that it is not erased."""
+        why = f"Session {self.session!r}: its log could not be erased: {type(error).__name__}: {error}"
+        self.reply.fail(JournalError(why[:500]))
 
 
 JournalCommand: TypeAlias = Append | Read | Erase
@@ -70,220 +130,92 @@ class JournalActor(Actor[JournalCommand]):
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
+        self._queued: deque[JournalCommand] = deque()
+        self._is_working = False
+        self._context: Context[JournalCommand] | None = None
+        self._thread: anyio.CapacityLimiter | None = None
 
-    async def receive(self, command: JournalCommand) -> None:
-        match command:
-            case Append():
-                await self._append(command)
-            case Read():
-                await self._read(command)
-            case Erase():
-                await self._erase(command)
-            case _:
-                assert_never(command)
+    def started(self, context: Context[JournalCommand]) -> None:
+        """Keep the context, and a thread of its own: slow tools must not hold up a write."""
+        self._context = context
+        self._thread = anyio.CapacityLimiter(1)
 
-    async def _append(self, command: Append) -> None:
+    def receive(self, command: JournalCommand) -> None:
+        if not self._storage.blocking:
+            self._do_at_once(command)
+            return
+        assert self._context is not None
+        self._queued.append(command)
+        if len(self._queued) == BATCH:
+            self._context.hold()
+        if not self._is_working:
+            self._is_working = True
+            self._context.start(self._work, name="write")
+
+    def _do_at_once(self, command: JournalCommand) -> None:
+        tell: Callable[[], None]
         try:
-            number = await self._written(command)
+            match command:
+                case Append():
+                    tell = partial(command.written, *self._storage.append([command.entry]))
+                case Read(session=session):
+                    tell = partial(command.reply.send, self._storage.read(session))
+                case Erase(session=session):
+                    self._storage.erase(session)
+                    tell = partial(command.reply.send, None)
+                case _:
+                    assert_never(command)
         except Exception as error:  # a storage is other people's code
-            failure = error if isinstance(error, JournalError) else JournalError(_not_written(command, error))
-            if command.failed is not None:
-                command.failed(failure)
-            command.reply.fail(failure)
+            command.refused(error)
             return
-        if command.then is not None:
-            command.then(number)
-        command.reply.send(number)
+        tell()
 
-    async def _read(self, command: Read) -> None:
+    async def _work(self) -> None:
+        """Write what is queued, and what comes meanwhile, until there is no more."""
+        assert self._context is not None
+        while self._queued:
+            is_full = len(self._queued) >= BATCH
+            batch = [*self._queued]
+            self._queued.clear()
+            if is_full:
+                self._context.release()
+            await self._done(batch)
+        self._is_working = False
+
+    async def _done(self, batch: list[JournalCommand]) -> None:
+        """Write the appends of a batch together, but those behind a read or an erasure after it."""
+        appends: list[Append] = []
+        for command in batch:
+            if isinstance(command, Append):
+                appends.append(command)
+                continue
+            await self._append(appends)
+            appends = []
+            try:
+                if isinstance(command, Read):
+                    command.reply.send(await self._in_thread(self._storage.read, command.session))
+                else:
+                    await self._in_thread(self._storage.erase, command.session)
+                    command.reply.send(None)
+            except Exception as error:  # as above
+                command.refused(error)
+        await self._append(appends)
+
+    async def _append(self, appends: list[Append]) -> None:
+        """Append all of these or none; if it was none, then each by itself, so that one harms no other."""
+        if not appends:
+            return
         try:
-            if self._storage.blocking:
-                records = await anyio.to_thread.run_sync(self._storage.read, command.session)
-            else:
-                records = self._storage.read(command.session)
+            numbers = await self._in_thread(self._storage.append, [append.entry for append in appends])
         except Exception as error:  # as above
-            why = f"Session {command.session!r}: its log could not be read: {type(error).__name__}: {error}"
-            command.then(JournalError(why[:500]))
+            if len(appends) == 1:
+                appends[0].refused(error)
+                return
+            for append in appends:
+                await self._append([append])
             return
-        command.then(records)
+        for append, number in zip(appends, numbers, strict=True):
+            append.written(number)
 
-    async def _erase(self, command: Erase) -> None:
-        try:
-            if self._storage.blocking:
-                await anyio.to_thread.run_sync(self._storage.erase, command.session)
-            else:
-                self._storage.erase(command.session)
-        except Exception as error:  # as above
-            why = f"Session {command.session!r}: its log could not be erased: {type(error).__name__}: {error}"
-            command.reply.fail(JournalError(why[:500]))
-            return
-        command.reply.send(None)
-
-    async def _written(self, command: Append) -> int:
-        entry = Entry(command.session, command.events)
-        if self._storage.blocking:
-            return (await anyio.to_thread.run_sync(self._storage.append, [entry]))[0]
-        return self._storage.append([entry])[0]
-
-
-Shown: TypeAlias = Callable[[int], None]
-"""Called with an event's number when it is durable."""
-
-
-class Head:
-    """The head of a session's log: the state is folded and the event is on its way in one step.
-
-    Args:
-        state: What the log says so far.
-        journal: Who writes it.
-        failed: Called when an event of `send` was not written. The state is ahead of the log then: its owner crashes.
-
-    `ledger` is the ledger as last heard of: a request is rendered from it, and whoever seals the request says so if it
-    has moved on since.
-    """
-
-    def __init__(
-        self, state: State, journal: Ref[JournalCommand], failed: Callable[[JournalError], None]
-    ) -> None:
-        self.resume(state)
-        self._journal = journal
-        self._failed = failed
-        self._held: list[tuple[Event, Shown]] = []
-        self._sent = 0  # calls of `send` not heard of. None is forgotten: what fails crashes the owner
-
-    @property
-    def settled(self) -> bool:
-        """Whether all that the state has is written."""
-        return not self._held and not self._sent
-
-    def resume(self, state: State) -> None:
-        """Go on from what the log says."""
-        self.state, self.ledger = state, state.ledger
-
-    def hold(self, event: Event, then: Shown) -> None:
-        """Write an event together with the next ones: nothing waits for it until then."""
-        self._held.append((event, then))
-
-    async def write(self, event: Event, then: Shown | None = None) -> int:
-        """Write an event; return its number when it is durable.
-
-        `then` hears of it too, even if whoever waits here is cancelled meanwhile.
-
-        Raises:
-            JournalError: It is not written. The caller crashes with it, as `failed` does.
-        """
-        return await self._journal.ask(self._append(event, then, None))
-
-    async def send(self, event: Event, then: Shown) -> None:
-        """Write an event from a handler; `then` hears of it when it is durable."""
-
-        def written(seq: int) -> None:
-            self._sent -= 1
-            then(seq)
-
-        self._sent += 1
-        await self._journal.tell(self._append(event, written, self._failed))
-
-    def _append(
-        self, event: Event, then: Shown | None, failed: Callable[[JournalError], None] | None
-    ) -> Append:
-        held, self._held = self._held, []
-        events = (*[first for first, _ in held], event)
-        for each in events:
-            self.state = self.state.apply(each)
-
-        def told(last: int) -> None:
-            for number, (_, shown) in enumerate(held, last - len(held)):
-                shown(number)
-            if then is not None:
-                then(last)
-
-        return Append(self.state.session, events, told if held else then, failed)
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """What a log says.
-
-    Args:
-        state: The session.
-        lanes: Its lanes. They are the renderer's.
-        seq: Number of the last event.
-    """
-
-    state: State
-    lanes: Lanes
-    seq: int
-
-
-class Incarnation:
-    """A session's actors from their start to the crash that ends them all, and what they are made from.
-
-    Args:
-        session: Whose actors.
-        journal: Who reads the log.
-        rules: What each binding is rendered with.
-        first: Whether they are made from what the session was opened with, and not from its log.
-    """
-
-    __slots__ = ("_journal", "_past", "_read", "_records", "_rules", "_session", "first", "over")
-
-    def __init__(self, session: str, journal: Ref[JournalCommand], rules: Rules, *, first: bool) -> None:
-        self._session, self._journal, self._rules = session, journal, rules
-        self._read: anyio.Event | None = None
-        self._records: list[bytes] | JournalError = []
-        self._past: Past | None = None
-        self.first = first
-        self.over = False
-        """Whether the next one has begun. What still comes for this one must not act on that."""
-
-    async def past(self) -> Past | None:
-        """Return what the actors go on from; None at first. For `started`, which may not ask.
-
-        The log is read once for all of them, behind every append that the last incarnation sent.
-
-        Raises:
-            JournalError: The log cannot be read, or a record of it is no event.
-        """
-        if self.first:
-            return None
-        if self._read is None:
-            self._read = anyio.Event()
-            await self._journal.tell(Read(self._session, self._take))
-        await self._read.wait()
-        if isinstance(self._records, JournalError):
-            raise self._records
-        if self._past is None:
-            events, self._records = _read(self._session, self._records), []
-            self._past = Past(*rebuilt(events, self._rules), len(events))
-        return self._past
-
-    def _take(self, records: list[bytes] | JournalError) -> None:
-        self._records = records
-        assert self._read is not None
-        self._read.set()
-
-
-def _read(session: str, records: list[bytes]) -> list[Event]:
-    events: list[Event] = []
-    for number, record in enumerate(records, 1):
-        try:
-            events.append(decode_event(record))
-        except JournalError as error:
-            raise JournalError(f"Session {session!r}, record {number}: {error}") from error
-    return events
-
-
-def crash(context: Context[C], error: JournalError) -> None:
-    """Have an actor whose state is ahead of its log crash, so that it is rebuilt from the log."""
-
-    async def fail() -> None:
-        raise error
-
-    with suppress(ActorStopped):  # it is ending anyway
-        context.start(fail, name="write")
-
-
-def _not_written(command: Append, error: Exception) -> str:
-    kinds = ", ".join(type(event).__name__ for event in command.events)
-    return f"Session {command.session!r}: {kinds} could not be written: {type(error).__name__}: {error}"[:500]
+    async def _in_thread(self, function: Callable[[X], R], argument: X) -> R:
+        return await anyio.to_thread.run_sync(function, argument, limiter=self._thread)

@@ -1,55 +1,72 @@
-"""The ledger actor: the only task that changes what is known about a tool call.
+"""The ledger actor: the one owner of what is known about a session's tool calls.
 
 What may change, and how, is `actors.core.ledger`. This module adds the one thing that file cannot have: an
 order. Whoever asks sees every command that was received before the question, and every event is in the log
-in the order in which it was taken.
+in the order in which it was taken. Each change has a number: who decides something on what it was told says on which
+version, and decides again if there is a newer one.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, TypeAlias, assert_never
 
 from actors.core.events import CallEvent, RequestSent
 from actors.core.ledger import Ledger
-from actors.errors import ActorStopped, JournalError
-from actors.journal import Append, Incarnation, JournalCommand, crash
-from actors.kernel import Actor, Context, Query, Ref, Reply
+from actors.errors import ActorStopped
+from actors.journal import Append, JournalCommand, Prelude
+from actors.kernel import Actor, Context, Query, Ref
+from actors.log import Generation, Replay
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The ledger at one moment. Immutable, so keeping it is safe.
+
+    Args:
+        ledger: The truth about every call.
+        version: Goes up by one with each change.
+    """
+
+    ledger: Ledger
+    version: int = 0
 
 
 @dataclass(frozen=True)
-class Record(Query[tuple[int, Ledger]]):
-    """Apply the events of a batch; answered when they are durable, with the number of the last one and the ledger then.
+class Record(Query[int]):
+    """Apply the lifecycle events of a batch; answered when they are durable, with the number of the last one.
 
-    Recording twice changes nothing in the ledger.
+    Recording twice changes nothing in the ledger. `prelude` is written ahead of them.
     """
 
     events: tuple[CallEvent, ...]
+    prelude: Prelude | None = None
 
 
 @dataclass(frozen=True)
-class Snapshot(Query[Ledger]):
-    """Ask for the ledger as it stands. The answer is immutable, so keeping it is safe."""
+class Snapshot(Query[Known]):
+    """Ask for the ledger as it stands."""
 
 
 @dataclass(frozen=True)
-class Seal(Query[tuple[int | None, Ledger]]):
+class Seal(Query[int | None]):
     """Write that a request is sent, with the synthetic results it carries.
 
     Args:
         event: What is written.
-        seen: The ledger the request was rendered from.
+        version: Of the ledger that the request was rendered from.
+        prelude: What is written ahead of it.
 
-    Answered with its number when it is durable, and None, with nothing written, if the ledger has moved on since
-    `seen`: a result came in the meantime, and the request must be rendered with it. Beside it stands the ledger as
-    it is then.
+    Answered with its number when it is durable; with None, and nothing is written, if the ledger has changed since
+    that version: a result came in the meantime, and the request must be rendered with it.
     """
 
     event: RequestSent
-    seen: Ledger
+    version: int
+    prelude: Prelude | None = None
 
 
 @dataclass(frozen=True)
 class Shut(Query[None]):
-    """Take no more events: the session's end is written next. Answered when all before it are on their way."""
+    """Record nothing more: the session's end is written next. Answered when all before it are on their way."""
 
 
 LedgerCommand: TypeAlias = Record | Snapshot | Seal | Shut
@@ -64,55 +81,54 @@ class LedgerActor(Actor[LedgerCommand]):
     level: ClassVar[int] = 4
 
     def __init__(
-        self, session: str, ledger: Ledger, journal: Ref[JournalCommand], incarnation: Incarnation
+        self, session: str, ledger: Ledger, journal: Ref[JournalCommand], generation: Generation
     ) -> None:
         self._session = session
-        self.ledger = ledger
-        """The ledger as it stands. Others read it only when the actor has been put away."""
+        self.known = Known(ledger)
+        """The ledger as it stands. Others read it only when the actor has been passivated."""
         self._journal = journal
-        self._incarnation = incarnation
+        self._generation = generation
         self._is_shut = False
         self._context: Context[LedgerCommand] | None = None
 
-    async def started(self, context: Context[LedgerCommand]) -> None:
-        """Keep the context: a failed write is a child's failure. After a crash, go on from the log."""
+    def started(self, context: Context[LedgerCommand]) -> None:
+        """After a crash, go on from the log."""
         self._context = context
-        if (past := await self._incarnation.past()) is not None:
-            self.ledger = past.state.ledger
+        self._generation.begin(context, self._go_on)
 
-    async def receive(self, command: LedgerCommand) -> None:
+    def _go_on(self, replay: Replay) -> None:
+        self.known = Known(replay.state.ledger)
+        self._is_shut = replay.state.closed
+
+    def receive(self, command: LedgerCommand) -> None:
         match command:
             case Record() | Seal() if self._is_shut:
                 command.reply.fail(ActorStopped(f"Session {self._session!r} has ended; nothing is recorded."))
             case Record(events=events):
-                await self._write(events, command.reply)
+                self._write(command, *events)
             case Snapshot(reply=snapshot):
-                snapshot.send(self.ledger)
-            case Seal(event=event, seen=seen):
-                if seen is not self.ledger:
-                    command.reply.send((None, self.ledger))
-                    return
-                await self._write((event,), command.reply)
+                snapshot.send(self.known)
+            case Seal(version=version) if version != self.known.version:
+                command.reply.send(None)
+            case Seal(event=event):
+                self._write(command, event)
             case Shut():
                 self._is_shut = True
                 command.reply.send(None)
             case _:
                 assert_never(command)
 
-    async def _write(
-        self,
-        events: tuple[CallEvent | RequestSent, ...],
-        reply: Reply[tuple[int, Ledger]] | Reply[tuple[int | None, Ledger]],
-    ) -> None:
-        ledger = self.ledger = self.ledger.apply(*events)
+    def _write(self, command: Record | Seal, *events: CallEvent | RequestSent) -> None:
+        assert self._context is not None
+        reply = command.reply
+        self.known = replace(
+            self.known, ledger=self.known.ledger.apply(*events), version=self.known.version + 1
+        )
 
-        def written(seq: int) -> None:
-            reply.send((seq, ledger))
-
-        def failed(error: JournalError) -> None:
+        def failed(error: Exception) -> None:
             reply.fail(error)
-            assert self._context is not None
-            if not self._incarnation.over:
-                crash(self._context, error)
+            if self._context is not None:
+                self._context.fail(error)
 
-        await self._journal.tell(Append(self._session, events, written, failed))
+        append = Append(self._session, events, command.prelude, reply.send, failed)
+        self._context.tell(self._journal, append)

@@ -189,11 +189,11 @@ class ProviderActor(Actor[ProviderCommand]):
         self._counters: Counter[str] = Counter()
         self._context: Context[ProviderCommand] | None = None
 
-    async def started(self, context: Context[ProviderCommand]) -> None:
+    def started(self, context: Context[ProviderCommand]) -> None:
         """Keep the context: rounds are its children."""
         self._context = context
 
-    async def receive(self, command: ProviderCommand) -> None:
+    def receive(self, command: ProviderCommand) -> None:
         match command:
             case Generate(key=key):
                 assert self._context is not None

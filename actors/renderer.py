@@ -14,8 +14,8 @@ from actors.core.identity import Binding
 from actors.core.lane import Lane, Rendered
 from actors.core.ledger import Ledger
 from actors.core.state import Lanes
-from actors.journal import Incarnation
 from actors.kernel import Actor, Command, Context, Query
+from actors.log import Generation, Replay
 
 
 @dataclass(frozen=True)
@@ -56,17 +56,19 @@ class RendererActor(Actor[RendererCommand]):
 
     level: ClassVar[int] = 3
 
-    def __init__(self, lanes: Lanes, incarnation: Incarnation) -> None:
+    def __init__(self, lanes: Lanes, generation: Generation) -> None:
         self.lanes = lanes
-        """The lanes as last adopted. Others read them only when the actor has been put away."""
-        self._incarnation = incarnation
+        """The lanes as last adopted. Others read them only when the actor has been passivated."""
+        self._generation = generation
 
-    async def started(self, context: Context[RendererCommand]) -> None:
+    def started(self, context: Context[RendererCommand]) -> None:
         """After a crash, go on from the log."""
-        if (past := await self._incarnation.past()) is not None:
-            self.lanes = past.lanes
+        self._generation.begin(context, self._go_on)
 
-    async def receive(self, command: RendererCommand) -> None:
+    def _go_on(self, replay: Replay) -> None:
+        self.lanes = replay.lanes
+
+    def receive(self, command: RendererCommand) -> None:
         match command:
             case Render(binding=binding, history=history, ledger=ledger):
                 command.reply.send(self.lanes.render(binding, history, ledger))

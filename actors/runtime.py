@@ -11,7 +11,7 @@ live in one process, on asyncio or on trio.
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -27,7 +27,6 @@ from actors import telemetry
 from actors.activation import Activation, Host
 from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.request import Settings, ToolSpec
-from actors.conductor import Refusal, Service, Terms
 from actors.core.batch import Approve
 from actors.core.content import Message
 from actors.core.dialect import Dialect
@@ -40,6 +39,7 @@ from actors.core.state import State
 from actors.core.transcript import Encoder
 from actors.core.turn import Bounds
 from actors.credentials import Credentials, credentials_of
+from actors.driver import Refusal, ResolvedBackend
 from actors.errors import (
     ActorsError,
     ConfigError,
@@ -51,10 +51,10 @@ from actors.errors import (
     TranscriptError,
 )
 from actors.executor import Limits, ToolFailure, is_inside
-from actors.handle import Session
+from actors.handle import Session, SessionIds
 from actors.journal import Append, Erase, JournalActor
 from actors.kernel import Ref, Restart, System
-from actors.kernel.actor import Child, current
+from actors.kernel.life import current
 from actors.kernel.system import SHARED
 from actors.provider import Endpoint, ProviderActor, ProviderCommand, Retries
 from actors.storage import Storage
@@ -112,7 +112,11 @@ class Runtime:
         self.storage: Storage = MemoryStorage() if storage is None else storage
         self.transport: Transport = self._http() if transport is None else transport
         self.system = System(
-            seed=seed, on_crash=telemetry.crashed, first=(self._settle, SETTLING), last=(self._close, CLOSING)
+            seed=seed,
+            on_crash=telemetry.crashed,
+            on_slow=telemetry.slow,
+            first=(self._settle, SETTLING),
+            last=(self._close, CLOSING),
         )
         self._on_tool_error = on_tool_error
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
@@ -143,7 +147,7 @@ class Runtime:
             Bounds(limits.rounds, limits.corrections),
             limits.waiting_asks,
             self.rules,
-            partial(_Services, self),
+            partial(_Resolver, self),
             self._ended,
             self._on_tool_error,
         )
@@ -217,7 +221,7 @@ class Runtime:
         if not isinstance(system, str | None):
             raise ConfigError(f"system= takes a text, not {type(system).__name__}")
         toolset = self._toolset(tools)
-        _Services(self, toolset, system).pool(target)
+        _Resolver(self, toolset, system).pool(target)
         name = self._reserved(id)
         try:
             while await self._has_log(name):
@@ -261,18 +265,23 @@ class Runtime:
         if id in self._reserving:
             raise SessionExists(f"Session {id!r} is just being opened or forgotten; try again")
         self._reserving.add(id)
-        forgotten = _Outcome()
-        host.start(partial(self._forget, host, id, forgotten), f"{id}/forget")
-        await forgotten.wait()
+        over, failed = anyio.Event(), list[ActorsError]()
 
-    async def _forget(self, host: Host, name: str, forgotten: "_Outcome") -> None:
-        with forgotten:
+        async def forget() -> None:
             try:
-                if (session := self._sessions.get(name)) is not None:
+                if (session := self._sessions.get(id)) is not None:
                     await session._activation.close()
-                await host.journal.ask(Erase(name))
+                await host.journal.ask(Erase(id))
+            except ActorsError as error:
+                failed.append(error)
             finally:
-                self._reserving.discard(name)
+                self._reserving.discard(id)
+                over.set()
+
+        host.start(forget, f"{id}/forget")
+        await over.wait()
+        if failed:
+            raise failed[0]
 
     def session(self, id: str) -> "Session":  # noqa: A002  the field's standard name
         """Return an open session by its id.
@@ -286,7 +295,7 @@ class Runtime:
         return found
 
     @property
-    def sessions(self) -> "SessionIds":
+    def sessions(self) -> SessionIds:
         """Ids of the open sessions, oldest first: a view that is always up to date."""
         return self._ids
 
@@ -356,25 +365,6 @@ class Runtime:
         return bool(self.storage.read(name))
 
 
-class SessionIds(Collection[str]):
-    """Ids of open sessions. `in` takes constant time; iterating goes over those that are open when it begins."""
-
-    def __init__(self, sessions: Mapping[str, Session]) -> None:
-        self._sessions = sessions
-
-    def __contains__(self, id: object) -> bool:  # noqa: A002  the field's standard name
-        return id in self._sessions
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(tuple(self._sessions))
-
-    def __len__(self) -> int:
-        return len(self._sessions)
-
-    def __repr__(self) -> str:
-        return f"SessionIds({', '.join(self._sessions)})"
-
-
 class _Outcome:
     """How something that the host does came out, for a caller who may have gone away."""
 
@@ -399,16 +389,17 @@ class _Outcome:
             raise self._error
 
 
-class _Services:
+class _Resolver:
     """What targets mean to one session: its tools and its system prompt go with every request."""
 
     def __init__(self, runtime: Runtime, tools: Toolset, system: str | None) -> None:
         self._runtime = runtime
         self._system = system
         self._tools = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools)
+        self._resolved: dict[str, tuple[configuration.Backend, ResolvedBackend]] = {}
 
     def pool(self, target: str) -> Pool:
-        """Return the pool of a target; see `actors.conductor.Services`."""
+        """Return the pool of a target; see `actors.driver.Resolver`."""
         found = self._runtime.config.resolve(target)
         if isinstance(found, configuration.Backend):
             self._check_tools(found)
@@ -427,9 +418,15 @@ class _Services:
                 f"({backend.dialect}); open it with fewer, or with another backend"
             )
 
-    def terms(self, member: str) -> Terms:
-        """Return what requests to a member are made with."""
+    def backend(self, member: str) -> ResolvedBackend:
+        """Return what requests to a member are made with. The same until the configuration or a key changes."""
         backend = self._runtime.config.backend(member)
+        known = self._resolved.get(member)
+        if known is None or known[0] is not backend:
+            known = self._resolved[member] = backend, self._made(backend)
+        return known[1]
+
+    def _made(self, backend: configuration.Backend) -> ResolvedBackend:
         settings = Settings(
             model=backend.model,
             system=self._system,
@@ -442,13 +439,13 @@ class _Services:
             upstream=backend.upstream,
             stream=backend.stream,
         )
-        return Terms(backend.binding, adapter(self._runtime.config.dialect(backend.dialect)), settings)
+        return ResolvedBackend(
+            backend.binding, adapter(self._runtime.config.dialect(backend.dialect)), settings
+        )
 
-    def service(self, member: str) -> Service:
-        """Return a member, ready to serve a turn."""
-        terms = self.terms(member)
-        provider = self._runtime.provider(member, terms.binding)
-        return Service(terms.binding, terms.adapter, terms.settings, provider)
+    def provider(self, member: str, binding: Binding) -> Ref[ProviderCommand]:
+        """Return who sends requests to a member."""
+        return self._runtime.provider(member, binding)
 
     def refused(self, refusal: Refusal) -> None:
         """Count, log and keep a refused transcript."""
@@ -459,9 +456,9 @@ class _Services:
 
 def _below_caller() -> int:
     """Return the depth of a session that is opened now: below the one whose tool opens it, which may ask it then."""
-    acting = current.get()
-    cell = acting.cell if isinstance(acting, Child) else acting
-    return 0 if cell is None or cell.depth >= SHARED else cell.depth + 1
+    child = current.get()
+    depth = -1 if child is None else child.cell.rank[0]
+    return 0 if depth >= SHARED else depth + 1
 
 
 def _provider(

@@ -25,11 +25,11 @@ from actors.core.content import ToolCall
 from actors.core.events import CallEvent, Cancelled, Denied, Failed, Reason, Returned, Started
 from actors.core.identity import CallId
 from actors.core.jsonio import JsonValue
-from actors.core.ledger import Ledger
 from actors.errors import JournalError, KernelError, SessionError
 from actors.executor import Executor
+from actors.journal import Prelude
 from actors.kernel import Actor, Command, Context, Query, Receiver, Ref, Sender, channel
-from actors.kernel.actor import current
+from actors.kernel.life import current
 from actors.ledger import LedgerCommand, Record
 from actors.tools import Approval, Bound, Tool
 
@@ -44,12 +44,10 @@ class BatchEnded:
         ends: How each call ended, in call order, as the name of its event: `returned`,
             `failed`, `refused`, `denied`, `cancelled`.
         seq: Number of the last event in the log.
-        ledger: The ledger with these ends.
     """
 
     ends: tuple[tuple[CallId, str], ...]
     seq: int
-    ledger: Ledger
 
     @property
     def refused(self) -> int:
@@ -64,10 +62,12 @@ class RunBatch(Query[BatchEnded]):
     Args:
         calls: In the model's order.
         variables: Context variables of whoever asked the session.
+        prelude: What is written ahead of all of them.
     """
 
     calls: tuple[ToolCall, ...]
     variables: Variables = field(default_factory=copy_context)
+    prelude: Prelude | None = None
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,11 @@ class StopBatch(Command):
 
 @dataclass(frozen=True)
 class CloseCalls(Query[None]):
-    """Close calls that will not be run."""
+    """Close calls that will not be run. `prelude` is written ahead of that."""
 
     calls: tuple[CallId, ...]
     reason: Reason
+    prelude: Prelude | None = None
 
 
 SchedulerCommand: TypeAlias = RunBatch | StopBatch | CloseCalls
@@ -106,11 +107,11 @@ class SchedulerActor(Actor[SchedulerCommand]):
         self._batch: _Batch | None = None
         self._context: Context[SchedulerCommand] | None = None
 
-    async def started(self, context: Context[SchedulerCommand]) -> None:
+    def started(self, context: Context[SchedulerCommand]) -> None:
         """Keep the context: batches are its children."""
         self._context = context
 
-    async def receive(self, command: SchedulerCommand) -> None:
+    def receive(self, command: SchedulerCommand) -> None:
         assert self._context is not None
         match command:
             case RunBatch(reply=reply) | CloseCalls(reply=reply) if reply.done:
@@ -129,7 +130,7 @@ class SchedulerActor(Actor[SchedulerCommand]):
             case _:
                 assert_never(command)
 
-    async def stopped(self) -> None:
+    def stopped(self) -> None:
         """Stop the tools of a batch that is still running."""
         if self._batch is not None:
             self._batch.stop("interrupted")
@@ -148,14 +149,13 @@ class SchedulerActor(Actor[SchedulerCommand]):
         command.reply.send(ended)
 
     async def _close(self, command: CloseCalls) -> None:
-        await self._ledger.ask(Record(tuple(Cancelled(call_id, command.reason) for call_id in command.calls)))
+        events = tuple(Cancelled(call_id, command.reason) for call_id in command.calls)
+        await self._ledger.ask(Record(events, command.prelude))
         command.reply.send(None)
 
 
 class _Batch:
     """One batch while it runs."""
-
-    _written: tuple[int, Ledger]
 
     def __init__(self, planned: Plan, ledger: Ref[LedgerCommand], executor: Executor) -> None:
         self._plan = planned
@@ -166,6 +166,7 @@ class _Batch:
             event.call_id: type(event).__name__.lower() for event in planned.answered
         }
         self._stopping: Reason | None = None
+        self._seq = 0
         self._news: tuple[Sender[CallEvent], Receiver[CallEvent]] = channel(max(1, len(planned.run)))
 
     async def run(self, command: RunBatch, tools: Tools, approve: Approve | None) -> BatchEnded:
@@ -176,14 +177,14 @@ class _Batch:
         calls = [Running(planned, tools[planned.call.name], site) for planned in self._plan.run]
         try:
             begin = tuple([Started(each.call.id) for each in calls if each.prepare()])
-            await self._record((*self._plan.scheduled, *self._plan.answered, *begin))
+            await self._record((*self._plan.scheduled, *self._plan.answered, *begin), command.prelude)
             self._start(calls)
             await self._collect(len(calls))
         finally:
             for each in calls:
                 each.stop()
             self._open.clear()  # what still comes, comes late
-        return BatchEnded(tuple([(call.id, self._ends[call.id]) for call in command.calls]), *self._written)
+        return BatchEnded(tuple([(call.id, self._ends[call.id]) for call in command.calls]), self._seq)
 
     def stop(self, reason: Reason) -> None:
         """Tell every tool that is still running to end. Stopping again changes nothing."""
@@ -232,11 +233,11 @@ class _Batch:
             remaining -= len(events)
             await self._record(tuple(events))
 
-    async def _record(self, events: tuple[CallEvent, ...]) -> None:
+    async def _record(self, events: tuple[CallEvent, ...], prelude: Prelude | None = None) -> None:
         for event in events:
             if isinstance(event, Returned | Failed | Cancelled | Denied):
                 self._ends[event.call_id] = type(event).__name__.lower()
-        self._written = await self._ledger.ask(Record(events))
+        self._seq = await self._ledger.ask(Record(events, prelude))
 
     def _why(self) -> Reason:
         return self._stopping or "interrupted"

@@ -1,21 +1,21 @@
-"""The session actor: the head of one session's log, and the ask in flight.
+"""The session actor: one session's own part of its log, and the ask in flight.
 
-A handler here never waits for a model or a tool. An ask is conducted by a child (`actors.conductor`), so the
-session answers a switch, a cancel or a question while a turn runs. A second ask waits in a bounded queue. A
-switch asked for meanwhile waits in one slot, latest wins; it is answered `Deferred` at once and applied on the way to
-idle.
+No handler waits for a model or a tool. An ask is driven by a child (`actors.driver`), so the session answers a switch,
+a cancel or a question while a turn runs. What may happen is a table (`actors.core.phases`). A second ask waits in
+a bounded queue. A switch asked for meanwhile waits in one slot, latest wins; it is answered `Deferred` at once and
+applied on the way to idle.
 
-The asks that were accepted stand on the session's `Desk`, which outlives a crash: the ask in flight then ends as its
-last turn did if that end was written, else with an `error` event; those that wait are conducted after it.
+The asks that were accepted are `PendingAsks`, which outlive a crash: the ask in flight then ends as its last turn did
+if that end was written, else with an `error` event; those that wait are taken up after it.
 """
 
 from collections import deque
 from contextlib import suppress
 from contextvars import Context as Variables
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias, assert_never
+from typing import ClassVar, TypeAlias, assert_never
 
-from actors.conductor import Conductor, Crew, Services
+from actors.core import phases
 from actors.core.content import Message
 from actors.core.events import (
     Closed,
@@ -37,14 +37,16 @@ from actors.core.feed import (
     switched,
 )
 from actors.core.identity import Binding, CallId
+from actors.core.phases import Action, Happening, Phase
 from actors.core.routing import settled
 from actors.core.state import State
 from actors.core.stream import Usage
 from actors.core.turn import Bounds
-from actors.errors import ActorsError, ActorStopped, Busy, JournalError, SessionClosed
-from actors.journal import Head, Incarnation, crash
+from actors.driver import Resolver, SessionRefs, TurnDriver
+from actors.errors import ActorsError, ActorStopped, Busy, SessionClosed
 from actors.kernel import Actor, Command, Context, Query, Reply
 from actors.ledger import Shut, Snapshot
+from actors.log import Generation, LogWriter, Replay
 from actors.scheduler import CloseCalls
 
 RESTARTED = "the session's actors were restarted during the ask; see its history, and ask again"
@@ -82,17 +84,28 @@ class Cancel(Query[bool]):
 
 @dataclass(frozen=True)
 class Look(Query[State]):
-    """Ask for the state as it stands. Its ledger is the one it began with; ask the ledger for that."""
+    """Ask for the state as it stands. There is no ledger in it: ask the ledger for that."""
 
     control: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
 class Finished(Command):
-    """The ask in flight has ended, and the desk says how. `head` is whose ask: a dead session's means nothing."""
+    """The ask in flight has ended, and the pending asks say how.
+
+    `generation` is whose ask: mail outlives a crash, and what is told of an ask that it ended means nothing any more.
+    """
 
     control: ClassVar[bool] = True
-    head: Head
+    generation: int
+
+
+@dataclass(frozen=True)
+class EndWritten(Command):
+    """The log's last event is durable. `generation` as in `Finished`."""
+
+    control: ClassVar[bool] = True
+    generation: int
 
 
 @dataclass(frozen=True)
@@ -102,11 +115,11 @@ class End(Query[None]):
     control: ClassVar[bool] = True
 
 
-SessionCommand: TypeAlias = Submit | Switch | Cancel | Look | Finished | End
+SessionCommand: TypeAlias = Submit | Switch | Cancel | Look | Finished | End | EndWritten
 
 
 @dataclass(slots=True)
-class Desk:
+class PendingAsks:
     """The asks a session has accepted and not ended. One for a session's life, whatever crashes meanwhile.
 
     Args:
@@ -139,226 +152,251 @@ class Desk:
 
 
 class SessionActor(Actor[SessionCommand]):
-    """Owns the head of one session's log. After a crash the log rebuilds it; a turn in flight is `interrupted`."""
+    """Owns one session's own events. After a crash the log rebuilds it; a turn in flight is `interrupted`."""
 
     level: ClassVar[int] = 1
 
     def __init__(
         self,
         state: State,
-        crew: Crew,
-        services: Services,
+        refs: SessionRefs,
+        resolver: Resolver,
         bounds: Bounds,
-        desk: Desk,
-        incarnation: Incarnation,
-        resting: dict[str, float],
+        pending: PendingAsks,
+        generation: Generation,
+        cooldowns: dict[str, float],
     ) -> None:
-        self._head = Head(state, crew.journal, self._unwritten)
-        self._crew = crew
-        self._services = services
+        self._log = LogWriter(state, refs.journal)
+        self._refs = refs
+        self._resolver = resolver
         self._bounds = bounds
-        self._desk = desk
-        self._incarnation = incarnation
-        self._busy = False
-        self._conductor: Conductor | None = None
+        self._pending = pending
+        self._generation = generation
+        self._phase: Phase = phases.first(is_closed=state.closed, is_open=False)
+        self._driver: TurnDriver | None = None
         self._cancels: list[Reply[bool]] = []
         self._ends: list[Reply[None]] = []
-        self._life: Literal["open", "ending", "ended"] = "open"
-        self.resting = resting
-        """Until when backends rest, by name."""
+        self.cooldowns = cooldowns
+        """Until when backends are not asked again, by name."""
         self._context: Context[SessionCommand] | None = None
 
     @property
     def state(self) -> State:
         """The state as it stands, without the ledger."""
-        return self._head.state
+        return self._log.state
 
     @property
     def idle(self) -> bool:
         """Whether no ask is in flight, and all that was sent is written."""
-        return not self._busy and self._head.settled
+        return self._phase in ("idle", "ended") and self._log.is_settled
 
-    async def started(self, context: Context[SessionCommand]) -> None:
-        """Close what a crash left open, before the next ask."""
+    def started(self, context: Context[SessionCommand]) -> None:
+        """After a crash, go on from the log."""
         self._context = context
-        past = await self._incarnation.past()
-        if past is not None:
-            self._head.resume(past.state)
-        with suppress(ActorStopped):  # one of the others crashed while the log was read
-            if past is not None and (past.state.bound is not None or self._desk.current is not None):
-                self._busy = True
-                context.start(self._recover, past.seq, name="recover")
-            else:
-                self._next()
+        self._generation.begin(context, self._go_on)
 
-    async def receive(self, command: SessionCommand) -> None:
+    def _go_on(self, replay: Replay) -> None:
+        """Close what a crash left open, before the next ask."""
+        state, pending = replay.state, self._pending
+        self._log.resume(state)
+        is_open = state.bound is not None or pending.current is not None
+        self._phase = phases.first(is_closed=state.closed, is_open=is_open)
+        if self._phase == "recovering":
+            self._mine.start(self._recover, replay.seq, name="recover")
+        else:
+            self._take_up()
+
+    def receive(self, command: SessionCommand) -> None:
         match command:
             case Submit():
                 self._submitted(command)
             case Switch():
-                await self._switched(command)
+                self._switched(command)
             case Cancel():
-                await self._cancelled(command.reply)
+                self._cancelled(command.reply)
             case Look():
-                command.reply.send(self._head.state)
+                command.reply.send(self._log.state)
+            case Finished(generation=number) | EndWritten(generation=number) if (
+                number != self._generation.number
+            ):
+                pass
             case Finished():
-                await self._finished(command)
+                self._finished()
             case End():
-                await self._ended(command.reply)
+                self._ended(command.reply)
+            case EndWritten():
+                self._step("written")
+                self._answer_ends()
             case _:
                 assert_never(command)
 
-    def _submitted(self, command: Submit) -> None:
-        desk, name = self._desk, self._head.state.session
-        if self._ends or self._head.state.closed:
-            command.reply.fail(SessionClosed(f"Session {name!r} is ending; open another"))
-            return
-        if self._busy and len(desk.waiting) >= desk.most_waiting:
-            waiting = len(desk.waiting)
-            command.reply.fail(Busy(f"Session {name!r} has {waiting} asks waiting; wait for one, or cancel."))
-            return
-        desk.waiting.append(command)
-        command.reply.send(None)
-        self._next()
+    @property
+    def _mine(self) -> Context[SessionCommand]:
+        assert self._context is not None
+        return self._context
 
-    def _next(self) -> None:
-        """Begin the oldest waiting ask, if none is in flight."""
-        if self._busy or not self._desk.waiting:
+    def _step(self, happening: Happening) -> Action:
+        """Note that something happened, and return what is to be done about it."""
+        action, self._phase = phases.step(self._phase, happening)
+        return action
+
+    def _ending(self) -> SessionClosed:
+        return SessionClosed(f"Session {self._log.state.session!r} is ending; open another")
+
+    def _submitted(self, command: Submit) -> None:
+        waiting, reply = self._pending.waiting, command.reply
+        if self._phase in ("asking", "recovering") and len(waiting) >= self._pending.most_waiting:
+            name = self._log.state.session
+            reply.fail(Busy(f"Session {name!r} has {len(waiting)} asks waiting; wait for one, or cancel."))
             return
-        submit = self._desk.current = self._desk.waiting.popleft()
-        conductor = Conductor(
-            self._head,
-            self._crew,
-            self._services,
+        action = self._step("submit")
+        if action == "refuse":
+            reply.fail(self._ending())
+            return
+        waiting.append(command)
+        reply.send(None)
+        if action == "begin":
+            self._begin()
+
+    def _take_up(self) -> None:
+        """Take up an ask that waits, if one does and none is in flight."""
+        if self._pending.waiting and self._phase == "idle":
+            self._step("submit")
+            self._begin()
+
+    def _begin(self) -> None:
+        """Have a child drive the ask that waits longest."""
+        submit = self._pending.current = self._pending.waiting.popleft()
+        driver = self._driver = TurnDriver(
+            self._log,
+            self._refs,
+            self._resolver,
             self._bounds,
-            self.resting,
+            self.cooldowns,
             submit.outlet,
             submit.variables,
-            self._desk.ended,
+            self._pending.ended,
         )
-        self._busy, self._conductor = True, conductor
-        assert self._context is not None
-        self._context.start(self._conduct, conductor, submit.message, name="ask")
+        self._mine.start(self._drive, driver, submit.message, name="ask")
 
-    async def _conduct(self, conductor: Conductor, message: Message) -> None:
-        await conductor.run(message)
-        await self._finish(Finished(self._head))
+    async def _drive(self, driver: TurnDriver, message: Message) -> None:
+        await driver.run(message)
+        await self._mine.ref.tell(Finished(self._generation.number))
 
-    async def _finish(self, command: Finished) -> None:
-        assert self._context is not None
-        with suppress(ActorStopped):  # it is ending, and its streams with it
-            await self._context.ref.tell(command)
-
-    async def _switched(self, command: Switch) -> None:
-        state, target, reply = self._head.state, command.target, command.reply
-        if self._ends or state.closed:
-            reply.fail(SessionClosed(f"Session {state.session!r} is ending; open another"))
+    def _switched(self, command: Switch) -> None:
+        target, reply = command.target, command.reply
+        action = self._step("switch")
+        if action == "refuse":
+            reply.fail(self._ending())
             return
         try:
-            self._services.pool(target)
+            self._resolver.pool(target)
         except ActorsError as error:
             reply.fail(error)
             return
-        conductor = self._conductor
-        if conductor is None:
-            await self._head.send(SwitchApplied(target), then=lambda _: reply.send(Applied(target)))
+        if action == "apply":
+            self._log.send(SwitchApplied(target), lambda _: reply.send(Applied(target)), self._mine)
             return
+        self._hold(target, reply)
+
+    def _hold(self, target: str, reply: Reply[SwitchOutcome]) -> None:
+        """Keep a switch for the end of the ask in flight, in place of one that is kept already."""
+        state, driver = self._log.state, self._driver
+        assert driver is not None
         turn = state.turns if state.bound is not None else state.turns + 1
         if (held := state.held) is not None:
             superseded = SwitchSuperseded(held, target)
-            await self._head.send(superseded, then=lambda seq: conductor.tell("switch_superseded", seq, held))
+            self._log.send(superseded, lambda seq: driver.tell("switch_superseded", seq, held), self._mine)
 
         def deferred(seq: int) -> None:
-            conductor.tell("switch_held", seq, target)
+            driver.tell("switch_held", seq, target)
             reply.send(Deferred(target, turn))
 
-        await self._head.send(SwitchHeld(turn, target), then=deferred)
+        self._log.send(SwitchHeld(turn, target), deferred, self._mine)
 
-    async def _cancelled(self, reply: Reply[bool]) -> None:
-        if not self._busy:
+    def _cancelled(self, reply: Reply[bool]) -> None:
+        action = self._step("cancel")
+        if action == "nothing":
             reply.send(False)
             return
         self._cancels.append(reply)
-        if self._conductor is not None:  # else what a crash left open is just being closed
-            await self._conductor.cancel()
+        if action == "stop":
+            self._stop()
 
-    async def _finished(self, command: Finished) -> None:
-        """Settle a held switch, then end the ask's stream, answer those who cancelled it, and begin the next."""
-        held, submit = self._head.state.held, self._desk.current
-        if command.head is not self._head:
+    def _stop(self) -> None:
+        """Cancel the ask in flight; it ends soon."""
+        assert self._driver is not None
+        self._driver.cancel(self._mine)
+
+    def _finished(self) -> None:
+        """Settle a held switch, then end the ask's stream, answer those who cancelled it, and take up the next."""
+        held, submit = self._log.state.held, self._pending.current
+        if held is not None:
+            event = settled(held, self._resolver.pool)
+
+            def told(seq: int) -> None:
+                if submit is not None:
+                    submit.outlet.put(switched(event, seq, self._log.state.turns))
+                with suppress(ActorStopped):  # it is ending, and its streams with it
+                    self._mine.start(self._mine.ref.tell, Finished(self._generation.number), name="finish")
+
+            self._log.send(event, told, self._mine)
             return
-        if held is None:
-            await self._concluded()
-            return
+        action = self._step("finished")
+        self._conclude()
+        if action == "write_end":
+            self._write_end()
+        self._take_up()
 
-        event = settled(held, self._services.pool)
-
-        def told(seq: int) -> None:
-            if submit is not None:
-                submit.outlet.put(switched(event, seq, self._head.state.turns))
-            if self._incarnation.over:
-                return
-            assert self._context is not None
-            with suppress(ActorStopped):  # it is ending, and its streams with it
-                self._context.start(self._finish, command, name="finish")
-
-        await self._head.send(event, then=told)
-
-    async def _concluded(self) -> None:
-        desk, cancels, result = self._desk, self._cancels, self._desk.outcome
-        is_cancelled = self._conductor is None or (result is not None and result[0].status == "cancelled")
-        if desk.current is not None and desk.outcome is not None:
-            desk.current.outlet.put(_terminal(*desk.outcome))
-        desk.current = desk.outcome = None
-        self._busy, self._conductor, self._cancels = False, None, []
+    def _conclude(self) -> None:
+        pending, cancels, result = self._pending, self._cancels, self._pending.outcome
+        is_cancelled = self._driver is None or (result is not None and result[0].status == "cancelled")
+        if pending.current is not None and pending.outcome is not None:
+            pending.current.outlet.put(_terminal(*pending.outcome))
+        pending.current = pending.outcome = None
+        self._driver, self._cancels = None, []
         for reply in cancels:
             reply.send(is_cancelled)
-        if self._ends:
-            self._close_log()
-        self._next()
 
-    async def _ended(self, reply: Reply[None]) -> None:
-        if self._life == "ended":
-            reply.send(None)
-            return
+    def _ended(self, reply: Reply[None]) -> None:
+        action = self._step("end")
         self._ends.append(reply)
-        self._desk.drop_waiting()
-        if self._conductor is not None:
-            await self._conductor.cancel()
-        elif not self._busy:
-            self._close_log()
+        self._pending.drop_waiting()
+        if action == "stop":
+            self._stop()
+        elif action == "write_end":
+            self._write_end()
+        elif action == "answer":
+            self._answer_ends()
 
-    def _close_log(self) -> None:
-        """Have the session's end written, once, and answer those who asked for it."""
-        if self._life == "open":
-            self._life = "ending"
-            assert self._context is not None
-            with suppress(ActorStopped):  # it is ending, and is asked again
-                self._context.start(self._write_end, name="end")
-
-    async def _write_end(self) -> None:
-        """Write the log's last event: a tool that still runs may bring a late result, but not behind that."""
-        await self._crew.ledger.ask(Shut())
-        if not self._head.state.closed:
-            await self._head.write(Closed())
-        self._life = "ended"
-        for reply in self._ends:
+    def _answer_ends(self) -> None:
+        ends, self._ends = self._ends, []
+        for reply in ends:
             reply.send(None)
+
+    def _write_end(self) -> None:
+        self._mine.start(self._close_log, name="end")
+
+    async def _close_log(self) -> None:
+        """Write the log's last event: a tool that still runs may bring a late result, but not behind that."""
+        await self._refs.ledger.ask(Shut())
+        await self._log.write(Closed())
+        await self._mine.ref.tell(EndWritten(self._generation.number))
 
     async def _recover(self, seq: int) -> None:
         """Close the turn that was in flight when this session's actors ended; `seq` is the log's last number."""
-        state = self._head.state
+        state = self._log.state
         await self._close_open()
         if state.bound is not None:
-            seq = await self._head.write(TurnEnded(state.turns, "interrupted", RESTARTED))
-        if self._desk.outcome is None:
-            self._desk.ended(_interrupted(state.bound), seq)
-        await self._finish(Finished(self._head))
+            seq = await self._log.write(TurnEnded(state.turns, "interrupted", RESTARTED))
+        if self._pending.outcome is None:
+            self._pending.ended(_interrupted(state.bound), seq)
+        await self._mine.ref.tell(Finished(self._generation.number))
 
     async def _close_open(self) -> None:
         """Close every call that has no end."""
-        history = self._head.state.history
-        ledger = await self._crew.ledger.ask(Snapshot())
+        history = self._log.state.history
+        ledger = (await self._refs.ledger.ask(Snapshot())).ledger
         calls = history[-1].calls if len(history) else ()
         unknown = [call.id for call in calls if call.id not in ledger]
         pending = [item for item in ledger.interactions() if item.status == "pending"]
@@ -369,12 +407,7 @@ class SessionActor(Actor[SessionCommand]):
 
     async def _close(self, calls: tuple[CallId, ...], reason: Reason) -> None:
         if calls:
-            await self._crew.scheduler.ask(CloseCalls(calls, reason))
-
-    def _unwritten(self, error: JournalError) -> None:
-        assert self._context is not None
-        if not self._incarnation.over:
-            crash(self._context, error)
+            await self._refs.scheduler.ask(CloseCalls(calls, reason))
 
 
 def _interrupted(bound: Binding | None) -> TurnResult:

@@ -66,6 +66,11 @@ def never_left() -> None:
     _logger().warning("runtime_never_left", advice="enter it with 'async with', or call __aexit__")
 
 
+def slow(actor: str, message: str, seconds: float) -> None:
+    """Log that an actor's handler held up all others. Where: in the code of a storage, most likely."""
+    _logger().warning("slow_handler", actor=actor, message=message, seconds=round(seconds, 3))
+
+
 def refused(session: str, binding: str, why: str) -> None:
     """Log that a provider or the judge refused a transcript for its structure: our bug."""
     _logger().error("transcript_refused", session=session, binding=binding, why=why)

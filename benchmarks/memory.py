@@ -1,7 +1,12 @@
-"""E1: idle sessions of 50 messages, each measurement in a process of its own.
+"""E1 and C2: what sessions hold, each measurement in a process of its own.
+
+    E1   idle sessions of 50 messages: opened on an import; and after an ask on each of two backends
+    C2   one live session at turn 500
 
 python -m benchmarks.memory sessions 1000 asyncio     # prints one JSON object
+python -m benchmarks.memory asked 1000 asyncio        # sessions that lived on two backends
 python -m benchmarks.memory buffers 1000 asyncio      # the floor: one byte buffer a session
+python -m benchmarks.memory live 500 asyncio          # one session after 500 turns
 """
 
 import gc
@@ -10,6 +15,7 @@ import os
 import subprocess
 import sys
 import time
+import tracemalloc
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -21,7 +27,7 @@ from actors.core.content import Message
 from actors.runtime import Runtime
 from benchmarks.start import ROOT
 from benchmarks.table import Backend, Measure, Options, Row
-from benchmarks.turn import SEARCH, TARGET, hosted
+from benchmarks.turn import OTHER, SEARCH, TARGET, hosted
 from benchmarks.workload import Author, binding, blocks, payload, told
 
 
@@ -56,8 +62,10 @@ def _collection_ms() -> float:
 class Scales:
     """Weighs what is built between its making and `held`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, traced: bool = False) -> None:
         gc.collect()
+        if traced:  # one session is too small to be seen in pages
+            tracemalloc.start()
         self._resident = resident()
         self._tracked = len(gc.get_objects())
 
@@ -67,7 +75,8 @@ class Scales:
         gc.collect()
         took = median(_collection_ms() for _ in range(5))
         tracked = len(gc.get_objects()) - self._tracked
-        return Held((resident() - self._resident) / count, said / count, tracked / count, took)
+        held = tracemalloc.get_traced_memory()[0] if tracemalloc.is_tracing() else resident() - self._resident
+        return Held(held / count, said / count, tracked / count, took)
 
 
 async def sessions(count: int) -> Held:
@@ -83,6 +92,37 @@ async def sessions(count: int) -> Held:
 async def _opened(runtime: Runtime, messages: list[Message]) -> int:
     await runtime.open(TARGET, tools=[SEARCH], messages=messages)
     return payload(messages)
+
+
+async def asked(count: int) -> Held:
+    """Open sessions on 34 messages, ask each on two backends, and weigh them."""
+    async with hosted() as runtime:
+        await _on_both(runtime, conversation(count)[:34])
+        scales, said = Scales(), 0
+        for number in range(count):
+            said += await _on_both(runtime, conversation(number)[:34])
+        return scales.held(count, said)
+
+
+async def _on_both(runtime: Runtime, messages: list[Message]) -> int:
+    """Ask a session on each of two backends; return the bytes of what was said."""
+    session = await runtime.open(TARGET, tools=[SEARCH], messages=messages)
+    for target in (TARGET, OTHER):
+        await session.switch(target)
+        answer = await session.ask("Please settle the question with five searches.")
+        assert answer.status == "complete"
+    return payload(list(await session.history()))
+
+
+async def live(turns: int) -> Held:
+    """Hold one session for so many turns and weigh it."""
+    async with hosted() as runtime:
+        await _on_both(runtime, [])
+        scales = Scales(traced=True)
+        session = await runtime.open(TARGET, tools=[SEARCH])
+        for _ in range(turns):
+            await session.ask("Please settle the question with five searches.")
+        return scales.held(1, payload(list(await session.history())))
 
 
 async def buffers(count: int) -> Held:
@@ -109,30 +149,44 @@ def _e1(options: Options) -> list[Row]:
     floor = _measured("buffers", count, "asyncio")
     rows = []
     for backend in options.backends:
-        ours = _measured("sessions", count, backend)
-        rows += _rows(backend, count, ours, floor)
+        for what, question in (("sessions", _QUESTION), ("asked", _ASKED)):
+            rows += _rows(question, backend, count, _measured(what, count, backend), floor)
     return rows
 
 
-def _rows(backend: Backend, count: int, ours: Held, floor: Held) -> list[Row]:
-    question, per = _QUESTION, f"{count:,} sessions"
+def _rows(question: str, backend: Backend, count: int, ours: Held, floor: Held) -> list[Row]:
+    per = f"{count:,} sessions"
     least = f"{per}; floor: the payload; a byte buffer holds {floor.resident / floor.payload:.2f} x"
     return [
-        Row("E1", question, backend, "KB", 1.25, ours.resident / 1e3, ours.payload / 1e3, least),
-        Row("E1", question, backend, "objects", 10, ours.tracked, note="tracked by the collector"),
+        Row("E1", question, backend, "KB", 1.3, ours.resident / 1e3, ours.payload / 1e3, least),
+        Row("E1", question, backend, "objects", 10, ours.tracked, note="tracked by the garbage collector"),
         Row("E1", _COLLECTION, backend, "ms", 2.0, ours.collection_ms, floor.collection_ms, _COLLECTION_NOTE),
     ]
 
 
+def _c2(options: Options) -> list[Row]:
+    turns = 50 if options.quick else 500
+    rows = []
+    for backend in options.backends:
+        ours = _measured("live", turns, backend)
+        note = f"turn {turns}; floor: its messages; goal 1.3 x, and 1 x more for its lane"
+        rows.append(Row("C2", _LIVE, backend, "KB", 2.3, ours.resident / 1e3, ours.payload / 1e3, note))
+    return rows
+
+
 _QUESTION = "an idle session of 50 messages"
+_ASKED = "an idle session of 50 messages, asked on two backends"
+_LIVE = "a live session with one lane"
 _COLLECTION = "a full collection with idle sessions"
 _COLLECTION_NOTE = "floor: with byte buffers; goal 30 ms where the floor takes 15"
-MEASURES = (Measure("E1", _QUESTION, _e1),)
+MEASURES = (Measure("E1", _QUESTION, _e1), Measure("C2", _LIVE, _c2))
 
 
 def main(what: str, count: str, backend: str) -> None:
     """Print what `count` idle sessions, or buffers, hold."""
-    work: Any = {"sessions": sessions, "buffers": buffers}[what]  # Any: two coroutine functions
+    work: Any = {"sessions": sessions, "asked": asked, "buffers": buffers, "live": live}[
+        what
+    ]  # Any: two coroutine functions
     print(json.dumps(asdict(anyio.run(work, int(count), backend=backend))))
 
 

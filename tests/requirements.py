@@ -246,6 +246,11 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     ),
     Requirement("PROMISE-11", "", "Everything holds on asyncio and on trio."),
     Requirement(
+        "PROMISE-12",
+        "",
+        "What the host, a tool or a callback does cannot bring the runtime down or keep it from ending.",
+    ),
+    Requirement(
         "PROMISE-13",
         "",
         "Nothing is invented, assumed or left out in silence: it is in a report that a person can read.",

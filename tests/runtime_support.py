@@ -114,7 +114,7 @@ async def _assert_rebuilds(runtime: Runtime, session: Session) -> None:
     assert ledger == state.ledger
     assert live.history == state.history
     assert replace(live, ledger=ledger, history=state.history) == replace(state, ledger=ledger)
-    shown = await session._crew.renderer.ask(Shown())  # as above
+    shown = await session._refs.renderer.ask(Shown())  # as above
     assert set(shown) == set(lanes.bindings())
     for binding, lane in shown.items():
         assert b"".join(lane.segments) == b"".join(lanes.of(binding).segments), binding
@@ -125,6 +125,16 @@ def assert_closed_is_last(storage: Storage, name: str) -> None:
     """Nothing is written behind the end of a session, and its end is written once."""
     ends = [isinstance(decode_event(record), Closed) for record in storage.read(name)]
     assert not any(ends[:-1]), f"{name}: {len(ends) - ends.index(True) - 1} events behind its end"
+
+
+def actors(runtime: Runtime) -> list[str]:
+    """Return the names of all actors."""
+    return list(runtime.system.supervisor.cells)
+
+
+def restarted(runtime: Runtime) -> list[str]:
+    """Return the names of the actors that were restarted."""
+    return [name for name, cell in runtime.system.supervisor.cells.items() if cell.restarts]
 
 
 def folded(runtime: Runtime, session: Session) -> tuple[State, Lanes]:

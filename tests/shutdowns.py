@@ -3,7 +3,7 @@
 As a test each way is tried often inside one process (`tests/test_shutdowns.py`). As a command each is tried in
 processes of their own, which must exit:
 
-    python -m tests.shutdowns --count 200 --workers 2
+    python -m tests.shutdowns --count 200
 
 A program is `python -m tests.shutdowns --one WAY BACKEND TOOL...`. It ends with 0, and says nothing.
 """
@@ -15,15 +15,15 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import anyio
 import anyio.from_thread
@@ -355,38 +355,81 @@ def run(
 def main() -> int:
     """Try every way in processes of their own; say which did not end."""
     options = argparse.ArgumentParser(description="Every way to end, in processes of their own.")
-    options.add_argument("--count", type=int, default=200, help="processes for each way, backend and tool")
-    options.add_argument("--workers", type=int, default=2, help="at the same time")
+    options.add_argument("--count", type=int, default=200, help="processes for each way and backend")
+    options.add_argument("--workers", type=int, default=8, help="at the same time; they mostly wait")
     options.add_argument("--one", nargs="+", metavar="WAY BACKEND TOOL", help="be one of them")
-    options.add_argument("--url", help="where its model is")
+    options.add_argument("--url", help="where their model is")
     given = options.parse_args()
+    logging.getLogger("actors").addHandler(logging.NullHandler())
     if given.one:
         way, backend, *kinds = given.one
-        logging.getLogger("actors").addHandler(logging.NullHandler())
         with model() if given.url is None else nullcontext(given.url) as url:
             run(way, backend, url, kinds)
         return 0
-    failures = tried([(*case, kind) for case in CASES for kind in TOOLS] * given.count, given.workers)
+    if given.url is None:
+        with model() as url:  # in a thread, and what forks must have none
+            return subprocess.run([sys.executable, *sys.orig_argv[1:], "--url", url], check=False).returncode
+    failures = tried([(*case, given.url, TOOLS) for case in CASES] * given.count, given.workers)
     sys.stdout.write(("\n".join(failures) or "every program ended as it should") + "\n")
     return int(bool(failures))
 
 
-def tried(cases: Sequence[tuple[str, ...]], workers: int) -> list[str]:
-    """Start a process for each case; return what was wrong with their ends."""
-    with model() as url, ThreadPoolExecutor(workers) as pool:
-        return [problem for problem in pool.map(partial(_exits, url), cases) if problem]
+Case: TypeAlias = tuple[str, str, str, Sequence[str]]
 
 
-def _exits(url: str, case: tuple[str, ...]) -> str:
-    """Run one program; return what was wrong with its end, or nothing."""
-    command = [sys.executable, "-m", "tests.shutdowns", "--url", url, "--one", *case]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    except subprocess.TimeoutExpired:
-        return f"{' '.join(case)}: did not end within {PATIENCE:g} s"
-    if done.returncode or done.stderr:
-        return f"{' '.join(case)}: exit code {done.returncode}\n{done.stderr}"
-    return ""
+def tried(cases: Sequence[Case], workers: int) -> list[str]:
+    """Fork a process for each case; return what was wrong with their ends.
+
+    A fork has imported all there is to import, which is what most of such a program's time goes to. It exits as any
+    program does: by the end of its main module.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    waiting, running, failures = list(cases), dict[int, _Forked](), list[str]()
+    while waiting or running:
+        while waiting and len(running) < workers:
+            forked = _Forked(waiting.pop())
+            running[forked.pid] = forked
+        signal.sigtimedwait({signal.SIGCHLD}, 1.0)
+        for forked in list(running.values()):
+            if forked.is_over:
+                del running[forked.pid]
+                failures += forked.problem
+    return failures
+
+
+class _Forked:
+    """One process, from its fork to its end."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._until = time.monotonic() + PATIENCE
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115  closed when it is over
+        self.problem: list[str] = []
+        self.pid = os.fork()
+        if not self.pid:
+            os.dup2(self._said.fileno(), 2)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+            run(*case)
+            sys.exit(0)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, or been ended because it did not; `problem` says what was wrong with that."""
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        if not pid and time.monotonic() < self._until:
+            return False
+        if not pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        self._said.seek(0)
+        said = self._said.read().decode()
+        self._said.close()
+        if not pid or status or said:
+            ended = (
+                f"exit code {os.waitstatus_to_exitcode(status)}" if pid else f"did not end in {PATIENCE:g} s"
+            )
+            self.problem = [f"{' '.join(self._case[:2])}: {ended}\n{said}"]
+        return True
 
 
 def descriptors() -> int:

@@ -15,6 +15,7 @@ from actors.runtime import Runtime
 from actors.testing import Call, Say, Think, Turn
 from tests.runtime_support import (
     Gate,
+    actors,
     anthropic,
     assert_paired,
     assert_prefixes,
@@ -37,7 +38,7 @@ SAID = [Message("human", [Text("Read it.")]), Message("model", [ToolCall("hist_t
 
 def awake(runtime: Runtime) -> set[str]:
     """Return the ids of the sessions that have actors."""
-    return {item.name.split("/")[0] for item in runtime.system.tree() if item.name.endswith("/session")}
+    return {name.split("/")[0] for name in actors(runtime) if name.endswith("/session")}
 
 
 async def use(session: Session, times: int = 1) -> None:
@@ -77,11 +78,13 @@ async def test_of_sessions_without_work_the_last_used_keep_their_actors(
         assert awake(runtime) == {"s3", "s0"}
 
 
-@pytest.mark.requirement("PROMISE-6", "PROMISE-7")
+@pytest.mark.requirement("PROMISE-3", "PROMISE-6", "PROMISE-7")
+@pytest.mark.parametrize("lanes", [activation.LANES, 0])
 async def test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, lanes: int
 ) -> None:
     monkeypatch.setattr(activation, "AWAKE", 1)
+    monkeypatch.setattr(activation, "LANES", lanes)
     gate = Gate()
     gate.open("a", "b")
     one, two = anthropic(WORK, Turn(Say("Done.")), Turn(Say("And more."))), openai(WORK, Turn(Say("Here.")))
@@ -92,6 +95,9 @@ async def test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_no
             assert (await session.ask("Do it.")).served_by.backend == target
             await use(other, 3)
             assert awake(runtime) == {other.id}
+            assert runtime._host is not None
+            assert (runtime._host.lanes > 0) == (lanes > 0)
+            assert set(runtime._host.asleep) == ({session.id} if lanes else set())
         assert len((await session.ledger()).interactions()) == 4
     assert one.refusals == two.refusals == []
     assert_prefixes(one)
@@ -194,7 +200,7 @@ async def test_a_session_that_has_no_actors_when_its_runtime_is_left_has_ended(u
 async def test_how_long_a_backend_rests_is_known_after_its_session_was_put_away() -> None:
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a")
-        session._activation.wake()._resting["a"] = 1.0
+        session._activation.wake()._cooldowns["a"] = 1.0
         await use(session)
         await settled(session._activation.rest)
-        assert session._activation.wake()._resting == {"a": 1.0}
+        assert session._activation.wake()._cooldowns == {"a": 1.0}

@@ -5,6 +5,7 @@ A cancel that were lost would leave these asks hanging: their servers stall and 
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -12,14 +13,26 @@ import anyio.lowlevel
 import pytest
 
 from actors.core.content import ToolCall
-from actors.core.events import RequestSent, Returned, Scheduled
+from actors.core.events import (
+    Bound,
+    Opened,
+    RequestSent,
+    Returned,
+    RoundEnded,
+    Scheduled,
+    Submitted,
+    TurnEnded,
+)
 from actors.core.feed import StatusEvent, TextEvent
 from actors.core.identity import Binding, CallId
 from actors.handle import Session
-from actors.kernel.message import Reply, attach
+from actors.kernel import Query, Ref
+from actors.kernel.message import R, Reply, asked
 from actors.kernel.parking import parking
-from actors.ledger import Record, Seal, Snapshot
-from actors.scheduler import CloseCalls, RunBatch, StopBatch
+from actors.ledger import LedgerCommand, Record, Seal, Snapshot
+from actors.renderer import Render, RendererCommand
+from actors.scheduler import BatchEnded, CloseCalls, RunBatch, StopBatch
+from actors.session import SessionActor
 from actors.testing import Call, Fault, Say, Stall, Think, Turn
 from actors.testing.server import LoopbackServer
 from actors.tools import Tool, tool
@@ -287,8 +300,8 @@ async def test_a_result_that_comes_after_its_seal_is_told_ahead_of_the_next_user
         assert len(synthetic(bodies(server)[-1])) == 1
         (told,) = [at for at, block in enumerate(last) if "Late result of work" in block]
         assert "a came late" in last[told]
-        (asked,) = [at for at, block in enumerate(last) if "And now?" in block]
-        assert told <= asked
+        (ask,) = [at for at, block in enumerate(last) if "And now?" in block]
+        assert told <= ask
         assert told > next(at for at, block in enumerate(last) if "Go on." in block)
 
 
@@ -346,10 +359,11 @@ async def test_a_stop_never_overtakes_the_batch_it_stops() -> None:
     gate = Gate()
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
-        scheduler = session._crew.scheduler
+        scheduler = session._refs.scheduler
         call = ToolCall(CallId("hist_tool_1"), "work", {"name": "a"})
-        batch = RunBatch((call,))
-        attach(batch, Reply(parking().waiter()))  # an asker that is still there, and no task to wait for
+        here = Reply[BatchEnded](waiter=parking().waiter())  # an asker that is there, and no task to wait for
+        batch = asked(RunBatch((call,)), here)
+        assert isinstance(batch, RunBatch)
         scheduler.tell_nowait(batch)
         scheduler.tell_nowait(StopBatch())
         while (known := (await session.ledger()).get(call.id)) is None or known.cancelled is None:
@@ -362,14 +376,53 @@ async def test_a_stop_never_overtakes_the_batch_it_stops() -> None:
 async def test_a_request_is_rendered_again_when_a_result_came_in_meanwhile() -> None:
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a")
-        ledger, call = session._crew.ledger, CallId("hist_tool_1")
+        ledger, call = session._refs.ledger, CallId("hist_tool_1")
         seen = await ledger.ask(Snapshot())
         await ledger.ask(Record((Scheduled(call, "work"), Returned(call))))
         sent = RequestSent(1, 1, Binding("a", "openai_chat"), 0, 0, ((call, "cancelled"),))
         before = len(log(runtime, session))
-        assert await ledger.ask(Seal(sent, seen)) == (None, await session.ledger())
+        assert await ledger.ask(Seal(sent, seen.version)) is None
         assert len(log(runtime, session)) == before
         assert (await session.ledger()).interactions()[0].sealed is None
+
+
+class Overtaken(Ref[RendererCommand]):
+    """A renderer whose first renders are each overtaken by a result that comes in meanwhile."""
+
+    def __init__(self, renderer: Ref[RendererCommand], ledger: Ref[LedgerCommand], times: int) -> None:
+        self.name = renderer.name
+        self._renderer, self._ledger, self._times = renderer, ledger, times
+        self.renders = 0
+
+    async def tell(self, command: RendererCommand) -> None:
+        await self._renderer.tell(command)
+
+    def tell_nowait(self, command: RendererCommand) -> None:
+        self._renderer.tell_nowait(command)
+
+    async def ask(self, query: Query[R], *, timeout: float | None = None) -> R:
+        self.renders += isinstance(query, Render)
+        answer = await self._renderer.ask(query, timeout=timeout)
+        if isinstance(query, Render) and self.renders <= self._times:
+            await self._ledger.ask(Record((Returned(CallId(f"late_{self.renders}")),)))
+        return answer
+
+
+@pytest.mark.requirement("PROMISE-1", "PROMISE-4")
+async def test_a_turn_whose_requests_are_overtaken_by_results_renders_again_and_loses_nothing() -> None:
+    async with hosting(a=openai(Turn(Say("Here.")))) as runtime:
+        session = await runtime.open("a")
+        session._activation.wake()
+        life = runtime.system.supervisor.cells[f"{session.id}/session"].life
+        assert life is not None
+        assert isinstance(life.actor, SessionActor)
+        refs = session._refs
+        renderer = Overtaken(refs.renderer, refs.ledger, times=30)
+        life.actor._refs = replace(refs, renderer=renderer)
+        assert (await session.ask("Hello.")).text == "Here."
+        assert renderer.renders == 31
+        kinds = [type(event) for event in log(runtime, session) if not isinstance(event, Returned)]
+        assert kinds == [Opened, Submitted, Bound, RequestSent, RoundEnded, TurnEnded]
 
 
 @pytest.mark.requirement("PROMISE-2")

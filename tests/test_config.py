@@ -20,6 +20,7 @@ from actors.config import (
     load,
 )
 from actors.config.dialects import derived
+from actors.config.settings import FileSettings
 from actors.core.identity import Binding
 from actors.core.profiles import OPENAI_CHAT, PROFILES
 from actors.errors import ConfigError, MissingKey, UnknownTarget
@@ -511,3 +512,21 @@ def test_a_dialect_that_cannot_be_is_refused_in_one_line(tmp_path: Path, table: 
         load(path, {})
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_a_backend_is_resolved_once_until_a_variable_that_it_depends_on_changes() -> None:
+    environ = {"OPENAI_API_KEY": "one", "OTHER": "x"}
+    config = Config(FileSettings(), environ)
+    first = config.backend("openai:gpt")
+    environ["OTHER"] = "y"
+    assert config.backend("openai:gpt") is first
+    environ["OPENAI_API_KEY"] = "two"
+    second = config.backend("openai:gpt")
+    assert second is not first
+    assert isinstance(second.credential, Key)
+    assert second.credential.value.get_secret_value() == "two"
+    environ["OPENAI_BASE_URL"] = "http://127.0.0.1:9"  # was looked up, and was not set
+    assert config.backend("openai:gpt").endpoint == "http://127.0.0.1:9"
+    del environ["OPENAI_API_KEY"], environ["OPENAI_BASE_URL"]
+    with pytest.raises(MissingKey):
+        config.backend("openai:gpt")

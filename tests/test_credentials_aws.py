@@ -112,7 +112,7 @@ async def test_without_botocore_the_error_names_the_extra(monkeypatch: pytest.Mo
         raise ImportError(name)
 
     monkeypatch.setattr("actors.credentials.aws.import_module", absent)
-    with pytest.raises(ConfigError, match=r"pip install \"actors\[bedrock\]\""):
+    with pytest.raises(ConfigError, match=r"pip install \"llm-actors\[bedrock\]\""):
         await AwsSigner("us-east-1", lambda: KEYS).headers(REQUEST)
 
 

@@ -12,6 +12,7 @@ from actors.kernel import System
 from actors.storage import Entry
 from actors.storage.memory import MemoryStorage
 from actors.testing import OpenAIServer, Say, Stall, Turn, serve
+from tests.runtime_support import actors
 
 pytestmark = pytest.mark.anyio
 
@@ -89,7 +90,7 @@ async def test_a_close_whose_caller_is_cancelled_is_finished_all_the_same() -> N
                 with anyio.CancelScope() as scope:
                     scope.cancel()
                     await session.close()
-            while [cell.name for cell in runtime.system.tree() if cell.name.startswith("session-")]:
+            while [name for name in actors(runtime) if name.startswith("session-")]:
                 await anyio.lowlevel.checkpoint()
             assert list(runtime.sessions) == []
 
@@ -117,7 +118,7 @@ async def test_a_round_nobody_waits_for_any_more_is_stopped() -> None:
                     if event.type == "text":
                         break
                 await session._activation.close(in_order=False)  # as when it crashes too often
-            while [cell for cell in runtime.system.tree() if cell.children]:
+            while any(cell.life and cell.life.children for cell in runtime.system.supervisor.cells.values()):
                 await anyio.lowlevel.checkpoint()
 
 

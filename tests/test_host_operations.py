@@ -20,7 +20,7 @@ from actors.errors import ForeignLoop, JournalError, SessionClosed, SessionExist
 from actors.handle import Session
 from actors.storage.memory import MemoryStorage
 from actors.testing import Call, Say, Stall, Turn
-from tests.runtime_support import Gate, anthropic, gathered, hosting, log, openai
+from tests.runtime_support import Gate, actors, anthropic, gathered, hosting, log, openai
 from tests.test_recovery_of_sessions import Held
 
 pytestmark = pytest.mark.anyio
@@ -158,7 +158,7 @@ async def test_a_forgotten_session_costs_nothing() -> None:
         assert kept() is None
         resident = [item for item in gc.get_objects() if type(item) is str and len(item) == 100_000]
         assert resident == []
-        assert [info for info in runtime.system.tree() if name in info.name] == []
+        assert [actor for actor in actors(runtime) if name in actor] == []
 
 
 async def test_forgetting_is_finished_though_its_caller_is_cancelled_and_nobody_takes_the_id_meanwhile() -> (

@@ -15,7 +15,17 @@ from actors.errors import OwnSession
 from actors.testing import Call, Say, Turn
 from actors.testing.server import LoopbackServer
 from actors.tools import Tool, tool
-from tests.runtime_support import Gate, anthropic, assert_paired, bodies, hosting, openai, recorded, results
+from tests.runtime_support import (
+    Gate,
+    anthropic,
+    assert_paired,
+    bodies,
+    hosting,
+    openai,
+    recorded,
+    restarted,
+    results,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -227,7 +237,7 @@ async def test_whatever_a_tool_does_is_the_result_of_its_own_call(made: Made) ->
         (spoiled,) = [item for item in ledger.interactions() if item.tool == "spoils"]
         assert spoiled.arguments == b'{"items":[1,2]}'
         assert (await session.ask("And now?")).status == "complete"
-        assert [info.name for info in runtime.system.tree() if info.restarts] == []
+        assert restarted(runtime) == []
     assert server.refusals == calm.refusals == []
     body = bodies(server)[-1]
     assert_paired(body)

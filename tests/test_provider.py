@@ -56,7 +56,7 @@ from actors.testing import (
 )
 from actors.testing.server import LoopbackServer
 from actors.transport import HttpTransport, Response, Timeouts, Transport
-from tests.runtime_support import Gate, anthropic, bodies, gathered, hosting, openai
+from tests.runtime_support import Gate, anthropic, bodies, gathered, hosting, openai, restarted
 
 EVERYWHERE = pytest.mark.anyio
 Made = Callable[..., LoopbackServer]
@@ -148,6 +148,33 @@ def test_a_wait_beyond_the_budget_is_not_waited() -> None:
     assert isinstance(generated, Broken)
     assert generated.failure.retry_after == 3600
     assert waits == []
+
+
+def test_a_retry_that_waits_gives_its_place_to_others() -> None:
+    server = Scripted([failing(503, retry_after="7"), GOOD])
+    endpoint = Endpoint(BINDING.endpoint, retries=Retries(attempts=4), concurrency=1)
+    ends: list[tuple[str, float]] = []
+
+    async def main() -> None:
+        async with System() as system, anyio.create_task_group() as tasks:
+            codec = adapter(dialect("openai_chat"))
+            actor = system.spawn(lambda: ProviderActor(codec, endpoint, server, Random(1)), "p")
+            request = Request("/chat/completions", (), (b"{}",))
+
+            async def ask(key: str) -> None:
+                await actor.ask(Generate(key, request, BINDING, 1, 1, 1))
+                ends.append((key, anyio.current_time()))
+
+            start = anyio.current_time()
+            tasks.start_soon(ask, "first")
+            while not server.asked:
+                await anyio.lowlevel.checkpoint()
+            tasks.start_soon(ask, "second")
+            await trio.testing.wait_all_tasks_blocked(0.1)
+            assert [key for key, at in ends if at < start + 7] == ["second"]
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert [key for key, _ in ends] == ["second", "first"]
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
@@ -440,7 +467,7 @@ async def test_a_bug_in_one_round_is_that_rounds_failure_and_disturbs_no_other()
             gate.open("a")
             assert [event async for event in events][-1].type == "complete"
         assert (await unlucky.ask("Hello.")).status == "complete"
-        assert [info.name for info in runtime.system.tree() if info.restarts] == []
+        assert restarted(runtime) == []
 
 
 @EVERYWHERE

@@ -11,8 +11,8 @@ from actors.core.profiles import PROFILES
 
 PUBLIC = """
     ActorsError Applied Binding Code Deferred Dialect History Interaction Ledger Media Message Preview Runtime Seal
-    Session SessionEvent Text Thinking Tool ToolCall ToolResult TurnResult check decode dialect encode from_wire
-    render tool
+    Session SessionEvent Text Thinking Tool ToolCall ToolFailure ToolResult TurnResult check decode dialect encode
+    from_wire render tool
 """
 
 

@@ -49,9 +49,9 @@ async def crash(session: Session, which: str) -> None:
     """Crash one of a session's actors."""
     refs: dict[str, Ref[Any]] = {  # Any: no actor takes the command, that is the point
         "session": session._head,
-        "ledger": session._crew.ledger,
-        "renderer": session._crew.renderer,
-        "scheduler": session._crew.scheduler,
+        "ledger": session._refs.ledger,
+        "renderer": session._refs.renderer,
+        "scheduler": session._refs.scheduler,
     }
     await refs[which].tell(Nonsense())
 

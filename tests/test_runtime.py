@@ -33,6 +33,7 @@ from actors.storage.memory import MemoryStorage
 from actors.testing import Call, Say, Stall, Turn, serve
 from tests.runtime_support import (
     Gate,
+    actors,
     anthropic,
     assert_paired,
     backend_at,
@@ -43,6 +44,7 @@ from tests.runtime_support import (
     hosting,
     log,
     openai,
+    restarted,
     results,
 )
 from tests.test_cancel import ONE, cancel_when, shielded
@@ -111,7 +113,7 @@ async def test_a_closed_session_says_so_to_whoever_still_holds_it() -> None:
         with pytest.raises(SessionClosed):
             async with session.stream("Still there?"):
                 pass
-        assert [info for info in runtime.system.tree() if session.id in info.name] == []
+        assert [name for name in actors(runtime) if session.id in name] == []
 
 
 @pytest.mark.requirement("PROMISE-10")
@@ -308,7 +310,7 @@ async def test_what_is_no_message_is_refused_before_any_actor_meets_it(value: An
         with pytest.raises(TranscriptError, match=r"messages\[0\]: .*from_wire"):
             await runtime.open("a", messages=[value])
         assert (await session.ask("Hello.")).status == "complete"
-        assert [info.name for info in runtime.system.tree() if info.restarts] == []
+        assert restarted(runtime) == []
 
 
 async def test_a_target_or_a_system_prompt_that_is_no_text_is_refused_and_changes_nothing() -> None:
@@ -321,7 +323,7 @@ async def test_a_target_or_a_system_prompt_that_is_no_text_is_refused_and_change
         with pytest.raises(ConfigError, match="system= takes a text, not int"):
             await runtime.open("a", system=nothing)
         assert (await session.ask("Hello.")).status == "complete"
-        assert [info.name for info in runtime.system.tree() if info.restarts] == []
+        assert restarted(runtime) == []
 
 
 async def test_many_sessions_open_and_talk_at_once() -> None:
@@ -449,7 +451,7 @@ async def test_a_session_that_crashes_too_often_ends_with_a_typed_error_and_alon
     async with hosting(a=openai(), storage=storage) as runtime:
         session, other = await runtime.open("a"), await runtime.open("a")
         assert (await session.ask("Hello.")).status == "complete"
-        storage.after, storage.failures = 2, 1000  # the turn begins, and its end cannot be written
+        storage.after, storage.failures = 1, 1000  # the turn begins, and its end cannot be written
         with pytest.raises(SessionClosed):
             await gathered(session, "Hello.")
         storage.failures = 0
@@ -491,10 +493,10 @@ async def test_a_preview_of_any_target_makes_no_backend_and_one_too_many_is_refu
         async with Runtime(config) as runtime:
             session = await runtime.open("a")
             assert (await session.ask("Hello.")).status == "complete"
-            before = [info.name for info in runtime.system.tree()]
+            before = actors(runtime)
             preview = await session.preview("b")
             assert (preview.size, preview.kept) == (len(preview.body), 0)
-            assert [info.name for info in runtime.system.tree()] == before
+            assert actors(runtime) == before
             await session.switch("b")
             refused = await session.ask("And you?")
             assert (refused.status, refused.why) == (
@@ -518,3 +520,16 @@ async def test_a_preview_names_the_settings_its_target_does_not_take() -> None:
     (body,) = bodies(server)
     assert body["thinking"] == {"type": "adaptive"}
     assert "temperature" not in body
+
+
+async def test_a_handler_that_holds_everybody_up_is_logged_by_name_without_what_was_said(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with hosting(a=openai(Turn(Say("Here.")))) as runtime:
+        session = await runtime.open("a")
+        runtime.system.shared.slow = 0.0  # from now on every handler is slow
+        assert (await session.ask("A secret.")).text == "Here."
+        runtime.system.shared.slow = 3600.0
+    told = [record.getMessage() for record in caplog.records if "slow_handler" in record.getMessage()]
+    assert any("actor='session-1/session'" in line and "message='Submit'" in line for line in told)
+    assert not any("secret" in line for line in told)

@@ -339,7 +339,6 @@ async def breaks() -> str:
     raise LookupError("the third shelf")
 
 
-@pytest.mark.requirement("PROMISE-13")
 async def test_what_a_tool_raises_is_logged_with_its_traceback_and_reaches_the_hook(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

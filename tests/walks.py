@@ -17,7 +17,6 @@ from typing import Literal, TypeVar
 
 from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.conductor import INTERRUPTED
 from actors.core.content import Media, Message, Text, ToolCall
 from actors.core.events import (
     Cancelled,
@@ -39,6 +38,7 @@ from actors.core.lane import Rendered
 from actors.core.packed import pack
 from actors.core.profiles import PROFILES, dialect
 from actors.core.state import rebuilt
+from actors.driver import INTERRUPTED
 from actors.testing.histories import history
 from actors.testing.script import Call, Part, Redacted, Say, Script, Think, Turn
 from actors.testing.server import LoopbackServer

@@ -30,7 +30,7 @@ rewritten to one line with the place and without the value, because a value may 
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -38,6 +38,7 @@ from pydantic import SecretStr, ValidationError
 
 from actors.config.complaints import at, clip, explained, header, hint, named, syntax
 from actors.config.dialects import derived, no_dialect
+from actors.config.noting import Noting
 from actors.config.providers import PROVIDERS, Kind, Provider, aws_region
 from actors.config.settings import (
     NAME,
@@ -165,6 +166,10 @@ class Pool(Frozen):
     failover_after_output: bool = False
 
 
+KEPT = 256
+"""Backends that are kept as they were resolved."""
+
+
 @dataclass(frozen=True)
 class Config:
     """The settings of a runtime, and the environment its keys are in.
@@ -179,6 +184,9 @@ class Config:
     environ: Mapping[str, str] = field(repr=False, compare=False)
     source: str | None = None
     _dialects: Mapping[str, Dialect] = field(init=False, repr=False, compare=False)
+    _resolved: dict[str, tuple[Backend, Mapping[str, str | None]]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         own = {name: derived(name, table) for name, table in self.settings.dialects.items()}
@@ -231,7 +239,20 @@ class Config:
         return self.backend(target)
 
     def backend(self, target: str) -> Backend:
-        """Return the backend a target names. Raises as `resolve` does, and for a pool UnknownTarget."""
+        """Return the backend a target names. Raises as `resolve` does, and for a pool UnknownTarget.
+
+        The same object as before, as long as every variable that was looked up for it is what it was.
+        """
+        backend, seen = self._resolved.get(target, (None, {}))
+        if backend is None or any(self.environ.get(name) != value for name, value in seen.items()):
+            if len(self._resolved) >= KEPT:
+                self._resolved.clear()
+            noting = Noting(self.environ)
+            backend = replace(self, environ=noting)._named(target)
+            self._resolved[target] = backend, noting.seen
+        return backend
+
+    def _named(self, target: str) -> Backend:
         if (settings := self.settings.backends.get(target)) is not None:
             return self._configured(target, settings)
         name, colon, model = target.partition(":")

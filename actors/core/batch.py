@@ -7,6 +7,7 @@ not understood.
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from sys import intern
 from typing import Any, Literal, Protocol, TypeAlias
 
 from actors.core.arguments import ArgumentError, tool_error, unknown_tool_error
@@ -84,7 +85,7 @@ def plan(calls: tuple[ToolCall, ...], tools: Mapping[str, Runnable], most: int, 
             run.append(found)
         else:
             answered.append(found)
-    scheduled = tuple(Scheduled(call.id, call.name, call.json) for call in calls)
+    scheduled = tuple(Scheduled(call.id, intern(call.name), call.json) for call in calls)
     return Plan(tuple(run), tuple(answered), scheduled)
 
 

@@ -92,8 +92,6 @@ class Dialect:
             and take it in the middle; until a profile says so, thinking elsewhere is not sent.
         thinking_followed: Whether something of the same message must stand behind reasoning (OAR-03, ANT-52).
         thinking_once: Whether a reasoning item, told by the id inside it, may be sent once only (OAR-07).
-        replay_item_ids: Which of the items that the model made go back with the ids they had: none, all, or reasoning
-            alone, which only some hosts take (OAR-03).
         thinking_alone: Whether an assistant message may hold reasoning and nothing else.
         thinking_required: Which assistant messages must have some: those with calls (KIM-03, DSK-05), in front of
             their first call (GEM-04), or none.
@@ -162,7 +160,6 @@ class Dialect:
     thinking_first: bool = True
     thinking_followed: bool = False
     thinking_once: bool = False
-    replay_item_ids: Literal["none", "all", "reasoning"] = "none"
     thinking_alone: bool = True
     thinking_required: Literal["no", "with_calls", "before_calls"] = "no"
     thinking_placeholder: str = ""

@@ -33,7 +33,6 @@ _WRITES: Mapping[Family, dict[str, tuple[object, ...]]] = {
         "alternation": ("none", "fill"),
         "thinking_switch": ("none", "reasoning"),
         "thinking_followed": (True,),  # OAR-03
-        "replay_item_ids": ("reasoning",),
     },
     "anthropic": {"result_error_flag": ("is_error",), "thinking_switch": ("none", "anthropic")},
     "gemini": {
@@ -62,7 +61,6 @@ _ALONE: Mapping[str, tuple[object, Family]] = {
     "empty_result": (None, "converse"),
     "tools_required": (False, "converse"),
     "thinking_once": (False, "responses"),
-    "replay_item_ids": ("none", "responses"),
 }
 """Fields that have another value than this in one family alone."""
 _DEMANDS = {

@@ -137,8 +137,9 @@ def advanced(
     walk = Walk(lane.standing, history, ledger, dialect, encoder, reader, notes)
     segments, judge = lane.segments, lane.judge
     faults: list[Fault] = []
+    anew = lane.standing.epoch > 0 and not lane.segments  # what opens an epoch again is read by every rule
     for fragment in walk.fragments():
-        judge, found = extend(judge, fragment)
+        judge, found = extend(judge, fragment, whole=anew)
         faults += found
         segments = appended(segments, fragment)
     standing = walk.standing()

@@ -1,25 +1,20 @@
-"""Actors on anyio: passive cells with bounded mailboxes, served by a few runner tasks, supervised.
+"""Actors on anyio: passive cells with bounded mailboxes whose handlers are plain functions, supervised.
 
 This package has never heard of a language model. `docs/reference/semantics.md` states what it guarantees.
 """
 
-from actors.kernel.account import CellInfo, Counts, DeadLetter, DeadLetters, State
-from actors.kernel.actor import Actor, Child, Context, Terminated
+from actors.kernel.account import Counts, DeadLetter, DeadLetters, State
+from actors.kernel.actor import Actor, Child, Context, Restart, Terminated
 from actors.kernel.channel import Lost, Receiver, Sender, channel, subscription
-from actors.kernel.mailbox import COALESCE, DROP_OLDEST, REFUSE, WAIT, Mailbox, WhenFull
+from actors.kernel.mailbox import Mailbox
 from actors.kernel.message import Command, Query, Reply
 from actors.kernel.ref import Ref
-from actors.kernel.supervisor import Group, Restart, Strategy
+from actors.kernel.supervisor import Group
 from actors.kernel.system import SHARED, System, spawn
 
 __all__ = [
-    "COALESCE",
-    "DROP_OLDEST",
-    "REFUSE",
     "SHARED",
-    "WAIT",
     "Actor",
-    "CellInfo",
     "Child",
     "Command",
     "Context",
@@ -36,10 +31,8 @@ __all__ = [
     "Restart",
     "Sender",
     "State",
-    "Strategy",
     "System",
     "Terminated",
-    "WhenFull",
     "channel",
     "spawn",
     "subscription",

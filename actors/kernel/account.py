@@ -1,4 +1,4 @@
-"""What became of every message: counters, dead letters, and the view of the actor tree.
+"""What became of every message: counters and dead letters.
 
 The law: sent = handled + dead + queued + running. Every message that was offered to an actor is in exactly
 one of these places, a refused one among the dead; every ask ends exactly once.
@@ -33,8 +33,8 @@ class DeadLetter:
         actor: Name of the receiver.
         message: Name of the message's type. The message itself is not kept: it may be large, or private.
         reason: `stopped`: the receiver had ended, or ended first. `expired`: its ask's deadline passed first.
-            `overflow`: the mailbox was full. `unhandled`: the receiver was given up after too many crashes.
-            `poison`: its handler raised. `draining`: the system took no more work.
+            `overflow`: the mailbox was full and the sender did not wait. `unhandled`: the receiver was given up after
+            too many crashes. `poison`: its handler raised. `draining`: the system took no more work.
     """
 
     actor: str
@@ -54,8 +54,9 @@ class DeadLetters:
 class Counts:
     """One moment's totals over all actors, past and present.
 
-    `running` is the number of messages in the hands of a handler. Asks end as one of answered, failed (an
-    error came instead of an answer), timed_out, or abandoned (the asker was cancelled); the rest are pending.
+    `running` is the number of messages in the hands of a handler: one at most, and only seen from inside of it.
+    Asks end as one of answered, failed (an error came instead of an answer), timed_out, or abandoned (the asker was
+    cancelled); the rest are pending.
     """
 
     sent: int
@@ -78,34 +79,6 @@ class Counts:
     def balanced(self) -> bool:
         """Whether the law of this module holds."""
         return self.sent == self.handled + self.dead + self.queued + self.running and self.pending >= 0
-
-
-@dataclass(frozen=True, slots=True)
-class CellInfo:
-    """One actor as it stands.
-
-    Args:
-        name: Its name.
-        state: Where it is in its life.
-        mail: Messages in its mailbox.
-        control: Messages in its control queue.
-        oldest: Seconds its mail has waited to be served: since it arrived at an idle actor, or since the last
-            visit began. 0.0 if there is none.
-        restarts: How often it was rebuilt.
-        handled: Messages whose handler returned.
-        current: Type name of the message in its handler's hands, or None.
-        children: Child tasks that are running.
-    """
-
-    name: str
-    state: State
-    mail: int
-    control: int
-    oldest: float
-    restarts: int
-    handled: int
-    current: str | None
-    children: int
 
 
 @dataclass(slots=True)
@@ -132,3 +105,8 @@ class Tally:
         """Record a message that was offered and not taken."""
         self.refused += 1
         self.bury(actor, message, reason)
+
+    def retire(self, sent: int, handled: int) -> None:
+        """Keep the totals of an actor that has ended."""
+        self.retired_sent += sent
+        self.retired_handled += handled

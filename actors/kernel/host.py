@@ -68,9 +68,9 @@ class Host:
             while not self._is_over:
                 try:
                     await self._news()
-                except (
-                    BaseException
-                ) as raised:  # a native cancellation or an interrupt; a scope cannot be heard
+                except GeneratorExit:  # the event loop is gone
+                    raise
+                except BaseException as raised:  # natively, or an interrupt: a scope cannot be heard here
                     if struck is not None:
                         self.hurry()
                     struck = raised
@@ -116,13 +116,16 @@ class Host:
                 await work()
 
         self._steps.start(limited, ended, "leaving", self._context.copy())
-        while not done:
-            try:
-                await self._news()
-            except BaseException:  # natively; what the host does now is what would be asked of it
-                self.hurry()
+        with anyio.move_on_after(seconds + HURRY) as limit:  # what shields itself is not waited for
+            while not done:
+                try:
+                    await self._news()
+                except BaseException as error:
+                    if limit.cancel_called or isinstance(error, GeneratorExit):
+                        raise
+                    self.hurry()  # it was cancelled natively; what it does now is what would be asked of it
         self._step = None
-        if isinstance(done[0], Exception):
+        if done and isinstance(done[0], Exception):
             self.fail(done[0])
 
     async def _run(self) -> None:

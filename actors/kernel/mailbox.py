@@ -6,7 +6,6 @@ never in a wake-up; a place is free, taken, or granted to a sender that has been
 
 from collections import deque
 from dataclasses import dataclass
-from enum import Enum
 from typing import TypeVar
 
 from actors.kernel.parking import Waiter
@@ -14,33 +13,16 @@ from actors.kernel.parking import Waiter
 T = TypeVar("T")
 
 
-class WhenFull(Enum):
-    """What a full mailbox does with one more message."""
-
-    WAIT = "wait"  # the sender waits for room; `tell_nowait` is refused
-    REFUSE = "refuse"  # the sender gets MailboxFull at once
-    DROP_OLDEST = "drop_oldest"  # the oldest message makes room and is a dead letter
-    COALESCE = "coalesce"  # the oldest message of the same type makes room; if there is none, MailboxFull
-
-
-WAIT = WhenFull.WAIT
-REFUSE = WhenFull.REFUSE
-DROP_OLDEST = WhenFull.DROP_OLDEST
-COALESCE = WhenFull.COALESCE
-
-
 @dataclass(frozen=True, slots=True)
 class Mailbox:
-    """How much an actor's mailbox holds, in messages.
+    """How much an actor's mailbox holds, in messages. Beyond that senders wait, and `tell_nowait` is refused.
 
     Args:
         capacity: Bound of the mail.
-        when_full: What happens to mail beyond it.
-        control: Bound of the control queue. Beyond it senders wait, and `tell_nowait` is refused.
+        control: Bound of the control queue.
     """
 
     capacity: int = 256
-    when_full: WhenFull = WAIT
     control: int = 256
 
     def __post_init__(self) -> None:

@@ -4,14 +4,11 @@ A reply never travels through a mailbox, so a full mailbox cannot hold one up, a
 nothing instead of reaching a later question.
 """
 
+from collections.abc import Callable
 from copy import copy
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
-from actors.errors import ActorFailed
 from actors.kernel.parking import Nobody, Waiter
-
-if TYPE_CHECKING:
-    from actors.kernel.cell import AnyCell
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)  # to its asker a query is a promise of its answer
@@ -20,25 +17,16 @@ R_co = TypeVar("R_co", covariant=True)  # to its asker a query is a promise of i
 class Command:
     """Base of all messages. Subclasses are frozen dataclasses, with or without slots.
 
-    `control = True` sends a command by the control queue, which is served before mail. `coalesces = True`
-    lets a newer command of the same type replace one still queued; what it replaces is a dead letter.
+    `control = True` sends a command by the control queue, which is served before mail.
     """
 
     __slots__ = ()
     control: ClassVar[bool] = False
-    coalesces: ClassVar[bool] = False
-    asks: ClassVar[bool] = False
-    special: ClassVar[bool] = False  # control or coalescing: one test on the hot path of an ask
-    plain: ClassVar[bool] = True  # neither special nor a query: one test on the hot path of a tell
-
-    def __init_subclass__(cls, **kwargs: object) -> None:
-        super().__init_subclass__(**kwargs)
-        cls.special = cls.control or cls.coalesces
-        cls.plain = not (cls.special or cls.asks)
+    asks: ClassVar[bool] = False  # whether it is a `Query`; one test on the hot path of a tell
 
 
 class Failure:
-    """How a slot carries an error. A bare exception could not be told from an answer that is one."""
+    """How a reply carries an error. A bare exception could not be told from an answer that is one."""
 
     __slots__ = ("error",)
 
@@ -51,29 +39,47 @@ class Reply(Generic[R]):
 
     It may be kept and used after the handler returned, from any task of the same loop. If it is forgotten,
     the asker gets `ActorFailed` when the last reference goes.
+
+    Most questions are answered before their asker has to wait. So there is a waiter only from the moment when
+    somebody has to; until then the answer is kept here.
     """
 
-    __slots__ = ("deadline", "guard", "slot")
+    __slots__ = ("answer", "deadline", "ended", "guard", "waiter")
     guard: "Guard"
 
-    def __init__(self, slot: Waiter, deadline: float | None = None) -> None:
-        self.slot = slot
+    def __init__(self, deadline: float | None = None, waiter: Waiter | None = None) -> None:
         self.deadline = deadline
+        self.waiter = waiter
+        self.ended = False  # without a waiter; with one, that knows
+        self.answer: Any = (
+            None  # Any: an answer or a `Failure`; `send` is the typed way in, `ask` the way out
+        )
 
     @property
     def done(self) -> bool:
         """Whether the question has ended: answered, failed, expired or abandoned by its asker."""
-        return self.slot.done()
+        return self.ended if self.waiter is None else self.waiter.done()
+
+    @property
+    def expired(self) -> bool:
+        """Whether the question has ended, and not because its asker went away."""
+        waiter = self.waiter
+        return waiter is not None and waiter.done() and not waiter.cancelled()
 
     def send(self, value: R) -> None:
         """Answer with `value`."""
-        slot = self.slot
-        if not slot.done():
-            slot.set_result(value)
+        waiter = self.waiter
+        if waiter is not None:
+            if not waiter.done():
+                waiter.set_result(value)
+        elif not self.ended:
+            self.ended = True
+            self.answer = value
 
     def fail(self, error: BaseException) -> None:
         """Answer with `error`, which the asker's `ask` raises."""
-        fail_slot(self.slot, error)
+        failure: Any = Failure(error)  # Any: what an asker is sent beside answers
+        self.send(failure)
 
 
 class Guard:
@@ -82,17 +88,17 @@ class Guard:
     Only such replies have one: a finalizer on every reply would slow every ask.
     """
 
-    __slots__ = ("_cell", "_slot")
+    __slots__ = ("_forgotten", "_waiter")
 
-    def __init__(self, slot: Waiter, cell: "AnyCell") -> None:
-        self._slot = slot
-        self._cell = cell
+    def __init__(self, waiter: Waiter, forgotten: Callable[[Waiter], object]) -> None:
+        self._waiter = waiter
+        self._forgotten = forgotten
 
     def __del__(self) -> None:
-        self._cell.forgotten(self._slot)
+        self._forgotten(self._waiter)
 
 
-UNSENT: Reply[Any] = Reply(Nobody())  # Any: it is answered by nobody
+UNSENT: Reply[Any] = Reply(waiter=Nobody())  # Any: it is answered by nobody
 """The reply of a query that was neither asked nor told. To look for an attribute that is missing would be slow."""
 
 
@@ -100,29 +106,29 @@ class Query(Command, Generic[R_co]):
     """A command that wants an answer of type `R_co`. `Ref.ask` attaches the reply."""
 
     asks: ClassVar[bool] = True
-    plain: ClassVar[bool] = False
     reply: Reply[R_co] = UNSENT
 
 
-def attach(query: Query[R], reply: Reply[R]) -> None:
-    """Give `query` a reply, though it is frozen."""
-    object.__setattr__(query, "reply", reply)
+TOLD: Reply[Any] = Reply(waiter=Nobody())  # Any: as above
+"""The reply of a query that is told: nobody waits for it."""
 
 
-def unasked(query: Query[R]) -> Query[R]:
-    """Return `query`, which is told and not asked, with a reply nobody waits for; a copy if it was sent before."""
+def asked(query: Query[R], reply: Reply[R]) -> Query[R]:
+    """Return `query` with a reply; a copy if it was sent before, and may still be under way."""
     if query.reply is not UNSENT:
         query = copy(query)
-    attach(query, Reply(Nobody()))
+    object.__setattr__(query, "reply", reply)  # though it is frozen
     return query
 
 
-def fail_slot(slot: Waiter, error: BaseException) -> None:
-    """End the question behind `slot` with `error`, unless it has ended."""
-    if not slot.done():
-        slot.set_result(Failure(error))
+def told(command: Command) -> Command:
+    """Return `command` as it is told: a query that nobody asks has a reply nobody waits for."""
+    if isinstance(command, Query) and (command.reply is UNSENT or command.reply.done):
+        return asked(command, TOLD)
+    return command
 
 
-def dropped(name: str) -> ActorFailed:
-    """Return what an asker gets when nobody holds the reply any more."""
-    return ActorFailed(f"Actor {name!r} dropped a question without an answer; keep its reply, or answer it.")
+def fail_waiter(waiter: Waiter, error: BaseException) -> None:
+    """End the question whose asker waits at `waiter` with `error`, unless it has ended."""
+    if not waiter.done():
+        waiter.set_result(Failure(error))

@@ -112,6 +112,7 @@ class Parking:
         waiter: Make a fresh waiter.
         now: Seconds on the loop's clock, the one that `anyio.current_time` reads.
         task: The running task, as something to compare with `is`.
+        next: Call a function at the loop's next turn, from the loop.
         soon: Call a function in the loop, from any thread and from a finalizer.
         spawn: Start a task of the loop's own, which nobody waits for: coroutine, name, context. It must not raise.
             Whoever starts it keeps what is returned, or the task may be lost.
@@ -123,6 +124,7 @@ class Parking:
     waiter: Callable[[], Waiter]
     now: Callable[[], float]
     task: Callable[[], object]
+    next: Callable[[Callable[[], None]], object]
     soon: Callable[[Callable[[], None]], object]
     spawn: Callable[[Coroutine[Any, Any, None], str, Context], object]  # Any: the traps of the event loop
     checkpoint: Callable[[], Awaitable[None]]
@@ -157,6 +159,7 @@ def _asyncio_parking(loop: asyncio.AbstractEventLoop) -> Parking:
         waiter=loop.create_future,
         now=loop.time,
         task=asyncio.current_task,
+        next=loop.call_soon,
         soon=loop.call_soon_threadsafe,
         spawn=_asyncio_spawn,
         checkpoint=_asyncio_checkpoint,
@@ -190,6 +193,7 @@ def _trio_parking(token: "trio.lowlevel.TrioToken") -> Parking:
         waiter=TrioWaiter,
         now=trio.current_time,
         task=trio.lowlevel.current_task,
+        next=token.run_sync_soon,
         soon=token.run_sync_soon,
         spawn=_trio_spawn,
         checkpoint=trio.lowlevel.checkpoint,

@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 from actors.kernel.message import Command, Query, R
 
 C = TypeVar("C", bound=Command, contravariant=True)
+D = TypeVar("D", bound=Command)
 
 
 class Ref(ABC, Generic[C]):
@@ -16,20 +17,23 @@ class Ref(ABC, Generic[C]):
 
     @abstractmethod
     async def tell(self, command: C) -> None:
-        """Put `command` into the mailbox, waiting for room if its policy is to wait.
+        """Send `command`. An idle actor handles it at once; else it is put into the mailbox.
 
-        Gives way only when the mailbox is full. A caller cancelled while it waits has sent nothing.
+        Gives way only when the mailbox is full. A caller cancelled while it waits for room has sent nothing.
 
         Raises:
-            MailboxFull: It is full and refuses, or the caller is a handler and the receiver does not stand
-                below it: a handler waits downhill only.
             ActorStopped: The actor has ended.
             Draining: The system is shutting down, and the caller is not one of its actors.
         """
 
     @abstractmethod
     def tell_nowait(self, command: C) -> None:
-        """Put `command` into the mailbox, or raise at once what `tell` raises; never wait."""
+        """Send `command` without waiting.
+
+        Raises:
+            MailboxFull: The mailbox is full.
+            ActorStopped, Draining: As with `tell`.
+        """
 
     @abstractmethod
     async def ask(self, query: Query[R], *, timeout: float | None = None) -> R:
@@ -44,8 +48,7 @@ class Ref(ABC, Generic[C]):
             AskTimeout: No answer in time. If the actor has not come to the question yet, it never will.
             ActorFailed: Its handler raised (the cause is chained), or the question was dropped unanswered.
             AskUphill: The caller is an actor's child, and the receiver does not stand below that actor.
-            MailboxFull, ActorStopped, Draining: As with `tell`, or while the question was queued.
-            KernelError: The caller is a handler. A handler starts a child for that.
+            ActorStopped, Draining: As with `tell`, or while the question was queued.
 
         A cancelled caller abandons the question: it is handled all the same, and the answer goes nowhere.
         """

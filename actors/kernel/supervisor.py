@@ -1,312 +1,201 @@
 """What happens when an actor crashes, and how it ends.
 
-A crash goes through three steps. *Down*: no further message is handled, children are cancelled and waited
-for, open questions fail. *Wait*: a backoff that doubles with each recent crash, with seeded jitter. *Up*: the
-factory makes a new object; the mailbox is kept, the message that crashed it is not tried again. A `Unit` is
-what goes down and up together: one actor, or all of a one-for-all group. When a unit crashes more often than
-its restart intensity allows, it is given up: its mail is dead, its watchers are told.
+A crash goes through three steps. *Down*, at once: no further message is handled, open questions fail, children are
+cancelled and waited for. *Wait*: a backoff that doubles with each recent crash, with seeded jitter. *Up*: the factory
+makes a new object; the mailbox is kept, the message that crashed it is not tried again. A `Group` is what goes down
+and up together: several actors, or one alone. When it crashes more often than its restart intensity allows, it is given
+up: its mail is dead, its watchers are told.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from enum import Enum
-from functools import partial
-from typing import TYPE_CHECKING, Any
 
-import anyio
-
-from actors.errors import ActorFailed, KernelError
 from actors.kernel.account import Reason, State
-from actors.kernel.actor import Actor, Terminated
-from actors.kernel.cell import AnyCell
-from actors.kernel.message import fail_slot
-
-if TYPE_CHECKING:
-    from actors.kernel.runner import Pool
+from actors.kernel.actor import Restart, Terminated
+from actors.kernel.cell import AnyCell, failed
+from actors.kernel.deadlines import Timer
+from actors.kernel.shared import Shared
 
 
-class Strategy(Enum):
-    """Who restarts when one member of a group crashes."""
+class Supervisor:
+    """Decides what becomes of a system's actors. `cells`: those that have not ended, by name."""
 
-    ONE_FOR_ONE = "one_for_one"  # it alone, by its own `Restart`
-    ONE_FOR_ALL = "one_for_all"  # every member, by the group's
+    def __init__(self, shared: Shared) -> None:
+        self.shared = shared
+        self.cells: dict[str, AnyCell] = {}
+        self._groups: dict[AnyCell, Group] = {}
 
+    def join(self, cell: AnyCell, group: "Group") -> None:
+        """Make `cell` a member of `group`."""
+        self._groups[cell] = group
+        group.join(cell)
 
-@dataclass(frozen=True, slots=True)
-class Restart:
-    """How often a crash is answered by a restart.
+    def failed(self, cell: AnyCell, error: BaseException) -> None:
+        self.shared.crashed(cell.name, error)
+        if cell.state is State.RUNNING:
+            if cell not in self._groups:
+                self.join(cell, Group(self, cell.restart))
+            self._groups[cell].crashed(error)
 
-    Args:
-        intensity: Restarts allowed within `period`; at one crash more the actor is given up. 0: at the first.
-        period: Seconds.
-        backoff: Seconds before the first restart, and at most; doubles with each crash within `period`.
-    """
+    def childless(self, cell: AnyCell) -> None:
+        if cell.state is State.STOPPING:
+            self.finish(cell, State.STOPPED, self._farewell(cell))
+        elif cell in self._groups:
+            self._groups[cell].settle()
 
-    intensity: int = 3
-    period: float = 60.0
-    backoff: tuple[float, float] = (0.05, 5.0)
-
-
-@dataclass(eq=False, slots=True)
-class Unit:
-    """Actors that restart together, in the order they were started."""
-
-    pool: "Pool"
-    restart: Restart
-    members: list[AnyCell] = field(default_factory=list)
-    crashes: list[float] = field(
-        default_factory=list
-    )  # no deque: most units never crash, and it takes 600 bytes
-    down: set[AnyCell] = field(default_factory=set)
-    error: BaseException | None = None  # the crash being dealt with
-    doomed: bool = False
-    waiting: bool = False
-
-    def join(self, cell: AnyCell) -> None:
-        """Make `cell` a member; if the others are on their way down, it goes with them."""
-        cell.unit = self
-        self.members.append(cell)
-        if self.error is not None:
-            _interrupt(cell)
-
-    def leave(self, cell: AnyCell) -> None:
-        """Forget `cell`, which has ended."""
-        if cell in self.members:
-            self.members.remove(cell)
-            self.down.discard(cell)
-            self._when_all_are_down()
-
-    def crashed(self, cell: AnyCell, error: BaseException) -> None:
-        """Take the others down because `cell` crashed. Crashes on the way down count as one."""
-        if self.error is not None:
+    def order_stop(self, cell: AnyCell) -> None:
+        """Have `cell` end: nothing further is handled, and its children are cancelled."""
+        if cell.state not in (State.RUNNING, State.RESTARTING):
             return
-        now = self.pool.parking.now()
-        self.error = error
-        self.crashes.append(now)
-        while self.crashes[0] < now - self.restart.period:
-            self.crashes.pop(0)
-        self.doomed = len(self.crashes) > self.restart.intensity
-        for member in self.members:
-            if member is not cell:
-                _interrupt(member)
+        cell.state = State.STOPPING
+        cell.closed = True
+        cell.occupy()
+        life = cell.life
+        if life is None or not life.children:
+            self.childless(cell)
+        elif not life.is_over:
+            life.end()
+            self.shared.deadlines.at(self.shared.now() + self.shared.patience, life.disown)
 
-    def is_down(self, cell: AnyCell) -> None:
-        """Note that `cell` is down."""
-        self.down.add(cell)
-        self._when_all_are_down()
+    def _farewell(self, cell: AnyCell) -> Exception | None:
+        """Call the `stopped` hook of an actor that has begun; return what it raised."""
+        life = cell.life
+        if life is None or life.fresh or cell.state is not State.STOPPING:
+            return None
+        life.is_over = True
+        try:
+            life.actor.stopped()
+        except Exception as error:
+            self.shared.crashed(cell.name, error)
+            return error
+        return None
 
-    def delay(self) -> float:
-        """Return the seconds before the next restart."""
-        first, most = self.restart.backoff
-        doubled = min(most, first * 2.0 ** (len(self.crashes) - 1))
-        return doubled * self.pool.random.uniform(0.5, 1.0)
-
-    def _when_all_are_down(self) -> None:
-        if self.error is None or self.waiting or len(self.down) < len(self.members):
+    def finish(self, cell: AnyCell, state: State, error: BaseException | None = None) -> None:
+        """End `cell` for good: bury its mail, fail its questions, tell those who watch and those who wait."""
+        if cell.state in (State.STOPPED, State.FAULTED):
             return
-        if self.doomed:
-            error, self.error = self.error, None
-            for member in tuple(reversed(self.members)):
-                finish(member, State.FAULTED, error)
-            return
-        self.waiting = True
-        self.pool.deadlines.at(self.pool.parking.now() + self.delay(), self._up)
+        cell.state = state
+        cell.closed = True
+        life, cell.life = cell.life, None
+        if life is not None:
+            life.end(cell.gone())
+        _bury_all(cell, "unhandled" if state is State.FAULTED else "stopped")
+        if cell.busy:
+            self.shared.rest()
+        cell.busy = True  # so that nobody has it visited any more
+        self.shared.tally.retire(cell.sent, cell.handled)
+        del self.cells[cell.name]
+        if (group := self._groups.pop(cell, None)) is not None:
+            group.leave(cell)
+        watchers, cell.watchers = cell.watchers, None
+        for watcher in watchers or ():
+            self.notify(watcher, Terminated(cell.name, error, state is State.FAULTED))
+        for waiter in cell.endings or ():
+            if not waiter.done():
+                waiter.set_result(None)
+        cell.endings = None
 
-    def _up(self) -> None:
-        self.waiting = False
-        self.error = None
-        self.down.clear()
-        for member in self.members:
-            member.state = State.RUNNING
-            member.halt = False
-            member.restarts += 1
-            self.pool.requeue(member)
+    def notify(self, watcher: Callable[[Terminated], object], terminated: Terminated) -> None:
+        """Call `watcher`; what it raises is reported, so that it disturbs nobody else."""
+        try:
+            watcher(terminated)
+        except Exception as error:
+            self.shared.crashed(terminated.name, error)
+
+    def finish_all(self) -> None:
+        """End all actors, the last started first. There will be no restart."""
+        self._groups.clear()
+        for cell in reversed(tuple(self.cells.values())):
+            self.finish(cell, State.STOPPED)
 
 
 class Group:
-    """A name for actors that are supervised together. Made by `System.group`."""
+    """Actors that restart together, in the order they were started. Made by `System.group`.
 
-    __slots__ = ("name", "restart", "strategy", "unit")
+    `error`: the crash that is being dealt with. Further ones on the way down and up count as the same.
+    """
 
-    def __init__(self, pool: "Pool", name: str, strategy: Strategy, restart: Restart) -> None:
-        self.name = name
-        self.strategy = strategy
-        self.restart = restart
-        self.unit = Unit(pool, restart) if strategy is Strategy.ONE_FOR_ALL else None
+    __slots__ = ("_crashes", "_members", "_patience", "_restart", "_supervisor", "_waits", "error")
 
+    def __init__(self, supervisor: Supervisor, restart: Restart) -> None:
+        self._supervisor = supervisor
+        self._restart = restart
+        self._members: list[AnyCell] = []
+        self._crashes: list[float] = []
+        self._patience: Timer | None = None
+        self._waits = False  # for the delay before the restart
+        self.error: BaseException | None = None
 
-def crash(cell: AnyCell, error: BaseException) -> None:
-    """Deal with `error`, which a handler of `cell` raised: its message is dead, and the actor goes down."""
-    command, cell.current = cell.current, None
-    if command is not None:
-        cell.bury(command, "poison", _failed(cell, error))
-    if not cell.fail(error):
-        cell.pool.report(cell.name, error)
+    def join(self, cell: AnyCell) -> None:
+        """Make `cell` a member; if the others are on their way down, it goes with them."""
+        self._members.append(cell)
+        if self.error is not None:
+            self._take_down(cell)
 
+    def leave(self, cell: AnyCell) -> None:
+        """Forget `cell`, which has ended."""
+        self._members.remove(cell)
+        self.settle()
 
-def cut_off(cell: AnyCell) -> None:
-    """Deal with a handler that was cancelled because it did not end in time."""
-    command, cell.current = cell.current, None
-    if command is not None:
-        cell.bury(command, "stopped", _farewell(cell))
+    def crashed(self, error: BaseException) -> None:
+        """Take all members down, at once."""
+        shared = self._supervisor.shared
+        now = shared.now()
+        self.error = error
+        self._crashes = [*(when for when in self._crashes if when >= now - self._restart.period), now]
+        self._patience = shared.deadlines.at(now + shared.patience, self._disown)
+        for member in self._members:
+            self._take_down(member)
+        self.settle()
 
+    def settle(self) -> None:
+        """Restart the members or give them up, if all are down."""
+        error = self.error
+        if error is None or self._waits or any(cell.life and cell.life.children for cell in self._members):
+            return
+        shared = self._supervisor.shared
+        if self._patience is not None:
+            shared.deadlines.withdraw(self._patience)
+        if len(self._crashes) > self._restart.intensity:
+            self.error = None
+            for member in tuple(reversed(self._members)):
+                self._supervisor.finish(member, State.FAULTED, error)
+            return
+        self._waits = True
+        shared.deadlines.at(shared.now() + self.delay(len(self._crashes)), self._up)
 
-async def wind_down(cell: AnyCell) -> None:
-    """Take `cell` down, to be restarted or for good. A runner calls it, with no handler running."""
-    if cell.state is not State.STOPPING:
-        unit = _unit(cell)
-        if cell.failure is not None:
-            cell.pool.report(cell.name, cell.failure)
-            unit.crashed(cell, cell.failure)
-    await _end_children(cell)
-    if cell.state is State.STOPPING:
-        finish(cell, State.STOPPED, await _put_away(cell))
-        return
-    unit = _unit(cell)
-    _fail_deferred(cell, _failed(cell, unit.error))
-    cell.failure = cell.actor = None
-    cell.state = State.RESTARTING
-    unit.is_down(cell)
+    def delay(self, crashes: int) -> float:
+        """Return the seconds before the restart after the last of so many crashes."""
+        first, most = self._restart.backoff
+        doubled = min(most, first * 2.0 ** (crashes - 1))
+        return doubled * self._supervisor.shared.random.uniform(0.5, 1.0)
 
+    def _take_down(self, cell: AnyCell) -> None:
+        if cell.state is State.RUNNING:
+            cell.state = State.RESTARTING
+            cell.occupy()
+            if cell.life is not None:
+                cell.life.end(failed(cell.name, self.error))
 
-def order_stop(cell: AnyCell) -> None:
-    """Have `cell` end: its running handler may finish, nothing further is handled."""
-    if cell.state not in (State.RUNNING, State.RESTARTING):
-        return
-    is_down = cell.state is State.RESTARTING
-    cell.state = State.STOPPING
-    cell.closed = cell.halt = True
-    if is_down or (not cell.busy and _needs_nothing(cell)):
-        finish(cell, State.STOPPED)
-    elif not cell.busy:
-        cell.pool.schedule(cell)
-    else:
-        _hurry(cell)
+    def _disown(self) -> None:
+        for member in tuple(self._members):
+            if member.life is not None:
+                member.life.disown()
 
-
-def finish(cell: AnyCell, state: State, error: BaseException | None = None) -> None:
-    """End `cell` for good: bury its mail, fail its questions, tell those who watch and those who wait."""
-    if cell.state in (State.STOPPED, State.FAULTED):
-        return
-    cell.state = state
-    cell.closed = cell.halt = True
-    cell.actor = None
-    reason: Reason = "unhandled" if state is State.FAULTED else "stopped"
-    _bury_all(cell, reason)
-    _fail_deferred(cell, cell.gone())
-    if cell.busy:
-        cell.pool.rest()
-    cell.busy = True  # or a late sender would schedule it
-    cell.pool.retire(cell)
-    if cell.unit is not None:
-        cell.unit.leave(cell)
-    _tell_watchers(cell, Terminated(cell.name, cell, error, state is State.FAULTED))
-    for waiter in cell.endings or ():
-        if not waiter.done():
-            waiter.set_result(None)
-    cell.endings = None
-
-
-def _needs_nothing(cell: AnyCell) -> bool:
-    return not cell.children and (cell.fresh or not _has_hook(cell.actor))
-
-
-def _has_hook(actor: Actor[Any] | None) -> bool:  # Any: see AnyCell
-    return actor is not None and type(actor).stopped is not Actor.stopped
-
-
-def _unit(cell: AnyCell) -> Unit:
-    if cell.unit is None:
-        Unit(cell.pool, cell.restart).join(cell)
-    unit = cell.unit
-    assert unit is not None
-    return unit
-
-
-def _interrupt(cell: AnyCell) -> None:
-    """Have `cell` go down with its unit."""
-    if cell.halt:
-        return
-    cell.halt = True
-    if cell.busy:
-        _hurry(cell)
-    else:
-        cell.pool.schedule(cell)
-
-
-def _hurry(cell: AnyCell) -> None:
-    """Cancel the running handler, if it does not end within the system's patience."""
-    runner, command = cell.runner, cell.current
-    if runner is not None:
-        when = cell.pool.parking.now() + cell.pool.patience
-        cell.pool.deadlines.at(when, partial(runner.cut_off, cell, command))
-
-
-async def _end_children(cell: AnyCell) -> None:
-    for child in tuple(cell.children or ()):
-        child.cancel()
-    with anyio.move_on_after(cell.pool.patience):
-        while cell.children:
-            cell.orphaned = cell.pool.parking.waiter()
-            await cell.orphaned
-    cell.orphaned = None
-    for child in cell.children or ():
-        child.disowned = True
-    cell.children = None
-
-
-async def _put_away(cell: AnyCell) -> BaseException | None:
-    """Call the `stopped` hook; return what it raised."""
-    actor = cell.actor
-    if actor is None or cell.fresh or not _has_hook(actor):
-        return None
-    try:
-        with anyio.move_on_after(cell.pool.patience):
-            await actor.stopped()
-    except Exception as error:
-        cell.pool.report(cell.name, error)
-        return error
-    return None
+    def _up(self) -> None:
+        self._waits = False
+        self.error = None
+        waiting = [cell for cell in self._members if cell.state is State.RESTARTING]
+        for cell in waiting:
+            cell.state, cell.life = State.RUNNING, None
+            cell.restarts += 1
+        for cell in waiting:
+            cell.resume()
 
 
 def _bury_all(cell: AnyCell, reason: Reason) -> None:
-    cut_off(cell)
     for queue in (cell.control, cell.mail):
         if queue is not None:
             while queue:
                 cell.bury(queue.popleft(), reason, cell.gone())
             queue.dismiss()
     cell.control = cell.mail = None
-
-
-def _fail_deferred(cell: AnyCell, error: KernelError) -> None:
-    deferred, cell.deferred = cell.deferred, None
-    for slot in deferred or ():
-        fail_slot(slot, error)
-
-
-def _failed(cell: AnyCell, cause: BaseException | None) -> ActorFailed:
-    kind = "an error" if cause is None else type(cause).__name__
-    error = ActorFailed(f"Actor {cell.name!r} crashed with {kind}; the message is not tried again.")
-    error.__cause__ = cause
-    return error
-
-
-def _farewell(cell: AnyCell) -> KernelError:
-    if cell.state is State.RUNNING:
-        return _failed(cell, None if cell.unit is None else cell.unit.error)
-    return cell.gone()
-
-
-def _tell_watchers(cell: AnyCell, terminated: Terminated) -> None:
-    watchers, cell.watchers = cell.watchers, None
-    for watcher in watchers or ():
-        notify(cell, watcher, terminated)
-
-
-def notify(cell: AnyCell, watcher: Callable[[Terminated], object], terminated: Terminated) -> None:
-    """Call `watcher`; what it raises is reported, so that it disturbs nobody else."""
-    try:
-        watcher(terminated)
-    except Exception as error:
-        cell.pool.report(cell.name, error)

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from contextvars import copy_context
 from functools import partial
-from operator import attrgetter
 from random import Random
 from types import TracebackType
 from typing import Any, Never, Self
@@ -20,16 +19,17 @@ import anyio
 import anyio.lowlevel
 
 from actors.errors import Draining, KernelError
-from actors.kernel.account import CellInfo, Counts, DeadLetters, State
-from actors.kernel.actor import Actor, Terminated, current
+from actors.kernel.account import Counts, DeadLetters, State
+from actors.kernel.actor import Actor, Restart, Terminated
 from actors.kernel.cell import AnyCell, Cell
 from actors.kernel.contained import Containment
 from actors.kernel.host import Host
+from actors.kernel.life import current
 from actors.kernel.mailbox import Mailbox
 from actors.kernel.parking import parking
 from actors.kernel.ref import C, Ref
-from actors.kernel.runner import Pool
-from actors.kernel.supervisor import Group, Restart, Strategy, finish, notify, order_stop
+from actors.kernel.shared import Shared
+from actors.kernel.supervisor import Group, Supervisor
 
 SHARED = 1 << 30  # the depth of actors that those of every other depth may ask
 GRACE = 0.5
@@ -45,13 +45,13 @@ class System:
     """Starts actors, and stops them when its block is left.
 
     Args:
-        runners: Idle runner tasks kept. More run while handlers wait.
         seed: Seed of the restart jitter. None: a different one each time.
-        patience: Seconds that a running handler, then the children, then the `stopped` hook may take when an
-            actor ends.
+        patience: Seconds that an actor's children may take to end when it does.
         shutdown: Seconds that all actors together may take to end when the block is left; what is left then
             is cancelled.
+        slow: Seconds from which a handler is reported as slow: nobody can interrupt it, and all others wait.
         on_crash: Called with the actor's name and the error at each crash. It must not raise.
+        on_slow: Called with the actor's name, the message's type and the seconds its handler took. It must not raise.
         first: What the host does before it stops the actors, with the seconds that may take.
         last: What the host does after that.
     """
@@ -59,30 +59,37 @@ class System:
     def __init__(
         self,
         *,
-        runners: int = 64,
         seed: int | None = None,
         patience: float = 5.0,
         shutdown: float = 10.0,
+        slow: float = 0.1,
         on_crash: Callable[[str, BaseException], None] | None = None,
+        on_slow: Callable[[str, str, float], None] | None = None,
         first: tuple[Step, float] | None = None,
         last: tuple[Step, float] | None = None,
     ) -> None:
-        self._runners = runners
         self._random = Random(seed)  # noqa: S311 - jitter, not secrets
         self._patience = patience
         self._shutdown = shutdown
+        self._slow = slow
         self._on_crash = on_crash
+        self._on_slow = on_slow
         self._first, self._last = first, last
-        self._pool: Pool | None = None
+        self._supervisor: Supervisor | None = None
         self._containment: Containment | None = None
         self._host: Host | None = None
 
     @property
-    def pool(self) -> Pool:
-        """What the system's cells share."""
-        if self._pool is None:
+    def supervisor(self) -> Supervisor:
+        """Who decides what becomes of the actors."""
+        if self._supervisor is None:
             raise KernelError("This system is not running; enter it with 'async with System() as system'.")
-        return self._pool
+        return self._supervisor
+
+    @property
+    def shared(self) -> Shared:
+        """What the system's actors share."""
+        return self.supervisor.shared
 
     @property
     def containment(self) -> Containment:
@@ -97,15 +104,17 @@ class System:
         context = copy_context()
         context.run(current.set, None)
         self._host = host = Host(here, self._containment.open, self._leave, context)
-        self._pool = Pool(
-            self,
+        shared = Shared(
             here,
             host.fail,
-            idle_limit=self._runners,
+            context,
             patience=self._patience,
+            slow=self._slow,
             random=self._random,
             on_crash=self._on_crash,
+            on_slow=self._on_slow,
         )
+        self._supervisor = Supervisor(shared)
         await host.enter()
         return self
 
@@ -117,7 +126,7 @@ class System:
 
     async def _leave(self, host: Host) -> bool:
         """End everything; the host calls it, in its own task. Say whether no foreign code runs any more."""
-        pool, containment = self.pool, self.containment
+        shared, containment = self.shared, self.containment
         if self._first is not None:
             await host.step(*self._first)
         await host.step(self._stop_all, self._shutdown)
@@ -125,11 +134,9 @@ class System:
         await host.step(partial(containment.close, 0), GRACE)  # what is left if that was cut short
         if self._last is not None:
             await host.step(*self._last)
-        pool.tasks.cancel()
-        await host.step(pool.tasks.join, self._shutdown)
-        for cell in reversed(tuple(pool.cells.values())):
-            cell.unit = None  # there will be no restart
-            finish(cell, State.STOPPED)
+        shared.tasks.cancel()
+        await host.step(shared.tasks.join, self._shutdown)
+        self.supervisor.finish_all()
         return not containment.names
 
     def spawn(
@@ -148,69 +155,65 @@ class System:
             factory: Makes the actor's object, now and at each restart. What it raises now is raised here.
             name: Unique among the actors that have not ended.
             mailbox: Its bounds.
-            restart: Its restart intensity; in a one-for-all group the group's holds instead.
-            group: Who restarts with it.
+            restart: Its restart intensity; in a group the group's holds instead.
+            group: Who restarts with it. An actor without a group restarts alone.
             depth: Orders asks, before the actor's level. `SHARED` for actors that every other may ask.
 
         Raises:
             KernelError: The name is taken.
             Draining: The system is shutting down, and the caller is not one of its actors.
         """
-        pool = self.pool
-        if name in pool.cells:
+        supervisor, shared = self.supervisor, self.shared
+        if name in supervisor.cells:
             raise KernelError(f"An actor named {name!r} is running already; stop it, or take another name.")
-        if pool.draining and current.get() is None:
+        if shared.draining and current.get() is None:
             raise Draining(f"Actor {name!r} is not started: the system is shutting down.")
-        cell: Cell[C] = Cell(pool, factory, name, mailbox, restart, depth)
-        pool.cells[name] = cell
-        cell.closed = pool.draining
-        if group is not None and group.unit is not None:
-            group.unit.join(cell)
-        if cell.fresh and not cell.busy:
-            pool.schedule(cell)
+        cell: Cell[C] = Cell(shared, supervisor, factory, name, mailbox, restart, depth)
+        supervisor.cells[name] = cell
+        cell.closed = shared.draining
+        if group is not None:
+            supervisor.join(cell, group)
+        if cell.life is not None and cell.life.fresh:
+            cell.occupy()
+            shared.dispatcher.add(cell)
         return cell
 
-    def group(
-        self, name: str, strategy: Strategy = Strategy.ONE_FOR_ALL, restart: Restart = _RESTART
-    ) -> Group:
-        """Make a group for `spawn`. One for all: its members restart together, by `restart`."""
-        return Group(self.pool, name, strategy, restart)
+    def group(self, restart: Restart = _RESTART) -> Group:
+        """Make a group for `spawn`, whose members restart together, by `restart`."""
+        return Group(self.supervisor, restart)
 
     async def stop(self, ref: Ref[Never]) -> None:
-        """End an actor: its running handler may finish, its mail is dead, its children are cancelled.
+        """End an actor: its mail is dead, its children are cancelled.
 
-        Returns when it has ended; at once if it had. Called by the actor's own handler it returns at once,
-        and the actor ends after that handler. A caller that is cancelled does not take the order back.
+        Returns when it has ended; at once if it had. A caller that is cancelled does not take the order back.
         """
         cell = _cell(ref)
-        order_stop(cell)
-        if cell.state is not State.STOPPING or cell.handling():
-            return
-        waiter = self.pool.parking.waiter()
-        cell.endings = cell.endings or []
-        cell.endings.append(waiter)
-        await waiter
+        self.supervisor.order_stop(cell)
+        if cell.state is State.STOPPING:
+            waiter = self.shared.parking.waiter()
+            cell.endings = [*(cell.endings or ()), waiter]
+            await waiter
 
-    def put_away(self, *refs: Ref[Never]) -> tuple[Actor[Any], ...] | None:
+    def passivate(self, *refs: Ref[Never]) -> tuple[Actor[Any], ...] | None:
         """End actors that have nothing to do, all of them or none, and return their objects; None if one has.
 
         At once, and without `stopped`: others may be made from the objects, at the next use, under the same names.
         An actor has nothing to do when it has no mail, handler, child or question to answer, and is `idle`. Watchers
-        are told of its end; to its old address nothing can be sent any more.
+        are told of its end; nothing can be sent to its old address any more.
         """
         cells = [_cell(ref) for ref in refs]
         if not all(cell.idle for cell in cells):
             return None
-        objects = tuple(cell.actor for cell in cells if cell.actor is not None)
+        objects = tuple(cell.life.actor for cell in cells if cell.life is not None)
         for cell in cells:
-            finish(cell, State.STOPPED)
+            self.supervisor.finish(cell, State.STOPPED)
         return objects
 
     async def drain(self, *, grace: float = 30.0) -> bool:
         """Take no more work from outside, let what is under way end, then stop all actors.
 
-        Under way is all mail, all handlers and all children, and what these send to each other. Call it from
-        outside, not from a child, which would wait for itself.
+        Under way is all mail and all children, and what these send to each other. Call it from outside, not from
+        a child, which would wait for itself.
 
         Args:
             grace: Seconds until what has not ended is stopped.
@@ -218,20 +221,19 @@ class System:
         Returns:
             Whether all of it ended by itself.
         """
-        pool = self.pool
-        pool.draining = True
-        for cell in pool.cells.values():
+        self.shared.draining = True
+        for cell in self.supervisor.cells.values():
             cell.closed = True
         with anyio.move_on_after(grace) as scope:
-            await pool.calm()
+            await self.shared.quiescent()
         await self._stop_all()
         return not scope.cancelled_caught
 
     async def _stop_all(self) -> None:
         """Stop who asks before who is asked: by depth, and of one depth the last started first."""
-        cells = [*self.pool.cells.values()]
+        cells = [*self.supervisor.cells.values()]
         cells.reverse()
-        cells.sort(key=attrgetter("depth"))
+        cells.sort(key=lambda cell: cell.rank[0])
         for cell in cells:
             await self.stop(cell)
 
@@ -243,31 +245,26 @@ class System:
         """
         cell = _cell(ref)
         if cell.state in (State.STOPPED, State.FAULTED):
-            notify(cell, callback, Terminated(cell.name, cell, None, cell.state is State.FAULTED))
+            self.supervisor.notify(callback, Terminated(cell.name, None, cell.state is State.FAULTED))
             return partial(_unwatch, cell, callback)
         cell.watchers = cell.watchers or []
         cell.watchers.append(callback)
         return partial(_unwatch, cell, callback)
 
-    def tree(self) -> tuple[CellInfo, ...]:
-        """Return all actors as they stand, in order of start; after them the last 64 that were given up."""
-        now = self.pool.parking.now()
-        return tuple(cell.info(now) for cell in (*self.pool.cells.values(), *self.pool.faulted))
-
     def dead_letters(self) -> DeadLetters:
         """Return the last 256 dead letters, and how many there have been for each reason."""
-        tally = self.pool.tally
+        tally = self.shared.tally
         return DeadLetters(recent=tuple(tally.recent), counts=dict(tally.dead))
 
     def counts(self) -> Counts:
         """Return the totals of all messages and asks so far."""
-        tally, cells = self.pool.tally, self.pool.cells.values()
+        tally, cells = self.shared.tally, self.supervisor.cells.values()
         return Counts(
             sent=tally.refused + tally.retired_sent + sum(cell.sent for cell in cells),
             handled=tally.retired_handled + sum(cell.handled for cell in cells),
             dead=tally.dead.total(),
             queued=sum(len(cell.mail or ()) + len(cell.control or ()) for cell in cells),
-            running=sum(cell.current is not None for cell in cells),
+            running=int(self.shared.dispatcher.command is not None),
             asked=tally.asked,
             answered=tally.answered,
             failed=tally.failed,

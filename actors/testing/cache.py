@@ -18,7 +18,6 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from actors.testing.rules.prompts import Piece, Prompt
@@ -41,8 +40,7 @@ class Cached(NamedTuple):
     ideal: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     """A position where a cached prefix may end: what it is known by, and how long the prompt is there."""
 
     digest: bytes

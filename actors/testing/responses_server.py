@@ -95,6 +95,8 @@ class ResponsesServer(LoopbackServer):
         return None if kept is None else dumped(kept)
 
     def _parts(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
+        response = self._writer.whole(turn, request, order)
+        self._store.made(response["output"])
         if request.get("store") is not False:
-            self._store.keep(request, self._writer.whole(turn, request, order))
+            self._store.keep(request, response)
         return super()._parts(turn, request, order, streamed)

@@ -1,3 +1,5 @@
+import logging
+
 import anyio
 
 from actors import Runtime, ToolCall, tool
@@ -47,6 +49,7 @@ SCRIPT = [
 
 
 async def main() -> None:
+    logging.getLogger("actors.tools").setLevel(logging.CRITICAL)  # one of these tools fails on purpose
     server = AnthropicServer(SCRIPT)
     async with serve(server), Runtime(environ={"ANTHROPIC_BASE_URL": server.base_url}) as runtime:
         session = await runtime.open(

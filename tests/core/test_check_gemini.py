@@ -130,6 +130,7 @@ ROWS = (
     Row("GEM-11", body(user("")), body(user(" "))),
     Row("GEM-11", body(U, model(text("")), GO), body(U, model(text("", thoughtSignature=SIGNATURE)), GO)),
     Row("GEM-11", body(user({**text("u"), **IMAGE})), body(user("u", IMAGE))),
+    Row("GEM-11", body(U, model({**text("t"), **call()}), GO), GOOD),
     Row("GEM-16", body(U, BATCH, user(result("run"), result())), body(U, BATCH, ANSWERED)),
     Row(
         "GEM-16",

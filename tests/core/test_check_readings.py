@@ -15,9 +15,13 @@ from hypothesis import strategies as st
 from actors.core.check import CheckState, check, container, extend, finish, start
 from actors.core.check import _wrapped as wrapped
 from actors.core.check.typed import accepted
+from actors.core.content import Message, Text
 from actors.core.dialect import Dialect
+from actors.core.events import EpochBegan
 from actors.core.history import History
 from actors.core.jsonio import JsonRefused, parse
+from actors.core.lane import begun
+from actors.core.ledger import Ledger
 from actors.core.profiles import OPENAI_CHAT, PROFILES
 from actors.core.rulebook import PREFIXES, RULES
 from actors.errors import Fault
@@ -130,6 +134,23 @@ def test_readings_that_disagree_are_told(monkeypatch: pytest.MonkeyPatch) -> Non
         extend(start(OPENAI_CHAT), b'{"role":"nobody","content":" "}')
     with pytest.raises(AssertionError, match="Two readings"):
         extend(start(OPENAI_CHAT), b'{"role":')
+
+
+def test_a_request_that_opens_an_epoch_again_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bytes] = []
+    monkeypatch.setattr("actors.core.check._Readings.compared", False)
+    monkeypatch.setattr("actors.core.check.accepted", lambda state, text: asked.append(text))
+    said = [Message("human", [Text("one")])]
+    lane = render(History(said), Ledger(), OPENAI_CHAT).lane
+    assert len(asked) == 1
+    again = begun(lane, EpochBegan(READERS["openai_chat"], 1, "refusal"), OPENAI_CHAT, 1)
+    lane = render(History(said), Ledger(), OPENAI_CHAT, again).lane
+    assert len(asked) == 1
+    assert (
+        render(History([*said, Message("human", [Text("two")])]), Ledger(), OPENAI_CHAT, lane).report.faults
+        == ()
+    )
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize("name", sorted(PROFILES))

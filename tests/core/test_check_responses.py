@@ -16,7 +16,6 @@ from actors.core.check import check, extend, finish, start
 from actors.core.dialect import Dialect
 from actors.core.profiles import OPENAI_RESPONSES
 from actors.core.rulebook import FAULTS, RULES, rules_of
-from tests.core.test_check import without
 from tests.core.test_check_fold import ANY_JSON, _places, _replaced
 
 Json: TypeAlias = dict[str, Any]  # Any: wire bodies are built by hand, broken ones on purpose
@@ -25,7 +24,6 @@ SURROGATE = "\ud800"
 LONG = "x" * (OPENAI_RESPONSES.max_string or 0)
 CAUTIOUS = OPENAI_RESPONSES.derive(first_roles=frozenset({"user"}))
 TEXT_ONLY = OPENAI_RESPONSES.derive(user_media=frozenset(), result_media=frozenset())
-ALL_OR_NONE = OPENAI_RESPONSES.derive(replay_item_ids="none")
 NO_REASONING = OPENAI_RESPONSES.derive(thinking_carrier="none")
 
 
@@ -51,12 +49,9 @@ def custom_gave(call_id: str = "c1") -> Json:
     return {"type": "custom_tool_call_output", "call_id": call_id, "output": "ok"}
 
 
-def thought(item_id: Any = "rs_1", state: Any = "gAAA", **more: Any) -> Json:  # Any: likewise
-    return {"type": "reasoning", "id": item_id, "summary": [], "encrypted_content": state, **more}
-
-
-def unnamed() -> Json:
-    return without(thought(), "id")
+def thought(item_id: Any = None, state: Any = "gAAA", **more: Any) -> Json:  # Any: likewise
+    named = {} if item_id is None else {"id": item_id}
+    return {"type": "reasoning", **named, "summary": [], "encrypted_content": state, **more}
 
 
 def local(call_id: Any = "c1") -> Json:  # Any: likewise
@@ -98,8 +93,7 @@ HI = body(say())
 ONE = body(say(), call(), gave())
 TWO = body(say(), call(), call("c2"), gave(), gave("c2"), say())
 THINKS = body(say(), thought(), call(), gave())
-NAMED = body(say(), thought(), call(id="fc_1"), gave())
-UNNAMED = body(say(), unnamed(), call(), gave())
+NAMED = body(say(), thought("rs_1"), call(id="fc_1"), gave())
 FURTHER = {"model": "m", "input": [gave(), say()]}
 REFERENCE = {"type": "item_reference", "id": "msg_1"}
 CHOSEN = {"type": "function", "name": "read"}
@@ -115,22 +109,39 @@ ROWS = [
     Row("OAR-03", body(say(), call(), thought(), gave()), THINKS),
     Row("OAR-03", body(say(), thought()), THINKS, also=("ALL-05",)),
     Row("OAR-05", body(say(), REFERENCE, say()), {"model": "m", "input": [say(), REFERENCE, say()]}),
-    Row("OAR-03", body(say(), thought(), call(), gave()), UNNAMED, ALL_OR_NONE),
-    Row("OAR-03", body(say(), thought(), say("t", "assistant"), say()), UNNAMED, ALL_OR_NONE),
-    Row("OAR-04", body(say(), unnamed(), call(id="fc_1"), gave()), NAMED),
-    Row("OAR-04", body(say(), unnamed(), say("t", "assistant", id="msg_1"), say()), UNNAMED),
+    Row("OAR-03", body(say(), thought("rs_1"), call(), gave()), THINKS),
+    Row("OAR-03", body(say(), thought("rs_1"), say("t", "assistant"), say()), NAMED),
+    Row("OAR-04", body(say(), thought(), call(id="fc_1"), gave()), NAMED),
+    Row("OAR-04", body(say(), thought(), say("t", "assistant", id="msg_1"), say()), THINKS),
     Row("OAR-05", body(say(), thought(state=None), call(), gave()), {**THINKS, "store": True}),
+    Row("OAR-05", body(say(), thought(state=""), call(), gave()), THINKS),
     Row("OAR-05", {**HI, "previous_response_id": "resp_1"}, {**FURTHER, "previous_response_id": "resp_1"}),
     Row("OAR-05", {**HI, "conversation": "conv_1"}, {**FURTHER, "conversation": "conv_1"}),
     Row("OAR-02", {**FURTHER, "store": True}, {**FURTHER, "previous_response_id": "resp_1"}),
     Row("OAR-11", body(say(), local(), say()), body(say(), local(), local_gave(), say())),
     Row("ALL-02", body(say(), local(None), say()), HI),
     Row("OAR-06", body(say(), call(id="call_1"), gave()), ONE),
-    Row("OAR-06", body(say(), thought("reasoning_1"), call(), gave()), THINKS),
+    Row("OAR-06", body(say(), thought("reasoning_1"), call(id="fc_1"), gave()), THINKS),
     Row(
         "OAR-07",
-        body(say(), thought(), call(), gave(), thought(), call("c2"), gave("c2")),
-        body(say(), thought(), call(), gave(), thought("rs_2"), call("c2"), gave("c2")),
+        body(
+            say(),
+            thought("rs_1"),
+            call(id="fc_1"),
+            gave(),
+            thought("rs_1"),
+            call("c2", id="fc_2"),
+            gave("c2"),
+        ),
+        body(
+            say(),
+            thought("rs_1"),
+            call(id="fc_1"),
+            gave(),
+            thought("rs_2"),
+            call("c2", id="fc_2"),
+            gave("c2"),
+        ),
     ),
     Row("OAR-08", body(say(), call("c" * 65), gave("c" * 65)), body(say(), call("c" * 64), gave("c" * 64))),
     Row("OAR-10", body(say(), call(), gave(output={"a": 1})), ONE),
@@ -215,7 +226,7 @@ FULL = body(
     thought(content=[], status=None),
     say([part("t", "output_text", annotations=[])], "assistant", phase="commentary"),
     thought("rs_2"),
-    call(arguments=' {"p":1}'),
+    call(id="fc_1", arguments=' {"p":1}'),
     custom("c2"),
     custom_gave("c2"),
     gave(output=[part(), IMAGE, FILE]),
@@ -237,11 +248,11 @@ OBSERVED = [
         "input": [say(), {"type": "reasoning", "id": "rs_1", "summary": []}, call(id="fc_1"), gave()],
     },
     NAMED,
-    UNNAMED,
+    THINKS,
     {**HI, "client_metadata": {"session": "s"}},
     body(say(internal_chat_message_metadata_passthrough={"a": 1}), {"type": "additional_tools", "tools": []}),
     body(say(), {"type": "compaction_trigger"}),
-    body(say(), unnamed(), {"type": "web_search_call", "id": "ws_1", "status": "completed"}, say()),
+    body(say(), thought(), {"type": "web_search_call", "id": "ws_1", "status": "completed"}, say()),
     {
         **HI,
         "tools": [{"type": "namespace", "name": "n", "tools": [tool()]}, tool("n"), {"type": "tool_search"}],

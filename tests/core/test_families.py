@@ -94,16 +94,6 @@ def test_fields_changed_together_are_written_and_judged_sound(name: str) -> None
         ("bedrock", {"drop_empty_text": False}, "drop_empty_text: family converse refuses empty texts"),
         ("kimi", {"drop_empty_text": False}, "drop_empty_text: needs empty_answers"),
         ("mistral", {"stream_usage": True}, "stream_usage: request_keys do not have 'stream_options'"),
-        (
-            "openai_chat",
-            {"replay_item_ids": "all"},
-            "replay_item_ids: has a meaning in family responses alone",
-        ),
-        (
-            "openai_responses",
-            {"replay_item_ids": "all"},
-            "replay_item_ids: family responses writes 'reasoning'",
-        ),
         ("gemini", {"media_urls": True}, "media_urls: family gemini takes media by value"),
         ("mistral", {"thinking_required": "with_calls"}, "thinking_required: 'with_calls' needs"),
         ("anthropic", {"thinking_required": "with_calls"}, "thinking_placeholder: needs words"),

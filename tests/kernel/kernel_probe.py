@@ -1,13 +1,13 @@
 """An actor that does what a test tells it, and writes down what reached it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, assert_never
 
 import anyio
 
-from actors.kernel import Actor, Command, Context, Query, Ref, Reply, Restart, System, Terminated
+from actors.kernel import Actor, Command, Context, Query, Ref, Reply, Restart, State, System
 
 AT_ONCE = Restart(intensity=3, period=60.0, backoff=(0.0, 0.0))
 
@@ -28,19 +28,10 @@ class Urgent(Command):
 
 
 @dataclass(frozen=True)
-class Latest(Command):
-    """Write `what` down; a newer one replaces one still queued."""
-
-    control: ClassVar[bool] = True
-    coalesces: ClassVar[bool] = True
-    what: object
-
-
-@dataclass(frozen=True)
 class Do(Command):
-    """Await `deed` in the handler."""
+    """Call `deed` in the handler."""
 
-    deed: Callable[["Probe"], Awaitable[object]]
+    deed: Callable[["Probe"], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +48,10 @@ class Keep(Query[str]):
 class Solve(Query[str]):
     """Ask with `deed` in the handler, which answers or not."""
 
-    deed: Callable[["Probe", Reply[str]], Awaitable[object]]
+    deed: Callable[["Probe", Reply[str]], object]
 
 
-Probed = Note | Urgent | Latest | Do | Look | Keep | Solve | Terminated
+Probed = Note | Urgent | Do | Look | Keep | Solve
 
 
 class Probe(Actor[Probed]):
@@ -69,50 +60,52 @@ class Probe(Actor[Probed]):
     def __init__(self, notes: list[object] | None = None) -> None:
         self.notes: list[object] = [] if notes is None else notes
         self.kept: list[Reply[str]] = []
-        self.context: Context[Probed] | None = None
+        self._context: Context[Probed] | None = None
 
-    async def started(self, context: Context[Probed]) -> None:
-        self.context = context
+    def started(self, context: Context[Probed]) -> None:
+        self._context = context
 
-    async def receive(self, command: Probed) -> None:
+    def receive(self, command: Probed) -> None:
         match command:
-            case Note(what=what) | Urgent(what=what) | Latest(what=what):
+            case Note(what=what) | Urgent(what=what):
                 self.notes.append(what)
             case Do(deed=deed):
-                await deed(self)
+                deed(self)
             case Look(reply=reply):
                 reply.send(tuple(self.notes))
             case Keep(reply=kept):
                 self.kept.append(kept)
             case Solve(deed=solve, reply=answer):
-                await solve(self, answer)
-            case Terminated(name=name, faulted=faulted):
-                self.notes.append((name, "faulted" if faulted else "stopped"))
+                solve(self, answer)
             case _:
                 assert_never(command)
 
     @property
-    def hold(self) -> Context[Probed]:
+    def context(self) -> Context[Probed]:
         """The context it was started with."""
-        assert self.context is not None
-        return self.context
+        assert self._context is not None
+        return self._context
 
 
-@dataclass
-class Gate:
-    """Something a handler waits in, and that says when it has come to it."""
+class Low(Probe):
+    """Stands below a `Probe`."""
 
-    reached: anyio.Event = field(default_factory=anyio.Event)
-    opened: anyio.Event = field(default_factory=anyio.Event)
-
-    async def __call__(self, _probe: Probe, _reply: Reply[str] | None = None) -> None:
-        self.reached.set()
-        await self.opened.wait()
+    level = 5
 
 
-async def boom(_probe: Probe, _reply: Reply[str] | None = None) -> None:
+def boom(_probe: Probe, _reply: Reply[str] | None = None) -> None:
     """Crash."""
     raise ValueError("boom")
+
+
+def state(system: System, name: str) -> State:
+    """Return where an actor that has not ended is in its life."""
+    return system.supervisor.cells[name].state
+
+
+def restarts(system: System) -> list[int]:
+    """Return how often each actor was restarted."""
+    return [cell.restarts for cell in system.supervisor.cells.values()]
 
 
 @asynccontextmanager
@@ -127,9 +120,13 @@ async def law(seconds: float = 60, **settings: float) -> AsyncIterator[System]:
     assert counts.queued == counts.running == counts.pending == 0, counts
 
 
-async def blocked(ref: Ref[Probed]) -> Gate:
-    """Have the actor wait in its handler, and return the gate it waits at."""
-    gate = Gate()
-    await ref.tell(Do(gate))
-    await gate.reached.wait()
-    return gate
+async def held(ref: Ref[Probed]) -> Context[Probed]:
+    """Put an actor on hold; return the context that releases it."""
+    contexts: list[Context[Probed]] = []
+
+    def hold(probe: Probe) -> None:
+        contexts.append(probe.context)
+        probe.context.hold()
+
+    await ref.tell(Do(hold))
+    return contexts[0]

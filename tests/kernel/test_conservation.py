@@ -10,8 +10,8 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from actors.errors import KernelError
-from actors.kernel import COALESCE, DROP_OLDEST, REFUSE, WAIT, Mailbox, Ref, Restart, Strategy, System
-from tests.kernel.kernel_probe import Do, Gate, Keep, Latest, Look, Note, Probe, Probed, Solve, Urgent, boom
+from actors.kernel import Context, Mailbox, Ref, Restart, System
+from tests.kernel.kernel_probe import Do, Keep, Look, Low, Note, Probe, Probed, Solve, Urgent, boom
 
 pytestmark = pytest.mark.anyio
 
@@ -27,20 +27,20 @@ class Walk:
         self.random = Random(seed)
         self.system = system
         self.tasks = tasks
-        self.group = system.group("group", Strategy.ONE_FOR_ALL, RESTART)
-        self.gates: list[Gate] = []
-        self.inside: dict[str, int] = {}
+        self.group = system.group(RESTART)
+        self.holds: list[Context[Probed]] = []
+        self.inside = False
         self.crowded = False
         self.refs: list[Ref[Probed]] = []
         for number in range(4):
             self.spawn(f"probe {number}")
 
     def spawn(self, name: str) -> None:
-        """Start an actor with a small mailbox of any kind, in the group or not."""
-        policy = self.random.choice([WAIT, REFUSE, DROP_OLDEST, COALESCE])
-        mailbox = Mailbox(capacity=self.random.randint(1, 4), when_full=policy, control=2)
+        """Start an actor with a small mailbox, high or low, in the group or not."""
+        mailbox = Mailbox(capacity=self.random.randint(1, 4), control=2)
         group = self.random.choice([None, self.group])
-        self.refs.append(self.system.spawn(Probe, name, mailbox=mailbox, restart=RESTART, group=group))
+        kind = self.random.choice([Probe, Low])
+        self.refs.append(self.system.spawn(kind, name, mailbox=mailbox, restart=RESTART, group=group))
 
     async def step(self) -> None:
         """Do one thing, and check the books."""
@@ -53,6 +53,7 @@ class Walk:
                 self.hold,
                 self.release,
                 self.crash,
+                self.pass_on,
                 self.child,
                 self.stop,
             ]
@@ -64,7 +65,7 @@ class Walk:
         assert counts.balanced, counts
 
     async def tell(self, ref: Ref[Probed]) -> None:
-        command = self.random.choice([Note(1), Urgent(2), Latest(3), Look()])
+        command = self.random.choice([Note(1), Urgent(2), Look()])
         self.tasks.start_soon(self.patiently, ref.tell, command)
 
     async def ask(self, ref: Ref[Probed]) -> None:
@@ -73,25 +74,39 @@ class Walk:
         self.tasks.start_soon(self.patiently, lambda query: ref.ask(query, timeout=timeout), query)
 
     async def hold(self, ref: Ref[Probed]) -> None:
-        self.gates.append(Gate())
-        self.tasks.start_soon(self.patiently, ref.tell, Do(self.alone(ref, self.gates[-1])))
+        def deed(probe: Probe) -> None:
+            probe.context.hold()
+            self.holds.append(probe.context)
 
-    def alone(self, ref: Ref[Probed], gate: Gate) -> Callable[[Probe], Awaitable[None]]:
-        """Return a handler that waits at `gate` and knows if it is not alone in its actor."""
+        self.tasks.start_soon(self.patiently, ref.tell, Do(self.alone(deed)))
 
-        async def wait(probe: Probe) -> None:
-            self.inside[ref.name] = self.inside.get(ref.name, 0) + 1
+    async def pass_on(self, ref: Ref[Probed]) -> None:
+        """Have a handler send to any actor, as often as may be too often for its mailbox."""
+        others = self.random.choices(self.refs, k=6)
+
+        def deed(probe: Probe) -> None:
+            for other in others:
+                with suppress(KernelError):
+                    probe.context.tell(other, Note(1))
+
+        self.tasks.start_soon(self.patiently, ref.tell, Do(self.alone(deed)))
+
+    def alone(self, deed: Callable[[Probe], None]) -> Callable[[Probe], None]:
+        """Return a handler that knows if another runs around it."""
+
+        def handler(probe: Probe) -> None:
+            self.crowded |= self.inside  # an assert here would be a crash, which is allowed
+            self.inside = True
             try:
-                self.crowded |= self.inside[ref.name] > 1  # an assert here would be a crash, which is allowed
-                await gate(probe)
+                deed(probe)
             finally:
-                self.inside[ref.name] -= 1
+                self.inside = False
 
-        return wait
+        return handler
 
     async def release(self, _ref: Ref[Probed]) -> None:
-        if self.gates:
-            self.gates.pop(0).opened.set()
+        if self.holds:
+            self.holds.pop(0).release()
 
     async def crash(self, ref: Ref[Probed]) -> None:
         self.tasks.start_soon(self.patiently, ref.tell, Do(boom))
@@ -102,10 +117,9 @@ class Walk:
             if self.random.random() < 0.3:
                 raise ValueError("child")
 
-        async def start(probe: Probe) -> None:
-            probe.hold.start(work)
-
-        self.tasks.start_soon(self.patiently, ref.tell, Do(start))
+        holds = self.random.random() < 0.5
+        deed = Do(lambda probe: probe.context.start(work, holds=holds))
+        self.tasks.start_soon(self.patiently, ref.tell, deed)
 
     async def stop(self, ref: Ref[Probed]) -> None:
         if self.random.random() < 0.3:
@@ -131,8 +145,8 @@ async def test_every_message_is_handled_dead_or_queued_whatever_happens(seed: in
                 walk = Walk(seed, system, tasks)
                 for _ in range(250):
                     await walk.step()
-                for gate in walk.gates:
-                    gate.opened.set()
+                for context in walk.holds:
+                    context.release()
             await system.drain(grace=0.2)
             counts = system.counts()
     assert not walk.crowded

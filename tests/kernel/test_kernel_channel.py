@@ -1,4 +1,4 @@
-"""The rules of docs/reference/semantics.md on channels, A39 to A41."""
+"""The rules of docs/reference/semantics.md on channels, A35 to A37."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ def lossy(capacity: int) -> tuple[Sender[int], Receiver[int | Lost]]:
 
 
 async def test_the_ends_are_object_streams_and_keep_order() -> None:
-    """A39: through a channel far smaller than what passes."""
+    """A35: through a channel far smaller than what passes."""
     send, receive = ints(2)
     writing: ObjectSendStream[int] = send
     reading: ObjectReceiveStream[int] = receive
@@ -45,7 +45,7 @@ async def test_the_ends_are_object_streams_and_keep_order() -> None:
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_reader_cancelled_natively_in_the_turn_of_the_send_loses_nothing() -> None:
-    """A39: with Task.cancel, and with a second reader that must be woken instead."""
+    """A35: with Task.cancel, and with a second reader that must be woken instead."""
     send, receive = ints(4)
     for number in range(50):
         first = asyncio.create_task(receive.receive())
@@ -60,7 +60,7 @@ async def test_a_reader_cancelled_natively_in_the_turn_of_the_send_loses_nothing
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_reader_under_wait_for_loses_nothing() -> None:
-    """A39: time limits that meet the send in one turn of the loop."""
+    """A35: time limits that meet the send in one turn of the loop."""
     send, receive = ints(512)
     loop = asyncio.get_running_loop()
     got: list[int] = []
@@ -75,12 +75,12 @@ async def test_a_reader_under_wait_for_loses_nothing() -> None:
 
 
 async def test_a_cancelled_reader_or_writer_leaves_the_channel_whole() -> None:
-    """A39: by a scope, on both loops."""
+    """A35: by a scope, on both loops."""
     send, receive = ints(1)
-    with anyio.move_on_after(0.01):
+    with anyio.move_on_after(0.2):
         await receive.receive()
     await send.send(1)
-    with anyio.move_on_after(0.01):
+    with anyio.move_on_after(0.2):
         await send.send(2)
     with anyio.fail_after(60):
         assert await receive.receive() == 1
@@ -89,7 +89,7 @@ async def test_a_cancelled_reader_or_writer_leaves_the_channel_whole() -> None:
 
 
 async def test_a_full_channel_makes_senders_wait_in_order() -> None:
-    """A39."""
+    """A35."""
     send, receive = ints(1)
     send.send_nowait(0)
     with pytest.raises(anyio.WouldBlock):
@@ -105,7 +105,7 @@ async def test_a_full_channel_makes_senders_wait_in_order() -> None:
 
 
 async def test_closing_the_sending_end_ends_the_stream_after_its_items() -> None:
-    """A40."""
+    """A36."""
     send, receive = ints(2)
     await send.send(1)
     await send.aclose()
@@ -118,7 +118,7 @@ async def test_closing_the_sending_end_ends_the_stream_after_its_items() -> None
 
 
 async def test_closing_either_end_wakes_who_waits_at_the_other() -> None:
-    """A40."""
+    """A36."""
     send, receive = ints(1)
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
@@ -148,7 +148,7 @@ async def test_closing_either_end_wakes_who_waits_at_the_other() -> None:
 
 
 async def test_a_slow_subscriber_is_told_how_much_it_missed_and_slows_nobody() -> None:
-    """A41: what it may miss goes first."""
+    """A37: what it may miss goes first."""
     send, receive = lossy(3)
     for number in (1, 3, 5, 7, 9):
         await send.send(number)
@@ -158,7 +158,7 @@ async def test_a_slow_subscriber_is_told_how_much_it_missed_and_slows_nobody() -
 
 
 async def test_what_may_not_be_missed_pushes_out_what_may() -> None:
-    """A41."""
+    """A37."""
     send, receive = lossy(3)
     for number in (1, 2, 3, 4):
         send.send_nowait(number)
@@ -168,7 +168,7 @@ async def test_what_may_not_be_missed_pushes_out_what_may() -> None:
 
 
 async def test_a_subscriber_that_missed_what_it_may_not_is_told_to_resync() -> None:
-    """A41: and told once."""
+    """A37: and told once."""
     send, receive = lossy(2)
     for number in (2, 4, 6, 7):
         send.send_nowait(number)
@@ -181,6 +181,6 @@ async def test_a_subscriber_that_missed_what_it_may_not_is_told_to_resync() -> N
 
 
 async def test_a_channel_of_no_capacity_is_refused() -> None:
-    """A39."""
+    """A35."""
     with pytest.raises(ValueError, match="at least one"):
         channel(0)

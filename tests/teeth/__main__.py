@@ -59,7 +59,7 @@ def main() -> int:
 
 def copied(place: Path) -> Path:
     """Return a copy of the tree."""
-    unwanted = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
+    unwanted = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "node_modules")
     return Path(shutil.copytree(ROOT, place, ignore=unwanted))
 
 

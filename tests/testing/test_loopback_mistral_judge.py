@@ -145,8 +145,8 @@ def test_a_thousand_made_up_transcripts_get_the_same_verdict(generation: int) ->
         verdict = theirs(messages, generation)
         assert ours(messages, generation) == verdict, messages
         verdicts.append(verdict is None)
-    assert verdicts.count(True) > 100
-    assert verdicts.count(False) > 100
+    assert verdicts.count(True) > share(100)
+    assert verdicts.count(False) > share(100)
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)

@@ -130,14 +130,27 @@ def test_g03_what_is_not_stored_may_not() -> None:
 
 @pytest.mark.parametrize("store", [False, None])
 def test_g04_ids_stand_on_all_replayed_items_or_on_none(store: bool | None) -> None:
+    server = ResponsesServer(lambda request: Turn(*CALLED.parts[:1], Say("So."), *CALLED.parts[1:]))
+    thought, told, call = asked(server, USER, store=store, include=ENCRYPTED)["output"]
+    bare, plain, plainly = (without(item, "id") for item in (thought, told, call))
+    asked(server, USER, thought, told, call, gave(call), store=store)
+    asked(server, USER, bare, plain, plainly, gave(call), store=store)
+    assert refused(server, USER, thought, plain, plainly, gave(call), store=store) == ("OAR-03", 400)
+    assert refused(server, USER, bare, told, call, gave(call), store=store) == ("OAR-04", 400)
+    assert refused(server, USER, told, call, gave(call), store=store) == ("OAR-04", 400)
+
+
+@pytest.mark.parametrize("store", [False, None])
+def test_g04_a_call_that_the_host_made_behind_reasoning_is_known_by_its_call_id(store: bool | None) -> None:
     server = ResponsesServer(lambda request: CALLED)
     thought, call = asked(server, USER, store=store, include=ENCRYPTED)["output"]
-    plain = [without(thought, "id"), without(call, "id")]
-    asked(server, USER, thought, call, gave(call), store=store)
-    asked(server, USER, *plain, gave(call), store=store)
-    assert refused(server, USER, thought, plain[1], gave(call), store=store) == ("OAR-03", 400)
-    assert refused(server, USER, plain[0], call, gave(call), store=store) == ("OAR-04", 400)
-    assert refused(server, USER, call, gave(call), store=store) == ("OAR-04", 400)
+    plain = without(call, "id")  # as the AI SDK sends it
+    asked(server, USER, thought, plain, gave(call), store=store)
+    if store is None:
+        asked(server, USER, reference(thought), plain, gave(call))
+    other = {**plain, "call_id": "call_other"}
+    assert refused(server, USER, thought, other, gave(other), store=store) == ("OAR-03", 400)
+    assert refused(server, USER, without(thought, "id"), call, gave(call), store=store) == ("OAR-04", 400)
 
 
 def test_g05_a_chain_is_restored_and_named() -> None:

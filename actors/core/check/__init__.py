@@ -72,8 +72,13 @@ def start(dialect: Dialect) -> CheckState:
     return _STATES[dialect.family](dialect).settled()[0]
 
 
-def extend(state: CheckState, fragment: bytes) -> tuple[CheckState, list[Fault]]:
+def extend(state: CheckState, fragment: bytes, *, whole: bool = False) -> tuple[CheckState, list[Fault]]:
     """Read what was appended to the `messages` array, and return the next state and the faults in it.
+
+    Args:
+        state: The state before it.
+        fragment: What was appended.
+        whole: Read it whole in any case: for what has been refused before, or must be seen by every rule.
 
     The given state stays as it was and may be extended again. After a fragment that is not JSON the
     state returned is the one given.
@@ -81,7 +86,7 @@ def extend(state: CheckState, fragment: bytes) -> tuple[CheckState, list[Fault]]
     if not fragment:
         return state, []
     text = _wrapped(state, fragment)
-    plain = accepted(state, text)
+    plain = None if whole and not _Readings.compared else accepted(state, text)
     if plain is not None and not _Readings.compared:
         return plain.settled()
     read = state.copy()

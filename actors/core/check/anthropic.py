@@ -17,7 +17,8 @@ _THINKING = {
     "redacted_thinking": frozenset({"type", "data", "cache_control"}),
 }
 _TOOL_USE = frozenset({"type", "id", "name", "input", "cache_control", "caller", "toolset_name"})
-_RESULT = frozenset({"type", "tool_use_id", "content", "is_error", "cache_control", "toolset_name"})
+_PLAIN_RESULT = frozenset({"type", "tool_use_id", "content", "is_error"})
+_RESULT = _PLAIN_RESULT | {"cache_control", "toolset_name"}
 _MEDIA = {
     "image": frozenset({"type", "source", "cache_control", "transformations"}),
     "document": frozenset({"type", "source", "cache_control", "citations", "context", "title"}),
@@ -56,15 +57,12 @@ class Anthropic(AnthropicHead):
 
     # --- facts --------------------------------------------------------------------------------------
 
-    def turned(self, role: str) -> None:
+    def open(self, role: str) -> None:
+        if not self.blocks:
+            self.ended()
         if role == "assistant":
-            if self.due and self.role == "user":
-                self.unanswered("in the next message")
-            elif self.due:
-                ids, where = tuple(self.due), f"messages[{self.count}]"
-                self.fault(
-                    "ANT-04", where, f"a user message with results of {listed(ids)} belongs here", *ids
-                )
+            if self.due:
+                self._overdue()
             if self.mixed or not self.answered:
                 self.loop = None
             self.answered.clear()
@@ -74,7 +72,18 @@ class Anthropic(AnthropicHead):
             if self.dangles:
                 self.fault("ANT-52", self.here, "the message ends in thinking")
             self.mixed = self.split = False
+        self.count += 1
+        if role == self.role or self.role is None:
+            self.ordered(role)
         self.thinks = self.ragged = self.dangles = False
+        self.role, self.blocks = role, 0
+
+    def _overdue(self) -> None:
+        """Judge calls that wait when the assistant speaks again."""
+        if self.role == "user":
+            return self.unanswered("in the next message")
+        ids, where = tuple(self.due), f"messages[{self.count}]"
+        return self.fault("ANT-04", where, f"a user message with results of {listed(ids)} belongs here", *ids)
 
     def finish(self, *, manual_thinking: bool) -> None:
         super().finish(manual_thinking=manual_thinking)
@@ -103,8 +112,13 @@ class Anthropic(AnthropicHead):
         if self.server and self.role == "user":
             pending = listed(sorted(self.server))
             self.fault("ANT-10", self.at, f"only results here: server tool {pending} is pending")
-        self.stood()
-        self.mixed, self.ragged = True, ragged
+        self.mixed = True
+        if self.loop is None:
+            self.stood()
+        else:
+            self.dangles = False
+            self.blocks += 1
+        self.ragged = ragged
 
     def thought(self) -> None:
         """A block of thinking stands here."""
@@ -129,7 +143,11 @@ class Anthropic(AnthropicHead):
         if type(name) is not str or not self.is_name(name):
             self.named(name, self.at)
         self.open_call(call_id)
-        self.stood()
+        if self.loop is None:
+            self.stood()
+        else:
+            self.dangles = self.ragged = False
+            self.blocks += 1
 
     def result(self, call_id: str) -> None:
         """A result stands here."""
@@ -147,7 +165,8 @@ class Anthropic(AnthropicHead):
         else:
             what = f"a result for {shown(call_id)}, which the message before does not call"
             self.fault("ANT-02", self.at, what, call_id)
-        self.stood()
+        self.dangles = self.ragged = False
+        self.blocks += 1
 
     # --- reading ------------------------------------------------------------------------------------
 
@@ -172,7 +191,8 @@ class Anthropic(AnthropicHead):
 
     def _text(self, block: dict[str, JsonValue]) -> None:
         text = block.get("text")
-        self.words(block, self.at)
+        if len(block) != 2 or type(text) is not str or not text or text.isspace():
+            self.words(block, self.at)
         self.beside(ragged=type(text) is str and text[-1:].isspace())
 
     def _thought(self, block: dict[str, JsonValue]) -> None:
@@ -190,13 +210,15 @@ class Anthropic(AnthropicHead):
         self.thought()
 
     def _tool_use(self, block: dict[str, JsonValue]) -> None:
-        self.marks_of(block, _TOOL_USE, self.at)
+        if len(block) != 4:
+            self.marks_of(block, _TOOL_USE, self.at)
         if type(given := block.get("input")) is not dict:
             self.fault("ALL-06", f"{self.at}.input", f"arguments are an object, not {kind_of(given)}")
         self.call(block.get("id"), block.get("name"))
 
     def _result(self, block: dict[str, JsonValue]) -> None:
-        self.marks_of(block, _RESULT, self.at)
+        if not block.keys() <= _PLAIN_RESULT:
+            self.marks_of(block, _RESULT, self.at)
         call_id = block.get("tool_use_id")
         failed = block.get("is_error", False)
         if type(failed) is not bool:

@@ -67,14 +67,20 @@ class Converse(Turns):
         if self.called and not self.declares:
             self.fault("BED-03", "toolConfig", "the messages hold tool blocks and no tool is declared")
 
-    def turned(self, role: str) -> None:
+    def open(self, role: str) -> None:
+        if not self.blocks:
+            self.ended()
         if self.documented:
             self._documented()
         if role == "assistant":
             if self.due:
                 self.unanswered("in the next message")
             self.answered.clear()
+        self.count += 1
+        if role == self.role or self.role is None:
+            self.ordered(role)
         self.mixed = self.thinks = self.documented = self.worded = False
+        self.role, self.blocks = role, 0
 
     def _documented(self) -> None:
         if self.documented and not self.worded:

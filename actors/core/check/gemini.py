@@ -40,12 +40,18 @@ class Gemini(GeminiHead):
 
     # --- facts --------------------------------------------------------------------------------------
 
-    def turned(self, role: str) -> None:
+    def open(self, role: str) -> None:
+        if not self.blocks:
+            self.ended()
         if self.due and (role == "model" or self.role == "user"):
             self.unanswered("in the next content")
         self.unasked = role == "model" and self.role != "user"
         self.answered.clear()
+        self.count += 1
+        if role == self.role or self.role is None:
+            self.ordered(role)
         self.mixed = False
+        self.role, self.blocks = role, 0
 
     def unanswered(self, when: str) -> None:
         ids = tuple(call_id or number for number, (call_id, _) in self.due.items())

@@ -54,6 +54,8 @@ class GeminiHead(Turns):
 
     def fields(self, value: JsonValue, keys: frozenset[str], where: str) -> dict[str, JsonValue] | None:
         """Return an object with its keys in the first spelling, judged; None, with a fault, if it is none."""
+        if type(value) is dict and value.keys() <= keys:
+            return value
         given = spelt(value)
         if type(given) is not dict:
             self.wanted("an object", where, value)

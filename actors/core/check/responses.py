@@ -106,7 +106,7 @@ class Responses(ResponsesHead):
         """Judge that the item after reasoning has an id if the reasoning has one."""
         if identified and not self.thinks:
             self.fault("OAR-04", self.here, "an item with an id behind reasoning without one")
-        elif self.thinks and not identified and self.dialect.replay_item_ids != "reasoning":
+        elif self.thinks and not identified:
             self.fault("OAR-03", self.here, "an item without an id behind reasoning with one")
 
     def _item_id(self, kind: str, item_id: JsonValue) -> None:

@@ -64,20 +64,20 @@ class Turns(CheckState):
     # --- facts --------------------------------------------------------------------------------------
 
     def open(self, role: str) -> None:
-        """Judge the message that ends here, and begin one of `role`."""
-        if not self.blocks and self.role is not None:
-            self.empty()
-        self.turned(role)
-        self.count += 1
-        if self.role is None and self._ours(role) not in self.dialect.first_roles:
-            self.fault("first", self.here, f"a transcript cannot begin with role {role}")
-        elif role == self.role:
-            self.fault("twice", self.here, f"role {role} twice in a row")
-        self.role, self.blocks = role, 0
-
-    def turned(self, role: str) -> None:
-        """Judge what the message that ends here leaves to one of `role`, and forget what was true of it."""
+        """Judge the message that ends here, forget what was true of it, and begin one of `role`."""
         raise NotImplementedError
+
+    def ended(self) -> None:
+        """Judge a message that ends without a block, if there was one."""
+        if self.role is not None:
+            self.empty()
+
+    def ordered(self, role: str) -> None:
+        """Judge the role of a message that is the first, or follows one of the same role."""
+        if role == self.role:
+            self.fault("twice", self.here, f"role {role} twice in a row")
+        elif self._ours(role) not in self.dialect.first_roles:
+            self.fault("first", self.here, f"a transcript cannot begin with role {role}")
 
     def finish(self, *, manual_thinking: bool) -> None:
         if self.due:

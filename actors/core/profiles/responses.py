@@ -30,7 +30,6 @@ OPENAI_RESPONSES = Dialect(
     thinking_first=False,
     thinking_followed=True,  # OAR-03
     thinking_once=True,  # OAR-07
-    replay_item_ids="reasoning",
     thinking_switch="reasoning",
     max_string=10_485_760,
     overflow_patterns=OVERFLOW,

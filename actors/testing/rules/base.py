@@ -271,4 +271,9 @@ def strings(value: Json) -> Iterable[tuple[str, str]]:
 
 def dumped(value: Json) -> bytes:
     """Return compact UTF-8 JSON, keys in their own order."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return _write(value).encode()
+
+
+_write = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":")
+).encode  # made once: it is called for every block

@@ -5,7 +5,8 @@ the marks of an OpenRouter request to Anthropic are read once the request is in 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from actors.testing.rules.base import Json, dumped
 
@@ -21,8 +22,7 @@ _RUNS = frozenset({"tool_use", "tool_result"})
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """One position of a prompt.
 
     Args:
@@ -73,7 +73,7 @@ def anthropic_prompt(
     ]
     pieces = [*head, *said]
     if (mark := request.get("cache_control")) is not None and (at := _last(request, len(pieces))) is not None:
-        pieces[at] = replace(pieces[at], mark=_seconds(mark))
+        pieces[at] = pieces[at]._replace(mark=_seconds(mark))
     effort = (request.get("output_config") or {}).get("effort")
     thinking = request.get("thinking") or {"type": "disabled"}
     choice = request.get("tool_choice") or {"type": "auto"}
@@ -90,13 +90,15 @@ def anthropic_prompt(
 
 
 def automatic_prompt(request: Json, host: str) -> Prompt:
-    """Return the prompt of a request to a host that caches by itself. Its items are the only pieces."""
+    """Return the prompt of a request to a host that caches by itself. It has no positions, so it is one piece."""
     parts = [request.get("tools"), request.get("instructions"), request.get("systemInstruction")]
     said = request.get("messages") or request.get("input") or request.get("contents") or ()
     items = [part for part in parts if part] + ([said] if isinstance(said, str) else list(said))
+    text = dumped(items)
+    if any(mark in text for mark in _MARKS_AS_BYTES):
+        text = dumped(_unmarked(items))
     lane = request.get("prompt_cache_key") or ""
-    pieces = tuple(Piece(dumped(_unmarked(item))) for item in items)
-    return Prompt(request["model"], pieces, marked=False, lane=lane, routed=host in ROUTED)
+    return Prompt(request["model"], (Piece(text),), marked=False, lane=lane, routed=host in ROUTED)
 
 
 def marked_by(block: Json) -> Json:
@@ -108,9 +110,11 @@ def marked_by(block: Json) -> Json:
 
 
 def _piece(block: Json, role: str) -> Piece:
-    mark, kind = marked_by(block), block.get("type", "")
-    text = dumped([role, _unmarked(block)])
-    return Piece(text, kind if kind in _RUNS else "", None if mark is None else _seconds(mark))
+    mark, kind = None, block.get("type", "")
+    if "cache_control" in block or isinstance(block.get("content"), list):
+        mark, block = marked_by(block), _unmarked(block)
+    run = kind if kind in _RUNS else ""
+    return Piece(role.encode() + dumped(block), run, None if mark is None else _seconds(mark))
 
 
 def _seconds(mark: Json) -> float:
@@ -133,16 +137,17 @@ def _last(request: Json, count: int) -> int | None:
 
 
 def _unmarked(value: Json) -> Json:
-    """Return a message, block or tool without its marks, in which keys without a value do not count."""
+    """Return a message, block or tool without its marks."""
     if isinstance(value, list):
         return [_unmarked(item) for item in value]
     if not isinstance(value, dict):
         return value
-    kept = {key: item for key, item in value.items() if key not in _MARKS and item is not None}
-    return {key: _unmarked(item) if key in ("content", "function") else item for key, item in kept.items()}
+    kept = {key: item for key, item in value.items() if key not in _MARKS}
+    return kept | {"content": _unmarked(kept["content"])} if "content" in kept else kept
 
 
 _MARKS = frozenset({"cache_control", "prompt_cache_breakpoint"})
+_MARKS_AS_BYTES = tuple(f'"{mark}":'.encode() for mark in _MARKS)
 
 
 def in_anthropics_form(request: Json) -> Json:

@@ -62,8 +62,9 @@ def validate(
     _check_values(request, profile)
     _check_tools(request)
     responses_items.check(request, profile)
+    store = store or ResponsesStore()
     whole = {**request, "input": expanded(request, store)}
-    responses_items.check_sequence(whole["input"], mode, profile)
+    responses_items.check_sequence(whole["input"], mode, profile, store.made_together)
     responses_reasoning.check(whole, mode, profile, settings)
     if profile.context_tokens is not None and len(body) // 4 > profile.context_tokens:
         raise RULES["OAR-13"].refused("input")

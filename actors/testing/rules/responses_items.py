@@ -7,12 +7,13 @@ directly behind it; that is a second walk with a list of the run's calls.
 
 Item ids that this server mints tell what they came after: `fc_r<x>_<n>` was made behind reasoning `rs_<x>`. So the
 rule that such an item comes with its reasoning needs no memory. An item in full is no reference, whatever its id: ids
-may stand on all replayed items or on none, but not on reasoning and not on its follower, or the reverse. What is named
-by id alone is put in its place (`responses_store`) between the shapes and the sequence.
+may stand on all replayed items or on none, but not on reasoning and not on its follower, or the reverse; only a call
+that the host knows it made behind that reasoning may leave its own out. What is named by id alone is put in its place
+(`responses_store`) between the shapes and the sequence.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from actors.testing.rules.base import Json, Mode, kind, parse, unknown_key
 from actors.testing.rules.responses_rules import RULES, ResponsesProfile
@@ -72,15 +73,20 @@ def check(request: Json, profile: ResponsesProfile) -> None:
         _check_names(item, f"input[{at}]", profile)
 
 
-def check_sequence(items: list[Json], mode: Mode, profile: ResponsesProfile) -> None:
+def check_sequence(
+    items: list[Json], mode: Mode, profile: ResponsesProfile, together: Callable[[Json, Json], bool]
+) -> None:
     """Walk a whole conversation whose shapes are right: item ids, who answers whom, and in which order.
+
+    Args:
+        together: Says of reasoning and a call behind it that the host made them so; it then needs no id of the call.
 
     Raises:
         Refused: At the first rule that is broken.
     """
     _check_item_ids(items, profile)
     _check_pairs(items)
-    _check_reasoning(items)
+    _check_reasoning(items, together)
     if mode == "strict":
         _check_as_copies_do(items)
     if mode == "strict" or profile.adjacent:
@@ -248,13 +254,15 @@ def _check_pairs(items: list[Json]) -> None:
         raise RULES["OAR-01" if which == "function_call" else "OAR-11"].refused("input", id=call_id)
 
 
-def _check_reasoning(items: list[Json]) -> None:
+def _check_reasoning(items: list[Json], together: Callable[[Json, Json], bool]) -> None:
     """Check that reasoning has what it led to behind it, and ids stand on both or on neither."""
     for item, behind in zip(items, [*items[1:], None], strict=True):
         if item_kind(item) != "reasoning":
             continue
         named = item.get("id")
-        if behind is None or not _by_model(behind) or (named and not behind.get("id")):
+        if behind is None or not _by_model(behind):
+            raise RULES["OAR-03"].refused("input", id=named)
+        if named and not behind.get("id") and not together(item, behind):
             raise RULES["OAR-03"].refused("input", id=named)
         if behind.get("id") and not named:
             kind_ = item_kind(behind)

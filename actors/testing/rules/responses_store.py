@@ -8,6 +8,7 @@ that rules, script and stand-in encryption see the conversation as the model doe
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from actors.testing.rules.base import Json
 from actors.testing.rules.responses_rules import RULES
@@ -21,12 +22,29 @@ class _Kept:
 
 
 class ResponsesStore:
-    """Responses and their items, by id. Beyond `limit` of either the oldest is forgotten."""
+    """Responses and their items, by id. Beyond `limit` of each the oldest is forgotten.
+
+    What call was made behind which reasoning is known of every response, kept or not: clients send reasoning with its
+    id, or by it, and the call behind it with nothing but its `call_id`.
+    """
 
     def __init__(self, limit: int = 10_000) -> None:
         self._limit = limit
         self._responses: OrderedDict[str, _Kept] = OrderedDict()
         self._items: OrderedDict[str, Json] = OrderedDict()
+        self._calls: OrderedDict[str, str] = OrderedDict()
+
+    def made(self, output: Sequence[Json]) -> None:
+        """Take note of the calls of a response that were made directly behind reasoning."""
+        for item, behind in pairwise(output):
+            if item["type"] == "reasoning" and "call_id" in behind:
+                self._calls[item["id"]] = behind["call_id"]
+        while len(self._calls) > self._limit:
+            self._calls.popitem(last=False)
+
+    def made_together(self, reasoning: Json, behind: Json) -> bool:
+        """Say whether a call is the one that was made behind this reasoning."""
+        return behind.get("call_id") is not None and self._calls.get(reasoning["id"]) == behind["call_id"]
 
     def keep(self, request: Json, response: Json) -> None:
         """Keep a response, and what is new in the request that it answers, whose input is expanded."""
@@ -67,13 +85,12 @@ def listed(given: Json) -> Sequence[Json]:
     return [{"type": "message", "role": "user", "content": given}] if isinstance(given, str) else given
 
 
-def expanded(request: Json, store: ResponsesStore | None) -> list[Json]:
+def expanded(request: Json, store: ResponsesStore) -> list[Json]:
     """Return the items that a request whose shapes are right stands for, those before it included.
 
     Raises:
         Refused: Something is named that is not kept.
     """
-    store = store or ResponsesStore()
     before: list[Json] | None = []
     if (previous := request.get("previous_response_id")) is not None:
         before = store.conversation(previous)

@@ -3,7 +3,7 @@
 Each is a misunderstanding someone could have, not a syntax error. `old` occurs exactly once in its file.
 """
 
-from tests.teeth.mutations import core, dialects, judge, profiles, render, runtime, servers, transport
+from tests.teeth.mutations import core, dialects, judge, kernel, profiles, render, runtime, servers, transport
 from tests.teeth.mutations.mutation import Mutation
 
 __all__ = ["MUTATIONS", "Mutation"]
@@ -14,6 +14,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *dialects.MUTATIONS,
     *judge.MUTATIONS,
     *profiles.MUTATIONS,
+    *kernel.MUTATIONS,
     *runtime.MUTATIONS,
     *transport.MUTATIONS,
     *servers.MUTATIONS,

@@ -254,6 +254,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         READINGS,
     ),
     Mutation(
+        "first reading: it is all there is of a request that opens an epoch again",
+        f"{_HOME}__init__.py",
+        "None if whole and not _Readings.compared else accepted(state, text)",
+        "accepted(state, text)",
+        READINGS,
+    ),
+    Mutation(
         "first reading: a blank text is one like others",
         f"{_HOME}typed/literals.py",
         "    if not said.strip():\n        raise Doubt\n",
@@ -263,7 +270,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "first reading: an object stands where a text belongs",
         f"{_HOME}typed/literals.py",
-        "    if text[0] != _QUOTE or len(text) > longest:",
+        "    if text[0] != QUOTE or len(text) > longest:",
         "    if len(text) > longest:",
         READINGS,
     ),
@@ -291,8 +298,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     _reads(
         "anthropic",
         "a failed result may be blank",
-        "(words if block.is_error else literal)(block.content)",
-        "literal(block.content)",
+        "            words(block.content)\n",
+        "            literal(block.content)\n",
     ),
     _reads("responses", "arguments may be any text", "        nested_object(item.arguments)\n", ""),
     _reads(
@@ -307,10 +314,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     _reads(
         "gemini",
         "a part of two kinds is the first of them",
-        "        if bool(part.text) + (call is not UNSET) + (result is not UNSET) != 1:",
-        "        if False:",
+        "            if bool(part.text) + (call is not UNSET) + (result is not UNSET) != 1:",
+        "            if False:",
     ),
-    _reads("gemini", "calls may stand in a user content", ' and state.role == "model":', ":"),
     _reads(
         "converse",
         "a result may have any status",

@@ -529,7 +529,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "flat: the judge reads a request from its beginning",
         "actors/core/lane.py",
-        "judge, found = extend(judge, fragment)",
+        "judge, found = extend(judge, fragment, whole=anew)",
         'judge, found = extend(start(dialect), b"".join((*lane.segments, fragment)))',
         ("tests/test_flat_turns.py",),
     ),

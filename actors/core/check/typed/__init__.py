@@ -29,30 +29,19 @@ def accepted(state: S, text: bytes) -> S | None:
     after = state.copy()
     try:
         messages = decoder.decode(text)
-        if state.opens is None:
-            for message in messages[1:] if state.count else messages:
-                read(after, message)
-        else:
-            _feed(after, messages, read)
+        resumes = state.opens is not None and state.role is not None
+        if resumes and state.blocks:
+            del messages[0].blocks[0]
+        elif state.opens is None and state.count:
+            del messages[0]
+        read(after, messages, resumes)
     except _DOUBTS:
         return None
     return None if after.faults else after
 
 
-def _feed(state: Any, messages: list[Any], read: Any) -> None:  # Any: of the family's own types
-    """Read messages of which the first goes on where the state stands, if it stands in one."""
-    if state.role is not None:
-        opened, *messages = messages
-        if state.blocks:
-            del opened.blocks[0]
-        read(state, opened.blocks)
-    for message in messages:
-        state.open(message.role)
-        read(state, message.blocks)
-
-
 @cache
 def _reading(family: str) -> tuple[msgspec.json.Decoder[list[Any]], Any]:  # Any: likewise
-    """Return what decodes a list of messages, and what tells the state of one. Made when first wanted."""
+    """Return what decodes a list of messages, and what tells the state of them. Made when first wanted."""
     module = import_module(f"{__name__}.{family}")
     return msgspec.json.Decoder(module.MESSAGES), module.read

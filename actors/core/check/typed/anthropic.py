@@ -1,11 +1,11 @@
 """Messages as our encoder of the family `anthropic` writes them, attachments and cache marks left out."""
 
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from msgspec import Raw, field
 
 from actors.core.check.anthropic import Anthropic
-from actors.core.check.typed.literals import Doubt, Shape, literal, words
+from actors.core.check.typed.literals import QUOTE, Doubt, Shape, literal, words
 
 
 class Text(Shape, tag_field="type", tag="text"):
@@ -46,24 +46,33 @@ class Assistant(Shape, tag_field="role", tag="assistant"):
 MESSAGES: TypeAlias = list[User | Assistant]
 
 
-def read(
-    state: Anthropic, blocks: list[Any]
-) -> None:  # Any: told apart by the types above, faster than mypy can
-    """State what the blocks of a message are."""
-    for block in blocks:
-        kind = type(block)  # a `match` would ask each class in turn
-        if kind is Result:
-            (words if block.is_error else literal)(block.content)
-            state.result(block.tool_use_id)
-        elif kind is Text:
-            state.beside(ragged=words(block.text))
-        elif kind is Call:
-            state.call(block.id, block.name)
-        elif kind is Thinking:
+def read(state: Anthropic, messages: list[User | Assistant], resumes: bool) -> None:
+    """State what the messages are, the first of which is open already if it `resumes`."""
+    for message in messages:
+        if not resumes:
+            state.open(message.role)
+        resumes = False
+        for block in message.blocks:
+            if isinstance(block, Result) and not block.is_error and bytes(block.content)[0] == QUOTE:
+                state.result(block.tool_use_id)
+            elif isinstance(block, Text):
+                state.beside(ragged=words(block.text))
+            elif isinstance(block, Call):
+                state.call(block.id, block.name)
+            else:
+                _rare(state, block)
+
+
+def _rare(state: Anthropic, block: Result | Thinking | Redacted | int) -> None:
+    match block:
+        case Thinking():
             literal(block.thinking)
             state.signed(block.signature)
             state.thought()
-        elif kind is Redacted and block.data:
+        case Redacted() if block.data:
             state.thought()
-        else:
+        case Result() if block.is_error:
+            words(block.content)
+            state.result(block.tool_use_id)
+        case _:
             raise Doubt

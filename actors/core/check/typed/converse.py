@@ -54,26 +54,30 @@ class Assistant(Shape, tag_field="role", tag="assistant"):
 MESSAGES: TypeAlias = list[User | Assistant]
 
 
-def read(state: Converse, blocks: list[Block | int]) -> None:
-    """State what the blocks of a message are."""
-    for block in blocks:
-        if type(block) is not Block:
-            raise Doubt
-        call, result, reasoning = block.call, block.result, block.reasoning
-        if bool(block.text) + (call is not UNSET) + (result is not UNSET) + (reasoning is not UNSET) != 1:
-            raise Doubt
-        if block.text:
-            words(block.text)
-            state.text()
-        elif call is not UNSET and state.role == "assistant":
-            state.call(call.id, call.name)
-        elif result is not UNSET and state.role == "user":
-            _result(state, result)
-        elif reasoning is not UNSET and state.role == "assistant":
-            _reasoning(state, reasoning)
-        else:
-            raise Doubt
-        state.blocks += 1
+def read(state: Converse, messages: list[User | Assistant], resumes: bool) -> None:
+    """State what the messages are, the first of which is open already if it `resumes`."""
+    for message in messages:
+        if not resumes:
+            state.open(message.role)
+        resumes, by_model = False, message.role == "assistant"
+        for block in message.blocks:
+            if type(block) is not Block:
+                raise Doubt
+            call, result, reasoning = block.call, block.result, block.reasoning
+            if bool(block.text) + (call is not UNSET) + (result is not UNSET) + (reasoning is not UNSET) != 1:
+                raise Doubt
+            if block.text:
+                words(block.text)
+                state.text()
+            elif result is not UNSET and not by_model:
+                _result(state, result)
+            elif call is not UNSET and by_model:
+                state.call(call.id, call.name)
+            elif reasoning is not UNSET and by_model:
+                _reasoning(state, reasoning)
+            else:
+                raise Doubt
+            state.blocks += 1
 
 
 def _result(state: Converse, result: Result) -> None:

@@ -40,22 +40,26 @@ class Model(Shape, tag_field="role", tag="model"):
 MESSAGES: TypeAlias = list[User | Model]
 
 
-def read(state: Gemini, parts: list[Part | int]) -> None:
-    """State what the parts of a content are."""
-    for part in parts:
-        if type(part) is not Part:
-            raise Doubt
-        call, result, signature = part.call, part.result, part.signature
-        if bool(part.text) + (call is not UNSET) + (result is not UNSET) != 1:
-            raise Doubt
-        if signature is not UNSET:
-            state.signed(signature)
-        if part.text:
-            state.text(empty=literal(part.text) == b'""', signed=signature is not UNSET)
-        elif call is not UNSET and state.role == "model":
-            state.call(call.id, call.name, signed=bool(signature))
-        elif result is not UNSET and state.role == "user":
-            state.response(result.id, result.name)
-        else:
-            raise Doubt
-        state.blocks += 1
+def read(state: Gemini, contents: list[User | Model], resumes: bool) -> None:
+    """State what the contents are, the first of which is open already if it `resumes`."""
+    for content in contents:
+        if not resumes:
+            state.open(content.role)
+        resumes, by_model = False, content.role == "model"
+        for part in content.blocks:
+            if type(part) is not Part:
+                raise Doubt
+            call, result, signature = part.call, part.result, part.signature
+            if bool(part.text) + (call is not UNSET) + (result is not UNSET) != 1:
+                raise Doubt
+            if signature is not UNSET:
+                state.signed(signature)
+            if part.text:
+                state.text(empty=literal(part.text) == b'""', signed=signature is not UNSET)
+            elif result is not UNSET and not by_model:
+                state.response(result.id, result.name)
+            elif call is not UNSET and by_model:
+                state.call(call.id, call.name, signed=bool(signature))
+            else:
+                raise Doubt
+            state.blocks += 1

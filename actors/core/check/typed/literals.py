@@ -5,8 +5,8 @@ import sys
 import msgspec
 from msgspec import Raw
 
-_QUOTE, _BACKSLASH = b'"\\'
-_PLAIN = frozenset(range(0x21, 0x7F)) - {_QUOTE, _BACKSLASH}
+QUOTE, _BACKSLASH = b'"\\'
+_PLAIN = frozenset(range(0x21, 0x7F)) - {QUOTE, _BACKSLASH}
 _TEXT = msgspec.json.Decoder(str)
 
 
@@ -21,7 +21,7 @@ class Shape(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 def literal(raw: Raw, longest: int = sys.maxsize) -> bytes:
     """Return a string as it is written, if it is one and may be that long: it has no more characters than bytes."""
     text = bytes(raw)
-    if text[0] != _QUOTE or len(text) > longest:
+    if text[0] != QUOTE or len(text) > longest:
         raise Doubt
     return text
 
@@ -29,7 +29,7 @@ def literal(raw: Raw, longest: int = sys.maxsize) -> bytes:
 def words(raw: Raw) -> bool:
     """Doubt what is no string with something but whitespace in it, and say whether it ends in whitespace."""
     text = bytes(raw)
-    if text[0] != _QUOTE:
+    if text[0] != QUOTE:
         raise Doubt
     if text[1] in _PLAIN and text[-2] in _PLAIN and text[-3] != _BACKSLASH:
         return False

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from actors.core.check.openai_chat import OpenAIChat
-from actors.core.check.typed.literals import Doubt, Shape, literal, nested_object
+from actors.core.check.typed.literals import QUOTE, Doubt, Shape, literal, nested_object
 
 
 class Function(Shape):
@@ -55,29 +55,35 @@ MESSAGES: TypeAlias = list[System | User | Assistant | Tool | int]
 _PARTS = msgspec.json.Decoder(list[Text | Thinking])
 
 
-def read(state: OpenAIChat, message: System | User | Assistant | Tool | int) -> None:
-    """State what a message is."""
-    state.count += 1
-    if isinstance(message, Tool):
-        literal(message.content, state.longest)
-        state.result(message.tool_call_id)
-        state.role = "tool"
-    elif isinstance(message, Assistant):
-        state.open("assistant")
-        _assistant(state, message)
-    elif isinstance(message, User | System):
-        state.open(message.role)
-        _content(state, message.content)
-    else:
-        raise Doubt
+def read(state: OpenAIChat, messages: list[System | User | Assistant | Tool | int], resumes: bool) -> None:
+    """State what the messages are. Each is whole, so none `resumes`."""
+    longest = state.longest
+    for message in messages:
+        state.count += 1
+        if isinstance(message, Tool):
+            text = bytes(message.content)
+            if text[0] != QUOTE or len(text) > longest:
+                raise Doubt
+            state.result(message.tool_call_id)
+            state.role = "tool"
+        elif isinstance(message, Assistant):
+            state.open("assistant")
+            _assistant(state, message)
+        elif isinstance(message, User | System):
+            state.open(message.role)
+            _content(state, message.content)
+        else:
+            raise Doubt
 
 
 def _assistant(state: OpenAIChat, message: Assistant) -> None:
-    content, calls = message.content, message.tool_calls
-    if said := bool(content) and bytes(content) != b"null":
+    content, calls, text = message.content, message.tool_calls, bytes(message.content)
+    said = text not in (b"", b"null")
+    if said:
         _content(state, content)
+    reasons = bool(message.reasoning_content or message.reasoning_details) and _reasons(state, message)
     made = None if calls is UNSET else len(calls)
-    state.spoke(said=said, empty=bytes(content) == b'""', reasons=_reasons(state, message), calls=made)
+    state.spoke(said=said, empty=text == b'""', reasons=reasons, calls=made)
     for call in calls or ():
         function = call.function
         if not state.is_name(function.name) or len(function.arguments) > state.longest:
@@ -89,8 +95,6 @@ def _assistant(state: OpenAIChat, message: Assistant) -> None:
 def _reasons(state: OpenAIChat, message: Assistant) -> bool:
     """Say whether the field that carries reasoning holds some. Another is a doubt."""
     plain, details = message.reasoning_content, message.reasoning_details
-    if not plain and details is UNSET:
-        return False
     carrier = "reasoning_content" if plain else "reasoning_details"
     if state.dialect.thinking_carrier != carrier or (plain and details is not UNSET):
         raise Doubt
@@ -99,8 +103,8 @@ def _reasons(state: OpenAIChat, message: Assistant) -> bool:
 
 def _content(state: OpenAIChat, content: Raw) -> None:
     """Read a text, or a list of texts and of what the assistant thought."""
-    if bytes(content)[:1] != b"[":
-        literal(content, state.longest)
+    text = bytes(content)
+    if text[0] == QUOTE and len(text) <= state.longest:
         return
     parts = _PARTS.decode(content)
     thinks = [type(part) is Thinking for part in parts]

@@ -1,4 +1,4 @@
-"""Conducting an ask: the child of a session that drives `actors.core.turn` with the real actors.
+"""Driving an ask: the child of a session that drives `actors.core.turn` with the real actors.
 
 An ask is one turn, or several after failover. A turn is asked what it needs (render, generate, run this
 batch, close) and told what came of it; here each of those becomes a question to the actor that can do it.
@@ -8,12 +8,12 @@ Whatever happens is written before it is shown: the user's message before the re
 seals before its first byte, the model's message before its calls run.
 """
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from contextvars import Context as Variables
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal, Protocol, assert_never
+from typing import Any, Literal, Protocol, TypeAlias, assert_never
 
 import anyio
 
@@ -40,21 +40,22 @@ from actors.core.rulebook import REASONING
 from actors.core.stream import Usage
 from actors.core.turn import Bounds, Ended, Outcome, Step
 from actors.errors import ConfigError, KernelError
-from actors.journal import Head, JournalCommand
-from actors.kernel import Ref
-from actors.ledger import LedgerCommand, Seal, Snapshot
+from actors.journal import JournalCommand
+from actors.kernel import Context, Ref
+from actors.ledger import Known, LedgerCommand, Seal, Snapshot
+from actors.log import LogWriter
 from actors.provider import Abort, Aborted, Answer, Broken, Generate, ProviderCommand
 from actors.renderer import Adopt, Invalidate, Render, RendererCommand
 from actors.scheduler import CloseCalls, RunBatch, SchedulerCommand, StopBatch
 
-RERENDERS = 8
-"""How often a request is rendered anew because results came in while it was being made."""
+Stop: TypeAlias = Callable[[Context[Any]], None]  # Any: whoever cancels an ask
+"""Stops a step that is under way, from the handler of an actor."""
 
 INTERRUPTED = "[This answer was interrupted.]"
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ResolvedBackend:
     """What requests to one backend are made with, for one session."""
 
     binding: Binding
@@ -62,14 +63,7 @@ class Terms:
     settings: Settings
 
 
-@dataclass(frozen=True, slots=True)
-class Service(Terms):
-    """One backend as a session uses it, resolved when a turn begins and frozen for it."""
-
-    provider: Ref[ProviderCommand]
-
-
-class Services(Protocol):
+class Resolver(Protocol):
     """What the runtime knows of targets, for one session."""
 
     def pool(self, target: str) -> Pool:
@@ -79,11 +73,11 @@ class Services(Protocol):
             ConfigError: There is no such target, or it cannot be used.
         """
 
-    def terms(self, member: str) -> Terms:
+    def backend(self, member: str) -> ResolvedBackend:
         """Return what requests to a pool's member are made with. Raises what `pool` raises."""
 
-    def service(self, member: str) -> Service:
-        """Return a pool's member, ready to serve a turn. Raises what `pool` raises."""
+    def provider(self, member: str, binding: Binding) -> Ref[ProviderCommand]:
+        """Return who sends requests to a pool's member. Raises what `pool` raises."""
 
     def refused(self, refusal: "Refusal") -> None:
         """Count and keep a transcript that was refused for its structure: our bug, with its evidence."""
@@ -109,7 +103,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class SessionRefs:
     """The actors a session commands."""
 
     scheduler: Ref[SchedulerCommand]
@@ -119,52 +113,52 @@ class Crew:
 
 
 @dataclass(slots=True)
-class Conductor:
-    """Conducts one ask.
+class TurnDriver:
+    """Drives one ask.
 
     Args:
-        head: The session's log.
-        crew: The session's actors.
-        services: What targets mean.
+        log: Writes the session's own events.
+        refs: The session's actors.
+        resolver: What targets mean.
         bounds: How long a turn may go on.
-        resting: Until when backends rest, by name; shared by the session's asks.
+        cooldowns: Until when backends are not asked again, by name; shared by the session's asks.
         outlet: Where events go.
         variables: Context variables that the ask's tools see.
         ended: Called with how the ask came out, and the number of its last event, when that is durable.
     """
 
-    head: Head
-    crew: Crew
-    services: Services
+    log: LogWriter
+    refs: SessionRefs
+    resolver: Resolver
     bounds: Bounds
-    resting: dict[str, float]
+    cooldowns: dict[str, float]
     outlet: Outlet
     variables: Variables
     ended: Callable[[TurnResult, int], None]
     cancelled: bool = False
-    _stop: Callable[[], Awaitable[None]] | None = None
+    _stop: Stop | None = None
     _attempts: list[Attempt] = field(default_factory=list)
     _usage: Usage = field(default_factory=Usage)
     _rounds: int = 0
     _text: str = ""
 
-    async def cancel(self) -> None:
-        """Stop what is under way. The ask ends by itself, soon, with every call closed."""
+    def cancel(self, context: Context[Any]) -> None:  # Any: whoever cancels it
+        """Stop what is under way, from a handler of `context`. The ask ends by itself, soon, with every call closed."""
         self.cancelled = True
         if self._stop is not None:
-            await self._stop()
+            self._stop(context)
 
     def tell(self, status: str, seq: int, detail: str = "") -> None:
         """Show that something happened beside the turn: a switch held, applied or superseded."""
         if self.outlet.is_watched:
-            self.outlet.put(StatusEvent(status, seq, self.head.state.turns, detail=detail))
+            self.outlet.put(StatusEvent(status, seq, self.log.state.turns, detail=detail))
 
     async def run(self, message: Message) -> None:
-        """Conduct the ask to its end. How it came out is told by `ended`."""
-        number = self.head.state.asks + 1
-        self.head.hold(Submitted(number, pack(message)), partial(self.tell, "submitted"))
-        pool = self._pool(self.head.state.target)
-        member = first(pool, number, self.resting, anyio.current_time())
+        """Drive the ask to its end. How it came out is told by `ended`."""
+        number = self.log.state.asks + 1
+        self.log.hold(Submitted(number, pack(message)), partial(self.tell, "submitted"))
+        pool = self._pool(self.log.state.target)
+        member = first(pool, number, self.cooldowns, anyio.current_time())
         tried: list[str] = []
         while True:
             binding, ended = await self._served(member, number)
@@ -180,14 +174,14 @@ class Conductor:
         """Write that a turn ended, the ask's last or one before it."""
         status: TurnStatus = ended.status if last else "handed_over"
         self._attempts.append(Attempt(binding, status, ended.why, ended.cause))
-        turn = self.head.state.turns
+        turn = self.log.state.turns
 
         def told(seq: int) -> None:
             self.outlet.put(StatusEvent("turn_ended", seq, turn, detail=status))
             if last:
                 self.ended(self._result(binding, ended), seq)
 
-        return await self.head.write(TurnEnded(turn, status, ended.why), told)
+        return await self.log.write(TurnEnded(turn, status, ended.why), told)
 
     def _result(self, served_by: Binding, ended: Ended) -> TurnResult:
         status = ended.status
@@ -206,12 +200,12 @@ class Conductor:
         """Return who continues the ask after a failed turn: a held switch first, else the pool's next."""
         if ended.status != "failed" or not ended.elsewhere or self.cancelled:
             return pool, None
-        self.resting[tried[-1]] = anyio.current_time() + pool.cooldown
+        self.cooldowns[tried[-1]] = anyio.current_time() + pool.cooldown
         if ended.shown and not pool.failover_after_output:
             return pool, None
-        if (held := self.head.state.held) is not None:
-            event = settled(held, self.services.pool)
-            self.outlet.put(switched(event, await self.head.write(event), self.head.state.turns))
+        if (held := self.log.state.held) is not None:
+            event = settled(held, self.resolver.pool)
+            self.outlet.put(switched(event, await self.log.write(event), self.log.state.turns))
             if isinstance(event, SwitchApplied):
                 pool = self._pool(held)
                 return pool, next((name for name in pool.members if name not in tried), None)
@@ -220,44 +214,42 @@ class Conductor:
     def _pool(self, target: str) -> Pool:
         """Return a target's pool; of a target that cannot be used any more, one that fails when it is served."""
         try:
-            return self.services.pool(target)
+            return self.resolver.pool(target)
         except ConfigError:
             return Pool(target, (target,))
 
     async def _served(self, member: str, ask: int) -> tuple[Binding, Ended]:
-        """Conduct one turn on a pool's member. Its end is not yet written."""
-        service = self._service(member)
-        binding = Binding(member, "") if isinstance(service, ConfigError) else service.binding
-        number = self.head.state.turns + 1
-        seq = await self.head.write(Bound(number, ask, binding))
-        self.tell("turn_started", seq, str(binding))
-        if isinstance(service, ConfigError):
-            return binding, Ended("failed", str(service), None, 0, Usage(), elsewhere=True)
-        return binding, await self._turn(service, number)
-
-    def _service(self, member: str) -> Service | ConfigError:
+        """Drive one turn on a pool's member. Its end is not yet written."""
+        number = self.log.state.turns + 1
         try:
-            return self.services.service(member)
+            backend = self.resolver.backend(member)
+            provider = self.resolver.provider(member, backend.binding)
         except ConfigError as error:  # it could be used when the session was opened: a key is gone since
-            return error
+            binding = Binding(member, "")
+            self.log.hold(
+                Bound(number, ask, binding), partial(self.tell, "turn_started", detail=str(binding))
+            )
+            return binding, Ended("failed", str(error), None, 0, Usage(), elsewhere=True)
+        binding = backend.binding
+        self.log.hold(Bound(number, ask, binding), partial(self.tell, "turn_started", detail=str(binding)))
+        return binding, await self._turn(_Turn(self, backend, provider, number))
 
-    async def _turn(self, service: Service, number: int) -> Ended:
-        served = _Turn(self, service, number)
-        conduct = turns.turn(self.bounds)
-        step = next(conduct)
+    async def _turn(self, served: "_Turn") -> Ended:
+        conversation = turns.turn(self.bounds)
+        step = next(conversation)
         while not isinstance(step, turns.Close):
             outcome = turns.Stopped() if self.cancelled else await served.do(step)
             if self.cancelled and not isinstance(outcome, turns.Stopped):
                 outcome = _stopped(outcome)
-            step = conduct.send(outcome)
+            step = conversation.send(outcome)
         await served.close(step)
-        ended = _ended(conduct)
+        ended = _ended(conversation)
         self._usage += ended.usage
         self._rounds += ended.rounds
         self._text = ended.message.text if ended.message is not None else self._text
         return ended
 
-    def stoppable(self, stop: Callable[[], Awaitable[None]]) -> None:
+    def stoppable(self, stop: Stop) -> None:
         """Let a cancel call `stop` from now on."""
         self._stop = stop
 
@@ -266,10 +258,10 @@ class Conductor:
         self._stop = None
 
 
-def _ended(conduct: Generator[Step, Outcome, Ended]) -> Ended:
+def _ended(conversation: Generator[Step, Outcome, Ended]) -> Ended:
     """Return what a turn returns once it is told that it is closed."""
     try:
-        conduct.send(turns.Ready())
+        conversation.send(turns.Ready())
     except StopIteration as stop:
         ended: Ended = stop.value
         return ended
@@ -286,12 +278,15 @@ def _stopped(outcome: Outcome) -> turns.Stopped:
 class _Turn:
     """The steps of one turn, done by the actors that can."""
 
-    def __init__(self, conductor: Conductor, service: Service, number: int) -> None:
-        self._conductor = conductor
-        self._crew = conductor.crew
-        self._head = conductor.head
-        self._outlet = conductor.outlet
-        self._service = service
+    def __init__(
+        self, driver: TurnDriver, backend: ResolvedBackend, provider: Ref[ProviderCommand], number: int
+    ) -> None:
+        self._driver = driver
+        self._refs = driver.refs
+        self._log = driver.log
+        self._outlet = driver.outlet
+        self._backend = backend
+        self._provider = provider
         self._number = number
         self._rendered: Rendered | None = None
         self._declined: tuple[bytes, str] | None = None  # what was refused last, and why
@@ -315,84 +310,84 @@ class _Turn:
         """Close the calls that will not be run."""
         if step.unrun:
             unrun = tuple(call.id for call in step.unrun)
-            await self._crew.scheduler.ask(CloseCalls(unrun, "never_started"))
+            await self._refs.scheduler.ask(CloseCalls(unrun, "never_started", self._log.prelude()))
 
     async def _render(self, step: turns.Render) -> Outcome:
-        """Render, judge, and write that the request is sent; again if results came in meanwhile."""
-        binding = self._service.binding
+        """Render, judge, and write that the request is sent; again whenever a result came in meanwhile."""
+        binding = self._backend.binding
         self._tools_off = step.tools_off
-        for _ in range(RERENDERS):
-            ledger = self._head.ledger
-            rendered = await self._crew.renderer.ask(Render(binding, self._head.state.history, ledger))
+        while True:
+            known = await self._refs.ledger.ask(Snapshot())
+            rendered = await self._refs.renderer.ask(Render(binding, self._log.state.history, known.ledger))
             if rendered.report.faults:
                 self._rendered = rendered
                 fault = rendered.report.faults[0]
                 return turns.Unfit(self._refused("judge", str(fault)), fault.rule in REASONING)
             if self._declined is not None and b"".join(rendered.segments) == self._declined[0]:
                 return turns.Unfit(self._declined[1])  # the same again would be refused again
-            standing = rendered.lane.standing
-            sent = RequestSent(
-                self._number,
-                step.round,
-                binding,
-                standing.epoch,
-                standing.cursor,
-                seals(rendered, ledger),
-            )
-            seq, self._head.ledger = await self._crew.ledger.ask(Seal(sent, ledger))
-            if seq is not None:
-                await self._crew.renderer.tell(Adopt(binding, rendered.lane))
-                self._rendered = rendered
-                self._show_request(step.round, rendered, seq)
+            if await self._sealed(step.round, rendered, known):
                 return turns.Ready()
-        return turns.Unfit(f"results came in during each of {RERENDERS} renders of one request")
+
+    async def _sealed(self, number: int, rendered: Rendered, known: Known) -> bool:
+        """Write that a request is sent, with what was held until now; say no if it was rendered too early."""
+        binding, standing = self._backend.binding, rendered.lane.standing
+        sealed = seals(rendered, known.ledger)
+        sent = RequestSent(self._number, number, binding, standing.epoch, standing.cursor, sealed)
+        prelude = self._log.prelude()
+        seq = await self._refs.ledger.ask(Seal(sent, known.version, prelude))
+        if seq is None:
+            self._log.restore(prelude)
+            return False
+        await self._refs.renderer.tell(Adopt(binding, rendered.lane))
+        self._rendered = rendered
+        self._show_request(number, rendered, seq)
+        return True
 
     def _show_request(self, number: int, rendered: Rendered, seq: int) -> None:
         if self._outlet.is_watched:
-            lane, binding = rendered.lane, self._service.binding
+            lane, binding = rendered.lane, self._backend.binding
             sent = Sent(binding, lane.standing.epoch, rendered.before, lane.size, rendered.report)
             self._outlet.put(StatusEvent("request", seq, self._number, number, sent=sent))
 
     async def _rewrite(self, step: turns.Rewrite) -> Outcome:
         """Begin an epoch: without the reasoning of the old one, or with the conservative render."""
-        binding = self._service.binding
+        binding = self._backend.binding
         epoch = 1 + await self._epoch()
         event = EpochBegan(binding, epoch, "refusal" if step.plain else "thinking", plain=step.plain)
-        floor = len(self._head.state.history)
-        seq = await self._head.write(event)
-        await self._crew.renderer.tell(Invalidate(event, floor))
-        self._conductor.tell("rewritten", seq, step.why)
+        floor = len(self._log.state.history)
+        seq = await self._log.write(event)
+        await self._refs.renderer.tell(Invalidate(event, floor))
+        self._driver.tell("rewritten", seq, step.why)
         return turns.Ready()
 
     async def _epoch(self) -> int:
         if self._rendered is not None:
             return self._rendered.lane.standing.epoch
-        ledger = await self._crew.ledger.ask(Snapshot())
-        rendered = await self._crew.renderer.ask(
-            Render(self._service.binding, self._head.state.history, ledger)
-        )
+        known = await self._refs.ledger.ask(Snapshot())
+        render = Render(self._backend.binding, self._log.state.history, known.ledger)
+        rendered = await self._refs.renderer.ask(render)
         return rendered.lane.standing.epoch
 
     @property
     def _settings(self) -> Settings:
-        settings = self._service.settings
+        settings = self._backend.settings
         return replace(settings, tool_choice="none") if self._tools_off else settings
 
     async def _generate(self, number: int) -> Outcome:
         """Send the request, and write what came of it."""
         assert self._rendered is not None
-        service, provider = self._service, self._service.provider
-        key = f"{self._head.state.session}/{self._number}/{number}"
+        backend, provider = self._backend, self._provider
+        key = f"{self._log.state.session}/{self._number}/{number}"
         generate = Generate(
             key,
-            service.adapter.request(self._rendered.segments, self._settings, self._rendered.shown),
-            service.binding,
-            self._head.state.calls + 1,
+            backend.adapter.request(self._rendered.segments, self._settings, self._rendered.shown),
+            backend.binding,
+            self._log.state.calls + 1,
             self._number,
             number,
             self._outlet if self._outlet.is_watched else None,
         )
-        self._conductor.stoppable(lambda: provider.tell(Abort(key)))
+        self._driver.stoppable(lambda context: context.tell(provider, Abort(key)))
         try:
             generated = await provider.ask(generate)
         except KernelError as error:
@@ -402,7 +397,7 @@ class _Turn:
                 provider.tell_nowait(Abort(key))
             raise
         finally:
-            self._conductor.finished()
+            self._driver.finished()
         match generated:
             case Answer(message=message):
                 await self._ended(number, message, generated)
@@ -436,9 +431,9 @@ class _Turn:
         """Keep the evidence of a refusal; return its words."""
         assert self._rendered is not None
         self._declined = b"".join(self._rendered.segments), why
-        request = self._service.adapter.request(self._rendered.segments, self._settings, self._rendered.shown)
-        session = self._head.state.session
-        self._conductor.services.refused(Refusal(session, self._service.binding, by, why, request.body))
+        request = self._backend.adapter.request(self._rendered.segments, self._settings, self._rendered.shown)
+        session = self._log.state.session
+        self._driver.resolver.refused(Refusal(session, self._backend.binding, by, why, request.body))
         return why
 
     async def _interrupted(self, number: int, broken: Broken | Aborted, why: str) -> Message | None:
@@ -447,7 +442,7 @@ class _Turn:
         if kept is None and not broken.calls:
             return None
         if kept is None:
-            message = Message("model", (), self._number, self._service.binding)
+            message = Message("model", (), self._number, self._backend.binding)
         else:
             message = Message("model", (*kept.blocks, Text(INTERRUPTED)), kept.turn, kept.origin)
         await self._ended(number, message, broken, why)
@@ -456,15 +451,12 @@ class _Turn:
     async def _ended(
         self, number: int, message: Message, generated: Answer | Broken | Aborted, fault: str | None = None
     ) -> None:
-        """Write the round's message, then show it and its calls."""
+        """Have the round's message written, and shown, with what follows: its batch of calls, or the turn's end."""
         finish = generated.finish if isinstance(generated, Answer) else None
         event = RoundEnded(
             self._number, number, pack(message), generated.usage, finish, fault, generated.calls
         )
-        if not message.calls:  # the turn's end follows
-            self._head.hold(event, partial(self._show, event, message))
-            return
-        self._show(event, message, await self._head.write(event))
+        self._log.hold(event, partial(self._show, event, message))
 
     def _show(self, event: RoundEnded, message: Message, seq: int) -> None:
         if not self._outlet.is_watched:
@@ -476,12 +468,11 @@ class _Turn:
 
     async def _run(self, step: turns.RunBatch) -> Outcome:
         """Run a batch, and show how its calls ended."""
-        scheduler = self._crew.scheduler
-        self._conductor.stoppable(lambda: scheduler.tell(StopBatch()))
+        scheduler = self._refs.scheduler
+        self._driver.stoppable(lambda context: context.tell(scheduler, StopBatch()))
         try:
-            ended = await scheduler.ask(RunBatch(step.calls, self._conductor.variables))
+            ended = await scheduler.ask(RunBatch(step.calls, self._driver.variables, self._log.prelude()))
         finally:
-            self._conductor.finished()
-        self._head.ledger = ended.ledger
+            self._driver.finished()
         self._outlet.put(StatusEvent("tool_results", ended.seq, self._number, detail="", results=ended.ends))
         return turns.Ran(ended.refused)

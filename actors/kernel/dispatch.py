@@ -1,0 +1,99 @@
+"""Who runs handlers, and when: at once, on the stack of the sender, if nothing stands against it.
+
+A handler is a plain function, so running it takes nothing but a call. A message to an idle actor is handled before
+`tell` returns. What its handler sends on is queued, and handled in turn by the outermost call: no handler runs inside
+another, so nothing recurses, and a sender's messages stay in order.
+
+After `STRETCH` messages handled so, the rest is left to the event loop, which serves it at its next turn. So a task
+that asks again and again gives way now and then, and actors that send to each other without end starve nobody.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context as Variables
+from typing import Protocol
+
+from actors.kernel.message import Command
+from actors.kernel.parking import Parking
+
+BATCH = 32  # messages handled of one actor before the next has its turn
+STRETCH = 64  # messages handled before the event loop has its turn
+
+
+class Handling(Protocol):
+    """Something that handles messages: an actor's cell."""
+
+    def handle(self, command: Command) -> None:
+        """Handle one message. Raises nothing."""
+
+    def visit(self, most: int) -> bool:
+        """Handle up to `most` messages that are queued; return whether there are more. Raises nothing."""
+
+
+class Dispatcher:
+    """Runs the handlers of one system, one at a time.
+
+    Args:
+        parking: The event loop.
+        variables: The context variables that handlers see: the system's, not those of whoever sends.
+
+    `busy`: handlers run. `acting`: the one whose does now, and `command` is what it handles. `spent`: messages handled
+    since the event loop had its turn. `late`: what is to be done right behind the handler that runs. `run`: call in the
+    system's context variables. A cell hands itself a message while nothing is `busy` and `spent` is not used up.
+    """
+
+    __slots__ = ("_called", "_parking", "acting", "busy", "command", "late", "ready", "run", "spent")
+
+    def __init__(self, parking: Parking, variables: Variables) -> None:
+        self._parking = parking
+        self._called = False
+        self.run = variables.run
+        self.late: list[Callable[[], object]] = []
+        self.ready: deque[Handling] = deque()
+        self.acting: Handling | None = None
+        self.command: Command | None = None
+        self.busy = False
+        self.spent = 0
+
+    def add(self, handling: Handling) -> None:
+        """Have what has messages visited: now, or as soon as the running handler and those before it are done."""
+        self.ready.append(handling)
+        if not self.busy:
+            self.serve()
+
+    def afterwards(self, work: Callable[[], object]) -> None:
+        """Call `work` now, or right behind the handler that runs: before any other, and before its sender goes on."""
+        if self.acting is None:
+            work()
+        else:
+            self.late.append(work)
+
+    def catch_up(self) -> None:
+        """Do what was put off until the running handler was done."""
+        while self.late:
+            self.late.pop(0)()
+
+    def serve(self) -> None:
+        """Visit those that have messages: now, as far as that goes, and the others at the event loop's next turn."""
+        if self.spent < STRETCH:
+            self.busy = True
+            try:
+                self.run(self._visit_ready)
+            finally:
+                self.busy = False
+        if self.ready and not self._called:
+            self._called = True
+            self._parking.next(self._turn)
+
+    def _visit_ready(self) -> None:
+        ready = self.ready
+        while ready and self.spent < STRETCH:
+            handling = ready.popleft()
+            if handling.visit(min(BATCH, STRETCH - self.spent)):
+                ready.append(handling)
+
+    def _turn(self) -> None:
+        """Go on. The event loop calls this, so other tasks had their turn."""
+        self._called = False
+        self.spent = 0
+        self.serve()

@@ -1,0 +1,148 @@
+"""A session's log as its actors see it: what they write, and what they are made from after a crash."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import anyio
+
+from actors.core.codec import decode_event
+from actors.core.events import Event
+from actors.core.form import replace
+from actors.core.ledger import Ledger
+from actors.core.state import Lanes, Rules, State, rebuilt
+from actors.errors import JournalError
+from actors.journal import Append, JournalCommand, Prelude, Read, Told
+from actors.kernel import Context, Ref
+
+
+class LogWriter:
+    """Writes a session's own events: the state is folded and the event is on its way in one step.
+
+    The ledger writes what is its own, and holds all that is known of calls: there is no ledger in the state here.
+
+    Args:
+        state: What the log says so far.
+        journal: Who writes it.
+    """
+
+    def __init__(self, state: State, journal: Ref[JournalCommand]) -> None:
+        self.resume(state)
+        self._journal = journal
+        self._held: list[tuple[Event, Told]] = []
+        self._sent = 0  # calls of `send` not heard of. None is forgotten: what fails crashes the owner
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that the state has is written."""
+        return not self._held and not self._sent
+
+    def resume(self, state: State) -> None:
+        """Go on from what the log says."""
+        self.state = replace(state, ledger=Ledger())
+
+    def hold(self, event: Event, then: Told) -> None:
+        """Write an event together with the next ones: nothing waits for it until then."""
+        self.state = self.state.apply(event)
+        self._held.append((event, then))
+
+    def prelude(self) -> Prelude | None:
+        """Return what is held, for whoever writes next. It is not held any more: that it is written is up to them."""
+        held, self._held = self._held, []
+        return Prelude(tuple(held)) if held else None
+
+    def restore(self, prelude: Prelude | None) -> None:
+        """Hold again what nobody wrote."""
+        if prelude is not None:
+            self._held = [*prelude.held, *self._held]
+
+    async def write(self, event: Event, then: Told | None = None) -> int:
+        """Write an event; return its number when it is durable.
+
+        `then` hears of it too, even if whoever waits here is cancelled meanwhile.
+
+        Raises:
+            JournalError: It is not written. The state is ahead of the log then, and the caller crashes with it.
+        """
+        self.state = self.state.apply(event)
+        return await self._journal.ask(Append(self.state.session, (event,), self.prelude(), then))
+
+    def send(self, event: Event, then: Told, context: Context[Any]) -> None:  # Any: whoever owns the state
+        """Write an event from a handler of `context`, which crashes if it is not written; `then` is told if it is."""
+
+        def written(seq: int) -> None:
+            self._sent -= 1
+            then(seq)
+
+        self._sent += 1
+        self.state = self.state.apply(event)
+        append = Append(self.state.session, (event,), self.prelude(), written, context.fail)
+        context.tell(self._journal, append)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What a log says.
+
+    Args:
+        state: The session.
+        lanes: Its lanes. They are the renderer's.
+        seq: Number of the last event.
+    """
+
+    state: State
+    lanes: Lanes
+    seq: int
+
+
+class Generation:
+    """A session's actors from one start to the crash that ends them all, and what they are made from.
+
+    Args:
+        session: Whose actors.
+        journal: Who reads the log.
+        rules: What each binding is rendered with.
+        number: 0 at first, when they are made from what the session was opened with and not from its log.
+    """
+
+    __slots__ = ("_journal", "_read", "_replay", "_rules", "_session", "number")
+
+    def __init__(self, session: str, journal: Ref[JournalCommand], rules: Rules, number: int = 0) -> None:
+        self._session, self._journal, self._rules = session, journal, rules
+        self._read: anyio.Event | None = None
+        self._replay: Replay | None = None
+        self.number = number
+
+    def begin(self, context: Context[Any], then: Callable[[Replay], None]) -> None:  # Any: each of its actors
+        """Have an actor go on from the log: it is handed what that says, and handles nothing before. Not at first."""
+        if self.number:
+            context.start(partial(self._go_on, then), name="replay", holds=True)
+
+    async def _go_on(self, then: Callable[[Replay], None]) -> None:
+        then(await self.replay())
+
+    async def replay(self) -> Replay:
+        """Read the log, once for all of its actors, behind every append that those before them sent.
+
+        Raises:
+            JournalError: The log cannot be read, or a record of it is no event.
+        """
+        if self._read is None:
+            self._read = anyio.Event()
+            events = _decoded(self._session, await self._journal.ask(Read(self._session)))
+            self._replay = Replay(*rebuilt(events, self._rules), len(events))
+            self._read.set()
+        await self._read.wait()
+        assert self._replay is not None
+        return self._replay
+
+
+def _decoded(session: str, records: list[bytes]) -> list[Event]:
+    events: list[Event] = []
+    for number, record in enumerate(records, 1):
+        try:
+            events.append(decode_event(record))
+        except JournalError as error:
+            raise JournalError(f"Session {session!r}, record {number}: {error}") from error
+    return events

@@ -1,0 +1,104 @@
+"""A session's life, as its table tells it: every row of `actors.core.phases`, and what follows from all of them."""
+
+import re
+from itertools import product
+from random import Random
+from typing import get_args
+
+import pytest
+
+from actors.core import phases
+from actors.core.phases import TABLE, Happening, Phase, first, step
+
+PHASES: tuple[Phase, ...] = get_args(Phase)
+HAPPENINGS: tuple[Happening, ...] = get_args(Happening)
+NEVER: set[tuple[Phase, Happening]] = {
+    ("idle", "finished"),
+    ("idle", "written"),
+    ("asking", "written"),
+    ("recovering", "written"),
+    ("ending", "written"),
+    ("closing", "finished"),
+    ("ended", "finished"),
+    ("ended", "written"),
+}
+
+
+def test_each_happening_in_each_phase_is_in_the_table_or_a_programming_error() -> None:
+    assert set(TABLE) | NEVER == set(product(PHASES, HAPPENINGS))
+    assert not set(TABLE) & NEVER
+    for phase, happening in NEVER:
+        with pytest.raises(AssertionError, match=f"'{happening}' cannot come while the session is '{phase}'"):
+            step(phase, happening)
+
+
+def test_the_page_above_the_table_says_the_same() -> None:
+    assert phases.__doc__ is not None
+    lines = phases.__doc__.split("\n")
+    head = next(line.split()[1:] for line in lines if line.split()[:1] == ["phase"])
+    assert tuple(head) == HAPPENINGS
+    for phase in PHASES:
+        said = next(line for line in lines if re.match(rf"    {phase} ", line))
+        told = [
+            TABLE[phase, happening][0] if (phase, happening) in TABLE else "-" for happening in HAPPENINGS
+        ]
+        assert said.split()[1:] == told
+
+
+@pytest.mark.parametrize(
+    ("is_closed", "is_open", "phase"),
+    [(False, False, "idle"), (False, True, "recovering"), (True, False, "ended"), (True, True, "ended")],
+)
+def test_a_session_that_is_made_from_its_log_begins_where_that_ends(
+    is_closed: bool, is_open: bool, phase: Phase
+) -> None:
+    assert first(is_closed=is_closed, is_open=is_open) == phase
+
+
+def test_once_a_session_is_to_end_it_takes_nothing_up_and_it_can_always_end() -> None:
+    for phase in ("ending", "closing", "ended"):
+        for happening in HAPPENINGS:
+            if (phase, happening) in TABLE:
+                action, after = TABLE[phase, happening]
+                assert action not in ("begin", "hold", "apply", "stop")
+                assert after in ("ending", "closing", "ended")
+    for start in PHASES:
+        phase = step(start, "end")[1]
+        for happening in ("finished", "written"):
+            phase = step(phase, happening)[1] if (phase, happening) in TABLE else phase
+        assert phase == "ended"
+
+
+@pytest.mark.parametrize("start", ["idle", "recovering", "ended"])
+@pytest.mark.parametrize("seed", range(50))
+def test_on_every_walk_each_ask_is_begun_and_ended_once_and_each_waiter_is_answered(
+    start: Phase, seed: int
+) -> None:
+    random, phase = Random(seed), start
+    under_way, asks, ends, written = phase == "recovering", 0, 0, 0
+    for number in range(60):
+        possible = [happening for happening in HAPPENINGS if (phase, happening) in TABLE]
+        late = number > 40
+        happening = "end" if number == 40 else random.choice(possible)
+        if late and {"finished", "written"} & set(possible):
+            happening = "finished" if "finished" in possible else "written"
+        action, phase = step(phase, happening)
+        if action == "begin":
+            assert not under_way
+            under_way, asks = True, asks + 1
+        elif action == "hold" or (action == "stop" and happening == "cancel"):
+            assert under_way
+        if happening == "finished":
+            assert under_way
+            under_way = False
+        if action == "write_end":
+            assert not under_way
+            written += 1
+        if happening == "end":
+            ends += 1
+        if action == "answer":
+            ends = 0
+    assert phase == "ended"
+    assert not under_way
+    assert written == (start != "ended")
+    assert ends == 0

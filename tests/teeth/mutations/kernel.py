@@ -1,0 +1,177 @@
+"""Mistakes in the kernel, and in what sessions build on it: the journal's batches, the ledger's versions, the table."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+LIFECYCLE = "tests/kernel/test_actor_lifecycle.py"
+SEMANTICS = "tests/kernel/test_actor_semantics.py"
+PASSIVATE = "tests/kernel/test_passivate.py"
+RECOVERY = "tests/test_recovery_of_sessions.py"
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "kernel: a message is handled at once though senders wait for room",
+        "actors/kernel/cell.py",
+        "            self.mail is None  # senders",
+        "            not self.mail  # senders",
+        (f"{SEMANTICS}::test_nothing_is_handled_at_once_ahead_of_senders_that_wait",),
+    ),
+    Mutation(
+        "kernel: all messages of an asker are handled on its stack, and it never gives way",
+        "actors/kernel/cell.py",
+        "            and dispatcher.spent < STRETCH\n",
+        "",
+        (f"{SEMANTICS}::test_an_asker_gives_way_now_and_then_though_its_answers_come_at_once",),
+    ),
+    Mutation(
+        "kernel: the loop has no turn between messages that actors send each other",
+        "actors/kernel/dispatch.py",
+        "        while ready and self.spent < STRETCH:\n            handling = ready.popleft()\n"
+        "            if handling.visit(min(BATCH, STRETCH - self.spent)):\n",
+        "        while ready:\n            handling = ready.popleft()\n            if handling.visit(BATCH):\n",
+        (f"{SEMANTICS}::test_an_actor_with_much_mail_gives_way_to_the_next_and_to_the_loop",),
+    ),
+    Mutation(
+        "kernel: a handler runs inside the one that sent to it",
+        "actors/kernel/cell.py",
+        "            and not dispatcher.busy\n",
+        "            and dispatcher.acting is not self\n",
+        (f"{SEMANTICS}::test_what_a_handler_sends_is_handled_after_it_and_in_order",),
+    ),
+    Mutation(
+        "kernel: an actor crashes after its sender went on",
+        "actors/kernel/cell.py",
+        "        self.shared.dispatcher.afterwards(partial(self.supervision.failed, self, error))\n",
+        "        self.shared.parking.next(partial(self.supervision.failed, self, error))\n",
+        (f"{LIFECYCLE}::test_a_crash_takes_its_whole_group_down_before_the_sender_goes_on",),
+    ),
+    Mutation(
+        "kernel: only the member that crashed goes down at once",
+        "actors/kernel/supervisor.py",
+        "            self._take_down(member)\n",
+        "            self._take_down(self._members[0])\n",
+        (f"{LIFECYCLE}::test_a_crash_takes_its_whole_group_down_before_the_sender_goes_on",),
+    ),
+    Mutation(
+        "kernel: a child of an actor that is down hears an answer and goes on",
+        "actors/kernel/cell.py",
+        "            if caller is not None and caller.life.is_over:\n",
+        "            if False:\n",
+        (f"{LIFECYCLE}::test_a_child_whose_actor_went_down_while_it_asked_hears_of_that_first",),
+    ),
+    Mutation(
+        "kernel: what a crash left behind acts on the next life",
+        "actors/kernel/life.py",
+        "        if not self.is_over:\n            self._body.crash(error)\n",
+        "        self._body.crash(error)\n",
+        (f"{SEMANTICS}::test_an_actor_held_twice_is_released_twice_and_an_old_life_releases_nobody",),
+    ),
+    Mutation(
+        "kernel: handlers see the context variables of whoever sends",
+        "actors/kernel/cell.py",
+        "                dispatcher.run(self.handle, command)\n",
+        "                self.handle(command)\n",
+        (f"{LIFECYCLE}::test_a_senders_context_does_not_leak_into_actors",),
+    ),
+    Mutation(
+        "kernel: a slow handler goes unnoticed",
+        "actors/kernel/cell.py",
+        "        if took > shared.slow:\n",
+        "        if False:\n",
+        (f"{SEMANTICS}::test_a_slow_handler_is_reported_for_nobody_can_interrupt_it",),
+    ),
+    Mutation(
+        "kernel: an actor goes on before what it sent has gone out",
+        "actors/kernel/life.py",
+        'name="outbox", holds=True)',
+        'name="outbox")',
+        (
+            f"{SEMANTICS}::test_what_a_handler_sends_goes_out_when_there_is_room_and_until_then_it_handles_nothing",
+        ),
+    ),
+    Mutation(
+        "kernel: an empty queue that was used keeps its actor",
+        "actors/kernel/cell.py",
+        "        if any(queue is not None and not queue.unused for queue in (self.mail, self.control)):",
+        "        if self.mail is not None or self.control is not None:",
+        (f"{PASSIVATE}::test_queues_that_were_used_and_are_empty_keep_nobody",),
+    ),
+    Mutation(
+        "kernel: an actor is passivated that owes an answer",
+        "actors/kernel/cell.py",
+        "        return not (is_acting or life.children or life.owes) and life.actor.idle",
+        "        return not (is_acting or life.children) and life.actor.idle",
+        (PASSIVATE,),
+    ),
+    Mutation(
+        "kernel: a service is stopped under those who ask it",
+        "actors/kernel/system.py",
+        "        cells.sort(key=lambda cell: cell.rank[0])\n",
+        "",
+        (LIFECYCLE,),
+    ),
+    Mutation(
+        "kernel: a query that was told is asked while it still waits to be handled",
+        "actors/kernel/message.py",
+        "        return asked(command, TOLD)\n    return command",
+        "        return command\n    return command",
+        (f"{SEMANTICS}::test_a_query_may_be_asked_again_and_told",),
+    ),
+    Mutation(
+        "ledger: a request is sealed on an old version of it",
+        "actors/ledger.py",
+        "            case Seal(version=version) if version != self.known.version:",
+        "            case Seal(version=version) if version > self.known.version:",
+        ("tests/test_cancel.py::test_a_request_is_rendered_again_when_a_result_came_in_meanwhile",),
+    ),
+    Mutation(
+        "ledger: a change has no number",
+        "actors/ledger.py",
+        "version=self.known.version + 1",
+        "version=self.known.version",
+        ("tests/test_cancel.py::test_a_request_is_rendered_again_when_a_result_came_in_meanwhile",),
+    ),
+    Mutation(
+        "driver: what was to be written with a request is lost when that is rendered again",
+        "actors/driver.py",
+        "            self._log.restore(prelude)\n",
+        "",
+        (
+            "tests/test_cancel.py::test_a_turn_whose_requests_are_overtaken_by_results_renders_again_and_loses_nothing",
+        ),
+    ),
+    Mutation(
+        "session: the end of an ask that a crash cut off ends the next",
+        "actors/session.py",
+        "                number != self._generation.number\n",
+        "                False\n",
+        (f"{RECOVERY}::test_what_a_dead_sessions_ask_says_does_not_end_the_next",),
+    ),
+    Mutation(
+        "session: it ends while an ask is in flight",
+        "actors/core/phases.py",
+        '    ("asking", "end"): ("stop", "ending"),',
+        '    ("asking", "end"): ("write_end", "closing"),',
+        ("tests/core/test_phases.py",),
+    ),
+    Mutation(
+        "journal: one that cannot be written takes those with it that are written together",
+        "actors/journal.py",
+        "            for append in appends:\n                await self._append([append])\n",
+        "            for append in appends:\n                append.refused(error)\n",
+        ("tests/test_journal.py",),
+    ),
+    Mutation(
+        "journal: each append is written by itself",
+        "actors/journal.py",
+        "        await self._append(appends)\n\n    async def _append",
+        "        for append in appends:\n            await self._append([append])\n\n    async def _append",
+        ("tests/test_journal.py",),
+    ),
+    Mutation(
+        "journal: a log is read ahead of what was sent before",
+        "actors/journal.py",
+        "            await self._append(appends)\n            appends = []\n",
+        "",
+        ("tests/test_journal.py",),
+    ),
+)
