@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from actors.core.recovery import recover
+
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.config.providers import PROVIDERS
@@ -24,7 +26,6 @@ from actors.core.identity import Binding
 from actors.core.jsonio import Json, quote
 from actors.core.lane import Rendered
 from actors.core.profiles import PROFILES
-from actors.core.recovery import recover
 from actors.core.rulebook import PREFIXES
 from actors.core.transcript import Entry, WireCall, WireResult
 from actors.pure import render

@@ -24,7 +24,6 @@ from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.ledger import Ledger
 from actors.core.packed import unkeepable
-from actors.core.state import conversation
 from actors.driver import SessionRefs
 from actors.errors import (
     ActorFailed,
@@ -175,7 +174,7 @@ class Session:
     async def history(self) -> History:
         """Return the conversation so far, tool results in their places."""
         state = await self._asked(Look())
-        return conversation(state.history, await self.ledger())
+        return state.history.knowing(await self.ledger())
 
     async def ledger(self) -> Ledger:
         """Return the truth about every tool call."""

@@ -6,23 +6,24 @@ body = encode(rendered, model="claude-sonnet-5")
 assert check(body, dialect("anthropic")) == []
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from actors.adapters.adapter import adapter
-from actors.adapters.importing import from_wire as read_wire
+from actors.adapters.importing import read
 from actors.adapters.request import Settings, ToolChoice, ToolSpec
 from actors.core.check import check
-from actors.core.content import Message
 from actors.core.dialect import Dialect
 from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, dump
 from actors.core.lane import Lane, Rendered, advanced, empty
 from actors.core.ledger import Ledger
-from actors.core.recovery import recover
 from actors.core.render import Reader, ThinkingPolicy
+from actors.errors import TranscriptError
 from actors.tools import Tool
+
+__all__ = ["encode", "from_wire", "render"]
 
 Declared: TypeAlias = "Tool[..., Any] | ToolSpec | dict[str, Any]"  # Any: any function; a schema as JSON
 
@@ -35,19 +36,19 @@ def from_wire(transcript: object, name: str) -> tuple[History, Ledger]:
         name: The dialect they are written in: `openai`, `anthropic`, ...
 
     Calls get canonical ids by order of appearance; a result is paired with the nearest earlier unanswered
-    call of its native id. A leading system prompt, and what was odd, is what
-    `actors.adapters.importing.from_wire` gives besides.
+    call of its native id. `history.system` is the system prompt it begins with, `history.report` what was odd and
+    what became of it.
 
     Raises:
         TranscriptError: It is no transcript at all.
         UnknownTarget: There is no such dialect.
     """
-    imported = read_wire(transcript, name)
-    return History(imported.messages), recover(imported.messages)
+    history = History.read(*read(transcript, name))
+    return history, history.ledger
 
 
 def render(
-    history: History | Iterable[Message],
+    history: History,
     ledger: Ledger,
     dialect: Dialect,
     lane: Lane | None = None,
@@ -58,7 +59,8 @@ def render(
     """Render a history for a dialect. Same arguments, same bytes, in every process.
 
     Args:
-        history: The conversation; a list of messages will do.
+        history: The conversation. `History(messages, ledger)` makes one of messages of any shape, and its `report`
+            says what was done to them.
         ledger: The truth about its tool calls. Where it is silent, the blocks speak (`Ledger()` knows nothing).
         dialect: Whom to please.
         lane: `rendered.lane` of an earlier render for the same dialect and binding, to append to.
@@ -68,9 +70,12 @@ def render(
     Returns:
         `.transcript` (the entries rendered now), `.lane` (the next version, yours to adopt) and `.report`.
     """
-    held = history if isinstance(history, History) else History(history)
+    if not isinstance(history, History):
+        raise TranscriptError(
+            f"render takes a History, not {type(history).__name__}; History(messages) makes one"
+        )
     reader = Reader(binding, thinking)
-    return advanced(lane or empty(dialect), held, ledger, dialect, adapter(dialect).encoder, reader)
+    return advanced(lane or empty(dialect), history, ledger, dialect, adapter(dialect).encoder, reader)
 
 
 def encode(

@@ -36,13 +36,12 @@ _ARRAYS = ("messages", "input", "contents")
 
 
 def encoding(name: str) -> tuple[Callable[[], object], Callable[[], object]]:
-    """Return what encodes a transcript in this dialect, and what `json` does with the same."""
+    """Return what writes a transcript in this dialect, unjudged, and what `json` does with the same."""
     live = Live(name, name, MESSAGES)
-    entries, encoder = live.rendered().transcript, live.codec.encoder
     body = json.loads(b"".join(live.cold()))
     finished = next(body[key] for key in _ARRAYS if key in body)
     return (
-        lambda: b"".join(encoder.fragment(entries, None)),
+        lambda: b"".join(live.walk().fragments()),
         lambda: json.dumps(finished, ensure_ascii=False, separators=(",", ":")).encode(),
     )
 

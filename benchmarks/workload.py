@@ -13,6 +13,7 @@ from random import Random
 from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.request import Settings
 from actors.core.content import Block, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.diagnostics import Notes
 from actors.core.events import CallEvent, Returned, Scheduled, Started
 from actors.core.history import History
 from actors.core.identity import Binding, CallId, mint
@@ -20,7 +21,8 @@ from actors.core.jsonio import quote
 from actors.core.lane import Lane, Rendered, advanced, empty
 from actors.core.ledger import Ledger
 from actors.core.profiles import dialect
-from actors.core.render import Reader
+from actors.core.render import Reader, Walk
+from actors.core.transcript import Standing
 
 DIALECTS = ("openai_chat", "anthropic")
 FAMILIES = (*DIALECTS, "openai_responses", "gemini", "bedrock")
@@ -152,7 +154,7 @@ class Live:
     def append(self, steps: list[Step]) -> None:
         """Say what the steps say."""
         for step in steps:
-            self.history = self.history.append(step.message)
+            self.history = self.history.said(step.message)
             if step.events:
                 self.ledger = self.ledger.apply(*step.events)
 
@@ -163,6 +165,11 @@ class Live:
     def rendered(self) -> Rendered:
         """Return what a session that has never used this binding would be shown. Adopts nothing."""
         return self._rendered(empty(self.codec.dialect))
+
+    def walk(self) -> Walk:
+        """Return the cold render alone, without the judge."""
+        codec = self.codec
+        return Walk(Standing(), self.history, self.ledger, codec.dialect, codec.encoder, self.reader, Notes())
 
     def next(self) -> tuple[bytes, ...]:
         """Return the next request, and adopt its lane."""

@@ -250,4 +250,9 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         "",
         "What the host, a tool or a callback does cannot bring the runtime down or keep it from ending.",
     ),
+    Requirement(
+        "PROMISE-13",
+        "",
+        "Nothing is invented, assumed or left out in silence: it is in a report that a person can read.",
+    ),
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from actors import Runtime
+from actors import History, Runtime
 from actors.adapters.adapter import adapter
 from actors.adapters.decode import decode, decode_body
 from actors.adapters.request import Settings
@@ -49,7 +49,7 @@ def test_every_profile_that_comes_with_the_project_is_possible() -> None:
 def test_no_generated_history_is_refused_by_a_copy() -> None:
     for seed in range(share(1500)):
         messages, ledger = history(seed)
-        rendered = render(messages, ledger, COPY, binding=ME if seed % 2 else None)
+        rendered = render(History(messages, ledger), ledger, COPY, binding=ME if seed % 2 else None)
         body = adapter(COPY).request(rendered.segments, Settings(model="m"), rendered.shown).body
         assert check(body, COPY) == [], seed
         refusal = validate(body, "anthropic", settings=HOST)
@@ -64,7 +64,9 @@ def test_a_call_turn_of_another_provider_gets_the_placeholder_that_the_official_
     assert validate(body, "anthropic", settings=HOST) is None
     official = validate(body, "anthropic", settings=AnthropicSettings(signatures="trust"))
     assert official is not None
-    bare = encode(render([ASKED, message, _result(message)], Ledger(), PROFILES["anthropic"]), model="m")
+    bare = encode(
+        render(History([ASKED, message, _result(message)]), Ledger(), PROFILES["anthropic"]), model="m"
+    )
     refused = validate(bare, "anthropic", settings=HOST)
     assert refused is not None
     assert refused.rule == "DSK-06"
@@ -133,4 +135,6 @@ def _result(message: Message) -> Message:
 
 
 def _sent(message: Message, binding: Binding | None) -> bytes:
-    return encode(render([ASKED, message, _result(message)], Ledger(), COPY, binding=binding), model="m")
+    return encode(
+        render(History([ASKED, message, _result(message)]), Ledger(), COPY, binding=binding), model="m"
+    )

@@ -13,7 +13,7 @@ import botocore.credentials
 import pytest
 from pydantic import SecretStr
 
-from actors import dialect, render
+from actors import History, dialect, render
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings
 from actors.config import AwsKeys
@@ -141,7 +141,7 @@ async def _generated(
 ) -> Generated:
     """Ask a server once, over HTTP, with these credentials."""
     codec = adapter(dialect("bedrock"))
-    rendered = render([Message("human", (Text("Do it."),))], Ledger(), dialect("bedrock"))
+    rendered = render(History([Message("human", (Text("Do it."),))]), Ledger(), dialect("bedrock"))
     request = codec.request(rendered.segments, Settings(model=model, stream=stream))
     binding = Binding("b", "bedrock", server.base_url, "", model)
     transport = HttpTransport()

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from actors import Ledger, Media, ToolCall, check, dialect, encode, from_wire, render, tool
+from actors import History, Ledger, Media, ToolCall, check, dialect, encode, from_wire, render, tool
 from actors.core.content import Message, Text, ToolResult
 from actors.core.events import Returned
 from actors.core.profiles import PROFILES
@@ -191,7 +191,7 @@ def test_bedrock_writes_a_document_of_a_result_with_its_name_and_no_text_for_non
         Message("model", [ToolCall("c1", "camera")]),
         Message("tool", [ToolResult("c1", "", media=[image, document])]),
     ]
-    body = encode(render(said, Ledger(), dialect("bedrock")), model="m")
+    body = encode(render(History(said), Ledger(), dialect("bedrock")), model="m")
     assert check(body, dialect("bedrock")) == []
     content = json.loads(body)["messages"][-1]["content"][0]["toolResult"]["content"]
     assert [next(iter(part)) for part in content] == ["image", "text", "document"]
@@ -214,9 +214,9 @@ def test_what_is_rendered_piece_by_piece_is_what_is_rendered_at_once(name: str) 
         Message("model", [Text("Yes.")]),
         Message("human", [Text("Good.")]),
     ]
-    rendered, sent = render(said[:1], Ledger(), target), b""
+    rendered, sent = render(History(said[:1]), Ledger(), target), b""
     for end in (3, 4, 6):
-        rendered = render(said[:end], Ledger(), target, rendered.lane)
+        rendered = render(History(said[:end]), Ledger(), target, rendered.lane)
         before, sent = sent, b"".join(rendered.lane.segments)
         assert sent.startswith(before)
-    assert encode(rendered, model="m") == encode(render(said, Ledger(), target), model="m")
+    assert encode(rendered, model="m") == encode(render(History(said), Ledger(), target), model="m")

@@ -8,8 +8,7 @@ import pytest
 from google.genai import types
 from pydantic import TypeAdapter, ValidationError
 
-from actors import dialect, encode, render
-from actors.adapters.importing import from_wire
+from actors import History, dialect, encode, from_wire, render
 from actors.core.content import Media, Thinking
 from actors.testing.histories import READERS, history
 from tests.at_scale import share
@@ -33,7 +32,7 @@ TOOL_LIST = TypeAdapter(list[types.Tool])
 def bodies(name: str, count: int) -> Iterator[tuple[int, dict[str, Any]]]:  # Any: JSON
     for seed in range(count):
         messages, ledger = history(seed)
-        rendered = render(messages, ledger, dialect(name), binding=READERS[name])
+        rendered = render(History(messages, ledger), ledger, dialect(name), binding=READERS[name])
         choice = ("auto", "required", "none")[seed % 3]
         body = encode(rendered, model="m", system="Be brief.", tools=TOOLS, tool_choice=choice, max_tokens=9)  # type: ignore[arg-type]  # one of the literals
         yield seed, json.loads(body)
@@ -93,11 +92,11 @@ def test_the_vendors_own_objects_are_read() -> None:
     image = types.Part(inline_data=types.Blob(mime_type="image/png", data=b"hi"))
     response = types.FunctionResponse(name="read", response={"output": "ok"}, id="a")
     answer = {"role": "user", "parts": [types.Part(function_response=response), image]}
-    imported = from_wire([said, answer], "gemini")
-    messages, odd = imported.messages, imported.diagnostics
+    messages, _ = from_wire([said, answer], "gemini")
+    odd = messages.report.notes
     (made,) = [call for message in messages for call in message.calls]
     (given,) = [result for message in messages for result in message.results]
     assert (made.id, made.arguments, given.call_id, given.content) == (given.call_id, {"n": 1}, made.id, "ok")
     assert isinstance(messages[0].blocks[0], Thinking)
     assert messages[2].blocks == (Media("image/png", data="aGk="),)
-    assert odd == []
+    assert odd == ()

@@ -16,7 +16,7 @@ from botocore.validate import ParamValidator
 from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
 from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
 
-from actors import dialect, encode, render
+from actors import History, dialect, encode, render
 from actors.testing.histories import READERS, history
 from tests.at_scale import share
 from tests.vendor_types import nonconformity
@@ -35,7 +35,7 @@ def _bodies(name: str, count: int) -> Iterator[tuple[int, dict[str, Any]]]:  # A
     profile = dialect(name)
     for seed in range(count):
         messages, ledger = history(seed)
-        rendered = render(messages, ledger, profile, binding=READERS[name])
+        rendered = render(History(messages, ledger), ledger, profile, binding=READERS[name])
         body = encode(rendered, model="m", system="Be brief.", tools=TOOLS, stream=True)
         yield seed, json.loads(body)
 

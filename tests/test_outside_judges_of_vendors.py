@@ -20,7 +20,7 @@ from mistralai.client.models.chatcompletionstreamrequest import ChatCompletionSt
 from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
 from pydantic import ValidationError
 
-from actors import dialect, encode, render
+from actors import History, dialect, encode, render
 from actors.core.profiles import PROFILES
 from actors.core.render import ThinkingPolicy
 from actors.testing.histories import READERS, history
@@ -46,7 +46,9 @@ def bodies(name: str, thinking: ThinkingPolicy = "native", *, stream: bool = Tru
 def _bodies(name: str, thinking: ThinkingPolicy, *, stream: bool) -> Iterator[Json]:
     for seed in range(COUNT):
         messages, ledger = history(seed)
-        rendered = render(messages, ledger, dialect(name), binding=READERS[name], thinking=thinking)
+        rendered = render(
+            History(messages, ledger), ledger, dialect(name), binding=READERS[name], thinking=thinking
+        )
         yield json.loads(encode(rendered, model="m", system="Be brief.", tools=TOOLS, stream=stream))
 
 

@@ -266,8 +266,7 @@ async def test_results_that_answer_no_call_are_not_sent_as_results_and_are_repor
     server = anthropic()
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", messages=imported)
-        preview = await session.preview("a")
-        assert [finding.code for finding in preview.report.findings] == ["orphan_result"]
+        assert [finding.code for finding in History(imported).report.findings] == ["orphan_result"]
         assert (await session.ask("And?")).status == "complete"
     assert server.refusals == []
     (body,) = bodies(server)

@@ -229,7 +229,9 @@ class Walk:
         body = self.served(binding, request, rendered)
         first = session.state.calls + 1
         message, whole = self.read(codec, binding, request, body, first)
-        session.write(RoundEnded(self.number, 1, pack(message), calls=len(self.turn.calls)))
+        minted = [int(call.id.rpartition("_")[2]) - first + 1 for call in message.calls]
+        used = max(len(self.turn.calls), *minted, 0)  # pieces may be calls of their own
+        session.write(RoundEnded(self.number, 1, pack(message), calls=used))
         for call in message.calls:
             self.end(call, ran=whole)
         return whole and bool(message.calls)

@@ -44,7 +44,7 @@ class Adapter:
 
     Args:
         dialect: The profile it serves.
-        encoder: Writes entries into the array of messages.
+        encoder: Writes the array of messages.
         make: Makes a request; see `request`.
     """
 
@@ -96,22 +96,22 @@ def adapter(dialect: Dialect) -> Adapter:
         case "openai_chat":
             from actors.adapters.openai_chat import encode as openai_chat
 
-            return Adapter(dialect, openai_chat.OpenAIChatEncoder(dialect), openai_chat.request)
+            return Adapter(dialect, openai_chat.ENCODER, openai_chat.request)
         case "anthropic":
             from actors.adapters.anthropic import encode as anthropic
 
-            return Adapter(dialect, anthropic.AnthropicEncoder(dialect), anthropic.request)
+            return Adapter(dialect, anthropic.ENCODER, anthropic.request)
         case "responses":
             from actors.adapters.responses import encode as responses
 
-            return Adapter(dialect, responses.ResponsesEncoder(dialect), responses.request)
+            return Adapter(dialect, responses.ENCODER, responses.request)
         case "gemini":
             from actors.adapters.gemini import encode as gemini
 
-            return Adapter(dialect, gemini.GeminiEncoder(dialect), gemini.request)
+            return Adapter(dialect, gemini.ENCODER, gemini.request)
         case "converse":
             from actors.adapters.converse import encode as converse
 
-            return Adapter(dialect, converse.ConverseEncoder(dialect), converse.request)
+            return Adapter(dialect, converse.ENCODER, converse.request)
         case _:
             assert_never(dialect.family)

@@ -1,33 +1,31 @@
-"""From a provider's wire transcript to messages. The door for transcripts made by anyone, broken or not."""
+"""From a provider's wire transcript to messages: for transcripts made by anyone, broken or not."""
 
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from actors.adapters.anthropic.importing import instructions
-from actors.adapters.reading import Imported, Reading
+from actors.adapters.reading import Read, Reading
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
 from actors.core.profiles import dialect
 from actors.errors import TranscriptError
 
 
-def from_wire(transcript: object, name: str, *, first_call: int = 1) -> Imported:
-    """Read a wire transcript into messages, whatever state it is in.
+def read(transcript: object, name: str) -> Read:
+    """Read a wire transcript in the shape it is in.
 
     Args:
         transcript: The parsed `messages` list (`input`, `contents`), or a whole request body that holds one.
         name: The dialect it is written in.
-        first_call: Number of the first canonical id to mint.
 
-    Results are paired as `actors.adapters.reading` says. What the model said has the origin
-    `imported`, so nothing sealed in it is ever sent to a provider as its own.
+    What the model said has the origin `imported`, so nothing sealed in it is ever sent to a provider as its own.
 
     Raises:
         TranscriptError: It is no transcript at all.
         UnknownTarget: There is no such dialect.
     """
     profile = dialect(name)
-    reading = Reading(Binding("imported", profile.name), first_call)
+    reading = Reading(Binding("imported", profile.name))
     messages, system = _parts(transcript)
     reading.begin("system", "human")
     reading.instruct(_instructions(profile, system))

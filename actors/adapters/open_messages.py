@@ -3,43 +3,41 @@
 Protocols that merge neighbours are written so: appending to the transcript never changes a byte of it.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import ClassVar
 
 from actors.core.dialect import Dialect, Role
-from actors.core.transcript import Entry, EntryBlock
+
+CLOSING = b"]}"
+"""What ends the open message."""
 
 
-class OpenMessages(ABC):
-    """Writes entries. How a block is written is the family's.
+class OpenMessages:
+    """Begins messages and keeps the pieces. How a block is written is the family's.
 
     Attributes:
         opening: What begins a message, with the place of its role.
         roles: Roles as the wire spells them.
-        closing: What ends the open message.
     """
 
     opening: ClassVar[bytes]
     roles: ClassVar[Mapping[str, bytes]] = {"user": b"user", "assistant": b"assistant"}
-    closing = b"]}"
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, last_role: Role | None) -> None:
         self._dialect = dialect
+        self._role = last_role
+        self._comma = b","
+        self._pieces: list[bytes] = []
 
-    def fragment(self, entries: Sequence[Entry], last_role: Role | None) -> list[bytes]:
-        """Return the bytes that append `entries` after an open message of `last_role`, in pieces."""
-        pieces: list[bytes] = []
-        for entry in entries:
-            separator = b","
-            if entry.role != last_role:
-                opening = self.opening % self.roles[entry.role]
-                pieces.append(opening if last_role is None else b"]}," + opening)
-                separator = b""
-                last_role = entry.role
-            self.append(entry.blocks, separator, pieces)
-        return pieces
+    def begin(self, role: Role) -> None:
+        """Let what follows be said in this role, in the open message if it is of that."""
+        if role != self._role:
+            opening = self.opening % self.roles[role]
+            self._pieces.append(opening if self._role is None else CLOSING + b"," + opening)
+            self._role, self._comma = role, b""
 
-    @abstractmethod
-    def append(self, blocks: Sequence[EntryBlock], separator: bytes, pieces: list[bytes]) -> None:
-        """Write `blocks` into the open message, `separator` before the first of them."""
+    def taken(self) -> bytes:
+        """Return what was written since this was asked last."""
+        written = b"".join(self._pieces)
+        self._pieces.clear()
+        return written

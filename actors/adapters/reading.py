@@ -1,62 +1,52 @@
 """A wire transcript being read into messages, for every dialect.
 
 Transcripts that people bring are broken: ids blank or repeated, results before their calls, twice, or for
-calls nobody made. Nothing is repaired here. Every call gets its own canonical id by order of appearance, and
-a result is paired with the nearest earlier call of its native id that has no result yet
-(`actors.core.pairing`). A result with no
-such call keeps a canonical id of its own, so it stays an orphan and is told apart from other orphans. What
-was odd is noted, one line each; rendering makes it valid later.
+calls nobody made. Shapes are read here and nothing is repaired: calls and results keep the ids they came with, and
+`actors.core.door` pairs them. What was odd about a shape is noted, one line each.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple
 
 from actors.adapters.wire import Fields, fields, items, string
 from actors.core.content import Block, Media, Message, Seal, Speaker, Text, Thinking, ToolCall, ToolResult
-from actors.core.identity import Binding, CallId, mint
+from actors.core.identity import Binding
 from actors.core.jsonio import Ingested, Json, ingest, mended, parse_object, quote
-from actors.core.pairing import Unanswered
 
-Key: TypeAlias = tuple[str, str]
-"""What pairs a result with its call: ("id", native id), or ("name", tool) where the protocol has no ids."""
+_NAMED = "\0"
+"""Begins what pairs a result with its call where the protocol goes by the tool's name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """What a wire transcript says.
+class Read(NamedTuple):
+    """What a wire transcript says, in the shape it was in.
 
     Args:
-        messages: In wire order. A wire message that mixes speakers has become several.
+        messages: In wire order, with the call ids of their provider. A wire message that mixes speakers is several.
+        places: Where each of them stood.
+        notes: One line for each thing whose shape was odd.
         system: The system prompt, if the transcript begins with one.
-        diagnostics: One line for each thing that was odd, in wire order.
-        next_call: Number of the next canonical id that is free.
     """
 
     messages: list[Message]
+    places: list[str]
+    notes: list[str]
     system: str | None
-    diagnostics: list[str]
-    next_call: int
 
 
 class Reading:
-    """Collects messages, pairs results with calls, and notes what was odd.
+    """Collects messages, and notes what was odd.
 
     Args:
         origin: Stamped on what the model said and on its seals.
-        first_call: Number of the first canonical id to mint.
     """
 
-    def __init__(self, origin: Binding, first_call: int = 1) -> None:
+    def __init__(self, origin: Binding) -> None:
         self._origin = origin
-        self._next_call = first_call
         self._where = ""
         self._speaker: Speaker = "human"
-        self._runs: list[tuple[Speaker, list[Block]]] = []
+        self._runs: list[tuple[str, Speaker, list[Block]]] = []
         self._fresh = True  # the next block begins a message of its own
         self._system: list[str] = []
-        self._unanswered: Unanswered[Key, CallId] = Unanswered()
-        self._answered: dict[Key, CallId] = {}
         self._notes: list[str] = []
 
     @property
@@ -73,7 +63,6 @@ class Reading:
         if joins and self.begun:
             return
         self._fresh = True
-        self._unanswered.next_message()
 
     def note(self, text: str) -> None:
         """Note something odd about the wire message being read."""
@@ -95,10 +84,10 @@ class Reading:
         if not blocks:
             return
         speaker = self._speaker_of(blocks[0])
-        if self._fresh or self._runs[-1][0] != speaker:
-            self._runs.append((speaker, []))
+        if self._fresh or self._runs[-1][1] != speaker:
+            self._runs.append((self._where, speaker, []))
             self._fresh = False
-        self._runs[-1][1].extend(blocks)
+        self._runs[-1][2].extend(blocks)
 
     def text(self, text: str) -> None:
         """Take words. Empty ones say nothing."""
@@ -116,58 +105,37 @@ class Reading:
         if text or seal:
             self.say(Thinking(text, seal))
 
-    def call(self, key: Key, name: object, arguments: object) -> None:
-        """Take a tool call."""
-        kind, native_id = key
-        call_id = self._mint()
-        self._unanswered.add(key, call_id)
-        if not native_id and kind == "id":
+    def call(self, key: str, name: object, arguments: object) -> None:
+        """Take a tool call under what a result of it is known by (`native_key`, `named_key`)."""
+        if not key:
             self.note(f"call to {string(name)!r} has no id")
-        native = Seal("call_id", quote(native_id), self._origin) if native_id and kind == "id" else None
+        is_id = key and not key.startswith(_NAMED)
+        native = Seal("call_id", quote(key), self._origin) if is_id else None
         json, raw = self._arguments(string(name), arguments)
-        self.say(ToolCall(call_id, mended(string(name)), raw=raw, native=native, json=json))
+        self.say(ToolCall(key, mended(string(name)), raw=raw, native=native, json=json))
 
-    def result(self, key: Key, content: object, *, failed: bool = False, media: Iterable[Media] = ()) -> None:
+    def result(self, key: str, content: object, *, failed: bool = False, media: Iterable[Media] = ()) -> None:
         """Take a tool result, and the media in it. One that is not there is an empty one: it was sent as an answer."""
         held = ingest("" if content is None else content)
         self._note_marks("result", held)
-        call_id = self._answered_by(key)
         if failed:
-            self.say(ToolResult(call_id, error_json=held.json, media=media))
+            self.say(ToolResult(key, error_json=held.json, media=media))
         else:
-            self.say(ToolResult(call_id, content_json=held.json, media=media))
+            self.say(ToolResult(key, content_json=held.json, media=media))
 
-    def done(self) -> Imported:
+    def done(self) -> Read:
         """Return all that was read."""
         messages = [
             Message(speaker, blocks, origin=self._origin if speaker == "model" else None)
-            for speaker, blocks in self._runs
+            for _, speaker, blocks in self._runs
         ]
-        system = "\n\n".join(self._system) or None
-        return Imported(messages, system, self._notes, self._next_call)
+        places = [place for place, _, _ in self._runs]
+        return Read(messages, places, self._notes, "\n\n".join(self._system) or None)
 
     def _speaker_of(self, block: Block) -> Speaker:
         if isinstance(block, ToolResult):
             return "tool"
         return "model" if isinstance(block, ToolCall | Thinking) else self._speaker
-
-    def _mint(self) -> CallId:
-        self._next_call += 1
-        return mint(self._next_call - 1)
-
-    def _answered_by(self, key: Key) -> CallId:
-        """Return the call a result answers, or a fresh id if there is none. Nothing is guessed."""
-        if not key[1]:
-            self.note("result without a call id kept as an orphan")
-            return self._mint()
-        if (call_id := self._unanswered.take(key)) is not None:
-            self._answered[key] = call_id
-            return call_id
-        if key in self._answered:
-            self.note(f"another result for call {key[1]!r} kept as a duplicate")
-            return self._answered[key]
-        self.note(f"result for unknown call {key[1]!r} kept as an orphan")
-        return self._mint()
 
     def _arguments(self, name: str, arguments: object) -> tuple[Json, str | None]:
         """Return arguments as a JSON object, and verbatim if they are none."""
@@ -189,12 +157,17 @@ class Reading:
             self.note(f"{what} changed on the way in: {', '.join(held.marks)}")
 
 
-def native_key(value: object) -> Key:
-    """Return what a native id pairs by. A blank one pairs with nothing."""
+def native_key(value: object) -> str:
+    """Return what a native id pairs by. A blank one is none."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return "id", str(value)[:64]
+        return str(value)[:64]
     text = string(value)
-    return "id", mended(text) if text.strip() else ""
+    return mended(text) if text.strip() else ""
+
+
+def named_key(name: object) -> str:
+    """Return what a call pairs by that has no id of its own, in a protocol that goes by the tool's name."""
+    return _NAMED + mended(string(name))
 
 
 def as_text(value: object) -> str:

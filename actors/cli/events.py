@@ -81,10 +81,7 @@ def report(made: Report) -> Fields:
         "synthetic": [{"id": call_id, "reason": reason} for call_id, reason in made.synthetic],
         "dedupe": [{"id": call_id, "reason": reason} for call_id, reason in made.dedupe],
         "losses": dict(made.losses),
-        "findings": [
-            {"code": found.code, "fault_class": found.fault_class, "ids": list(found.call_ids)}
-            for found in made.findings
-        ],
+        "fillers": dict(made.fillers),
     }
 
 

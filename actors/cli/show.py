@@ -245,9 +245,8 @@ def decisions(report: Report) -> Iterable[tuple[str, str]]:
         yield "set aside", _reasons(report.dedupe)
     if report.losses:
         yield "left out", ", ".join(f"{count} {kind}" for kind, count in report.losses)
-    for finding in report.findings:
-        calls = " ".join(f"c{number(call_id)}" for call_id in finding.call_ids)
-        yield "noted", f"{finding.code} {calls}".strip()
+    if report.fillers:
+        yield "filled in", ", ".join(f"{count} {kind}" for kind, count in report.fillers)
 
 
 def _reasons(pairs: Iterable[tuple[str, str]]) -> str:
@@ -309,7 +308,7 @@ class Lines:
             synthetic=[list(pair) for pair in report.synthetic],
             dedupe=[list(pair) for pair in report.dedupe],
             losses=dict(report.losses),
-            findings=[finding.code for finding in report.findings],
+            fillers=dict(report.fillers),
         )
 
     def message(self, backend: str, message: Message, fault: str) -> None:

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from actors.adapters.importing import from_wire
-from actors.adapters.reading import Imported
 from actors.cli import bodies
 from actors.cli.exits import Exit
 from actors.cli.screen import complain, safe
@@ -23,9 +21,8 @@ from actors.core.dialect import Dialect
 from actors.core.history import History
 from actors.core.lane import Rendered
 from actors.core.profiles import dialect
-from actors.core.recovery import recover
 from actors.errors import TranscriptError
-from actors.pure import encode, render
+from actors.pure import encode, from_wire, render
 
 MAX_BYTES = 256 * 1024 * 1024
 Body = dict[str, Any]  # Any: parsed JSON of a file
@@ -42,9 +39,9 @@ def _lint(options: argparse.Namespace) -> Exit:
     if options.source is None:
         lines = [str(fault) for fault in check(_whole(text, value, rules), rules)]
     else:
-        imported, rendered = _rendered(value, options.source, rules)
-        body = _encoded(rendered, imported, value, bodies.MODEL)
-        lines = [*_repairs(imported, rendered), *(str(fault) for fault in check(body, rules))]
+        history, rendered = _rendered(value, options.source, rules)
+        body = _encoded(rendered, history, value, bodies.MODEL)
+        lines = [*_repairs(history, rendered), *(str(fault) for fault in check(body, rules))]
     for line in lines:
         print(safe(line))
     verdict = f"{len(lines)} found" if lines else "nothing is wrong"
@@ -55,12 +52,12 @@ def _lint(options: argparse.Namespace) -> Exit:
 def _convert(options: argparse.Namespace) -> Exit:
     rules = dialect(options.to)
     _, value = _read(options.file)
-    imported, rendered = _rendered(value, options.source, rules)
+    history, rendered = _rendered(value, options.source, rules)
     named = value.get("model") if isinstance(value, dict) else None
     body = _encoded(
-        rendered, imported, value, options.model or (named if isinstance(named, str) else bodies.MODEL)
+        rendered, history, value, options.model or (named if isinstance(named, str) else bodies.MODEL)
     )
-    for line in (*_repairs(imported, rendered), *_losses(rendered, value)):
+    for line in (*_repairs(history, rendered), *_losses(rendered, value)):
         complain(line)
     sys.stdout.write(body.decode() + "\n")
     return Exit.OK
@@ -70,13 +67,13 @@ def _preview(options: argparse.Namespace) -> Exit:
     """Say what another provider would be sent of a transcript, and what it would not be shown."""
     rules = dialect(options.to)
     _, value = _read(options.file)
-    imported, rendered = _rendered(value, options.source, rules)
-    body = _encoded(rendered, imported, value, bodies.MODEL)
+    history, rendered = _rendered(value, options.source, rules)
+    body = _encoded(rendered, history, value, bodies.MODEL)
     numbers = Numbers()
     numbers.learn(rendered.report)
     words, repairs, losses = (
         shape(body, numbers),
-        [*_repairs(imported, rendered)],
+        [*_repairs(history, rendered)],
         [*_losses(rendered, value)],
     )
     if options.json:
@@ -139,30 +136,27 @@ def _whole(text: bytes, value: Body | list[Any], rules: Dialect) -> bytes:  # An
     return text if isinstance(value, dict) else bodies.whole(text, rules)
 
 
-def _rendered(value: object, source: str, rules: Dialect) -> tuple[Imported, Rendered]:
-    imported = from_wire(value, source)
-    history = History(imported.messages)
-    return imported, render(history, recover(imported.messages), rules)
+def _rendered(value: object, source: str, rules: Dialect) -> tuple[History, Rendered]:
+    history, ledger = from_wire(value, source)
+    return history, render(history, ledger, rules)
 
 
-def _encoded(rendered: Rendered, imported: Imported, value: object, model: str) -> bytes:
+def _encoded(rendered: Rendered, history: History, value: object, model: str) -> bytes:
     body: Body = value if isinstance(value, dict) else {}
     return encode(
         rendered,
         model=model,
-        system=imported.system,
+        system=history.system,
         tools=[*bodies.tools(body)],
         max_tokens=bodies.limit(body),
         stream=body.get("stream") is True,
     )
 
 
-def _repairs(imported: Imported, rendered: Rendered) -> Iterator[str]:
+def _repairs(history: History, rendered: Rendered) -> Iterator[str]:
     """Give one line for each thing that was wrong with the transcript, and what became of it."""
-    yield from imported.diagnostics
+    yield from history.report.notes
     report = rendered.report
-    for finding in report.findings:
-        yield f"worked around: {finding.code} ({finding.fault_class}) {' '.join(finding.call_ids)}".rstrip()
     for call_id, dedupe in report.dedupe:
         yield f"deduplicated: a result of {call_id} ({dedupe})"
     for call_id, reason in report.synthetic:

@@ -187,7 +187,7 @@ class ToolResult(Form, frozen=True, tag="r", metaclass=Public):
 
     @property
     def status(self) -> Status:
-        """What the content says: error, else is_complete, else a result, else pending (REQ-915-048).
+        """What the content says: error, else is_complete, else a result that is there, else pending (REQ-915-048).
 
         Media are a result as words are. One that is there is never pending, whatever its source said of it.
         """
@@ -200,10 +200,14 @@ class ToolResult(Form, frozen=True, tag="r", metaclass=Public):
     @property
     def shown(self) -> Json:
         """The result's words as the model is shown them: one JSON string literal."""
-        json = self.content_json if self.error_json is None else self.error_json
-        if json is None or json == b"null":
-            return Json(b'""')
-        return json if json.startswith(b'"') else nest(json)
+        return in_words(self.content_json if self.error_json is None else self.error_json)
+
+
+def in_words(json: Json | None) -> Json:
+    """Return a value as a model is shown it: one JSON string literal, empty where there is none."""
+    if json is None or json == b"null":
+        return Json(b'""')
+    return json if json.startswith(b'"') else nest(json)
 
 
 class Code(Form, frozen=True, tag="s"):

@@ -1,6 +1,6 @@
-"""What a render did, and why: the report that goes with every transcript.
+"""What was done and why: the report of a render, and that of messages that came in.
 
-`Notes` is filled while the passes run; `Report` is what is handed out. Every decision that changes what a
+`Notes` is filled meanwhile; `Intake` and `Report` are what is handed out. Every decision that changes what a
 provider sees leaves a line here, with canonical ids: what was dropped as a duplicate, what was synthesized,
 which provider state stayed behind, which faults were met.
 """
@@ -12,21 +12,40 @@ from actors.core.events import Reason
 from actors.core.identity import CallId
 from actors.errors import Fault
 
-Dedupe: TypeAlias = Literal["duplicate", "conflicting_duplicate", "late", "already_answered"]
-"""Why a result block was not emitted as one: the same again; a different one; after its seal; after its send."""
+Dedupe: TypeAlias = Literal["duplicate", "conflicting_duplicate", "late"]
+"""Why a result was not emitted as one: the same again; a different one; after its seal."""
+
+Filler: TypeAlias = Literal["first", "last", "between", "thinking"]
+"""What stands in where a protocol demands it: a message before all others, after the model's, between two users', or
+reasoning in front of a call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something about the canonical state that had to be worked around.
+    """Something about messages that came in which had to be worked around.
 
     `code` is one of: orphan_result, restored_call, repeated_id, misplaced_call, misplaced_result,
-    unknown_speaker. `fault_class` is `canonical`, `rendering` or `projection`.
+    malformed_arguments, unknown_speaker. `fault_class` is `canonical`, `rendering` or `projection`.
     """
 
     code: str
     fault_class: str
     call_ids: tuple[CallId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What was done to messages that came in (`History.report`).
+
+    Args:
+        findings: What was wrong with them and was worked around.
+        dedupe: Results of which only one can stand, as (canonical id, reason).
+        notes: One line for each thing that was odd, with the place where it stood.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    dedupe: tuple[tuple[CallId, Dedupe], ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +59,7 @@ class Report:
         dedupe: Result blocks not emitted as results, as (canonical id, reason).
         synthetic: Synthetic results, as (canonical id, reason code).
         losses: What the target was not shown, as (kind, count): `thinking`, `media`, `code`, `empty`.
-        findings: What was wrong with the canonical state and was worked around.
+        fillers: What nobody said and the protocol demands, as (kind, count).
         faults: What the judge refused. Empty, or our bug.
     """
 
@@ -51,7 +70,7 @@ class Report:
     dedupe: tuple[tuple[CallId, Dedupe], ...] = ()
     synthetic: tuple[tuple[CallId, Reason], ...] = ()
     losses: tuple[tuple[str, int], ...] = ()
-    findings: tuple[Finding, ...] = ()
+    fillers: tuple[tuple[Filler, int], ...] = ()
     faults: tuple[Fault, ...] = ()
 
 
@@ -65,11 +84,18 @@ class Notes:
     dedupe: list[tuple[CallId, Dedupe]] = field(default_factory=list)
     synthetic: list[tuple[CallId, Reason]] = field(default_factory=list)
     losses: dict[str, int] = field(default_factory=dict)
+    fillers: dict[Filler, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    odd: list[str] = field(default_factory=list)
 
     def lost(self, kind: str, count: int = 1) -> None:
         """Count something the target is not shown."""
-        self.losses[kind] = self.losses.get(kind, 0) + count
+        if count:
+            self.losses[kind] = self.losses.get(kind, 0) + count
+
+    def filled(self, kind: Filler) -> None:
+        """Count something that nobody said."""
+        self.fillers[kind] = self.fillers.get(kind, 0) + 1
 
     def found(self, code: str, fault_class: str, *call_ids: CallId) -> None:
         """Note something that had to be worked around."""
@@ -85,6 +111,6 @@ class Notes:
             tuple(self.dedupe),
             tuple(self.synthetic),
             tuple(self.losses.items()),
-            tuple(self.findings),
+            tuple(self.fillers.items()),
             faults,
         )

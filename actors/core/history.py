@@ -10,74 +10,165 @@ from typing import overload
 
 from msgspec import Struct
 
-from actors.core.content import Message
+from actors.core.content import Message, ToolResult
+from actors.core.diagnostics import Intake
+from actors.core.door import normal
+from actors.core.door.attribute import is_attributed
 from actors.core.form import Public, kept, set_field
+from actors.core.ledger import Ledger
 from actors.core.packed import Packed, pack, unpack
 from actors.core.pile import EMPTY, Pile, above, below, height, item, piled
 from actors.errors import CanonicalFault
+
+_NOTHING = Ledger()
+_IN_ORDER = Intake()
 
 
 class _PublicSequence(Public, ABCMeta):
     """The type of a form that is a sequence."""
 
 
-class History(Sequence[Message], Struct, frozen=True, gc=False, metaclass=_PublicSequence):
-    """An immutable sequence of messages, oldest first.
+class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metaclass=_PublicSequence):
+    """An immutable sequence of messages, oldest first, in normal form (`actors.core.door`).
 
-    `History(messages)` makes one; `append` returns the next. Reading decodes, so keep what you read.
+    `History(messages)` makes one of messages of any shape; `append` returns the next. Results are no messages of a
+    normal history: what the blocks said of them is in `ledger`. Who reads a history as a sequence is shown them in
+    their places all the same, each group of calls followed by its results; `since` gives the messages as they are kept.
+
+    Args:
+        messages: What was said, in whatever state it is.
+        ledger: The truth about its tool calls, where there is one: a result without its call gets the call back that
+            it knows.
     """
 
     packed: Pile[Packed]
     """The messages as they are kept."""
+    ledger: Ledger
+    """What its own blocks say of its calls. Empty in a session, whose results are written in one place."""
+    report: Intake
+    """What was done to the messages when they came in."""
+    system: str | None
+    """The system prompt that came with them, if one did."""
 
-    def __init__(self, messages: Iterable[Message] = ()) -> None:
-        set_field(self, "packed", piled(EMPTY, map(pack, messages)))
+    def __init__(self, messages: Iterable[Message] = (), ledger: Ledger = _NOTHING) -> None:
+        came = tuple(messages)
+        made = self.came(came, tuple(map(pack, came)), ledger)
+        for name in self.__struct_fields__:
+            set_field(self, name, getattr(made, name))
 
     @staticmethod
-    def of(packed: Pile[Packed]) -> "History":
-        """Return the history of these packed messages."""
-        return kept(History, packed)
+    def came(messages: Sequence[Message], packed: Sequence[Packed], ledger: Ledger = _NOTHING) -> "History":
+        """Return the history of messages of any shape, packed already. It shares those that stay as they are."""
+        said, own, report = normal(messages, ledger, packed=packed)
+        known = {id(message): kept for message, kept in zip(messages, packed, strict=True)}
+        return History.of(piled(EMPTY, [known.get(id(each)) or pack(each) for each in said]), own, report)
 
-    def append(self, *messages: Message) -> "History":
-        """Return the history with these messages at its end."""
+    @classmethod
+    def read(
+        cls, messages: Sequence[Message], places: Sequence[str], notes: Sequence[str], system: str | None
+    ) -> "History":
+        """Return the history of a provider's transcript, whose call ids are that provider's.
+
+        Args:
+            messages: What was read, in wire order. A wire message that mixes speakers may be several.
+            places: Where each of them stood.
+            notes: One line for each thing that was odd.
+            system: The system prompt, if the transcript begins with one.
+        """
+        said, ledger, report = normal(messages, wire=places, notes=notes)
+        return cls.of(piled(EMPTY, map(pack, said)), ledger, report, system)
+
+    @staticmethod
+    def of(
+        packed: Pile[Packed],
+        ledger: Ledger = _NOTHING,
+        report: Intake = _IN_ORDER,
+        system: str | None = None,
+    ) -> "History":
+        """Return the history of these packed messages."""
+        return kept(History, packed, ledger, report, system)
+
+    def append(self, *messages: Message, ledger: Ledger = _NOTHING) -> "History":
+        """Return the history with these messages at its end, of whatever shape they are."""
+        if all(message.speaker == "human" and is_attributed(message) for message in messages):
+            return self.said(*messages)
+        came = normal(messages, ledger, before=self.since(0), known=self.ledger)
+        found = Intake(
+            self.report.findings + came.report.findings,
+            self.report.dedupe + came.report.dedupe,
+            self.report.notes + came.report.notes,
+        )
+        return self.of(piled(self.packed, map(pack, came.messages)), came.ledger, found, self.system)
+
+    def said(self, *messages: Message) -> "History":
+        """Return the history with normal messages at its end: call ids that are new, results elsewhere."""
         return self.extended(map(pack, messages)) if messages else self
 
     def extended(self, packed: Iterable[Packed]) -> "History":
-        """Return the history with these packed messages at its end; it shares them."""
-        return self.of(piled(self.packed, packed))
+        """Return the history with these packed messages at its end, which are normal; it shares them."""
+        return self.of(piled(self.packed, packed), self.ledger, self.report, self.system)
+
+    def knowing(self, ledger: Ledger) -> "History":
+        """Return the history as one reads it who knows what became of its calls."""
+        return self.of(self.packed, ledger, self.report, self.system)
+
+    @property
+    def length(self) -> int:
+        """How many messages are kept."""
+        return height(self.packed)
 
     def since(self, cursor: int) -> list[Message]:
-        """Return the messages from index `cursor` on; costs what it returns."""
+        """Return the kept messages from index `cursor` on; costs what it returns."""
         return list(map(unpack, above(self.packed, cursor)))
 
     def upto(self, length: int) -> "History":
-        """Return the history as it was when it held `length` messages."""
-        return self.of(below(self.packed, length))
+        """Return the history as it was when it kept `length` messages."""
+        return self.of(below(self.packed, length), self.ledger, self.report, self.system)
 
     def replaced(self, start: int, stop: int, message: Message) -> "History":
-        """Return the history with messages `start` to `stop` (excluded) replaced by one: compaction.
+        """Return the history with kept messages `start` to `stop` (excluded) replaced by one: compaction.
 
         Raises:
             CanonicalFault: That is no range of this history.
         """
-        if not 0 <= start <= stop <= len(self):
-            raise CanonicalFault(f"Messages {start} to {stop} are no range of a history of {len(self)}")
-        return self.of(piled(below(self.packed, start), (pack(message), *above(self.packed, stop))))
+        if not 0 <= start <= stop <= self.length:
+            raise CanonicalFault(f"Messages {start} to {stop} are no range of a history of {self.length}")
+        summary, ledger, _ = normal((message,))
+        packed = piled(below(self.packed, start), (*map(pack, summary), *above(self.packed, stop)))
+        return self.of(packed, ledger if len(ledger) else self.ledger, self.report, self.system)
+
+    def _told(self) -> Iterator[Message]:
+        for message in map(unpack, above(self.packed, 0)):
+            yield message
+            if message.speaker == "model" and (results := self._results(message)):
+                yield Message("tool", results, message.turn)
+
+    def _results(self, message: Message) -> list[ToolResult]:
+        """Return what came of a message's calls, as far as it is known, in call order."""
+        known = [item for call in message.calls if (item := self.ledger.get(call.id)) is not None]
+        return [result for item in known if (result := item.completion or item.late) is not None]
 
     def __len__(self) -> int:
-        return height(self.packed)
+        return sum(1 for _ in self) if len(self.ledger) else self.length
 
     @overload
     def __getitem__(self, index: int) -> Message: ...
     @overload
-    def __getitem__(self, index: slice) -> "History": ...
-    def __getitem__(self, index: int | slice) -> "Message | History":
-        if isinstance(index, slice):
-            return self.of(piled(EMPTY, list(above(self.packed, 0))[index]))
-        return unpack(item(self.packed, range(len(self))[index]))
+    def __getitem__(self, index: slice) -> list[Message]: ...
+    def __getitem__(self, index: int | slice) -> Message | list[Message]:
+        if isinstance(index, slice) or len(self.ledger):
+            return list(self)[index]
+        return unpack(item(self.packed, range(self.length)[index]))
 
     def __iter__(self) -> Iterator[Message]:
-        return map(unpack, above(self.packed, 0))
+        return self._told() if len(self.ledger) else map(unpack, above(self.packed, 0))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            self.packed == other.packed and self.ledger == other.ledger
+            if isinstance(other, History)
+            else NotImplemented
+        )
 
     __hash__ = None  # type: ignore[assignment]  # compared by value; never a key
 

@@ -17,14 +17,12 @@ from actors.core.events import EpochBegan, Reason
 from actors.core.history import History
 from actors.core.identity import CallId
 from actors.core.ledger import Ledger
-from actors.core.render import Reader, continued
-from actors.core.transcript import Encoder, Entry, Shown, Standing
+from actors.core.render import Reader, Walk
+from actors.core.transcript import Encoder, Shown, Standing
 from actors.errors import CanonicalFault, Fault
 
 SEGMENT = 128 * 1024
 """Bytes up to which neighbouring segments are joined."""
-STRIDE = 64
-"""Entries encoded and judged at a time. What a judge reads of them fits a processor's cache; all at once would not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,6 @@ class Rendered:
     """What a render gives.
 
     Args:
-        transcript: The entries rendered now: all of them from an empty lane, else the new ones.
         lane: The lane's next version. Adopt it only when the request is sent.
         report: What was done, and why.
         dialect: The profile rendered for.
@@ -60,7 +57,6 @@ class Rendered:
         before: Bytes of the lane that had been sent before; they stay as they are.
     """
 
-    transcript: tuple[Entry, ...]
     lane: Lane
     report: Report
     dialect: Dialect
@@ -71,6 +67,11 @@ class Rendered:
     def segments(self) -> tuple[bytes, ...]:
         """The whole lane's text with its last message closed: what a request carries."""
         return (*self.lane.segments, self.closing) if self.closing else self.lane.segments
+
+    @property
+    def transcript(self) -> bytes:
+        """The messages the provider is shown, as the JSON array of a request."""
+        return b"[%b]" % b"".join(self.segments)
 
     @property
     def shown(self) -> Shown:
@@ -128,27 +129,29 @@ def advanced(
         raise CanonicalFault(
             f"This lane is of dialect {lane.judge.dialect.name!r}, not {dialect.name!r}; begin one"
         )
-    if lane.standing.cursor > len(history):
+    if lane.standing.cursor > history.length:
         raise CanonicalFault(
-            f"This lane has rendered {lane.standing.cursor} messages of a history of {len(history)}; begin an epoch"
+            f"This lane has rendered {lane.standing.cursor} messages of a history of {history.length}; begin an epoch"
         )
     notes = Notes()
-    entries, standing = continued(lane.standing, history, ledger, dialect, reader, notes)
-    segments, judge, last_role = lane.segments, lane.judge, lane.standing.last_role
+    walk = Walk(lane.standing, history, ledger, dialect, encoder, reader, notes)
+    segments, judge = lane.segments, lane.judge
     faults: list[Fault] = []
-    anew = (
-        standing.epoch > 0 and not lane.segments
-    )  # a request that opens an epoch again is read by every rule
-    for start_of in range(0, len(entries), STRIDE):
-        stride = entries[start_of : start_of + STRIDE]
-        fragment = b"".join(encoder.fragment(stride, last_role))
+    anew = lane.standing.epoch > 0 and not lane.segments  # what opens an epoch again is read by every rule
+    for fragment in walk.fragments():
         judge, found = extend(judge, fragment, whole=anew)
         faults += found
-        segments, last_role = appended(segments, fragment), stride[-1].role
-    faults = canonical([*faults, *finish(judge)], standing.used.get, lambda: list(standing.shown))
+        segments = appended(segments, fragment)
+    standing = walk.standing()
+    faults = canonical([*faults, *finish(judge)], standing.used.get, lambda: _called(history))
     report = notes.report(dialect.name, tuple(faults))
     grown = Lane(standing, segments, judge)
-    return Rendered(tuple(entries), grown, report, dialect, encoder.closing, lane.size)
+    return Rendered(grown, report, dialect, encoder.closing, lane.size)
+
+
+def _called(history: History) -> list[CallId]:
+    """Return the calls of a lane's epoch: all that its history holds, in order."""
+    return [call.id for message in history.since(0) for call in message.calls]
 
 
 def appended(segments: tuple[bytes, ...], fragment: bytes) -> tuple[bytes, ...]:

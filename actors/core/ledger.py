@@ -15,7 +15,7 @@ from typing import TypeAlias, assert_never
 
 from msgspec import Struct
 
-from actors.core.content import Status, ToolResult
+from actors.core.content import Media, Status, ToolResult
 from actors.core.events import (
     CallEvent,
     Cancelled,
@@ -36,6 +36,10 @@ from actors.core.table import Table, nothing
 
 End: TypeAlias = Completion | ToolResult
 """How a call ended: the log's own event, or the result that an imported history held."""
+
+
+Answer: TypeAlias = tuple[Json, bool, tuple[Media, ...]]
+"""A real result as a transcript shows it: its words as a JSON string literal, whether they are an error, its media."""
 
 
 class Interaction(Form, frozen=True):
@@ -116,9 +120,15 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, metaclass=Public):
             set_field(self, name, value)
 
     @classmethod
-    def of_import(cls, source: Iterable[Interaction]) -> "Ledger":
-        """Return the ledger of these interactions, which are read when it is first asked; until then it holds none."""
-        return kept(Ledger, source, None, nothing(), ())
+    def of_import(
+        cls, source: Iterable[Interaction], interactions: Iterable[Interaction] | None = None
+    ) -> "Ledger":
+        """Return the ledger of these interactions, which are read when it is first asked; until then it holds none.
+
+        Where they are known already, they are given.
+        """
+        known = None if interactions is None else {item.call_id: item for item in interactions}
+        return kept(Ledger, source, known, nothing(), ())
 
     def unread(self) -> "Ledger":
         """Return the ledger as it is kept while nobody asks it: without what can be worked out again."""
@@ -145,6 +155,14 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, metaclass=Public):
         """Return a call's effective real completion."""
         known = self.get(call_id)
         return None if known is None else known.completion
+
+    def answer(self, call_id: CallId) -> Answer | None:
+        """Return what a transcript answers a call with; None where nothing real came before its seal."""
+        known = self.get(call_id)
+        if known is None or known.sealed is not None or known.end is None:
+            return None
+        result = _result(known.end)
+        return result.shown, result.error_json is not None, result.media
 
     def is_sealed(self, call_id: CallId) -> bool:
         """Say whether a synthetic result has been sent for a call."""

@@ -4,9 +4,6 @@ Injective within a lane and stable for its life: an id, once given, is never giv
 never changes, whatever the epoch. It depends on the canonical id and on earlier first appearances alone; in
 Kimi's form also on the name and on how many calls the lane has seen, an index that is never given twice.
 
-Where documents have names, each is called after a digest of its bytes, so it is called the same in every epoch and
-lane, and a number follows where the epoch has that name already (BED-15).
-
 A native id goes back to the binding that minted it, where the dialect allows and the lane does not use it
 already; newer models bind their reasoning to the bytes before it, ids included. The forms of REQ-915-018
 and -019 are those of the ids we mint.
@@ -17,12 +14,12 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Literal, TypeAlias, assert_never
 
-from actors.core.content import Media, Thinking, ToolCall, ToolResult
+from actors.core.content import Seal, ToolCall
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, parse, unquote
+from actors.core.jsonio import unquote
 from actors.core.table import Table
-from actors.core.transcript import Spent, Standing, WireCall, WireMedia, WireResult
+from actors.core.transcript import Standing
 
 Digested: TypeAlias = Literal["openai", "anthropic", "mistral", "bedrock"]
 """Styles whose ids are made from a digest of the canonical id, and from nothing else."""
@@ -44,114 +41,55 @@ class Projection:
     def __init__(self, standing: Standing, dialect: Dialect, reader: Binding | None) -> None:
         self._calls = standing.calls
         self._used = standing.used
+        self._has_given = len(standing.calls) > 0
         self._index = standing.index
-        self._spent = standing.spent
         self._dialect = dialect
         self._models = dialect.thinking_binding == "upstream"  # behind a gateway, each is another provider's
         self._home = None if reader is None else self._provider(reader)
         self._is_id = re.compile(dialect.id_pattern).fullmatch
         self._new: dict[CallId, str] = {}
         self._taken: dict[str, CallId] = {}
-        self._names: dict[CallId, str] = {}
-        self._items: dict[str, None] = {}
-        self._titles: dict[str, int] = {}
-        self._media = self._documents = 0
+        self._names: dict[str, str] = {}
+        self._origin: Binding | None = (
+            None  # whose ids were asked about last, and whether they are the reader's own
+        )
+        self._is_own = False
 
-    def call(self, call: ToolCall) -> WireCall:
-        """Return `call` with the id it has in this lane, given at its first appearance, and its name."""
-        name = tool_name(call.name, self._dialect.tool_name_pattern)
-        self._names[call.id] = name
-        return WireCall(self._id(call, name), name, call.json)
-
-    def result(self, result: ToolResult) -> WireResult:
-        """Return a result under the id and name of its call: calls come before their results."""
-        call_id = result.call_id
-        emitted = self._new.get(call_id) or self._calls.get(call_id) or ""
-        failed, name = result.error_json is not None, self._names.get(call_id, "")
-        media = tuple([self.media(item) for item in result.media])
-        return WireResult(emitted, result.shown, failed, name, media)
-
-    def media(self, media: Media) -> WireMedia:
-        """Return an attachment, counted, and named where it is a document and the dialect asks for a name."""
-        self._media += 1
-        if media.mime.startswith("image/"):
-            return WireMedia(media.mime, media.data, media.url)
-        self._documents += 1
-        name = self._title(media) if self._dialect.named_documents else ""
-        return WireMedia(media.mime, media.data, media.url, name)
-
-    def _title(self, media: Media) -> str:
-        content = (media.data or media.url).encode("utf-8", "surrogatepass")
-        title = f"document-{sha256(content).hexdigest()[:8]}"
-        times = 1 + (self._titles.get(title) or self._spent.titles.get(title) or 0)
-        self._titles[title] = times
-        return title if times == 1 else f"{title}-{times}"
-
-    @property
-    def thinking_once(self) -> bool:
-        """Whether the dialect takes a reasoning item once only."""
-        return self._dialect.thinking_once
-
-    def withholds(self, block: Thinking) -> bool:
-        """Say whether reasoning must stay behind: its item went out in this epoch before, or is none.
-
-        An item that may go is noted.
-        """
-        if block.seal is None:
-            return False
-        if block.seal.kind == "phase":
-            return block.seal.data not in _PHASES
-        item_id = _reasoning_id(block.seal.data)
-        if item_id is None:
-            return True
-        if item_id in self._items or item_id in self._spent.items:
-            return True
-        self._items[item_id] = None
-        return False
-
-    def _id(self, call: ToolCall, name: str) -> str:
-        known = self._new.get(call.id) or self._calls.get(call.id)
+    def call(self, call: ToolCall) -> tuple[str, str]:
+        """Return the id that `call` has in this lane, given at its first appearance, and its name."""
+        name = self._names.get(call.name)
+        if name is None:
+            name = self._names[call.name] = tool_name(call.name, self._dialect.tool_name_pattern)
+        known = self._new.get(call.id) or (self._calls.get(call.id) if self._has_given else None)
         if known is not None:
-            return known
-        emitted = self._native(call) or self._minted(call.id, name)
+            return known, name
+        seal = call.native
+        if seal is not None and seal.origin is not self._origin:  # calls in a row mostly share theirs
+            self._origin = seal.origin
+            self._is_own = self._dialect.native_id_passthrough and self._provider(seal.origin) == self._home
+        native = self._native(seal) if seal is not None and self._is_own else None
+        emitted = native or self._minted(call.id, name)
         self._new[call.id] = emitted
         if emitted:
             self._taken[emitted] = call.id
-        self._index = max(self._index + 1, _ordinal(emitted) + 1)
-        return emitted
+        self._index = max(self._index, _ordinal(emitted) if ":" in emitted else -1) + 1
+        return emitted, name
 
     @property
     def names(self) -> frozenset[str]:
         """The tool names given out, as the provider sees them."""
         return frozenset(self._names.values())
 
-    def adopted(self) -> tuple[Table[CallId, str], Table[str, CallId], int, Spent]:
-        """Return the lane's tables with the new ids in them, the index of the next call, and what is used up."""
-        return self._calls.update(self._new), self._used.update(self._taken), self._index, self._used_up()
-
-    def _used_up(self) -> Spent:
-        if not self._media and not self._items:
-            return self._spent
-        media, documents, titles, items = self._spent
-        return Spent(
-            media + self._media,
-            documents + self._documents,
-            titles.update(self._titles),
-            items.update(self._items),
-        )
+    def adopted(self) -> tuple[Table[CallId, str], Table[str, CallId], int]:
+        """Return the lane's tables with the new ids in them, and the index of the next call."""
+        return self._calls.update(self._new), self._used.update(self._taken), self._index
 
     def _free(self, emitted: str) -> bool:
-        return emitted not in self._taken and emitted not in self._used
+        return emitted not in self._taken and not (self._has_given and emitted in self._used)
 
-    def _native(self, call: ToolCall) -> str | None:
-        seal = call.native
-        if seal is None or not self._dialect.native_id_passthrough or not self._own(seal.origin):
-            return None
+    def _native(self, seal: Seal) -> str | None:
         native = unquote(seal.data)
         return native if self._is_id(native) and self._free(native) else None
-
-    def _own(self, origin: Binding) -> bool:
-        return self._provider(origin) == self._home
 
     def _provider(self, binding: Binding) -> tuple[str, str, str]:
         """Return what says whose ids a binding's calls have."""
@@ -171,29 +109,12 @@ class Projection:
 
 REASONING_ID = re.compile(r"rs_[A-Za-z0-9_-]{1,61}")
 """The id of a reasoning item that may be sent again (OAR-06)."""
-_PHASES = (b'"commentary"', b'"final_answer"')
-
-
-def _reasoning_id(data: Json) -> str | None:
-    """Return the id of the sealed reasoning item, None where the seal holds nothing that could be sent again."""
-    try:
-        item = parse(unquote(data).encode())
-    except ValueError:  # JsonRefused, and UnicodeEncodeError for lone surrogates
-        return None
-    if type(item) is not dict or item.get("type") != "reasoning" or type(item.get("summary")) is not list:
-        return None
-    item_id, state = item.get("id"), item.get("encrypted_content")
-    if type(item_id) is not str or not REASONING_ID.fullmatch(item_id):
-        return None
-    return item_id if type(state) is str and state else None
-
-
 _ORDINAL = re.compile(r":(\d{1,9})\Z")
 
 
 def _ordinal(emitted: str) -> int:
     """Return the index at the end of an id in Kimi's form, -1 where there is none (REQ-915-020)."""
-    found = _ORDINAL.search(emitted) if ":" in emitted else None
+    found = _ORDINAL.search(emitted)
     return int(found[1]) if found else -1
 
 

@@ -16,7 +16,6 @@ from typing import TypeAlias
 
 from msgspec import field
 
-from actors.core.content import Message
 from actors.core.dialect import Dialect
 from actors.core.events import (
     Bound,
@@ -44,11 +43,10 @@ from actors.core.events import (
 )
 from actors.core.form import Form, replace
 from actors.core.history import History
-from actors.core.identity import Binding, CallId
+from actors.core.identity import Binding
 from actors.core.lane import Lane, Rendered, advanced, begun, empty
 from actors.core.ledger import Ledger
 from actors.core.packed import unpack
-from actors.core.recovery import named, recover
 from actors.core.render import Reader
 from actors.core.transcript import Encoder
 
@@ -117,8 +115,9 @@ class State(Form, frozen=True):
     ) -> "State":
         match event:
             case Opened(session=session, target=target, system=system, messages=messages, calls=calls):
-                history = History().extended(messages)
-                return State(session, target, None, system, history, recover(history), calls)
+                came = History.came(tuple(map(unpack, messages)), messages)
+                kept = History.of(came.packed)  # what its blocks say of its calls is the session's ledger now
+                return State(session, target, None, system, kept, came.ledger, calls)
             case Bound(turn=turn, binding=binding):
                 return replace(self, turns=turn, bound=binding)
             case SwitchHeld(target=target):
@@ -131,36 +130,6 @@ class State(Form, frozen=True):
                 return replace(self, bound=None, last=status)
             case Closed():
                 return replace(self, closed=True)
-
-
-def conversation(history: History, ledger: Ledger) -> History:
-    """Return the history as a reader expects it: each group of calls followed by its recorded results.
-
-    A session's results are written once, in the ledger; this puts them where they belong. Synthetic results
-    are not part of a conversation, they are made for each transcript.
-    """
-    told: list[Message] = []
-    for message in named(history):
-        told.append(message)
-        known = [interaction for call in message.calls if (interaction := ledger.get(call.id)) is not None]
-        results = [item.completion or item.late for item in known]
-        if message.speaker == "model" and any(results):
-            told.append(Message("tool", [result for result in results if result is not None], message.turn))
-    return History(_without_repeats(told))
-
-
-def _without_repeats(messages: list[Message]) -> list[Message]:
-    """Leave out the results an imported history holds already at a later place."""
-    answered: set[CallId] = set()
-    kept: list[Message] = []
-    for message in messages:
-        if message.speaker == "tool":
-            results = [block for block in message.results if block.call_id not in answered]
-            answered.update(block.call_id for block in results)
-            if not results and message.results:
-                continue
-        kept.append(message)
-    return kept
 
 
 Rules: TypeAlias = Callable[[Binding], tuple[Dialect, Encoder, Reader]]
@@ -210,11 +179,11 @@ class Lanes:
     def apply(self, event: Event, before: State) -> None:
         """Fold one event of the log, given the state before it."""
         if isinstance(event, Opened):
-            self._imported = len(event.messages)
+            self._imported = History.came(tuple(map(unpack, event.messages)), event.messages).length
         elif isinstance(event, Compacted):
             self._compact(event)
         elif isinstance(event, EpochBegan):
-            self.begin(event, len(before.history))
+            self.begin(event, before.history.length)
         elif isinstance(event, RequestSent):
             history = before.history.upto(event.cursor)
             self.adopt(event.binding, self.render(event.binding, history, before.ledger).lane)

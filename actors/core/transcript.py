@@ -1,67 +1,19 @@
-"""What one provider will be shown: entries with its roles, ids and names, ready to be encoded.
+"""What a lane remembers of what one provider was sent, and how a wire family writes.
 
-Made only by `actors.core.render`. `Standing` is where a lane's rendering stands between two requests: all
-that the passes must remember of what was sent, and nothing of its bytes.
+`Standing` is where a lane's rendering stands between two requests: all that `actors.core.render` must remember of what
+was sent, and nothing of its bytes. A `Writer` puts wire pieces straight down from the fields of a history and a ledger;
+adapters implement one for each wire family.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 from actors.core.content import Media, Text, Thinking
-from actors.core.dialect import Role
+from actors.core.dialect import Dialect, Role
 from actors.core.identity import CallId
 from actors.core.jsonio import Json
 from actors.core.table import Table, nothing
-
-
-class WireCall(NamedTuple):
-    """A tool call with the id and name the provider will see. `json` is the arguments as a JSON object."""
-
-    id: str
-    name: str
-    json: Json
-
-
-class WireMedia(NamedTuple):
-    """An attachment, with the name the provider will see.
-
-    Args:
-        mime, data, url: As those of a `Media`.
-        name: Of a document, where the dialect asks for one (`Dialect.named_documents`); else `""`.
-    """
-
-    mime: str
-    data: str = ""
-    url: str = ""
-    name: str = ""
-
-
-class WireResult(NamedTuple):
-    """A tool result with the id and tool name the provider will see.
-
-    Args:
-        id: Of its call.
-        json: Its text as a JSON string literal; `""` where it holds media alone.
-        error: Whether the tool failed.
-        name: Of the tool.
-        media: What the dialect's results can hold, and no other.
-    """
-
-    id: str
-    json: Json
-    error: bool = False
-    name: str = ""
-    media: tuple[WireMedia, ...] = ()
-
-
-EntryBlock: TypeAlias = Text | Thinking | WireCall | WireResult | WireMedia
-
-
-class Entry(NamedTuple):
-    """A stretch of a transcript in one role. Where the dialect merges neighbours, entries share a message."""
-
-    role: Role
-    blocks: tuple[EntryBlock, ...]
 
 
 class Shown(NamedTuple):
@@ -79,6 +31,9 @@ class Shown(NamedTuple):
 class Loop(NamedTuple):
     """The tool loop a transcript stands in, as far as manual thinking asks (ANT-40).
 
+    A tool loop is a run of assistant messages with calls and user messages with nothing but their results. With manual
+    thinking a provider demands that its first message begins with thinking; one that another provider opened does not.
+
     Args:
         thinks: Whether the message that opened it begins with thinking; None before the first message.
         answered: Whether the last user message holds results.
@@ -89,9 +44,21 @@ class Loop(NamedTuple):
     answered: bool = False
     mixed: bool = False
 
+    def after(self, role: Role, last: Role | None, thinks: bool, results: bool) -> "Loop":
+        """Return the loop once a message of `role` has begun behind one of `last`."""
+        opened, answered, mixed = self
+        if role == "user":
+            if (answered or not results) and (mixed or results):
+                return self
+            return Loop(opened, answered or results, mixed or not results)
+        if last == "assistant":  # the message goes on
+            return self
+        return _LOOPS[opened if answered and not mixed and opened is not None else thinks]
+
 
 OUTSIDE = Loop()
 """Where a transcript stands before its first message."""
+_LOOPS = {True: Loop(True), False: Loop(False)}
 
 
 class Spent(NamedTuple):
@@ -114,9 +81,6 @@ UNSPENT = Spent()
 """What an epoch begins with."""
 
 
-Orphan: TypeAlias = tuple[CallId, Json | None, Json | None, tuple[Media, ...]]
-
-
 class Standing(NamedTuple):
     """Where a lane's rendering stands. Every request makes one, and a tuple of so many fields is made in no time.
 
@@ -129,13 +93,11 @@ class Standing(NamedTuple):
         used: Every id emitted, to the canonical id that has it. Survives epochs.
         index: What the next call is numbered where ids count calls. Never falls, so no number is given twice.
         tools: Names of the tools called in this epoch, as the provider sees them.
-        shown: Calls emitted in this epoch, each with whether its real result may still come.
-        aliases: For canonical ids that occur more than once, the names that results to come belong to, in order.
+        missing: Calls that a synthetic result answers in this epoch, each with whether a real one may still be told.
         carried: Texts that wait for the next human message, and the media of the results they tell.
         told: How many of the ledger's late results this epoch has taken up.
-        orphans: Results without a call that were told in this epoch, as (canonical id, content, error, media).
         upstream: Behind a gateway, whose reasoning this epoch replays; None before the first.
-        last_role: Role of the last entry sent, None before the first.
+        last_role: Role of the last message sent, None before the first.
         loop: The tool loop it stands in; followed only where the dialect has manual thinking.
         spent: What this epoch's request has used up of what it may hold.
     """
@@ -148,25 +110,57 @@ class Standing(NamedTuple):
     used: Table[str, CallId] = nothing()
     index: int = 0  # type: ignore[assignment]  # hides a tuple's method, which nobody calls here
     tools: frozenset[str] = frozenset()
-    shown: Table[CallId, bool] = nothing()
-    aliases: Table[CallId, tuple[CallId, ...]] = nothing()
+    missing: Table[CallId, bool] = nothing()
     carried: tuple[Text | Media, ...] = ()
     told: int = 0
-    orphans: frozenset[Orphan] = frozenset()
     upstream: str | None = None
     last_role: Role | None = None
     loop: Loop = OUTSIDE
     spent: Spent = UNSPENT
 
 
-class Encoder(Protocol):
-    """How a wire family writes entries into the `messages` array of a request body.
+Titled: TypeAlias = tuple[Media, str]
+"""An attachment, and the name of a document where the dialect asks for one (`Dialect.named_documents`); else `""`."""
 
-    `closing` is what must follow the last fragment to close the message it left open. It is not part of
-    what a lane keeps, because the next fragment may go on inside that message.
+
+class Writer(Protocol):
+    """Writes what is appended to the `messages` array of a request body, piece by piece.
+
+    The renderer has settled who speaks, what is shown, ids, names and order. A writer decides nothing; a transcript
+    that looks wrong in one is a bug there.
     """
 
-    closing: bytes
+    def begin(self, role: Role) -> None:
+        """Let what follows be said in this role: a message of its own, but where the family merges neighbours."""
 
-    def fragment(self, entries: Sequence[Entry], last_role: Role | None) -> list[bytes]:
-        """Return the bytes that append `entries` after a message of `last_role`, in pieces."""
+    def text(self, json: Json) -> None:
+        """Write a text, given as a JSON string literal."""
+
+    def thinking(self, block: Thinking) -> None:
+        """Write reasoning: sealed for who reads it, or a placeholder without a seal."""
+
+    def media(self, media: Media, title: str) -> None:
+        """Write an attachment of a user message."""
+
+    def call(self, call_id: str, name: str, json: Json) -> None:
+        """Write a tool call; `json` is its arguments as a JSON object."""
+
+    def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
+        """Write the result of a call; `json` is its text as a literal, `""` where it holds media alone."""
+
+    def taken(self) -> bytes:
+        """Return what was written since this was asked last. The last message may be open; it is between two blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """How a wire family writes.
+
+    Args:
+        writer: Makes a writer that goes on behind a message of a role, None before the first.
+        closing: What must follow the last piece to close the message it left open. It is not part of what a lane
+            keeps, because the next piece may go on inside that message.
+    """
+
+    writer: Callable[[Dialect, Role | None], Writer]
+    closing: bytes = b""

@@ -20,10 +20,10 @@ from actors.core.events import (
     Scheduled,
     Started,
 )
+from actors.core.history import History
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, quote
 from actors.core.ledger import Ledger
-from actors.core.recovery import recover
 from actors.testing.stock import REASONS
 
 Draw: TypeAlias = Callable[[int], int]
@@ -68,7 +68,7 @@ class Bookkeeper:
             case 0:
                 return self._ledger
             case 1:
-                return recover(self._said)
+                return History(self._said).ledger
             case _:
                 known = dict.fromkeys([*self._calls, *self._orphans, f"gone_{self._draw(4)}"])
                 for call_id in known:

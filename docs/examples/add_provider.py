@@ -4,7 +4,7 @@ from tempfile import TemporaryDirectory
 
 import anyio
 
-from actors import Binding, Dialect, Runtime, dialect, encode, from_wire, render
+from actors import Binding, Dialect, History, Runtime, dialect, encode, from_wire, render
 from actors.config.dialects import derived
 from actors.testing import CompatibleProfile, CompatibleServer, CompatibleSettings, Say, Turn, serve, validate
 from actors.testing.histories import history
@@ -36,7 +36,7 @@ def refused_by(profile: Dialect) -> set[str]:
     rules: set[str] = set()
     for number in range(400):
         messages, ledger = history(number)
-        body = encode(render(messages, ledger, profile, binding=reader), model="ours")
+        body = encode(render(History(messages, ledger), ledger, profile, binding=reader), model="ours")
         if refusal := validate(body, "vllm", settings=TEMPLATED):
             rules.add(refusal.rule)
     return rules

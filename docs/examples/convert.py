@@ -1,6 +1,4 @@
-from actors import check, dialect, encode, render
-from actors.adapters.importing import from_wire
-from actors.core.recovery import recover
+from actors import check, dialect, encode, from_wire, render
 
 FOUND = [
     {"role": "system", "content": "Be brief."},
@@ -10,18 +8,16 @@ FOUND = [
     {"role": "assistant", "content": ""},
 ]
 
-imported = from_wire(FOUND, "openai")
-for line in imported.diagnostics:
+history, ledger = from_wire(FOUND, "openai")
+for line in history.report.notes:
     print("read:    ", line)
 
 target = dialect("anthropic")
-rendered = render(imported.messages, recover(imported.messages), target)
-for finding in rendered.report.findings:
-    print("finding: ", finding.code, finding.fault_class, *finding.call_ids)
+rendered = render(history, ledger, target)
 for call_id, reason in rendered.report.synthetic:
     print("synthetic:", call_id, reason)
 for kind, count in rendered.report.losses:
     print("dropped: ", count, kind)
 
-body = encode(rendered, model="claude-sonnet-5", system=imported.system)
+body = encode(rendered, model="claude-sonnet-5", system=history.system)
 print("faults:  ", check(body, target))

@@ -10,11 +10,13 @@ import pytest
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.check import check
-from actors.core.content import Seal, Text, Thinking
+from actors.core.content import Media, Seal, Text, Thinking
+from actors.core.dialect import Role
 from actors.core.jsonio import Json, quote
 from actors.core.profiles import BEDROCK
-from actors.core.transcript import Entry, Shown, WireCall, WireMedia, WireResult
+from actors.core.transcript import Shown
 from tests.adapters.converse_wire import BEDROCK_BINDING
+from tests.core.recorded import Answer, Called, Said, written
 
 Parsed = dict[str, Any]  # Any: parsed JSON
 
@@ -22,18 +24,17 @@ ADAPTER = adapter(BEDROCK)
 SETTINGS = Settings(model="us.anthropic.claude-sonnet-5:0")
 READ = ToolSpec("read", "Read a file.", Json(b'{"type":"object"}'))
 ROUND = (
-    Entry("user", (Text("u"),)),
-    Entry("assistant", (Text("t"), WireCall("tooluse_A", "read", Json(b'{"p" : 1}')))),
-    Entry("user", (WireResult("tooluse_A", quote("ok")),)),
-    Entry("user", (Text("go"),)),
+    ("user", (Text("u"),)),
+    ("assistant", (Text("t"), Called("tooluse_A", "read", Json(b'{"p" : 1}')))),
+    ("user", (Answer("tooluse_A", quote("ok")),)),
+    ("user", (Text("go"),)),
 )
 
 
 def sent(
-    entries: Sequence[Entry] = ROUND, settings: Settings = SETTINGS, called: frozenset[str] = frozenset()
+    entries: Sequence[Said] = ROUND, settings: Settings = SETTINGS, called: frozenset[str] = frozenset()
 ) -> Request:
-    segments = (*ADAPTER.encoder.fragment(entries, None), ADAPTER.encoder.closing)
-    return ADAPTER.request(segments, settings, Shown(called))
+    return ADAPTER.request((written(BEDROCK, *entries),), settings, Shown(called))
 
 
 def parsed(request: Request) -> Parsed:
@@ -42,12 +43,12 @@ def parsed(request: Request) -> Parsed:
 
 
 def content(*blocks: Any) -> list[Parsed]:  # Any: blocks of a transcript
-    held: list[Parsed] = parsed(sent([Entry("user", blocks)]))["messages"][0]["content"]
+    held: list[Parsed] = parsed(sent([("user", blocks)]))["messages"][0]["content"]
     return held
 
 
 def test_a_round_has_blocks_of_one_key_and_results_with_a_status() -> None:
-    failed = Entry("user", (WireResult("tooluse_A", quote("boom"), True),))
+    failed = ("user", (Answer("tooluse_A", quote("boom"), True),))
     assert parsed(sent())["messages"] == [
         {"role": "user", "content": [{"text": "u"}]},
         {
@@ -74,7 +75,7 @@ def test_arguments_go_back_byte_for_byte() -> None:
 
 @pytest.mark.parametrize("blank", ["", " \n", "\u00a0"])
 def test_a_result_without_words_is_told_as_such(blank: str) -> None:
-    (block,) = content(WireResult("tooluse_A", quote(blank)))
+    (block,) = content(Answer("tooluse_A", quote(blank)))
     assert block["toolResult"]["content"] == [{"text": BEDROCK.empty_result}]
 
 
@@ -89,7 +90,7 @@ def test_reasoning_goes_back_in_both_forms() -> None:
 
 def test_a_document_has_its_name_and_a_text_beside_it() -> None:
     image, caption, document = content(
-        WireMedia("image/png", "aGk="), WireMedia("application/pdf", "aGk=", name="document-1f2e-2")
+        Media("image/png", "aGk="), (Media("application/pdf", "aGk="), "document-1f2e-2")
     )
     assert image == {"image": {"format": "png", "source": {"bytes": "aGk="}}}
     assert document["document"]["source"] == {"bytes": "aGk="}
@@ -99,12 +100,11 @@ def test_a_document_has_its_name_and_a_text_beside_it() -> None:
 
 
 def test_appending_in_pieces_gives_the_bytes_of_the_whole() -> None:
-    whole = b"".join(ADAPTER.encoder.fragment(ROUND, None))
-    role, pieces = None, b""
-    for entry in ROUND:
-        pieces += b"".join(ADAPTER.encoder.fragment([entry], role))
-        role = entry.role
-    assert pieces == whole
+    roles: list[Role | None] = [None, "user", "assistant", "user"]
+    pieces = [
+        written(BEDROCK, said, last_role=role, closed=False) for said, role in zip(ROUND, roles, strict=True)
+    ]
+    assert b"".join(pieces) == written(BEDROCK, *ROUND, closed=False)
 
 
 @pytest.mark.parametrize(("stream", "action"), [(True, "converse-stream"), (False, "converse")])

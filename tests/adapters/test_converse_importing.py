@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.adapters.importing import from_wire
-from actors.adapters.reading import Imported
+from actors import from_wire
 from actors.core.content import Media, Text, Thinking, ToolCall, ToolResult
+from actors.core.history import History
 from actors.core.profiles import BEDROCK
-from actors.core.recovery import recover
 from actors.testing import BedrockSettings, validate
 from actors.testing.histories import READERS, history
 from tests.core.converse_rows import DOCUMENT, IMAGE, answer, model, redacted, text, thought, use, user
@@ -20,8 +19,9 @@ from tests.core.session_log import body, cold, refused
 TRUSTING = BedrockSettings(signatures="trust")
 
 
-def read(*messages: Any, **top: Any) -> Imported:  # Any: wire messages, broken ones on purpose
-    return from_wire({"messages": list(messages), **top} if top else list(messages), "bedrock")
+def read(*messages: Any, **top: Any) -> History:  # Any: wire messages, broken ones on purpose
+    history, _ = from_wire({"messages": list(messages), **top} if top else list(messages), "bedrock")
+    return history
 
 
 def test_a_whole_transcript_keeps_everything() -> None:
@@ -32,8 +32,8 @@ def test_a_whole_transcript_keeps_everything() -> None:
         system=[text("Be brief."), {"cachePoint": {"type": "default"}}],
     )  # fmt: skip
     assert found.system == "Be brief."
-    assert found.diagnostics == []
-    first, said, results, last = found.messages
+    assert found.report.notes == ()
+    first, said, results, last = found
     assert first.blocks == (
         Text("u"),
         Media("image/png", "aGk="),
@@ -42,24 +42,22 @@ def test_a_whole_transcript_keeps_everything() -> None:
     assert [type(block) for block in said.blocks] == [Thinking, Thinking, Text, ToolCall, ToolCall]
     assert said.calls[0].json == b'{"p":1}'
     assert [(result.call_id, result.error or result.content) for result in results.results] == [
-        ("hist_tool_2", "boom"),
         ("hist_tool_1", "a\nb"),
+        ("hist_tool_2", "boom"),
     ]
     assert last.blocks == (Text("go"),)
 
 
 def test_a_json_result_is_its_value() -> None:
-    (result,) = (
-        read(user(text("u")), model(use()), user(answer("t1", {"json": {"a": 1}}))).messages[2].results
-    )
+    (result,) = read(user(text("u")), model(use()), user(answer("t1", {"json": {"a": 1}})))[2].results
     assert result.content == {"a": 1}
 
 
 def test_a_clients_bytes_are_read_like_base64() -> None:
     image = {"image": {"format": "png", "source": {"bytes": b"hi"}}}
     found = read(user(text("u"), image), model(redacted(b"sec")))
-    assert found.messages[0].blocks[1] == Media("image/png", "aGk=")
-    (thinking,) = found.messages[1].blocks
+    assert found[0].blocks[1] == Media("image/png", "aGk=")
+    (thinking,) = found[1].blocks
     assert isinstance(thinking, Thinking)
     assert thinking.seal is not None
     assert thinking.seal.data == b'"c2Vj"'
@@ -82,14 +80,14 @@ def test_a_clients_bytes_are_read_like_base64() -> None:
 )
 def test_what_is_odd_is_noted_and_what_is_rendered_of_it_is_accepted(messages: list[Any], note: str) -> None:
     found = read(*messages)
-    assert any(note in line for line in found.diagnostics), found.diagnostics
-    rendered = cold(found.messages, recover(found.messages), READERS["bedrock"])
+    assert any(note in line for line in found.report.notes), found.report.notes
+    rendered = cold(found, found.ledger, READERS["bedrock"])
     assert refused(rendered) is None
 
 
 def test_blocks_are_read_wherever_they_stand() -> None:
     found = read({"role": "assistant", "content": [use(), answer()]}, {"role": "user", "content": "plain"})
-    kinds = [type(block) for message in found.messages for block in message.blocks]
+    kinds = [type(block) for message in found for block in message.blocks]
     assert kinds == [ToolCall, ToolResult, Text]
 
 
@@ -97,9 +95,9 @@ def test_what_we_send_is_read_again_as_what_it_was() -> None:
     for seed in range(300):
         messages, ledger = history(seed)
         sent = json.loads(body(cold(messages, ledger, READERS["bedrock"])))
-        found = from_wire(sent, "converse")
-        assert found.diagnostics == [], seed
-        again = cold(found.messages, recover(found.messages), READERS["openai_chat"])
+        found, ledger = from_wire(sent, "converse")
+        assert found.report.notes == (), seed
+        again = cold(found, ledger, READERS["openai_chat"])
         assert refused(again) is None
 
 
@@ -126,5 +124,5 @@ values = st.recursive(
 )
 def test_any_messages_are_read_and_rendered(messages: list[Any]) -> None:
     found = read(*messages)
-    rendered = cold(found.messages, recover(found.messages), READERS["bedrock"])
+    rendered = cold(found, found.ledger, READERS["bedrock"])
     assert validate(body(rendered), BEDROCK.name, settings=TRUSTING) is None

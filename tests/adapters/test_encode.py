@@ -8,30 +8,28 @@ from typing import Any
 import pytest
 
 import actors.adapters
-from actors import Message, Text, ToolCall, ToolResult, check, dialect, encode, from_wire, render
+from actors import History, Message, Text, ToolCall, ToolResult, check, dialect, encode, from_wire, render
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
-from actors.core.content import Seal, Thinking
+from actors.core.content import Media, Seal, Thinking
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, quote
 from actors.core.ledger import Ledger
-from actors.core.transcript import Entry, WireCall, WireMedia, WireResult
 from actors.errors import ConfigError, ProjectionFault
+from tests.core.recorded import Answer, Called, Said, written
 
 CLAUDE = Binding("claude", "anthropic", "https://x.example", "", "m")
-CALL = WireCall("call_1", "read", Json(b'{"p": 1}'))
-RESULT = WireResult("call_1", quote('ok "quoted"'))
-FAILED = WireResult("call_1", quote("boom"), error=True)
+CALL = Called("call_1", "read", Json(b'{"p": 1}'))
+RESULT = Answer("call_1", quote('ok "quoted"'))
+FAILED = Answer("call_1", quote("boom"), failed=True)
 
 
-def _messages(name: str, *entries: Entry) -> object:
-    encoder = adapter(dialect(name)).encoder
-    pieces = encoder.fragment(entries, None)
-    return json.loads(b"[" + b"".join(pieces) + encoder.closing + b"]")
+def _messages(name: str, *entries: Said) -> object:
+    return json.loads(b"[%b]" % written(dialect(name), *entries))
 
 
 def test_openai_writes_one_tool_message_a_result_and_arguments_as_a_string() -> None:
-    entries = (Entry("user", (Text("u"),)), Entry("assistant", (Text("t"), CALL)), Entry("tool", (RESULT,)))
+    entries = (("user", (Text("u"),)), ("assistant", (Text("t"), CALL)), ("tool", (RESULT,)))
     assert _messages("openai", *entries) == [
         {"role": "user", "content": "u"},
         {
@@ -46,15 +44,15 @@ def test_openai_writes_one_tool_message_a_result_and_arguments_as_a_string() -> 
 
 
 def test_openai_writes_null_content_for_calls_alone_and_marks_an_error_in_the_text() -> None:
-    messages = _messages("openai", Entry("assistant", (CALL,)), Entry("tool", (FAILED,)))
+    messages = _messages("openai", ("assistant", (CALL,)), ("tool", (FAILED,)))
     assert isinstance(messages, list)
     assert messages[0]["content"] is None
     assert messages[1]["content"] == "ERROR: boom"
 
 
 def test_openai_writes_parts_where_there_is_more_than_one_text_or_an_image() -> None:
-    image = WireMedia("image/png", data="aGk=")
-    messages = _messages("openai", Entry("user", (Text("see"), image)))
+    image = Media("image/png", data="aGk=")
+    messages = _messages("openai", ("user", (Text("see"), image)))
     assert isinstance(messages, list)
     assert messages[0]["content"] == [
         {"type": "text", "text": "see"},
@@ -63,8 +61,8 @@ def test_openai_writes_parts_where_there_is_more_than_one_text_or_an_image() -> 
 
 
 def test_anthropic_continues_the_message_it_left_open_and_flags_an_error() -> None:
-    entries = (Entry("assistant", (CALL,)), Entry("user", (FAILED,)), Entry("user", (Text("go"),)))
-    assert _messages("anthropic", Entry("user", (Text("u"),)), *entries) == [
+    entries = (("assistant", (CALL,)), ("user", (FAILED,)), ("user", (Text("go"),)))
+    assert _messages("anthropic", ("user", (Text("u"),)), *entries) == [
         {"role": "user", "content": [{"type": "text", "text": "u"}]},
         {
             "role": "assistant",
@@ -83,7 +81,7 @@ def test_anthropic_continues_the_message_it_left_open_and_flags_an_error() -> No
 def test_anthropic_writes_sealed_thinking_as_it_came() -> None:
     signed = Thinking("why", Seal("signature", quote("s/+="), CLAUDE))
     redacted = Thinking("", Seal("redacted", quote("opaque"), CLAUDE))
-    messages = _messages("anthropic", Entry("assistant", (signed, redacted)))
+    messages = _messages("anthropic", ("assistant", (signed, redacted)))
     assert isinstance(messages, list)
     assert messages[0]["content"] == [
         {"type": "thinking", "thinking": "why", "signature": "s/+="},
@@ -112,8 +110,7 @@ def test_tools_off_declares_the_tools_and_forbids_their_use(name: str, choice: s
         temperature=0.5,
     )
     codec = adapter(dialect(name))
-    segments = codec.encoder.fragment([Entry("user", (Text("u"),))], None)
-    request = codec.request((*segments, codec.encoder.closing), settings)
+    request = codec.request((written(dialect(name), ("user", (Text("u"),))),), settings)
     body = json.loads(request.body)
     assert body.get("tool_choice") == sent
     assert len(body["tools"]) == 1
@@ -167,8 +164,8 @@ def test_settings_that_contradict_themselves_or_mean_nothing_are_refused_in_one_
 def test_an_adapter_mends_nothing_and_the_judge_refuses_what_it_wrote(name: str) -> None:
     """A transcript that lacks a result is written without it: validity is the renderer's alone."""
     codec = adapter(dialect(name))
-    segments = codec.encoder.fragment([Entry("user", (Text("u"),)), Entry("assistant", (CALL,))], None)
-    body = codec.request((*segments, codec.encoder.closing), Settings(model="m")).body
+    segment = written(dialect(name), ("user", (Text("u"),)), ("assistant", (CALL,)))
+    body = codec.request((segment,), Settings(model="m")).body
     assert len(json.loads(body)["messages"]) == 2
     assert check(body, dialect(name)) != []
 
@@ -180,7 +177,7 @@ def test_no_adapter_knows_the_ledger_or_the_renderer() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module:
                 known.add(node.module)
-    forbidden = ("actors.core.ledger", "actors.core.render", "actors.core.recovery", "actors.core.lane")
+    forbidden = ("actors.core.ledger", "actors.core.render", "actors.core.door", "actors.core.lane")
     assert not [module for module in known if module.startswith(forbidden)]
 
 
@@ -193,12 +190,12 @@ def test_results_without_a_valid_call_id_are_no_results_on_the_anthropic_wire_an
         Message("tool", [ToolResult("c2", "two"), ToolResult("", "nameless"), ToolResult("c9", "stranger")]),
         Message("human", [Text("go")]),
     ]
-    rendered = render(history, Ledger(), dialect("anthropic"))
-    body = json.loads(encode(rendered, model="m"))
+    said = History(history)
+    body = json.loads(encode(render(said, Ledger(), dialect("anthropic")), model="m"))
     answers = [block for block in body["messages"][2]["content"] if block["type"] == "tool_result"]
     asked = [block["id"] for block in body["messages"][1]["content"]]
     assert [block["tool_use_id"] for block in answers] == asked
-    assert [finding.call_ids for finding in rendered.report.findings] == [("",), ("c9",)]
+    assert [finding.call_ids for finding in said.report.findings] == [("",), ("c9",)]
     texts = " ".join(block.get("text", "") for block in body["messages"][2]["content"])
     assert "nameless" in texts
     assert "stranger" in texts
@@ -217,7 +214,7 @@ def test_a_wire_result_without_an_id_pairs_with_nothing_by_guess() -> None:
     history, ledger = from_wire(wire, "anthropic")
     rendered = render(history, ledger, dialect("anthropic"))
     assert [reason for _, reason in rendered.report.synthetic] == ["lost"]
-    assert [finding.code for finding in rendered.report.findings] == ["orphan_result"]
+    assert [finding.code for finding in history.report.findings] == ["orphan_result"]
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
@@ -233,7 +230,7 @@ def test_an_image_by_address_survives_an_import(name: str) -> None:
 
 def test_a_declared_tool_has_the_name_its_calls_have_and_too_many_tools_are_refused() -> None:
     history = [Message("human", [Text("u")]), Message("model", [ToolCall("c", "a.b")])]
-    rendered = render(history, Ledger(), dialect("openai"))
+    rendered = render(History(history), Ledger(), dialect("openai"))
     body = json.loads(encode(rendered, model="m", tools=[{"name": "a.b"}]))
     called = body["messages"][1]["tool_calls"][0]["function"]["name"]
     assert body["tools"][0]["function"]["name"] == called

@@ -11,23 +11,24 @@ from actors import check, dialect
 from actors.adapters.adapter import adapter
 from actors.adapters.gemini.schema import projected
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.core.content import Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.content import Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.dialect import Dialect
+from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, dump, quote
 from actors.core.ledger import Ledger
 from actors.core.profiles import GEMINI, GEMINI_2, VERTEX
-from actors.core.transcript import Entry, WireCall, WireMedia, WireResult
 from actors.pure import render
 from actors.testing import GeminiSettings, validate
 from actors.testing.histories import READERS
+from tests.core.recorded import Answer, Called, Said, written
 from tests.core.session_log import examples
 
 HOME = READERS["gemini"]
 SENTINEL = "skip_thought_signature_validator"
-CALL = WireCall("", "read", Json(b'{"p": 1}'))
-RESULT = WireResult("", quote('ok "quoted"'), name="read")
-FAILED = WireResult("a1", quote("boom"), error=True, name="read")
+CALL = Called("", "read", Json(b'{"p": 1}'))
+RESULT = Answer("", quote('ok "quoted"'), name="read")
+FAILED = Answer("a1", quote("boom"), failed=True, name="read")
 U, GO = Message("human", [Text("u")]), Message("human", [Text("go")])
 
 
@@ -35,21 +36,19 @@ def sealed(signature: str, origin: Binding = HOME) -> Thinking:
     return Thinking("", Seal("thought_signature", quote(signature), origin))
 
 
-def contents(*entries: Entry) -> Any:  # Any: JSON
-    encoder = adapter(GEMINI).encoder
-    return json.loads(b"[" + b"".join(encoder.fragment(entries, None)) + encoder.closing + b"]")
+def contents(*entries: Said) -> Any:  # Any: JSON
+    return json.loads(b"[%b]" % written(GEMINI, *entries))
 
 
 def sent(messages: list[Message], binding: Binding = HOME) -> Any:  # Any: JSON
-    rendered = render(messages, Ledger(), dialect(binding.dialect), binding=binding)
+    rendered = render(History(messages), Ledger(), dialect(binding.dialect), binding=binding)
     assert rendered.report.faults == ()
     return json.loads(b"[" + b"".join(rendered.segments) + b"]")
 
 
 def request(settings: Settings, profile: Dialect = GEMINI) -> tuple[Request, Any]:  # Any: JSON
     codec = adapter(profile)
-    segments = codec.encoder.fragment([Entry("user", (Text("u"),))], None)
-    made = codec.request((*segments, codec.encoder.closing), settings)
+    made = codec.request((written(profile, ("user", (Text("u"),))),), settings)
     assert check(made.body, profile) == []
     assert validate(made.body, profile.name) is None
     return made, json.loads(made.body)
@@ -60,11 +59,11 @@ def request(settings: Settings, profile: Dialect = GEMINI) -> tuple[Request, Any
 
 def test_results_head_the_content_and_text_follows_in_it() -> None:
     entries = (
-        Entry("user", (Text("u"),)),
-        Entry("assistant", (Text("t"), CALL)),
-        Entry("user", (RESULT, FAILED)),
+        ("user", (Text("u"),)),
+        ("assistant", (Text("t"), CALL)),
+        ("user", (RESULT, FAILED)),
     )
-    assert contents(*entries, Entry("user", (Text("go"),))) == [
+    assert contents(*entries, ("user", (Text("go"),))) == [
         {"role": "user", "parts": [{"text": "u"}]},
         {"role": "model", "parts": [{"text": "t"}, {"functionCall": {"name": "read", "args": {"p": 1}}}]},
         {
@@ -81,7 +80,7 @@ def test_results_head_the_content_and_text_follows_in_it() -> None:
 def test_a_signature_is_written_on_the_part_behind_it_or_on_an_empty_text() -> None:
     blank = Thinking("\n", Seal("signed_blank", quote("b"), HOME))
     blocks = (sealed("a"), Text("t"), blank, CALL, sealed("c"), sealed("d"))
-    (content,) = contents(Entry("assistant", blocks))
+    (content,) = contents(("assistant", blocks))
     assert content["parts"] == [
         {"text": "t", "thoughtSignature": "a"},
         {"text": "\n", "thoughtSignature": "b"},
@@ -92,7 +91,7 @@ def test_a_signature_is_written_on_the_part_behind_it_or_on_an_empty_text() -> N
 
 
 def test_media_are_sent_inline() -> None:
-    (content,) = contents(Entry("user", (WireMedia("image/png", data="aGk="),)))
+    (content,) = contents(("user", (Media("image/png", data="aGk="),)))
     assert content["parts"] == [{"inlineData": {"mimeType": "image/png", "data": "aGk="}}]
 
 

@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.adapters.importing import from_wire
+from actors import from_wire
 from actors.core.content import Code, Media, Message, Text, Thinking, ToolCall, ToolResult
-from actors.core.history import History
-from actors.core.recovery import recover
 from actors.testing.histories import READERS
 from tests.core.session_log import cold, examples, refused
 
@@ -33,8 +31,8 @@ def result(name: str = "read", output: Any = "ok", **more: Any) -> Json:  # Any:
 
 
 def read(*contents: Any) -> tuple[list[Message], list[str]]:  # Any: likewise
-    imported = from_wire(list(contents), "gemini")
-    return imported.messages, imported.diagnostics
+    history, _ = from_wire(list(contents), "gemini")
+    return list(history), list(history.report.notes)
 
 
 def pairs(messages: list[Message]) -> dict[str, object]:
@@ -64,8 +62,8 @@ def test_a_whole_conversation_is_read() -> None:
 
 def test_a_request_body_brings_its_system_instruction() -> None:
     body = {"systemInstruction": {"parts": [{"text": "Be brief."}]}, "contents": [user({"text": "u"})]}
-    imported = from_wire(body, "gemini")
-    assert (imported.system, len(imported.messages)) == ("Be brief.", 1)
+    history, _ = from_wire(body, "gemini")
+    assert (history.system, len(history)) == ("Be brief.", 1)
 
 
 @pytest.mark.parametrize(
@@ -105,8 +103,9 @@ def test_an_error_is_one_and_a_response_of_several_keys_is_kept_whole() -> None:
 
 def test_what_nobody_called_is_an_orphan_and_a_second_answer_a_duplicate() -> None:
     messages, odd = read(model(call(id="a")), user(result(id="a"), result(id="a"), result("gone", id="z")))
-    assert [answer.call_id for answer in messages[1].results] == ["hist_tool_1", "hist_tool_1", "hist_tool_2"]
-    assert ["duplicate" in odd[0], "orphan" in odd[1]] == [True, True]
+    assert [answer.call_id for answer in messages[1].results] == ["hist_tool_1"]
+    assert messages[2].text == "[A tool result without its call: ok]"
+    assert ["duplicate" in odd[0], "kept as text" in odd[1]] == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -154,6 +153,6 @@ CONTENTS = st.builds(
 @examples(300)
 @given(contents=st.lists(CONTENTS, min_size=1, max_size=6))
 def test_whatever_was_brought_is_valid_again_everywhere(contents: list[Json]) -> None:
-    messages = list(History(from_wire(contents, "gemini").messages))
+    history, ledger = from_wire(contents, "gemini")
     for name in ("gemini", "vertex", "anthropic", "openai_chat"):
-        assert refused(cold(messages, recover(messages), READERS[name])) is None
+        assert refused(cold(history, ledger, READERS[name])) is None

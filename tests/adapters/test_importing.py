@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.adapters.importing import from_wire
-from actors.adapters.reading import Imported
+from actors import History, from_wire
 from actors.core.content import Block, Code, Media, Message, Text, Thinking, ToolCall, ToolResult
 from actors.core.identity import Binding
 from actors.errors import TranscriptError, UnknownTarget
@@ -38,9 +37,9 @@ def gave(id: object, content: object = "ok", **more: object) -> Wire:  # noqa: A
     return {"type": "tool_result", "tool_use_id": id, "content": content, **more}
 
 
-def outline(imported: Imported) -> list[str]:
+def outline(imported: History) -> list[str]:
     """One line a message: who speaks, and short forms of what is said. Call ids are their numbers."""
-    return [f"{message.speaker}: " + " ".join(map(_short, message.blocks)) for message in imported.messages]
+    return [f"{message.speaker}: " + " ".join(map(_short, message.blocks)) for message in imported]
 
 
 def _short(block: Block) -> str:
@@ -61,12 +60,12 @@ def _short(block: Block) -> str:
             raise AssertionError(block)
 
 
-def openai(*messages: object) -> Imported:
-    return from_wire(list(messages), "openai")
+def openai(*messages: object) -> History:
+    return from_wire(list(messages), "openai")[0]
 
 
-def anthropic(*messages: object) -> Imported:
-    return from_wire(list(messages), "anthropic")
+def anthropic(*messages: object) -> History:
+    return from_wire(list(messages), "anthropic")[0]
 
 
 def assistant(*content: object) -> Wire:
@@ -90,13 +89,12 @@ def test_a_sound_chat_transcript_is_read_without_a_remark() -> None:
     assert outline(imported) == [
         "human: 'u'",
         "model: thinks(hm) 't' call1 call2",
-        "tool: result2(b)",
-        "tool: result1(a)",
+        "tool: result1(a) result2(b)",
         "human: 'go' media(image/png)",
     ]
     assert imported.system == "Be brief.\n\nBe kind."
-    assert imported.diagnostics == []
-    assert imported.next_call == 3
+    assert imported.report.notes == ()
+    assert [item.call_id for item in imported.ledger.interactions()] == ["hist_tool_1", "hist_tool_2"]
 
 
 def test_a_sound_anthropic_transcript_is_read_without_a_remark() -> None:
@@ -116,7 +114,7 @@ def test_a_sound_anthropic_transcript_is_read_without_a_remark() -> None:
         "tool: result1(ok) result2(!boom)",
         "human: 'go'",
     ]
-    assert imported.diagnostics == []
+    assert imported.report.notes == ()
 
 
 @pytest.mark.requirement("REQ-915-014")
@@ -124,7 +122,7 @@ def test_seals_and_native_ids_are_kept_verbatim_and_belong_to_nobody_who_could_o
     imported = anthropic(
         assistant({"type": "thinking", "thinking": "hm", "signature": "sig+/é=="}, *used("toolu/é 1"))
     )
-    (message,) = imported.messages
+    (message,) = imported
     thinking, call = message.blocks
     assert isinstance(thinking, Thinking)
     assert isinstance(call, ToolCall)
@@ -136,7 +134,7 @@ def test_seals_and_native_ids_are_kept_verbatim_and_belong_to_nobody_who_could_o
 
 
 # Ways in which transcripts break: what is brought, its outline, and a part of each remark.
-SCENARIOS: dict[str, tuple[Imported, list[str], list[str]]] = {
+SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
     "1 five calls, one answer": (
         openai(user("u"), asked("a", "b", "c", "d", "e"), answered("c"), user("go")),
         ["human: 'u'", "model: call1 call2 call3 call4 call5", "tool: result3(ok)", "human: 'go'"],
@@ -144,32 +142,32 @@ SCENARIOS: dict[str, tuple[Imported, list[str], list[str]]] = {
     ),
     "2 a steering message between call and result": (
         openai(asked("a", "b"), answered("a"), user("stop"), answered("b")),
-        ["model: call1 call2", "tool: result1(ok)", "human: 'stop'", "tool: result2(ok)"],
+        ["model: call1 call2", "tool: result1(ok) result2(ok)", "human: 'stop'"],
         [],
     ),
     "3 text before results": (
         anthropic(assistant(*used("a")), user([text("x"), gave("a")])),
-        ["model: call1", "human: 'x'", "tool: result1(ok)"],
+        ["model: call1", "tool: result1(ok)", "human: 'x'"],
         [],
     ),
     "4 results split over messages": (
         anthropic(assistant(*used("a", "b")), user([gave("a")]), user([gave("b")])),
-        ["model: call1 call2", "tool: result1(ok)", "tool: result2(ok)"],
+        ["model: call1 call2", "tool: result1(ok) result2(ok)"],
         [],
     ),
     "6 a duplicate result": (
         openai(asked("a"), answered("a", "one"), answered("a", "two")),
-        ["model: call1", "tool: result1(one)", "tool: result1(two)"],
+        ["model: call1", "tool: result1(one)"],
         ["messages[2]: another result for call 'a' kept as a duplicate"],
     ),
     "7 an orphan at the start": (
         anthropic(user([gave("gone")]), assistant(text("x"))),
-        ["tool: result1(ok)", "model: 'x'"],
-        ["messages[0]: result for unknown call 'gone' kept as an orphan"],
+        ["model: 'x'", "human: '[A tool result without its call: ok]'"],
+        ["messages[0]: result for unknown call 'gone' kept as text"],
     ),
     "9 results of turn 1 after calls of turn 2": (
         openai(asked("a"), asked("b"), answered("a", "1"), answered("b", "2")),
-        ["model: call1", "model: call2", "tool: result1(1)", "tool: result2(2)"],
+        ["model: call1", "tool: result1(1)", "model: call2", "tool: result2(2)"],
         [],
     ),
     "11 a call in a tool message": (
@@ -189,7 +187,7 @@ SCENARIOS: dict[str, tuple[Imported, list[str], list[str]]] = {
     ),
     "12 a fork duplicates the calls, then the results": (
         anthropic(assistant(*used("a")), assistant(*used("a")), user([gave("a", 1), gave("a", 2)])),
-        ["model: call1", "model: call2", "tool: result2(1) result1(2)"],
+        ["model: call1", "tool: result1(2)", "model: call2", "tool: result2(1)"],
         [],
     ),
     "17 ids reused per response": (
@@ -204,8 +202,13 @@ SCENARIOS: dict[str, tuple[Imported, list[str], list[str]]] = {
     ),
     "18 blank and missing ids": (
         openai(asked("", None, " "), answered(""), answered(None), answered("  ")),
-        ["model: call1 call2 call3", "tool: result4(ok)", "tool: result5(ok)", "tool: result6(ok)"],
-        ["has no id"] * 3 + ["result without a call id kept as an orphan"] * 3,
+        ["model: call1 call2 call3", "tool: result1(ok) result2(ok) result3(ok)"],
+        ["has no id"] * 3,
+    ),
+    "18 blank ids of more calls than results": (
+        openai(asked("", None), answered("")),
+        ["model: call1 call2", "human: '[A tool result without its call: ok]'"],
+        ["has no id"] * 2 + ["result without a call id kept as text"],
     ),
     "34 thinking without its signature": (
         anthropic(assistant({"type": "thinking", "thinking": "half"})),
@@ -253,14 +256,14 @@ SCENARIOS: dict[str, tuple[Imported, list[str], list[str]]] = {
         ),
         [
             """model: '[block of type \\'server_tool_use\\'] {"type":"server_tool_use","input":{"q":1}}'""",
-            'tool: result1({"type":"tool_reference","tool_name":"f"})',
+            """human: '[A tool result without its call: {"type":"tool_reference","tool_name":"f"}]'""",
         ],
         ["messages[0]: block of type 'server_tool_use' kept as text", "unknown call 'a'"],
     ),
     "a result before its call": (
         openai(answered("a", "early"), asked("a"), answered("a", "late")),
-        ["tool: result1(early)", "model: call2", "tool: result2(late)"],
-        ["messages[0]: result for unknown call 'a' kept as an orphan"],
+        ["model: call1", "tool: result1(late)", "human: '[A tool result without its call: early]'"],
+        ["messages[0]: result for unknown call 'a' kept as text"],
     ),
     "the old function call": (
         openai(
@@ -297,7 +300,7 @@ SCENARIOS: dict[str, tuple[Imported, list[str], list[str]]] = {
             answered(5),
             answered("c"),
         ),
-        ["model: call1 call2 '[item that is no tool call] junk'", "tool: result1(ok)", "tool: result2(ok)"],
+        ["model: call1 call2 '[item that is no tool call] junk'", "tool: result1(ok) result2(ok)"],
         ["arguments of 'c' are not a JSON object", "item that is no tool call"],
     ),
     "parts of odd kinds": (
@@ -328,8 +331,8 @@ SCENARIOS: dict[str, tuple[Imported, list[str], list[str]]] = {
 def test_a_broken_transcript_is_read_as_it_stands(name: str) -> None:
     imported, expected, remarks = SCENARIOS[name]
     assert outline(imported) == expected
-    assert len(imported.diagnostics) == len(remarks)
-    for line, remark in zip(imported.diagnostics, remarks, strict=True):
+    assert len(imported.report.notes) == len(remarks)
+    for line, remark in zip(imported.report.notes, remarks, strict=True):
         assert remark in line
 
 
@@ -337,45 +340,45 @@ def test_a_broken_transcript_is_read_as_it_stands(name: str) -> None:
 def test_malformed_arguments_are_kept_verbatim_beside_an_empty_object(arguments: object) -> None:
     call = {"id": "a", "function": {"name": "f", "arguments": arguments}}
     imported = openai({"role": "assistant", "tool_calls": [call]})
-    (read,) = imported.messages[0].calls
+    (read,) = imported[0].calls
     assert read.json == b"{}"
     assert read.raw == (arguments if isinstance(arguments, str) else json.dumps(arguments))
-    assert len(imported.diagnostics) == 1
+    assert len(imported.report.notes) == 1
 
 
 @pytest.mark.parametrize("arguments", ["", None, "{}", " {} ", {}])
 def test_arguments_that_say_nothing_are_an_empty_object(arguments: object) -> None:
     call = {"id": "a", "function": {"name": "f", "arguments": arguments}}
     imported = openai({"role": "assistant", "tool_calls": [call]})
-    (read,) = imported.messages[0].calls
-    assert (read.json, read.raw, imported.diagnostics) == (b"{}", None, [])
+    (read,) = imported[0].calls
+    assert (read.json, read.raw, imported.report.notes) == (b"{}", None, ())
 
 
 def test_argument_text_keeps_the_bytes_the_model_wrote() -> None:
     written = '{ "z":1.10, "a":"\\u00e9" }'
     imported = openai({"role": "assistant", "tool_calls": [{"id": "a", "function": {"arguments": written}}]})
-    assert imported.messages[0].calls[0].json == written.encode()
+    assert imported[0].calls[0].json == written.encode()
 
 
 @pytest.mark.requirement("REQ-915-048")
 @pytest.mark.parametrize("content", [None, "", []])
 def test_an_empty_result_is_a_result(content: object) -> None:
-    (result,) = openai(asked("a"), answered("a", content)).messages[1].results
+    (result,) = openai(asked("a"), answered("a", content))[1].results
     assert result.status == "complete"
-    (failed,) = anthropic(assistant(*used("a")), user([gave("a", None, is_error=True)])).messages[1].results
+    (failed,) = anthropic(assistant(*used("a")), user([gave("a", None, is_error=True)]))[1].results
     assert failed.status == "error"
 
 
 def test_a_result_may_be_any_value() -> None:
     for value in ({"a": [1, None]}, [1, 2], 7, True, [{"no": "type"}]):
-        (result,) = openai(asked("a"), answered("a", value)).messages[1].results
+        (result,) = openai(asked("a"), answered("a", value))[1].results
         assert result.content == value
 
 
 def test_a_whole_request_body_is_read_with_its_system_prompt() -> None:
     body = {"model": "m", "system": [text("one"), text("two")], "messages": [user("u")]}
-    imported = from_wire(body, "anthropic", first_call=9)
-    assert (imported.system, imported.next_call, outline(imported)) == ("one\ntwo", 9, ["human: 'u'"])
+    imported, _ = from_wire(body, "anthropic")
+    assert (imported.system, outline(imported)) == ("one\ntwo", ["human: 'u'"])
 
 
 class Returned:
@@ -446,15 +449,15 @@ def test_no_list_of_messages_raises_anything_but_a_transcript_error(
     dialect: str, transcript: list[object]
 ) -> None:
     try:
-        imported = from_wire(transcript, dialect)
+        imported, _ = from_wire(transcript, dialect)
     except TranscriptError:
         assert not any(isinstance(message, dict) for message in transcript)
         return
-    calls = [call.id for message in imported.messages for call in message.calls]
+    calls = [call.id for message in imported for call in message.calls]
     assert len(set(calls)) == len(calls)
-    assert all(message.blocks for message in imported.messages)
-    assert all(speaker_fits(message) for message in imported.messages)
-    assert imported == from_wire(transcript, dialect)
+    assert all(message.blocks for message in imported)
+    assert all(speaker_fits(message) for message in imported)
+    assert imported == from_wire(transcript, dialect)[0]
 
 
 def speaker_fits(message: Message) -> bool:

@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from actors import Message, Text, ToolCall, ToolResult, check, dialect, encode, render
+from actors import History, Message, Text, ToolCall, ToolResult, check, dialect, encode, render
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
-from actors.core.content import Block, Seal, Thinking
+from actors.core.content import Block, Media, Seal, Thinking
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, quote
 from actors.core.lane import Lane, Rendered
 from actors.core.ledger import Ledger
 from actors.core.profiles import OPENAI_RESPONSES
-from actors.core.transcript import Entry, WireCall, WireMedia, WireResult
 from actors.testing import validate
 from actors.testing.histories import READERS, history
 from tests.at_scale import share
+from tests.core.recorded import Answer, Called, Said, written
 from tests.core.session_log import cold, refused
 
 HERE = READERS["openai_responses"]
@@ -25,9 +25,9 @@ OTHER_MODEL = Binding("responses", "openai_responses", HERE.endpoint, HERE.accou
 OTHER_ACCOUNT = Binding("responses", "openai_responses", HERE.endpoint, "account-2", HERE.model)
 OTHER_HOST = Binding("relay", "openai_responses", "https://relay.example/v1", HERE.account, HERE.model)
 STRANGERS = [OTHER_MODEL, OTHER_ACCOUNT, OTHER_HOST, READERS["openai_chat"], READERS["anthropic"]]
-CALL = WireCall("call_1", "read", Json(b'{"p": 1}'))
-RESULT = WireResult("call_1", quote('ok "quoted"'))
-FAILED = WireResult("call_1", quote("boom"), error=True)
+CALL = Called("call_1", "read", Json(b'{"p": 1}'))
+RESULT = Answer("call_1", quote('ok "quoted"'))
+FAILED = Answer("call_1", quote("boom"), failed=True)
 TOOL = ToolSpec("read", "Read.", Json(b'{"type":"object"}'))
 
 Wire = dict[str, Any]  # Any: items as JSON
@@ -50,9 +50,8 @@ def phase(word: str = "commentary", origin: Binding = HERE) -> Thinking:
     return Thinking("", Seal("phase", quote(word), origin))
 
 
-def written(*entries: Entry) -> list[Wire]:
-    pieces = adapter(OPENAI_RESPONSES).encoder.fragment(entries, None)
-    items: list[Wire] = json.loads(b"[" + b"".join(pieces) + b"]")
+def run(*entries: Said) -> list[Wire]:
+    items: list[Wire] = json.loads(b"[%b]" % written(OPENAI_RESPONSES, *entries))
     return items
 
 
@@ -63,7 +62,7 @@ def said(*blocks: Block, after: tuple[Message, ...] = ()) -> list[Message]:
 
 
 def items(messages: list[Message], binding: Binding | None = HERE, lane: Lane | None = None) -> list[Wire]:
-    rendered = render(messages, Ledger(), OPENAI_RESPONSES, lane, binding=binding)
+    rendered = render(History(messages), Ledger(), OPENAI_RESPONSES, lane, binding=binding)
     assert refused(rendered) is None
     found: list[Wire] = json.loads(encode(rendered, model="m"))["input"]
     return found
@@ -73,13 +72,13 @@ def kinds(found: list[Wire]) -> list[str]:
     return [part["type"] if part["type"] != "message" else part["role"] for part in found]
 
 
-def test_an_entry_is_a_run_of_items() -> None:
+def test_a_message_is_a_run_of_items() -> None:
     entries = (
-        Entry("user", (Text("u"),)),
-        Entry("assistant", (thought(), Text("t"), CALL)),
-        Entry("tool", (RESULT, FAILED)),
+        ("user", (Text("u"),)),
+        ("assistant", (thought(), Text("t"), CALL)),
+        ("tool", (RESULT, FAILED)),
     )
-    assert written(*entries) == [
+    assert run(*entries) == [
         {"type": "message", "role": "user", "content": "u"},
         sent(1),
         {"type": "message", "role": "assistant", "content": "t"},
@@ -90,12 +89,12 @@ def test_an_entry_is_a_run_of_items() -> None:
 
 
 def test_a_user_message_is_a_list_of_parts_where_it_holds_more_than_a_text() -> None:
-    image, linked = WireMedia("image/png", data="aGk="), WireMedia("image/*", url="https://x.example/a.png")
+    image, linked = Media("image/png", data="aGk="), Media("image/*", url="https://x.example/a.png")
     document, there = (
-        WireMedia("application/pdf", data="aGk="),
-        WireMedia("application/pdf", url="https://x.example/d"),
+        Media("application/pdf", data="aGk="),
+        Media("application/pdf", url="https://x.example/d"),
     )
-    (message,) = written(Entry("user", (Text("see"), image, linked, document, there)))
+    (message,) = run(("user", (Text("see"), image, linked, document, there)))
     assert message["content"] == [
         {"type": "input_text", "text": "see"},
         {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,aGk="},
@@ -147,7 +146,7 @@ def test_foreign_reasoning_never_becomes_an_item() -> None:
     ],
 )
 def test_reasoning_that_nothing_follows_is_left_out(blocks: tuple[Block, ...]) -> None:
-    rendered = render(said(*blocks), Ledger(), OPENAI_RESPONSES, binding=HERE)
+    rendered = render(History(said(*blocks)), Ledger(), OPENAI_RESPONSES, binding=HERE)
     assert refused(rendered) is None
     assert dict(rendered.report.losses)["thinking"] == sum(isinstance(block, Thinking) for block in blocks)
 
@@ -156,9 +155,9 @@ def test_a_reasoning_item_goes_out_once_in_an_epoch() -> None:
     again = Message("model", [thought(), Text("again")], origin=HERE)
     messages = said(thought(), Text("t"), after=(again, Message("human", [Text("u")])))
     assert [part for part in items(messages) if part["type"] == "reasoning"] == [sent(1)]
-    first: Rendered = render(messages, Ledger(), OPENAI_RESPONSES, binding=HERE)
+    first: Rendered = render(History(messages), Ledger(), OPENAI_RESPONSES, binding=HERE)
     longer = [*messages, again, Message("human", [Text("v")])]
-    second = render(longer, Ledger(), OPENAI_RESPONSES, first.lane, binding=HERE)
+    second = render(History(longer), Ledger(), OPENAI_RESPONSES, first.lane, binding=HERE)
     assert refused(second) is None
     assert b"".join(second.segments).count(b"gAAA1") == 1
 
@@ -196,7 +195,7 @@ def test_a_native_call_id_goes_back_and_a_foreign_one_is_minted() -> None:
 
 def asked(**settings: Any) -> tuple[Wire, tuple[str, ...]]:  # Any: fields of Settings
     profile = settings.pop("profile", OPENAI_RESPONSES)
-    lane = render([Message("human", [Text("u")])], Ledger(), profile)
+    lane = render(History([Message("human", [Text("u")])]), Ledger(), profile)
     request = adapter(profile).request(lane.segments, Settings(model="m", **settings))
     assert request.path == "/responses"
     assert check(request.body, profile) == []
@@ -295,7 +294,7 @@ def test_the_alias_names_the_profile() -> None:
 @pytest.mark.parametrize(("asked", "sent"), [(1, 16), (16, 16), (17, 17)])
 def test_an_answer_may_have_no_fewer_tokens_than_the_host_takes(asked: int, sent: int) -> None:
     profile = dialect("openai_responses")
-    rendered = render([Message("human", [Text("u")])], Ledger(), profile)
+    rendered = render(History([Message("human", [Text("u")])]), Ledger(), profile)
     settings = Settings(model="m", max_tokens=asked)
     request = adapter(profile).request(rendered.segments, settings, rendered.shown)
     assert json.loads(request.body)["max_output_tokens"] == sent

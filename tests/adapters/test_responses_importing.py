@@ -6,11 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors import check, dialect, encode, render
-from actors import from_wire as opened
-from actors.adapters.importing import from_wire
-from actors.adapters.reading import Imported
-from actors.core.content import Thinking
+from actors import History, check, dialect, encode, from_wire, render
+from actors.core.content import Thinking, ToolResult
 from tests.adapters.test_importing import outline
 
 Wire = dict[str, object]
@@ -40,8 +37,9 @@ THOUGHT: Wire = {
 }
 
 
-def read(*items: object) -> Imported:
-    return from_wire(list(items), "responses")
+def read(*items: object) -> History:
+    history, _ = from_wire(list(items), "responses")
+    return history
 
 
 def test_a_sound_transcript_is_read_without_a_remark() -> None:
@@ -62,15 +60,15 @@ def test_a_sound_transcript_is_read_without_a_remark() -> None:
     assert outline(imported) == [
         "human: 'u'",
         "model: thinks(Hm.) 'Looking.' call1 call2",
-        "tool: result2(B) result1(A)",
+        "tool: result1(A) result2(B)",
         "model: 'done'",
         "human: 'thanks'",
     ]
-    assert (imported.system, imported.diagnostics) == ("Be brief.", [])
+    assert (imported.system, imported.report.notes) == ("Be brief.", ())
 
 
 def test_reasoning_is_sealed_and_never_goes_back_as_its_readers_own() -> None:
-    (message,) = read(THOUGHT, model("t")).messages
+    (message,) = read(THOUGHT, model("t"))
     thought = message.blocks[0]
     assert isinstance(thought, Thinking)
     assert thought.seal is not None
@@ -86,7 +84,7 @@ def test_reasoning_is_sealed_and_never_goes_back_as_its_readers_own() -> None:
     ],
 )
 def test_a_whole_body_is_read_with_its_instructions(body: Wire, system: str | None, said: list[str]) -> None:
-    imported = from_wire(body, "responses")
+    imported, _ = from_wire(body, "responses")
     assert (outline(imported), imported.system) == (said, system)
 
 
@@ -94,7 +92,7 @@ def test_a_custom_call_keeps_its_input_verbatim_and_its_output() -> None:
     made = {"type": "custom_tool_call", "call_id": "a", "name": "sql", "input": "select 1"}
     imported = read(made, {"type": "custom_tool_call_output", "call_id": "a", "output": "1"})
     assert outline(imported) == ["model: call1", "tool: result1(1)"]
-    assert imported.messages[0].calls[0].raw == "select 1"
+    assert imported[0].calls[0].raw == "select 1"
 
 
 @pytest.mark.parametrize(
@@ -112,9 +110,9 @@ def test_a_custom_call_keeps_its_input_verbatim_and_its_output() -> None:
 )
 def test_what_has_no_place_is_kept_as_labelled_text(odd: object, note: str) -> None:
     imported = read(user("u"), odd)
-    assert len(imported.messages) == 2
-    assert imported.messages[1].text.startswith(f"[{note}]")
-    assert imported.diagnostics == [f"input[1]: {note} kept as text"]
+    assert len(imported) == 2
+    assert imported[1].text.startswith(f"[{note}]")
+    assert imported.report.notes == (f"input[1]: {note} kept as text",)
 
 
 def test_broken_pairs_are_read_as_they_stand() -> None:
@@ -122,12 +120,16 @@ def test_broken_pairs_are_read_as_they_stand() -> None:
         gave("z"), user("u"), call("a"), call("a"), gave("a", "1"), gave("a", "2"), gave("a", "3")
     )
     assert outline(imported) == [
-        "tool: result1(ok)",
+        "human: '[A tool result without its call: ok]'",
         "human: 'u'",
-        "model: call2 call3",
-        "tool: result2(1) result3(2) result3(3)",
+        "model: call1 call2",
+        "tool: result1(1) result2(2)",
     ]
-    assert len(imported.diagnostics) == 2
+    assert len(imported.report.notes) == 2
+    assert [item.duplicates for item in imported.ledger.interactions()] == [
+        (),
+        (ToolResult("hist_tool_2", "3"),),
+    ]
 
 
 def test_a_call_without_a_call_id_goes_by_its_item_id() -> None:
@@ -169,8 +171,8 @@ JSON = st.recursive(
 @given(items=st.lists(JSON, min_size=1, max_size=5))
 def test_whatever_is_brought_leaves_as_a_valid_request(items: list[object]) -> None:
     profile = dialect("responses")
-    history, ledger = opened([user("u"), *items], "responses")
+    history, ledger = from_wire([user("u"), *items], "responses")
     body = encode(render(history, ledger, profile), model="m")
     assert check(body, profile) == []
-    again, known = opened(json.loads(body), "responses")
+    again, known = from_wire(json.loads(body), "responses")
     assert check(encode(render(again, known, profile), model="m"), profile) == []

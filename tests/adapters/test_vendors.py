@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors import Message, Text, ToolCall, ToolResult, check, dialect, encode, from_wire, render
+from actors import History, Message, Text, ToolCall, ToolResult, check, dialect, encode, from_wire, render
 from actors.adapters.adapter import adapter
 from actors.adapters.decode import decode, decode_body
 from actors.adapters.failure import AnswerFault
@@ -15,6 +15,7 @@ from actors.core.content import Media, Seal, Thinking
 from actors.core.form import replace
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, ingest, quote
+from actors.core.lane import Rendered
 from actors.core.ledger import Ledger
 from actors.testing import validate
 from actors.testing.histories import READERS
@@ -39,7 +40,7 @@ def said(name: str, *blocks: Any, reader: Binding | None = None) -> dict[str, An
     results = [ToolResult(block.id, "ok") for block in blocks if isinstance(block, ToolCall)]
     tail = [Message("tool", results)] if results else [GO]
     history = [GO, Message("model", blocks, origin=reader), *tail]
-    body = encode(render(history, Ledger(), dialect(name), binding=reader), model="m")
+    body = encode(render(History(history), Ledger(), dialect(name), binding=reader), model="m")
     message: dict[str, Any] = json.loads(body)["messages"][1]  # Any: JSON
     return message
 
@@ -111,12 +112,16 @@ def test_no_other_dialect_is_ever_sent_reasoning_content(name: str) -> None:
     assert "hm" not in json.dumps(message)
 
 
+def roles_of(rendered: Rendered) -> list[str]:
+    return [message["role"] for message in json.loads(rendered.transcript)]
+
+
 def test_reasoning_alone_is_no_message() -> None:
     for name in ("kimi", "deepseek"):
         own = Thinking("hm", Seal("reasoning_content", quote("reasoning_content"), READERS[name]))
         history = [GO, Message("model", [own], origin=READERS[name]), GO]
-        rendered = render(history, Ledger(), dialect(name), binding=READERS[name])
-        assert [entry.role for entry in rendered.transcript] == ["user", "user"]
+        rendered = render(History(history), Ledger(), dialect(name), binding=READERS[name])
+        assert roles_of(rendered) == ["user", "user"]
         assert dict(rendered.report.losses)["thinking"] == 1
 
 
@@ -199,12 +204,12 @@ def test_reasoning_of_another_upstream_is_foreign(first: str | None, second: str
     lane, sent = None, b""
     for message in turns:
         history += [message, Message("tool", [ToolResult(message.calls[0].id, "ok")])]
-        rendered = render(history, Ledger(), profile, lane, binding=ROUTER)
+        rendered = render(History(history), Ledger(), profile, lane, binding=ROUTER)
         assert b"".join(rendered.lane.segments).startswith(sent)
         lane, sent = rendered.lane, b"".join(rendered.lane.segments)
     told = [message for message in json.loads(b"[%b]" % sent) if message["role"] == "assistant"]
     assert ["reasoning_details" in message for message in told] == [True, False, True]
-    assert sent == b"".join(render(history, Ledger(), profile, binding=ROUTER).lane.segments)
+    assert sent == b"".join(render(History(history), Ledger(), profile, binding=ROUTER).lane.segments)
 
 
 def _pinned(upstream: str, backend: str = "pinned") -> Binding:
@@ -293,31 +298,33 @@ def test_calls_without_text_say_so_as_the_vendor_wants_it(name: str, content: ob
 
 def test_mistral_hears_from_the_model_between_a_result_and_a_user() -> None:
     history = [GO, Message("model", [ToolCall("c", "read")]), Message("tool", [ToolResult("c", "ok")]), GO]
-    first = render(history, Ledger(), dialect("mistral"))
-    roles = [entry.role for entry in first.transcript]
+    first = render(History(history), Ledger(), dialect("mistral"))
+    roles = roles_of(first)
     assert roles == ["user", "assistant", "tool", "assistant", "user"]
     more = [*history, Message("model", [Text("so")]), GO]
-    second = render(more, Ledger(), dialect("mistral"), first.lane)
+    second = render(History(more), Ledger(), dialect("mistral"), first.lane)
     assert b"".join(second.lane.segments).startswith(b"".join(first.lane.segments))
 
 
 def test_a_template_sees_roles_that_alternate() -> None:
     history = [Message("model", [Text("a")]), Message("model", [Text("b")]), GO, GO]
     for name in ("vllm", "llama_cpp", "ollama"):
-        roles = [entry.role for entry in render(history, Ledger(), dialect(name)).transcript]
+        roles = roles_of(render(History(history), Ledger(), dialect(name)))
         assert roles == ["user", "assistant", "user", "assistant", "user", "assistant", "user"]
 
 
 def test_ollama_is_sent_images_by_value_only() -> None:
     by_url, by_value = Media("image/png", url="https://a.example/i.png"), Media("image/png", data="aGk=")
-    body = encode(render([Message("human", [by_url, by_value])], Ledger(), dialect("ollama")), model="m")
+    body = encode(
+        render(History([Message("human", [by_url, by_value])]), Ledger(), dialect("ollama")), model="m"
+    )
     kinds = [part["type"] for part in json.loads(body)["messages"][0]["content"]]
     assert kinds == ["text", "image_url"]
 
 
 def test_qwen_calls_no_tool_search() -> None:
     call = said("qwen", ToolCall("c", "search"))["tool_calls"][0]["function"]
-    rendered = render([GO], Ledger(), dialect("qwen"))
+    rendered = render(History([GO]), Ledger(), dialect("qwen"))
     declared = json.loads(encode(rendered, model="m", tools=[{"name": "search"}, {"name": "search_web"}]))[
         "tools"
     ]
@@ -332,7 +339,7 @@ def test_qwen_calls_no_tool_search() -> None:
 def asked(name: str, **settings: Any) -> tuple[dict[str, Any], tuple[str, ...]]:  # Any: any setting; JSON
     """What a request with these settings says beside its messages, and what it could not say."""
     codec = adapter(dialect(name))
-    rendered = render([GO], Ledger(), codec.dialect)
+    rendered = render(History([GO]), Ledger(), codec.dialect)
     request = codec.request(rendered.segments, Settings(model="m", **settings))
     assert check(request.body, codec.dialect) == []
     body = json.loads(request.body)
@@ -400,7 +407,9 @@ def test_a_tool_of_kimis_has_types_and_references_as_moonshot_wants_them() -> No
         },
     }
     body = encode(
-        render([GO], Ledger(), dialect("kimi")), model="m", tools=[{"name": "read", "parameters": schema}]
+        render(History([GO]), Ledger(), dialect("kimi")),
+        model="m",
+        tools=[{"name": "read", "parameters": schema}],
     )
     parameters = json.loads(body)["tools"][0]["function"]["parameters"]
     properties = parameters["properties"]
@@ -430,7 +439,7 @@ def test_a_choice_in_a_tool_of_kimis_is_one_that_stands_for_a_type(
 ) -> None:
     schema = {"type": "object", "properties": {"p": inner}, "$defs": {"X": {"type": "integer"}}}
     kimi = dialect("kimi")
-    rendered = render([GO], Ledger(), kimi)
+    rendered = render(History([GO]), Ledger(), kimi)
     settings = Settings(model="m", tools=(ToolSpec("read", "", ingest(schema).json),), stream=False)
     request = adapter(kimi).request(rendered.segments, settings, rendered.shown)
     body = json.loads(request.body)
@@ -483,18 +492,18 @@ def test_mistrals_content_chunks_are_read() -> None:
 def test_words_stand_between_a_result_and_the_filler_that_ends_a_request_too() -> None:
     strict = dialect("mistral").derive(last_roles=frozenset({"user"}))
     history = [GO, Message("model", [ToolCall("c", "read")]), Message("tool", [ToolResult("c", "ok")])]
-    rendered = render(history, Ledger(), strict)
+    rendered = render(History(history), Ledger(), strict)
     assert rendered.report.faults == ()
-    assert [entry.role for entry in rendered.transcript] == ["user", "assistant", "tool", "assistant", "user"]
+    assert roles_of(rendered) == ["user", "assistant", "tool", "assistant", "user"]
 
 
 def test_texts_of_a_message_are_joined_as_long_as_the_dialect_takes_one_string_of_that_length() -> None:
     short = dialect("openai_chat").derive(max_string=1000)
     for size, joined in ((498, True), (500, False)):
         history = [Message("human", [Text("a" * size), Text("b" * size)])]
-        rendered = render(history, Ledger(), short)
+        rendered = render(History(history), Ledger(), short)
         assert rendered.report.faults == ()
         (message,) = json.loads(encode(rendered, model="m"))["messages"]
         assert isinstance(message["content"], str) == joined
     many = [Message("human", [Text("a" * 1047)] * 1000)]
-    assert render(many, Ledger(), dialect("openai_chat")).report.faults == ()
+    assert render(History(many), Ledger(), dialect("openai_chat")).report.faults == ()

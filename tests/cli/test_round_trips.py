@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from actors.adapters.importing import from_wire
+from actors import History, Ledger, from_wire
 from actors.cli import main
 from actors.core.check import check
 from actors.core.content import Media, Message, Text, ToolCall, ToolResult
 from actors.core.profiles import PROFILES
-from actors.core.recovery import recover
 from actors.pure import encode, render
 from actors.testing import validate
 
@@ -48,14 +47,15 @@ Json = dict[str, Any]  # Any: a request body
 def rich(name: str) -> Json:
     """Return a conversation with a bit of everything as a request body of a dialect."""
     profile = PROFILES[name]
-    rendered = render(RICH, recover(RICH), profile)
+    rendered = render(History(RICH), Ledger(), profile)
     body: Json = json.loads(encode(rendered, model="m", system="Be brief.", tools=[TOOL], max_tokens=99))
     return body
 
 
 def facts(body: Json, name: str) -> Iterator[tuple[str, str]]:
     """Give what a body says: texts by paragraph, media, calls and results in order, ids and dialect aside."""
-    for message in from_wire(body, name).messages:
+    history, _ = from_wire(body, name)
+    for message in history:
         for block in message.blocks:
             match block:
                 case Text(text=text):
@@ -103,7 +103,7 @@ def test_there_and_back_nothing_is_lost_that_the_other_dialect_could_carry(
         assert [fact for fact in wanted if fact not in left] == [], target
         for kind in ("call", "result", "media"):
             assert [fact for fact in came if fact[0] == kind] == [fact for fact in wanted if fact[0] == kind]
-        assert from_wire(back, source).system == "Be brief.", target
+        assert from_wire(back, source)[0].system == "Be brief.", target
         assert json.dumps(TOOL["name"]) in json.dumps(there.get("tools") or there.get("toolConfig")), target
 
 
@@ -116,7 +116,9 @@ def test_a_document_comes_back_from_every_dialect_that_can_hold_one(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = (Message("human", (Text("Read this."), Media("application/pdf", PDF))),)
-    body: Json = json.loads(encode(render(said, recover(said), PROFILES[source]), model="m", max_tokens=99))
+    body: Json = json.loads(
+        encode(render(History(said), Ledger(), PROFILES[source]), model="m", max_tokens=99)
+    )
     for target in DOCUMENTS:
         there, _ = convert(body, source, target, tmp_path, capsys)
         back, _ = convert(there, target, source, tmp_path, capsys)

@@ -59,7 +59,7 @@ def test_lint_of_a_foreign_transcript_says_what_would_have_to_be_repaired(
     assert main(["lint", file(tmp_path, BROKEN), "--for", "anthropic", "--from", "openai"]) == 1
     out = capsys.readouterr().out
     assert "synthesized: a result for hist_tool_1 (lost)" in out
-    assert "orphan_result" in out
+    assert "kept as text" in out
     clean = [{"role": "user", "content": "Hi."}]
     assert main(["lint", file(tmp_path, clean), "--for", "anthropic", "--from", "openai"]) == 0
 
@@ -79,7 +79,7 @@ def test_convert_gives_a_body_no_judge_refuses_and_says_what_was_repaired(
     assert sent["model"] == "gpt-5.2"
     assert len(sent["tools"]) == 1
     assert "Be brief." in out
-    for said in ("kept verbatim", "orphan_result", "(duplicate)", "(lost)", "left out: temperature"):
+    for said in ("kept verbatim", "kept as text", "kept as a duplicate", "(lost)", "left out: temperature"):
         assert said in err
 
 

@@ -101,7 +101,7 @@ def cold(
 ) -> Rendered:
     """A conversation rendered at once."""
     profile, encoder, reader = rules(binding, policy)
-    return advanced(empty(profile), History(messages), ledger, profile, encoder, reader)
+    return advanced(empty(profile), History(messages, ledger), ledger, profile, encoder, reader)
 
 
 def body(rendered: Rendered) -> bytes:
@@ -163,12 +163,21 @@ class Simulated:
 def simulated(
     messages: Sequence[Message], ledger: Ledger, seed: int, bindings: Sequence[Binding] = BINDINGS
 ) -> Simulated:
-    """Play a conversation as a session, with requests, and a few new epochs, at random moments."""
+    """Play a conversation as a session, with requests, and a few new epochs, at random moments.
+
+    It enters by the door, as everything does that a session holds; what its own blocks say of calls that the ledger
+    does not know is news too.
+    """
     random = Random(seed)
     session = Simulated()
     session.write(Opened("s", "openai"))
-    news: list[list[Event]] = [list(told(interaction)) for interaction in ledger.interactions()]
-    for number, message in enumerate(messages):
+    came = History(messages, ledger)
+    known = [
+        *ledger.interactions(),
+        *(item for item in came.ledger.interactions() if item.call_id not in ledger),
+    ]
+    news: list[list[Event]] = [list(told(interaction)) for interaction in known]
+    for number, message in enumerate(came.since(0)):
         while news and random.random() < 0.4:
             session.write(*_some(news, random))
         spoken = (

@@ -18,7 +18,9 @@ from actors.core.packed import pack
 from actors.core.profiles import BEDROCK, PROFILES
 from actors.core.render import Reader
 from actors.core.state import rebuilt
+from actors.core.transcript import Encoder
 from actors.testing.histories import READERS
+from tests.core.recorded import Recorder
 from tests.core.session_log import Simulated, body, refused, reread, rules, text
 
 HERE = READERS["bedrock"]
@@ -67,6 +69,16 @@ def names(rendered: Rendered) -> list[str]:
     return [name for kind, name in attached(rendered) if kind == "document"]
 
 
+def titling(titles: list[str]) -> Encoder:
+    """A family that writes nothing and notes the names of attachments."""
+
+    class Titling(Recorder):
+        def media(self, media: Media, title: str) -> None:
+            titles.append(title)
+
+    return Encoder(Titling)
+
+
 def at_once(*said: Message, profile: Dialect = BEDROCK) -> Rendered:
     return advanced(empty(profile), History(said), Ledger(), profile, adapter(profile).encoder, Reader(HERE))
 
@@ -111,9 +123,10 @@ def test_what_was_sent_keeps_its_name_when_the_same_comes_again_in_a_later_reque
 
 def test_only_where_documents_have_names_are_they_given_one() -> None:
     for name, profile in PROFILES.items():
-        (entry,) = at_once(human(PLAN), profile=profile).transcript
-        given = [getattr(block, "name", "") for block in entry.blocks]
-        assert any(given) is profile.named_documents is (name == "bedrock")
+        titles: list[str] = []
+        recorder = titling(titles)
+        advanced(empty(profile), History([human(PLAN)]), Ledger(), profile, recorder, Reader(HERE))
+        assert any(titles) is profile.named_documents is (name == "bedrock")
 
 
 # ---- limits
@@ -188,11 +201,12 @@ def test_a_lane_that_is_folded_from_the_log_knows_what_it_has_shown() -> None:
 
 
 def test_the_limits_are_those_of_the_dialect() -> None:
-    (entry,) = at_once(human(*[IMAGE] * 6), profile=PROFILES["groq"]).transcript
-    assert sum(not isinstance(block, Text) for block in entry.blocks) == 5
+    rendered = at_once(human(*[IMAGE] * 6), profile=PROFILES["groq"])
+    assert rendered.transcript.count(b'image_url":{') == 5
     roomy = BEDROCK.derive(max_media=None, max_documents=None)
-    (entry,) = at_once(human(*map(page, range(9)), *[IMAGE] * 30), profile=roomy).transcript
-    assert not any(isinstance(block, Text) and NOTED in block.text for block in entry.blocks)
+    rendered = at_once(human(*map(page, range(9)), *[IMAGE] * 30), profile=roomy)
+    assert NOTED.encode() not in rendered.transcript
+    assert rendered.transcript.count(b"bytes") == 39
 
 
 def test_media_that_can_never_be_shown_are_not_counted_among_those_that_were() -> None:

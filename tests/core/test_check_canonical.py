@@ -10,11 +10,12 @@ from actors.core.content import Message, Text, ToolCall, ToolResult
 from actors.core.dialect import Role
 from actors.core.history import History
 from actors.core.identity import CallId
+from actors.core.jsonio import Json
 from actors.core.lane import advanced, empty
 from actors.core.ledger import Ledger
 from actors.core.profiles import GEMINI, PROFILES
 from actors.core.render import Reader
-from actors.core.transcript import Encoder, Entry, WireResult
+from actors.core.transcript import Encoder, Titled, Writer
 from actors.errors import ProjectionFault
 
 CALLS = [CallId("read/1"), CallId("read/2")]
@@ -29,19 +30,29 @@ HISTORY = History(
 
 
 class Forgetful:
-    """An encoder with a mistake: it leaves out the last result of each batch."""
+    """A writer with a mistake: it leaves out the last result of each batch."""
 
-    def __init__(self, real: Encoder) -> None:
+    def __init__(self, real: Writer) -> None:
         self._real = real
-        self.closing = real.closing
+        self._has_answered = False
+        self.text, self.thinking, self.media = real.text, real.thinking, real.media
+        self.taken = real.taken
 
-    def fragment(self, entries: Sequence[Entry], last_role: Role | None) -> list[bytes]:
-        kept = [self._without(entry) for entry in entries]
-        return self._real.fragment([entry for entry in kept if entry.blocks], last_role)
+    def begin(self, role: Role) -> None:
+        self._has_answered = False
+        self._real.begin(role)
 
-    def _without(self, entry: Entry) -> Entry:
-        results = [block for block in entry.blocks if isinstance(block, WireResult)]
-        return entry._replace(blocks=tuple(block for block in entry.blocks if block not in results[1:]))
+    def call(self, call_id: str, name: str, json: Json) -> None:
+        self._real.call(call_id, name, json)
+
+    def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
+        if not self._has_answered:
+            self._real.result(call_id, name, json, failed, media)
+        self._has_answered = True
+
+
+def forgetful(real: Encoder) -> Encoder:
+    return Encoder(lambda dialect, last_role: Forgetful(real.writer(dialect, last_role)), real.closing)
 
 
 @pytest.mark.requirement("REQ-915-039", "REQ-915-040")
@@ -49,7 +60,7 @@ class Forgetful:
 def test_a_fault_in_a_report_has_the_canonical_ids_of_its_calls(name: str) -> None:
     dialect = PROFILES[name]
     rendered = advanced(
-        empty(dialect), HISTORY, Ledger(), dialect, Forgetful(adapter(dialect).encoder), Reader(None)
+        empty(dialect), HISTORY, Ledger(), dialect, forgetful(adapter(dialect).encoder), Reader(None)
     )
     faults = rendered.report.faults
     assert faults

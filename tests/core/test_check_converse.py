@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors import dialect, render
+from actors import dialect
 from actors.core.check import check, extend, finish, start
 from actors.core.content import Media, Message, Text, ToolCall
-from actors.core.ledger import Ledger
 from actors.core.profiles import BEDROCK
 from actors.core.projection import Projection
-from actors.core.transcript import Standing, WireMedia
+from actors.core.transcript import Standing
 from tests.core.converse_rows import (
     DOCUMENT,
     IMAGE,
@@ -30,6 +29,7 @@ from tests.core.converse_rows import (
     use,
     user,
 )
+from tests.core.recorded import walked
 from tests.core.test_check_fold import ANY_JSON, block_pieces, folded, glued, told
 
 Json = dict[str, Any]  # Any: wire messages are built by hand, broken ones on purpose
@@ -103,11 +103,8 @@ def test_any_json_anywhere_in_a_request_is_judged_without_an_exception(
 
 def test_an_image_by_its_url_is_told_where_the_provider_takes_only_bytes() -> None:
     said = [Message("human", [Text("Look:"), Media("image/png", url="https://a.example/i.png")])]
-    held = {
-        name: render(said, Ledger(), dialect(name)).transcript[0].blocks[1]
-        for name in ("bedrock", "anthropic")
-    }
-    assert isinstance(held["anthropic"], WireMedia)
+    held = {name: walked(said, dialect(name))[0][0][1][1] for name in ("bedrock", "anthropic")}
+    assert isinstance(held["anthropic"], Media)
     assert isinstance(held["bedrock"], Text)
     assert "image/png" in held["bedrock"].text
 
@@ -118,7 +115,7 @@ def test_a_lane_may_call_tools_before_the_request_declares_them() -> None:
 
 
 def test_bedrock_style_ids_begin_with_tooluse() -> None:
-    made = Projection(Standing(), BEDROCK, None).call(ToolCall("x" * 300, "read")).id
+    made = Projection(Standing(), BEDROCK, None).call(ToolCall("x" * 300, "read"))[0]
     assert made.startswith("tooluse_")
     assert len(made) == len("tooluse_") + 22
 

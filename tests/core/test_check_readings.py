@@ -18,6 +18,7 @@ from actors.core.check.typed import accepted
 from actors.core.content import Message, Text
 from actors.core.dialect import Dialect
 from actors.core.events import EpochBegan
+from actors.core.history import History
 from actors.core.jsonio import JsonRefused, parse
 from actors.core.lane import begun
 from actors.core.ledger import Ledger
@@ -140,12 +141,15 @@ def test_a_request_that_opens_an_epoch_again_is_read_whole(monkeypatch: pytest.M
     monkeypatch.setattr("actors.core.check._Readings.compared", False)
     monkeypatch.setattr("actors.core.check.accepted", lambda state, text: asked.append(text))
     said = [Message("human", [Text("one")])]
-    lane = render(said, Ledger(), OPENAI_CHAT).lane
+    lane = render(History(said), Ledger(), OPENAI_CHAT).lane
     assert len(asked) == 1
     again = begun(lane, EpochBegan(READERS["openai_chat"], 1, "refusal"), OPENAI_CHAT, 1)
-    lane = render(said, Ledger(), OPENAI_CHAT, again).lane
+    lane = render(History(said), Ledger(), OPENAI_CHAT, again).lane
     assert len(asked) == 1
-    assert render([*said, Message("human", [Text("two")])], Ledger(), OPENAI_CHAT, lane).report.faults == ()
+    assert (
+        render(History([*said, Message("human", [Text("two")])]), Ledger(), OPENAI_CHAT, lane).report.faults
+        == ()
+    )
     assert len(asked) == 2
 
 
@@ -154,7 +158,7 @@ def test_what_the_encoders_write_is_read_once(name: str) -> None:
     dialect, plain = PROFILES[name], 0
     for seed in range(80):
         messages, ledger = history(seed)
-        rendered = render(messages, ledger, dialect, binding=READERS[name])
+        rendered = render(History(messages, ledger), ledger, dialect, binding=READERS[name])
         text = b"".join(rendered.lane.segments)
         state, faults = extend(start(dialect), text)
         assert faults == []

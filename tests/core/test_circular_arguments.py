@@ -7,6 +7,7 @@ import pytest
 
 from actors.core.check import check
 from actors.core.content import Message, Text, ToolCall, ToolResult
+from actors.core.history import History
 from actors.core.identity import CallId
 from actors.core.ledger import Ledger
 from actors.core.profiles import PROFILES
@@ -59,7 +60,9 @@ def asked(arguments: object) -> list[Message]:
 
 def sent(arguments: object, name: str) -> tuple[bytes, Any]:  # Any: JSON
     """Return the body of a request with a call of these arguments, judged, and the arguments in it."""
-    body = encode(render(asked(arguments), Ledger(), PROFILES[name], binding=READERS[name]), model="m")
+    body = encode(
+        render(History(asked(arguments)), Ledger(), PROFILES[name], binding=READERS[name]), model="m"
+    )
     assert check(body, PROFILES[name]) == []
     (call,) = [each for each in read(body) if each.kind == "call"]
     return body, call.content

@@ -13,13 +13,16 @@ from actors.core.diagnostics import Report
 from actors.core.events import RequestSent, Returned, Scheduled
 from actors.core.history import History
 from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, quote
+from actors.core.jsonio import Json, quote, unquote
 from actors.core.lane import Rendered
 from actors.core.ledger import Interaction, Ledger
+from actors.core.packed import pack, unpack
+from actors.core.profiles import PROFILES
 from actors.testing import validate
-from actors.testing.histories import history
+from actors.testing.histories import READERS, history
 from actors.testing.strategies import conversations
 from tests.at_scale import share
+from tests.core.answers import told as told_in
 from tests.core.session_log import (
     BINDINGS,
     ELSEWHERE,
@@ -67,13 +70,20 @@ def apart(report: Report) -> int:
     return len(ids) if dialect(report.dialect).id_style == "none" else len(set(ids))
 
 
+def kept(messages: list[Message]) -> list[Message]:
+    """The messages as they are at rest: lone surrogates have no bytes."""
+    return [unpack(pack(message)) for message in messages]
+
+
 def real(result: ToolResult) -> str:
     return ((result.content_json if result.error_json is None else result.error_json) or b"").decode()
 
 
 def repeats(messages: list[Message]) -> bool:
+    """Whether an id names several calls, or none: it is empty."""
     ids = [call.id for message in messages for call in message.calls]
-    return len(set(ids)) < len(ids)
+    answered = [result.call_id for message in messages for result in message.results]
+    return len(set(ids)) < len(ids) or "" in (*ids, *answered)
 
 
 def each_real_result_is_told_once(messages: list[Message], ledger: Ledger, rendered: Rendered) -> None:
@@ -115,7 +125,7 @@ def every_call_is_answered_once_after_it_and_in_call_order(rendered: Rendered) -
 
 def all_is_conserved(messages: list[Message], ledger: Ledger, rendered: Rendered) -> None:
     """Both at once, since a render costs more than a look at it."""
-    each_real_result_is_told_once(list(History(messages)), ledger, rendered)
+    each_real_result_is_told_once(kept(messages), ledger, rendered)
     every_call_is_answered_once_after_it_and_in_call_order(rendered)
 
 
@@ -150,7 +160,8 @@ def test_any_history_is_accepted_with_each_real_result_told_once_and_each_call_a
 @given(conversation=conversations())
 def test_the_pure_face_gives_valid_bodies_for_anyone(conversation: tuple[list[Message], Ledger]) -> None:
     for binding in BINDINGS:
-        rendered = render(*conversation, dialect(binding.dialect))
+        messages, ledger = conversation
+        rendered = render(History(messages, ledger), ledger, dialect(binding.dialect))
         sent = encode(rendered, model="any", system="be brief", max_tokens=100, stream=True)
         assert check(sent, rendered.dialect) == []
         assert validate(sent, binding.dialect, settings=TRUSTING.get(binding.dialect)) is None
@@ -219,7 +230,8 @@ def test_the_order_in_which_results_arrived_changes_no_byte(binding: Binding) ->
         (ToolResult("c1", "fine", "bad", True), "bad"),
         (ToolResult("c1", "fine", "bad", False), "bad"),
         (ToolResult("c1", "portion", is_complete=False), "portion"),
-        (ToolResult("c1", None, is_complete=False), None),
+        (ToolResult("c1", is_complete=False), None),
+        (ToolResult("c1", media=[Media("image/png", "aGk=")], is_complete=False), ""),
         (ToolResult("c1", None, is_complete=True), ""),
         (ToolResult("c1", 0), "0"),
         (ToolResult("c1", False), "false"),
@@ -252,7 +264,7 @@ def test_a_call_in_a_tools_mouth_is_the_models(binding: Binding) -> None:
     ]
     rendered = cold(astray, Ledger(), binding)
     assert text(rendered) == text(cold(right, Ledger(), binding))
-    assert [finding.code for finding in rendered.report.findings] == ["misplaced_call"]
+    assert [finding.code for finding in History(astray).report.findings] == ["misplaced_call"]
 
 
 @pytest.mark.requirement("REQ-915-039", "REQ-915-040")
@@ -264,14 +276,15 @@ def test_the_report_says_what_was_done_with_canonical_ids(binding: Binding) -> N
         ToolResult("c1", "R9."),
         ToolResult("x", "R8."),
     ]
+    came = History(batch(2, *results)).report
     report = cold(batch(2, *results), Ledger(), binding).report
     assert report.dialect == binding.dialect
     assert report.calls == ("c1", "c2")
     assert apart(report) == 2
     assert report.emitted_results == report.emitted_calls
-    assert report.dedupe == (("c1", "duplicate"), ("c1", "conflicting_duplicate"))
+    assert came.dedupe == (("c1", "duplicate"), ("c1", "conflicting_duplicate"))
     assert report.synthetic == (("c2", "lost"),)
-    assert [(found.code, found.fault_class, found.call_ids) for found in report.findings] == [
+    assert [(found.code, found.fault_class, found.call_ids) for found in came.findings] == [
         ("orphan_result", "canonical", ("x",))
     ]
 
@@ -310,9 +323,10 @@ def test_the_ledgers_late_result_goes_before_a_blocks(binding: Binding) -> None:
 @either_dialect
 def test_an_orphan_is_told_once_as_a_labelled_text(binding: Binding) -> None:
     orphan = ToolResult("gone", error="R1.")
-    rendered = cold([Message("tool", [orphan, orphan])], Ledger(), binding)
+    said = History([Message("tool", [orphan, orphan])])
+    rendered = cold(said, Ledger(), binding)
     assert text(rendered).count(b"[A tool result without its call, which failed: R1.]") == 1
-    assert rendered.report.dedupe == (("gone", "duplicate"),)
+    assert said.report.dedupe == (("gone", "duplicate"),)
 
 
 @either_dialect
@@ -359,3 +373,54 @@ def test_thinking_calls_results_and_words_may_share_a_message() -> None:
         assert [kind for kind, _ in seen(body(rendered)).items if kind != "words"] == ["call", "result"] * 2
         sent = text(rendered)
         assert sent.index(b"first") < sent.index(b"R1.") < sent.index(b"then")
+
+
+SIZES = (1, 2, 199, 200, 201, 599, 600, 601, 4095, 70_000)
+"""Characters of a result."""
+every_dialect = pytest.mark.parametrize("name", PROFILES)
+
+
+@pytest.mark.requirement("PROMISE-2", "REQ-915-008", "REQ-915-012")
+@every_dialect
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_result_of_any_size_is_told_whole_and_as_what_it_was(name: str, failed: bool) -> None:
+    words = [('"q\\" \n\té\u2713\U0001f600 ' * (size // 10 + 1))[:size] for size in SIZES]
+    calls = [ToolCall(f"c{at}", "read") for at in range(len(words))]
+    results = [
+        ToolResult(call.id, error=each) if failed else ToolResult(call.id, each)
+        for call, each in zip(calls, words, strict=True)
+    ]
+    said = History([Message("human", [Text("u")]), Message("model", calls), Message("tool", results)])
+    rendered = cold(said, Ledger(), READERS[name])
+    assert refused(rendered) is None
+    answers = told_in(body(rendered), rendered.dialect)
+    assert [answer.failed for answer in answers] == [failed] * len(SIZES)
+    assert [
+        size for size, answer, each in zip(SIZES, answers, words, strict=True) if answer.words != each
+    ] == []
+
+
+@pytest.mark.requirement("PROMISE-2", "REQ-915-008", "REQ-915-012")
+@every_dialect
+def test_each_result_of_a_generated_history_says_in_the_body_what_was_recorded(name: str) -> None:
+    for seed in range(80):
+        messages, ledger = history(seed)
+        said = History(messages, ledger)
+        rendered = cold(said, ledger, READERS[name])
+        answers = told_in(body(rendered), rendered.dialect)
+        made_up = [call_id for call_id, _ in rendered.report.synthetic]
+        for call_id, (words, failed) in zip(rendered.report.calls, answers, strict=True):
+            recorded = ledger.answer(call_id) or said.ledger.answer(call_id)
+            if call_id in made_up or recorded is None:
+                assert "No result was recorded" in words
+                continue
+            assert failed == recorded[1], (seed, call_id)
+            said_so = unquote(recorded[0])
+            if said_so.strip():  # where nothing was said, a dialect may have a word for that
+                is_whole = _whole(words, said_so, bool(recorded[2]))
+                assert is_whole, (seed, call_id)
+
+
+def _whole(words: str, recorded: str, has_media: bool) -> bool:
+    """Whether a result says what was recorded, and no more than a word on its media."""
+    return words.startswith(recorded + "\n[") or words == recorded if has_media else words == recorded

@@ -13,6 +13,7 @@ from actors.core.check import check
 from actors.core.dialect import Dialect
 from actors.core.families import impossible
 from actors.core.form import replace
+from actors.core.history import History
 from actors.core.profiles import PROFILES
 from actors.pure import render
 from actors.testing.histories import READERS, history
@@ -56,7 +57,7 @@ def test_what_a_family_can_write_is_written_and_judged_sound(name: str) -> None:
             continue
         tried += 1
         for messages, ledger in HISTORIES:
-            rendered = render(messages, ledger, house, binding=reader)
+            rendered = render(History(messages, ledger), ledger, house, binding=reader)
             request = adapter(house).request(rendered.segments, Settings(model="any"), rendered.shown)
             assert check(request.body, house) == [], changes
     assert tried > 20
@@ -72,7 +73,7 @@ def test_fields_changed_together_are_written_and_judged_sound(name: str) -> None
         if impossible(house):
             continue
         messages, ledger = history(random.randrange(1000))
-        rendered = render(messages, ledger, house, binding=reader)
+        rendered = render(History(messages, ledger), ledger, house, binding=reader)
         request = adapter(house).request(rendered.segments, Settings(model="any"), rendered.shown)
         assert check(request.body, house) == [], changes
 

@@ -7,6 +7,7 @@ import pytest
 
 from actors.core.check import check
 from actors.core.content import Message, Seal, Text, ToolCall, ToolResult
+from actors.core.history import History
 from actors.core.identity import CallId, mint
 from actors.core.jsonio import quote
 from actors.core.ledger import Ledger
@@ -49,7 +50,7 @@ def conversation(ids: list[str]) -> list[Message]:
 @pytest.mark.parametrize(("name", "form"), MINTING)
 def test_the_ids_of_foreign_calls_have_the_form_of_the_dialect(name: str, form: str) -> None:
     dialect = PROFILES[name]
-    rendered = render(conversation(FOREIGN), Ledger(), dialect, binding=READERS[name])
+    rendered = render(History(conversation(FOREIGN)), Ledger(), dialect, binding=READERS[name])
     body = encode(rendered, model="m")
     assert check(body, dialect) == []
     said = read(body)
@@ -68,7 +69,7 @@ def test_a_foreign_call_has_the_same_id_in_every_later_request(name: str, form: 
     dialect, ids = PROFILES[name], ["c1", "c2", "c3"]
     seen = []
     for count in range(1, 4):
-        rendered = render(conversation(ids[:count]), Ledger(), dialect, binding=READERS[name])
+        rendered = render(History(conversation(ids[:count])), Ledger(), dialect, binding=READERS[name])
         seen.append([each.id for each in read(encode(rendered, model="m")) if each.kind == "call"])
     assert seen == [seen[2][:1], seen[2][:2], seen[2]]
     assert all(re.fullmatch(form, call_id) for call_id in seen[2])

@@ -5,6 +5,7 @@ import pytest
 from actors.core.check import check
 from actors.core.content import Block, Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.dialect import Dialect
+from actors.core.history import History
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, quote
 from actors.core.ledger import Ledger
@@ -53,7 +54,7 @@ def mixed(dialect: Dialect, maker: Binding) -> list[Message]:
 @every_dialect
 def test_thinking_words_calls_and_results_may_share_a_message(name: str, own: bool) -> None:
     dialect, reader = PROFILES[name], READERS[name]
-    rendered = render(mixed(dialect, reader if own else OTHER), Ledger(), dialect, binding=reader)
+    rendered = render(History(mixed(dialect, reader if own else OTHER)), Ledger(), dialect, binding=reader)
     body = encode(rendered, model="m")
     assert check(body, dialect) == []
     said = read(body)
@@ -73,7 +74,7 @@ def test_thinking_words_calls_and_results_may_share_a_message(name: str, own: bo
 @every_dialect
 def test_the_thinking_of_such_a_message_goes_back_or_is_counted_as_lost(name: str, own: bool) -> None:
     dialect, reader = PROFILES[name], READERS[name]
-    rendered = render(mixed(dialect, reader if own else OTHER), Ledger(), dialect, binding=reader)
+    rendered = render(History(mixed(dialect, reader if own else OTHER)), Ledger(), dialect, binding=reader)
     sent = any(mark in encode(rendered, model="m") for mark in (b"a thought", SIGNED.encode()))
     assert sent != (dict(rendered.report.losses).get("thinking") == 1)
     assert own or not sent

@@ -1,20 +1,17 @@
 """Where reasoning is bound to its prefix, it goes back only behind what the model said, as it said it."""
 
-from dataclasses import replace
-
 import pytest
 
-from actors import Message, Text, ToolCall, ToolResult, check, dialect, encode, render
+from actors import History, Message, Text, ToolCall, ToolResult, check, dialect, encode, render
 from actors.core.content import Block, Seal, Thinking
-from actors.core.diagnostics import Notes
+from actors.core.form import replace
 from actors.core.identity import Binding
 from actors.core.jsonio import quote
 from actors.core.lane import Rendered
 from actors.core.ledger import Ledger
 from actors.core.profiles import OPENAI_RESPONSES
 from actors.core.profiles.vendors import KIMI
-from actors.core.render.order import order
-from actors.core.transcript import WireCall
+from actors.core.render.order import calls_last
 from actors.testing.histories import READERS
 from tests.core.session_log import cold, refused, text
 
@@ -66,7 +63,7 @@ def test_what_is_said_as_it_was_said_keeps_all_its_reasoning_in_its_place(name: 
 
 
 @every_bound
-@pytest.mark.parametrize("change", ["blank", "malformed", "renamed", "unnamed", "repeated"])
+@pytest.mark.parametrize("change", ["blank", "malformed", "renamed", "unnamed", "repeated", "misnamed"])
 def test_reasoning_behind_what_cannot_be_said_again_stays_behind_and_is_counted(
     name: str, change: str
 ) -> None:
@@ -75,6 +72,7 @@ def test_reasoning_behind_what_cannot_be_said_again_stays_behind_and_is_counted(
         "malformed": (call(name, 1, raw="{"),),
         "renamed": (call(name, 1, native="no id: \u00e9"),),
         "unnamed": (ToolCall("c1", "read", {"p": 1}),),
+        "misnamed": (replace(call(name, 1), name="read file"),),
         "repeated": (call(name, 1, native="one"), call(name, 3, native="one")),
     }
     blocks = (thought(name, "a"), *changed[change], thought(name, "b"), call(name, 2))
@@ -105,7 +103,7 @@ def test_a_host_that_takes_words_behind_calls_gets_the_order_in_which_the_model_
     name = "openai_responses"
     lenient = OPENAI_RESPONSES.derive(calls_last=False)
     messages = said(name, thought(name, "a"), call(name, 1), thought(name, "b"), Text("So."))
-    rendered = render(messages, Ledger(), lenient, binding=READERS[name])
+    rendered = render(History(messages), Ledger(), lenient, binding=READERS[name])
     assert (rendered.report.losses, rendered.report.faults) == ((), ())
     places = [text(rendered).find(part) for part in (b"mark-a", b"native_1", b"mark-b", b"So.")]
     assert places == sorted(places)
@@ -114,11 +112,13 @@ def test_a_host_that_takes_words_behind_calls_gets_the_order_in_which_the_model_
 
 def test_where_it_is_bound_to_nothing_before_it_reasoning_goes_with_what_it_led_to() -> None:
     name = "openai_responses"
-    free = replace(OPENAI_RESPONSES, thinking_binding="model")
-    blocks = (thought(name, "a"), call(name, 1), thought(name, "b"), Text("So."))
-    shown = tuple(WireCall("x", "read", b.json) if isinstance(b, ToolCall) else b for b in blocks)
-    message = Message("model", blocks, origin=READERS[name])
-    assert order(message, shown, free, Notes()) == (shown[2], shown[3], shown[0], shown[1])
+    free = OPENAI_RESPONSES.derive(thinking_binding="model")
+    blocks: list[Block] = [thought(name, "a"), call(name, 1), thought(name, "b"), Text("So.")]
+    assert calls_last(blocks) == [blocks[2], blocks[3], blocks[0], blocks[1]]
+    rendered = render(History(said(name, *blocks)), Ledger(), free, binding=READERS[name])
+    assert rendered.report.losses == ()
+    places = [text(rendered).find(part) for part in (b"mark-b", b"So.", b"mark-a", b"native_1")]
+    assert places == sorted(places)
 
 
 def test_a_phase_is_a_mark_on_its_text_and_bound_to_nothing() -> None:
@@ -138,7 +138,7 @@ def test_calls_that_must_have_reasoning_get_the_placeholder_whichever_pass_took_
         (bound, (Text("So."), Text(" "), Thinking("hm", seal), made)),  # its prefix is another now
         (trimmed, (made, Thinking("hm", seal))),  # nothing follows it
     ):
-        rendered = render(said("kimi", *blocks), Ledger(), profile, binding=READERS["kimi"])
+        rendered = render(History(said("kimi", *blocks)), Ledger(), profile, binding=READERS["kimi"])
         assert rendered.report.faults == ()
         assert KIMI.thinking_placeholder.encode() in text(rendered)
         assert dict(rendered.report.losses)["thinking"] == 1

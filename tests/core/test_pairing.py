@@ -5,8 +5,9 @@ import json
 import pytest
 
 from actors import Ledger, Message, Text, ToolCall, ToolResult, check, dialect, encode, from_wire, render
-from actors.core.pairing import Unanswered
-from actors.core.transcript import WireCall, WireResult
+from actors.core.door.pairing import Unanswered
+from actors.core.history import History
+from tests.core.recorded import Answer, Called, walked
 
 
 def test_calls_of_one_message_are_answered_in_their_order_and_the_last_message_first() -> None:
@@ -27,10 +28,10 @@ def test_parallel_calls_of_one_id_keep_their_own_results() -> None:
         Message("tool", [ToolResult("", "one"), ToolResult("", "two")]),
     ]
     for name in ("openai", "anthropic"):
-        rendered = render(history, Ledger(), dialect(name))
-        entries = [block for entry in rendered.transcript for block in entry.blocks]
-        calls = [block.id for block in entries if isinstance(block, WireCall)]
-        answers = {block.id: block.json for block in entries if isinstance(block, WireResult)}
+        said, _ = walked(history, dialect(name))
+        blocks = [block for _, each in said for block in each]
+        calls = [block.id for block in blocks if isinstance(block, Called)]
+        answers = {block.id: block.words for block in blocks if isinstance(block, Answer)}
         assert [answers[call] for call in calls] == [b'"one"', b'"two"']
         assert len(set(calls)) == 2
 
@@ -53,7 +54,7 @@ def test_an_import_pairs_parallel_results_of_one_id_in_call_order() -> None:
 
 def test_a_text_longer_than_the_target_takes_is_split_and_nothing_of_it_is_lost() -> None:
     words = "x" * (1_048_576 + 5)
-    rendered = render([Message("human", [Text(words)])], Ledger(), dialect("openai"))
+    rendered = render(History([Message("human", [Text(words)])]), Ledger(), dialect("openai"))
     body = encode(rendered, model="m")
     assert check(body, dialect("openai")) == []
     parts = [part["text"] for part in json.loads(body)["messages"][0]["content"]]

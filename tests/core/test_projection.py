@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.content import Seal, ToolCall, ToolResult
+from actors.core.content import Seal, ToolCall
 from actors.core.dialect import Dialect
 from actors.core.form import replace
 from actors.core.identity import Binding, CallId
@@ -39,57 +39,56 @@ MINTING = {name: profile for name, profile in PROFILES.items() if profile.id_sty
 @given(ids=st.lists(st.text(max_size=300), unique=True, max_size=20))
 def test_any_ids_project_to_different_ones_of_the_form(dialect: Dialect, ids: list[str]) -> None:
     made = projection(dialect, None)
-    emitted = [made.call(ToolCall(call_id, "read")).id for call_id in ids]
+    emitted = [made.call(ToolCall(call_id, "read"))[0] for call_id in ids]
     assert len(set(emitted)) == len(ids)
     assert all(
         re.fullmatch(dialect.id_pattern, given) and len(given) <= dialect.id_max_len for given in emitted
     )
-    assert [made.call(ToolCall(call_id, "read")).id for call_id in ids] == emitted
+    assert [made.call(ToolCall(call_id, "read"))[0] for call_id in ids] == emitted
     again = projection(dialect, None)
-    assert [again.call(ToolCall(call_id, "read")).id for call_id in ids] == emitted
+    assert [again.call(ToolCall(call_id, "read"))[0] for call_id in ids] == emitted
 
 
 @pytest.mark.parametrize("name", [name for name in PROFILES if name not in MINTING])
 def test_where_the_protocol_pairs_by_position_no_id_is_made(name: str) -> None:
     made = projection(PROFILES[name], READERS[name])
-    assert [made.call(ToolCall(call_id, "read")).id for call_id in ("a", "b")] == ["", ""]
-    assert made.result(ToolResult("a", "ok")).id == ""
+    assert [made.call(ToolCall(call_id, "read"))[0] for call_id in ("a", "b")] == ["", ""]
 
 
 @pytest.mark.requirement("REQ-915-018")
 def test_openai_style_ids_begin_with_call() -> None:
-    assert re.fullmatch(r"call_[A-Za-z0-9]{24}", projection(OPENAI_CHAT).call(ToolCall("", "read")).id)
+    assert re.fullmatch(r"call_[A-Za-z0-9]{24}", projection(OPENAI_CHAT).call(ToolCall("", "read"))[0])
 
 
 @pytest.mark.requirement("REQ-915-019")
 def test_anthropic_style_ids_begin_with_toolu() -> None:
-    assert re.fullmatch(r"toolu_[A-Za-z0-9]{24}", projection().call(ToolCall("x" * 300, "read")).id)
+    assert re.fullmatch(r"toolu_[A-Za-z0-9]{24}", projection().call(ToolCall("x" * 300, "read"))[0])
 
 
 @pytest.mark.requirement("REQ-915-021")
 @pytest.mark.parametrize("call_id", ["", "hist_tool_1", "toolu_01Ab12Cd34Ef56Gh78Ij90", "x" * 300, "\ud800"])
 def test_mistral_style_ids_are_nine_alphanumerics(call_id: str) -> None:
-    made = projection(PROFILES["mistral"]).call(ToolCall(call_id, "read")).id
+    made = projection(PROFILES["mistral"]).call(ToolCall(call_id, "read"))[0]
     assert re.fullmatch(r"[a-zA-Z0-9]{9}", made)
 
 
 @pytest.mark.requirement("REQ-915-021")
 def test_ten_thousand_ids_of_nine_alphanumerics_are_all_different() -> None:
     made = projection(PROFILES["mistral"])
-    emitted = {made.call(ToolCall(canonical(number), "read")).id for number in range(10_000)}
+    emitted = {made.call(ToolCall(canonical(number), "read"))[0] for number in range(10_000)}
     assert len(emitted) == 10_000
 
 
 def test_a_native_id_goes_back_to_who_made_it() -> None:
-    assert projection().call(native("c1", "toolu_own")).id == "toolu_own"
+    assert projection().call(native("c1", "toolu_own"))[0] == "toolu_own"
 
 
 def test_behind_a_gateway_an_id_goes_back_to_the_model_that_made_it_and_to_no_other() -> None:
     router = READERS["openrouter"]
     made = projection(PROFILES["openrouter"], router)
-    assert made.call(native("c1", "toolu_own", router)).id == "toolu_own"
+    assert made.call(native("c1", "toolu_own", router))[0] == "toolu_own"
     assert re.fullmatch(
-        "[a-zA-Z0-9]{9}", made.call(native("c2", "toolu_other", replace(router, model="another"))).id
+        "[a-zA-Z0-9]{9}", made.call(native("c2", "toolu_other", replace(router, model="another")))[0]
     )
 
 
@@ -98,21 +97,21 @@ def test_behind_a_gateway_an_id_goes_back_to_the_model_that_made_it_and_to_no_ot
     [READERS["openai_chat"], Binding("copy", "anthropic", "https://copy.example"), Binding("x", "anthropic")],
 )
 def test_a_native_id_goes_to_nobody_else(origin: Binding) -> None:
-    assert projection().call(native("c1", "toolu_foreign", origin)).id == mint("anthropic", CallId("c1"))
-    assert projection(reader=None).call(native("c1", "toolu_own")).id != "toolu_own"
+    assert projection().call(native("c1", "toolu_foreign", origin))[0] == mint("anthropic", CallId("c1"))
+    assert projection(reader=None).call(native("c1", "toolu_own"))[0] != "toolu_own"
 
 
 @pytest.mark.parametrize("data", ["functions.read:0", "", "n" * 65, "a b", "toolu_x\n", "\u00e9"])
 def test_a_native_id_that_is_not_of_the_form_is_not_sent(data: str) -> None:
-    assert re.fullmatch(r"toolu_[A-Za-z0-9]{24}", projection().call(native("c1", data)).id)
+    assert re.fullmatch(r"toolu_[A-Za-z0-9]{24}", projection().call(native("c1", data))[0])
 
 
 @pytest.mark.requirement("REQ-915-016")
 def test_a_native_id_that_is_taken_gives_way() -> None:
     made = projection()
     first = canonical(1)
-    ids = [made.call(native("a", "toolu_same")).id, made.call(native("b", "toolu_same")).id]
-    ids += [made.call(native("c", mint("anthropic", first))).id, made.call(ToolCall(first, "read")).id]
+    ids = [made.call(native("a", "toolu_same"))[0], made.call(native("b", "toolu_same"))[0]]
+    ids += [made.call(native("c", mint("anthropic", first)))[0], made.call(ToolCall(first, "read"))[0]]
     assert len(set(ids)) == 4
     assert ids[0] == "toolu_same"
 
@@ -120,13 +119,12 @@ def test_a_native_id_that_is_taken_gives_way() -> None:
 @pytest.mark.requirement("REQ-915-014")
 def test_what_a_lane_has_given_it_gives_again_and_to_nobody_else() -> None:
     earlier = projection()
-    first = earlier.call(native("a", "toolu_same")).id
-    calls, used, index, _ = earlier.adopted()
+    first = earlier.call(native("a", "toolu_same"))[0]
+    calls, used, index = earlier.adopted()
     sent = Standing(calls=calls, used=used, index=index)
     later = Projection(sent, ANTHROPIC, None)
-    answered = later.result(ToolResult("a", "ok")).id
-    assert later.call(ToolCall("a", "read")).id == answered == first
-    assert Projection(sent, ANTHROPIC, CLAUDE).call(native("b", "toolu_same")).id != first
+    assert later.call(ToolCall("a", "read"))[0] == first
+    assert Projection(sent, ANTHROPIC, CLAUDE).call(native("b", "toolu_same"))[0] != first
 
 
 @every_dialect

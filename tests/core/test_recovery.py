@@ -4,13 +4,18 @@ import pytest
 from hypothesis import given
 
 from actors.core.content import Message, Text, ToolCall, ToolResult
+from actors.core.history import History
 from actors.core.identity import CallId
 from actors.core.ledger import Ledger
-from actors.core.recovery import recover
 from actors.testing.strategies import conversations
 from tests.core.session_log import BINDINGS, cold, examples, text
 
 CALL = Message("model", [ToolCall("c1", "read", {"a": 1})])
+
+
+def recover(messages: list[Message]) -> Ledger:
+    """The ledger of messages that came without one."""
+    return History(messages).ledger
 
 
 def completion(*results: ToolResult) -> ToolResult | None:
@@ -27,11 +32,12 @@ def completion(*results: ToolResult) -> ToolResult | None:
         ((ToolResult("c1", "x", "bad", True),), "error"),
         ((ToolResult("c1", "x", is_complete=True),), "complete"),
         ((ToolResult("c1", "x", is_complete=False),), "complete"),
-        ((ToolResult("c1", None, is_complete=False),), None),
+        ((ToolResult("c1", is_complete=False),), None),
+        ((ToolResult("c1", "x", "bad", False),), "error"),
         ((ToolResult("c1", None, is_complete=True),), "complete"),
         ((ToolResult("c1", "x"),), "complete"),
         ((ToolResult("c1", None),), None),
-        ((ToolResult("c1", "part", is_complete=False), ToolResult("c1", "x")), "complete"),
+        ((ToolResult("c1", None, is_complete=False), ToolResult("c1", "x")), "complete"),
     ],
 )
 def test_the_status_of_a_block_decides(results: tuple[ToolResult, ...], status: str | None) -> None:

@@ -30,8 +30,7 @@ from actors.core.identity import CallId
 from actors.core.jsonio import quote
 from actors.core.ledger import Ledger
 from actors.core.packed import pack
-from actors.core.recovery import recover
-from actors.core.state import Lanes, State, conversation, rebuilt
+from actors.core.state import Lanes, State, rebuilt
 from actors.testing.histories import READERS, history
 from tests.core.session_log import BINDINGS, Simulated, rules, simulated, text
 
@@ -87,7 +86,9 @@ def test_a_held_switch_changes_the_target_only_when_applied() -> None:
 def test_an_imported_history_brings_the_ledger_its_blocks_support() -> None:
     messages = (ASKED, ANSWER, Message("tool", [ToolResult(CALL.id, "ok")]))
     state = after(Opened("s", "t", messages=tuple(map(pack, messages)), calls=1))
-    assert state.ledger == recover(messages)
+    assert state.ledger == History(messages).ledger
+    assert state.history.since(0) == [ASKED, ANSWER]
+    assert list(state.history.knowing(state.ledger)) == list(messages)
     assert state.calls == 1
 
 
@@ -132,10 +133,10 @@ def test_rebuilding_may_stop_and_go_on_anywhere() -> None:
 def test_a_conversation_shows_each_result_once_after_its_call() -> None:
     ledger = Ledger().apply(Returned(CALL.id, quote("ok")))
     told = Message("tool", [ToolResult(CALL.id, "ok", is_complete=True)])
-    assert list(conversation(History([ASKED, ANSWER, ASKED]), ledger)) == [ASKED, ANSWER, told, ASKED]
+    assert list(History([ASKED, ANSWER, ASKED]).knowing(ledger)) == [ASKED, ANSWER, told, ASKED]
     imported = History([ASKED, ANSWER, ASKED, Message("tool", [ToolResult(CALL.id, "ok")])])
-    assert list(conversation(imported, ledger)) == [ASKED, ANSWER, told, ASKED]
-    assert list(conversation(History([ASKED, ANSWER]), Ledger())) == [ASKED, ANSWER]
+    assert list(imported.knowing(ledger)) == [ASKED, ANSWER, told, ASKED]
+    assert list(History([ASKED, ANSWER]).knowing(Ledger())) == [ASKED, ANSWER]
 
 
 def test_call_events_and_the_sessions_own_may_meet_in_any_order() -> None:
@@ -220,5 +221,5 @@ def test_a_ledger_of_an_import_keeps_what_it_learned_and_works_the_rest_out_agai
     assert first == IMPORTED[1].results[0]
     assert [item.call_id for item in state.ledger.interactions()] == ["c", "d"]
     assert state.apply(Returned(CallId("c"), quote("other"))).ledger.get(CallId("c")) == replace(
-        recover(IMPORTED).interactions()[0], duplicates=(Returned(CallId("c"), quote("other")).result,)
+        History(IMPORTED).ledger.interactions()[0], duplicates=(Returned(CallId("c"), quote("other")).result,)
     )

@@ -13,6 +13,7 @@ from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.config.providers import Kind
 from actors.core.content import Message
+from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.jsonio import Json
 from actors.core.ledger import Ledger
@@ -69,7 +70,7 @@ def server(host: Host, kind: Kind) -> Live:
 def requested(live: Live, messages: Iterable[Message], ledger: Ledger) -> Request:
     """Return the request that shows a server this conversation and asks for one token. No word of it is its own."""
     reader = Binding("live", live.profile.name, live.base_url, "", live.model)
-    rendered = render(list(messages), ledger, live.profile, binding=reader)
+    rendered = render(History(messages, ledger), ledger, live.profile, binding=reader)
     settings = Settings(model=live.model, tools=TOOLS, max_tokens=1)
     return adapter(live.profile).request(rendered.segments, settings, rendered.shown)
 

@@ -6,10 +6,10 @@ from typing import Literal, TypeAlias, assert_never
 
 from actors.core.content import Block, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.events import CallEvent, Cancelled, RequestSent, Returned, Scheduled, Started
+from actors.core.history import History
 from actors.core.identity import Binding, CallId, mint
 from actors.core.jsonio import Json, quote
 from actors.core.ledger import Ledger
-from actors.core.recovery import recover
 from tests.scenarios.naive import Asked
 from tests.scenarios.script import (
     ENCRYPTED,
@@ -58,7 +58,7 @@ def canonical(
     """Return the history and the ledger of a script. `remembered`: calls that only the ledger still knows."""
     messages = [message_of(each, asked, form) for each in said]
     messages = [message for message in messages if message.blocks]
-    return messages, recover(messages) if form == "blocks" else _ledger(said, asked, remembered)
+    return messages, History(messages).ledger if form == "blocks" else _ledger(said, asked, remembered)
 
 
 def message_of(said: Said, asked: Asked, form: Form) -> Message:

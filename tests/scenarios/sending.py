@@ -1,10 +1,7 @@
 """A conversation rendered for a provider, with the request that sends it."""
 
-from collections.abc import Iterable
-
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
-from actors.core.content import Message
 from actors.core.history import History
 from actors.core.jsonio import Json
 from actors.core.lane import Lane, Rendered, advanced, empty
@@ -17,7 +14,7 @@ _TOOLS = (ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{"n":{"
 
 
 def sent(
-    messages: Iterable[Message],
+    said: History,
     ledger: Ledger,
     name: str,
     lane: Lane | None = None,
@@ -36,7 +33,7 @@ def sent(
     profile = dialect(name)
     encoding = adapter(profile)
     reader = Reader(made_by(name), "native")
-    rendered = advanced(lane or empty(profile), History(messages), ledger, profile, encoding.encoder, reader)
+    rendered = advanced(lane or empty(profile), said, ledger, profile, encoding.encoder, reader)
     settings = Settings(
         model="m",
         tools=_TOOLS if tools else (),

@@ -28,7 +28,7 @@ def _advanced(lane: Lane, script: str) -> tuple[Rendered, dict[str, str]]:
     messages, ledger = canonical(read(script), ASKED, "both")
     kimi = dialect("kimi")
     reader = Reader(made_by("kimi"), "native")
-    rendered = advanced(lane, History(messages), ledger, kimi, adapter(kimi).encoder, reader)
+    rendered = advanced(lane, History(messages, ledger), ledger, kimi, adapter(kimi).encoder, reader)
     assert list(rendered.report.faults) == []
     body = b'{"messages":[' + b"".join(rendered.segments) + b"]}"
     return rendered, {item.text: item.wire_id for item in items(body, "openai_chat") if item.kind == "call"}

@@ -12,8 +12,8 @@ import pytest
 
 from actors import from_wire
 from actors.core.check import check
-from actors.core.content import Message
 from actors.core.events import RequestSent
+from actors.core.history import History
 from actors.core.lane import Rendered, seals
 from actors.core.profiles import PROFILES, dialect
 from actors.testing import validate
@@ -78,7 +78,8 @@ def test_the_naive_request_gets_the_answer_that_the_scenario_states(case: Case, 
 @pytest.mark.parametrize(("case", "name", "form"), _by_form())
 def test_our_request_is_accepted_and_has_the_valid_shape(case: Case, name: str, form: Form) -> None:
     messages, ledger = canonical(read(case.script), _asked(case, name), form, case.remembered)
-    rendered, body = sent(messages, ledger, name, tools=case.tools, manual=case.manual)
+    said = History(messages, ledger)
+    rendered, body = sent(said, ledger, name, tools=case.tools, manual=case.manual)
     _accept(rendered, body, case, name)
     assert shape(body, dialect(name).family) == case.valid(name)
     _has_legal_ids_and_names(body, name, case)
@@ -97,20 +98,20 @@ def _has_legal_ids_and_names(body: bytes, name: str, case: Case) -> None:
 @pytest.mark.parametrize("number", range(1, 51))
 def test_a_request_may_be_sent_at_any_moment_of_it_and_stays_as_it_was_sent(number: int, name: str) -> None:
     for case in SCENARIOS[number - 1].cases:
-        asked, messages, lane, before = _asked(case, name), list[Message](), None, b""
+        asked, history, lane, before = _asked(case, name), History(), None, b""
         ledger = remembering(case.remembered, asked)
         for said in read(case.script):
-            messages.append(message_of(said, asked, "both"))
             ledger = ledger.apply(*news(said, asked))
+            history = history.append(message_of(said, asked, "both"), ledger=ledger)
             if said.speaker == "model":
                 continue
-            rendered, body = sent(messages, ledger, name, lane, tools=case.tools, manual=case.manual)
+            rendered, body = sent(history, ledger, name, lane, tools=case.tools, manual=case.manual)
             _accept(rendered, body, case, name)
             now = b"".join(rendered.lane.segments)
             assert now.startswith(before)
             lane, before = rendered.lane, now
             sealed = seals(rendered, ledger)
-            ledger = ledger.apply(RequestSent(1, 1, made_by(name), 0, len(messages), sealed))
+            ledger = ledger.apply(RequestSent(1, 1, made_by(name), 0, history.length, sealed))
 
 
 @pytest.mark.parametrize(("case", "name"), _by_dialect())

@@ -18,12 +18,13 @@ def test_a_mistake_can_still_be_made_and_its_tests_are_there(mutation: Mutation)
         assert f"def {name.partition('[')[0]}" in (ROOT / file).read_text(encoding="utf-8")
 
 
-def test_every_pass_both_families_of_the_judge_the_ledger_lane_turn_and_switch_are_covered() -> None:
-    passes = {"attribute", "identify", "choose", "close", "place", "thinking", "tidy", "neighbours"}
-    passes |= {"projection", "plain"}
+def test_the_door_every_step_of_a_render_both_families_of_the_judge_the_ledger_lane_turn_and_switch_are_covered() -> (
+    None
+):
+    steps = {"door", "walk", "choose", "thinking", "order", "apart", "attach", "plain", "projection"}
     parts = {"ledger", "sealing", "lane", "turn", "switch", "check, openai_chat", "check, anthropic"}
     named = {mutation.what.partition(":")[0] for mutation in MUTATIONS}
-    assert named >= passes | parts
+    assert named >= steps | parts
 
 
 def test_every_dialect_has_a_mistake_in_its_ids_and_one_in_its_places() -> None:

@@ -12,7 +12,7 @@ import pytest
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from actors import Ledger, Message, Text, ToolResult, decode, dialect, encode, render
+from actors import History, Ledger, Message, Text, ToolResult, decode, dialect, encode, render
 from actors.adapters.decode import decode_body
 from actors.core.content import Thinking
 from actors.core.identity import Binding
@@ -203,7 +203,7 @@ def test_every_event_and_response_is_of_the_vendors_own_type() -> None:
 
 
 def sent(history: list[Message], **more: Any) -> Json:  # any argument of `render`
-    rendered = render(history, Ledger(), dialect("responses"), **{"binding": HERE, **more})
+    rendered = render(History(history), Ledger(), dialect("responses"), **{"binding": HERE, **more})
     body: Json = json.loads(encode(rendered, model="m", stream=True))
     return body
 

@@ -5,95 +5,86 @@ wrong here is a bug there. Only the fields named here are ever sent (rulebook AN
 """
 
 from collections.abc import Sequence
-from typing import assert_never
 
-from actors.adapters.open_messages import OpenMessages
+from actors.adapters.open_messages import CLOSING, OpenMessages
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.adapters.settings import room, thinking_switch
-from actors.core.content import Text, Thinking
+from actors.core.content import Media, Thinking
 from actors.core.dialect import Dialect
 from actors.core.jsonio import Json, dump, quote, unquote
-from actors.core.transcript import EntryBlock, WireCall, WireMedia, WireResult
+from actors.core.transcript import Encoder, Titled
 
 VERSION = "2023-06-01"
 UNSIGNED = "unsigned"
 """Kind of the seal of thinking that came without a signature, from a copy that wants it back all the same."""
 
 
-class AnthropicEncoder(OpenMessages):
-    """Writes entries into `messages`."""
+class AnthropicWriter(OpenMessages):
+    """Writes `messages`, block by block."""
 
     opening = b'{"role":"%b","content":['
 
-    def append(self, blocks: Sequence[EntryBlock], separator: bytes, pieces: list[bytes]) -> None:
-        """Write `blocks` into the open message, `separator` before the first of them."""
-        for block in blocks:
-            pieces.append(separator)
-            _block(block, pieces)
-            separator = b","
+    def text(self, json: Json) -> None:
+        """Write a text block."""
+        self._pieces += (self._comma, b'{"type":"text","text":', json, b"}")
+        self._comma = b","
+
+    def thinking(self, block: Thinking) -> None:
+        """Write a sealed thinking block as it came. A placeholder has words alone, as what a copy of the API thinks."""
+        self._pieces.append(self._comma)
+        self._comma = b","
+        if block.seal is None or block.seal.kind == UNSIGNED:
+            self._pieces += (b'{"type":"thinking","thinking":', block.json, b',"signature":""}')
+        elif block.seal.kind == "redacted":
+            self._pieces += (b'{"type":"redacted_thinking","data":', block.seal.data, b"}")
+        else:
+            self._pieces += (
+                b'{"type":"thinking","thinking":',
+                block.json,
+                b',"signature":',
+                block.seal.data,
+                b"}",
+            )
+
+    def media(self, media: Media, title: str) -> None:
+        """Write an image or a document."""
+        self._pieces += (self._comma, _media(media))
+        self._comma = b","
+
+    def call(self, call_id: str, name: str, json: Json) -> None:
+        """Write a `tool_use` block."""
+        head = b'%b{"type":"tool_use","id":"%b","name":"%b","input":'
+        self._pieces += (head % (self._comma, call_id.encode(), name.encode()), json, b"}")
+        self._comma = b","
+
+    def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
+        """Write a `tool_result` block. One that failed and said nothing says so (ANT-53)."""
+        head = b'%b{"type":"tool_result","tool_use_id":"%b","content":' % (self._comma, call_id.encode())
+        if failed and json[1] in _MAYBE_BLANK and not unquote(json).strip():
+            json = _NO_WORDS
+        self._pieces += (head, *_parts(json, media)) if media else (head, json)
+        self._pieces.append(b',"is_error":true}' if failed else b"}")
+        self._comma = b","
 
 
-def _block(block: EntryBlock, pieces: list[bytes]) -> None:
-    match block:
-        case Text(json=json):
-            pieces += (b'{"type":"text","text":', json, b"}")
-        case WireResult(id=id, json=json, error=error):
-            pieces.append(b'{"type":"tool_result","tool_use_id":"%b","content":' % id.encode())
-            _result_content(_said(json) if error else json, block.media, pieces)
-            pieces.append(b',"is_error":true}' if error else b"}")
-        case WireCall(id=id, name=name, json=json):
-            pieces.append(b'{"type":"tool_use","id":"%b","name":"%b","input":' % (id.encode(), name.encode()))
-            pieces += (json, b"}")
-        case Thinking():
-            _thinking(block, pieces)
-        case WireMedia():
-            _media(block, pieces)
-        case _:
-            assert_never(block)
-
-
+ENCODER = Encoder(AnthropicWriter, CLOSING)
 _MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
 _NO_WORDS = quote("(The tool failed and said nothing.)")
 
 
-def _said(json: Json) -> Json:
-    """Return the text of a failed result, or what stands for one that is blank (ANT-53)."""
-    return _NO_WORDS if json[1] in _MAYBE_BLANK and not unquote(json).strip() else json
+def _parts(json: Json, media: Sequence[Titled]) -> tuple[bytes, ...]:
+    """Write a result with media as a list of blocks. An empty text is no block (ANT-20)."""
+    words = [b'{"type":"text","text":%b}' % json] if json != b'""' else []
+    return b"[", b",".join([*words, *(_media(item) for item, _ in media)]), b"]"
 
 
-def _result_content(json: Json, media: Sequence[WireMedia], pieces: list[bytes]) -> None:
-    """Write a string, or a list of blocks where there are media. An empty text is no block (ANT-20)."""
-    if not media:
-        pieces.append(json)
-        return
-    separator = b"["
-    if json != b'""':
-        pieces += (b'[{"type":"text","text":', json, b"}")
-        separator = b","
-    for item in media:
-        pieces.append(separator)
-        _media(item, pieces)
-        separator = b","
-    pieces.append(b"]")
-
-
-def _thinking(block: Thinking, pieces: list[bytes]) -> None:
-    """Write a sealed thinking block as it came. A placeholder has words alone, as what a copy of the API thinks."""
-    if block.seal is None or block.seal.kind == UNSIGNED:
-        pieces += (b'{"type":"thinking","thinking":', block.json, b',"signature":""}')
-    elif block.seal.kind == "redacted":
-        pieces += (b'{"type":"redacted_thinking","data":', block.seal.data, b"}")
+def _media(media: Media) -> bytes:
+    kind = b"image" if media.mime.startswith("image/") else b"document"
+    if media.url:
+        source = b'{"type":"url","url":%b}' % quote(media.url)
     else:
-        pieces += (b'{"type":"thinking","thinking":', block.json, b',"signature":', block.seal.data, b"}")
-
-
-def _media(block: WireMedia, pieces: list[bytes]) -> None:
-    kind = b"image" if block.mime.startswith("image/") else b"document"
-    if block.url:
-        source = b'{"type":"url","url":%b}' % quote(block.url)
-    else:
-        source = b'{"type":"base64","media_type":%b,"data":%b}' % (quote(block.mime), quote(block.data))
-    pieces.append(b'{"type":"%b","source":%b}' % (kind, source))
+        source = b'{"type":"base64","media_type":%b,"data":%b}' % (quote(media.mime), quote(media.data))
+    return b'{"type":"%b","source":%b}' % (kind, source)
 
 
 def request(

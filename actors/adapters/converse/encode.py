@@ -6,16 +6,15 @@ path, and so does whether the answer is a stream. Only the fields named here are
 """
 
 from collections.abc import Sequence
-from typing import assert_never
 from urllib.parse import quote as percent
 
-from actors.adapters.open_messages import OpenMessages
+from actors.adapters.open_messages import CLOSING, OpenMessages
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.adapters.settings import room, thinking_switch
-from actors.core.content import Text, Thinking
-from actors.core.dialect import Dialect
+from actors.core.content import Media, Thinking
+from actors.core.dialect import Dialect, Role
 from actors.core.jsonio import Json, dump, quote, unquote
-from actors.core.transcript import EntryBlock, WireCall, WireMedia, WireResult
+from actors.core.transcript import Encoder, Titled
 
 _FORMATS = {
     "image/png": b"png",
@@ -33,52 +32,56 @@ _THINKS = ("adaptive", "manual")
 _ANY_INPUT = Json(b'{"type":"object","properties":{}}')
 
 
-class ConverseEncoder(OpenMessages):
-    """Writes entries into `messages`."""
+class ConverseWriter(OpenMessages):
+    """Writes `messages`, block by block."""
 
     opening = b'{"role":"%b","content":['
 
-    def __init__(self, dialect: Dialect) -> None:
-        super().__init__(dialect)
+    def __init__(self, dialect: Dialect, last_role: Role | None) -> None:
+        super().__init__(dialect, last_role)
         self._nothing = quote(dialect.empty_result or "")
 
-    def append(self, blocks: Sequence[EntryBlock], separator: bytes, pieces: list[bytes]) -> None:
-        """Write `blocks` into the open message, `separator` before the first of them."""
-        for block in blocks:
-            pieces.append(separator)
-            self._block(block, pieces)
-            separator = b","
+    def text(self, json: Json) -> None:
+        """Write a text block."""
+        self._pieces += (self._comma, b'{"text":', json, b"}")
+        self._comma = b","
 
-    def _block(self, block: EntryBlock, pieces: list[bytes]) -> None:
-        match block:
-            case Text(json=json):
-                pieces += (b'{"text":', json, b"}")
-            case WireResult(id=id, error=error):
-                pieces.append(b'{"toolResult":{"toolUseId":"%b","content":[' % id.encode())
-                self._content(block, pieces)
-                pieces.append(b'],"status":"error"}}' if error else b'],"status":"success"}}')
-            case WireCall(id=id, name=name, json=json):
-                pieces.append(
-                    b'{"toolUse":{"toolUseId":"%b","name":"%b","input":' % (id.encode(), name.encode())
-                )
-                pieces += (json, b"}}")
-            case Thinking():
-                _reasoning(block, pieces)
-            case WireMedia():
-                _media(block, pieces)
-            case _:
-                assert_never(block)
+    def thinking(self, block: Thinking) -> None:
+        """Write sealed reasoning as it came; the renderer lets no other pass."""
+        assert block.seal is not None
+        self._pieces.append(self._comma)
+        self._comma = b","
+        if block.seal.kind == "redacted":
+            self._pieces += (b'{"reasoningContent":{"redactedContent":', block.seal.data, b"}}")
+        else:
+            self._pieces += (b'{"reasoningContent":{"reasoningText":{"text":', block.json)
+            self._pieces += (b',"signature":', block.seal.data, b"}}}")
 
-    def _content(self, result: WireResult, pieces: list[bytes]) -> None:
-        """Write a result's text and its media. Where there are media, no text need stand for one that is blank."""
+    def media(self, media: Media, title: str) -> None:
+        """Write an image or a document."""
+        self._pieces += (self._comma, _media(media, title))
+        self._comma = b","
+
+    def call(self, call_id: str, name: str, json: Json) -> None:
+        """Write a `toolUse` block."""
+        head = b'%b{"toolUse":{"toolUseId":"%b","name":"%b","input":'
+        self._pieces += (head % (self._comma, call_id.encode(), name.encode()), json, b"}}")
+        self._comma = b","
+
+    def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
+        """Write a `toolResult` block: its text and its media. Beside media, no text need stand for a blank one."""
+        self._pieces.append(
+            b'%b{"toolResult":{"toolUseId":"%b","content":[' % (self._comma, call_id.encode())
+        )
         comma = b""
-        if result.json != b'""' or not result.media:
-            pieces += (b'{"text":', self._said(result.json), b"}")
+        if json != b'""' or not media:
+            self._pieces += (b'{"text":', self._said(json), b"}")
             comma = b","
-        for item in result.media:
-            pieces.append(comma)
-            _media(item, pieces)
+        for item, title in media:
+            self._pieces += (comma, _media(item, title))
             comma = b","
+        self._pieces.append(b'],"status":"error"}}' if failed else b'],"status":"success"}}')
+        self._comma = b","
 
     def _said(self, json: Json) -> Json:
         """Return a result's text, or what stands for one that is blank (BED-04)."""
@@ -86,26 +89,23 @@ class ConverseEncoder(OpenMessages):
         return self._nothing if blank and self._dialect.empty_result else json
 
 
-def _reasoning(block: Thinking, pieces: list[bytes]) -> None:
-    """Write sealed reasoning as it came; the renderer lets no other pass."""
-    assert block.seal is not None
-    if block.seal.kind == "redacted":
-        pieces += (b'{"reasoningContent":{"redactedContent":', block.seal.data, b"}}")
-    else:
-        pieces += (b'{"reasoningContent":{"reasoningText":{"text":', block.json)
-        pieces += (b',"signature":', block.seal.data, b"}}}")
+ENCODER = Encoder(ConverseWriter, CLOSING)
 
 
-def _media(block: WireMedia, pieces: list[bytes]) -> None:
+def _media(media: Media, title: str) -> bytes:
     """Write an attachment. A document has the name the transcript gave it, and a text beside it (BED-13)."""
-    source = b'"source":{"bytes":%b}' % quote(block.data)
-    kind, form = _FORMATS[block.mime], b'"format":"%b",' % _FORMATS[block.mime]
-    if block.mime.startswith("image/"):
-        pieces += (b'{"image":{', form, source, b"}}")
-        return
-    name = block.name.encode()
-    pieces.append(b'{"text":"Attached document: %b (%b)."},' % (name, kind))
-    pieces += (b'{"document":{', form, b'"name":"%b",' % name, source, b"}}")
+    source = b'"source":{"bytes":%b}' % quote(media.data)
+    kind, form = _FORMATS[media.mime], b'"format":"%b",' % _FORMATS[media.mime]
+    if media.mime.startswith("image/"):
+        return b'{"image":{%b%b}}' % (form, source)
+    name = title.encode()
+    return b'{"text":"Attached document: %b (%b)."},{"document":{%b"name":"%b",%b}}' % (
+        name,
+        kind,
+        form,
+        name,
+        source,
+    )
 
 
 def request(

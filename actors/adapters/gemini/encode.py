@@ -8,76 +8,89 @@ that becomes that part; with nothing behind it, or sealed as the signature of a 
 its own. Parts are never merged, so a signature stays where it was (GEM-05).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar, assert_never
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 from urllib.parse import quote as percent_encoded
 
 from actors.adapters.gemini.schema import projected
-from actors.adapters.open_messages import OpenMessages
+from actors.adapters.open_messages import CLOSING, OpenMessages
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.core.content import Text, Thinking
-from actors.core.dialect import Dialect
+from actors.core.content import Media, Thinking
+from actors.core.dialect import Dialect, Role
 from actors.core.jsonio import Json, dump, quote
-from actors.core.transcript import EntryBlock, WireCall, WireMedia, WireResult
+from actors.core.transcript import Encoder, Titled
 
 BLANK = "signed_blank"
 """Kind of the seal of a signature whose part is a text of nothing but whitespace, or of nothing."""
 
 
-class GeminiEncoder(OpenMessages):
-    """Writes entries into `contents`."""
+class GeminiWriter(OpenMessages):
+    """Writes `contents`, part by part."""
 
     opening = b'{"role":"%b","parts":['
     roles: ClassVar[Mapping[str, bytes]] = {"user": b"user", "assistant": b"model"}
 
-    def append(self, blocks: Sequence[EntryBlock], separator: bytes, pieces: list[bytes]) -> None:
-        """Write `blocks` into the open content, `separator` before the first of them."""
-        for block, signature in _signed(blocks):
-            pieces.append(separator)
-            _part(block, pieces)
-            pieces += (b',"thoughtSignature":', signature, b"}") if signature else (b"}",)
-            separator = b","
+    def __init__(self, dialect: Dialect, last_role: Role | None) -> None:
+        super().__init__(dialect, last_role)
+        self._signature: Json | None = None
+        """Of the part that comes next."""
 
+    def begin(self, role: Role) -> None:
+        """Let what follows be said in this role. A signature never moves to another message."""
+        self._sign_nothing()
+        super().begin(role)
 
-def _signed(
-    blocks: Sequence[EntryBlock],
-) -> Iterator[tuple[Text | WireMedia | WireCall | WireResult, Json | None]]:
-    """Yield each part, with its signature if it has one."""
-    signature: Json | None = None
-    for block in blocks:
-        if not isinstance(block, Thinking):
-            yield block, signature
-            signature = None
-            continue
-        if signature is not None:
-            yield Text(""), signature
-        signature = block.json if block.seal is None else block.seal.data
+    def taken(self) -> bytes:
+        """Return what was written since this was asked last."""
+        self._sign_nothing()
+        return super().taken()
+
+    def text(self, json: Json) -> None:
+        """Write a text part."""
+        self._part(b'{"text":', json)
+
+    def thinking(self, block: Thinking) -> None:
+        """Keep a signature for the part behind it. That of a blank text is a part of its own."""
+        self._sign_nothing()
+        self._signature = block.json if block.seal is None else block.seal.data
         if block.seal is not None and block.seal.kind == BLANK:
-            yield Text(json=block.json), signature
-            signature = None
-    if signature is not None:
-        yield Text(""), signature
+            self._part(b'{"text":', block.json)
+
+    def media(self, media: Media, title: str) -> None:
+        """Write an attachment, by value."""
+        self._part(_inline(media))
+
+    def call(self, call_id: str, name: str, json: Json) -> None:
+        """Write a `functionCall` part."""
+        self._part(b'{"functionCall":{', _identified(call_id, name), b',"args":', json, b"}")
+
+    def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
+        """Write a `functionResponse` part."""
+        key = b"error" if failed else b"output"
+        opening = b'{"functionResponse":{%b,"response":{"%b":' % (_identified(call_id, name), key)
+        held = b',"parts":[%b]' % b",".join([_inline(item) + b"}" for item, _ in media]) if media else b""
+        self._part(opening, json, b"}", held, b"}")
+
+    def _part(self, *pieces: bytes) -> None:
+        """Write a part, closing brace and signature behind what is given."""
+        self._pieces += (self._comma, *pieces)
+        if self._signature is None:
+            self._pieces.append(b"}")
+        else:
+            self._pieces += (b',"thoughtSignature":', self._signature, b"}")
+            self._signature = None
+        self._comma = b","
+
+    def _sign_nothing(self) -> None:
+        """Write a signature that no part follows as the one of an empty text."""
+        if self._signature is not None:
+            self._part(b'{"text":', b'""')
 
 
-def _part(block: Text | WireMedia | WireCall | WireResult, pieces: list[bytes]) -> None:
-    """Write a part, but for its closing brace."""
-    match block:
-        case Text(json=json):
-            pieces += (b'{"text":', json)
-        case WireCall(id=id, name=name, json=json):
-            pieces += (b'{"functionCall":{', _identified(id, name), b',"args":', json, b"}")
-        case WireResult(id=id, json=json, error=error, name=name, media=media):
-            key = b"error" if error else b"output"
-            opening = b'{"functionResponse":{%b,"response":{"%b":' % (_identified(id, name), key)
-            held = b',"parts":[%b]' % b",".join([_inline(item) + b"}" for item in media]) if media else b""
-            pieces += (opening, json, b"}", held, b"}")
-        case WireMedia():
-            pieces.append(_inline(block))
-        case _:
-            assert_never(block)
+ENCODER = Encoder(GeminiWriter, CLOSING)
 
 
-def _inline(media: WireMedia) -> bytes:
+def _inline(media: Media) -> bytes:
     return b'{"inlineData":{"mimeType":%b,"data":%b}' % (quote(media.mime), quote(media.data))
 
 

@@ -8,7 +8,7 @@ those of the latest content that wait for one.
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 
-from actors.adapters.reading import Key, Reading, as_text, native_key
+from actors.adapters.reading import Reading, as_text, named_key, native_key
 from actors.adapters.wire import Fields, fields, items, string
 from actors.core.content import Code, Media, Speaker
 from actors.core.jsonio import mended
@@ -42,7 +42,7 @@ class _Reader:
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self._waiting: list[tuple[str, Key]] = []  # name and key of each, in call order
+        self._waiting: list[tuple[str, str]] = []  # name and key of each, in call order
         self._fresh = True  # the next call is the first of its content
 
     def content(self, content: Fields) -> None:
@@ -85,15 +85,13 @@ class _Reader:
         media = [held for part in items(response.get("parts")) if (held := _media(fields(part)))]
         self._reading.result(key, content, failed=failed, media=media)
 
-    def _answered(self, key: Key, name: str) -> Key:
+    def _answered(self, key: str, name: str) -> str:
         """Return the key of the call a response answers: its own, or that of the first of its name that waits."""
         waiting = self._waiting
         at = next((at for at, (_, known) in enumerate(waiting) if known == key), None)
         if at is None and name:
-            bare = key[0] == "name"  # an id that no call has can only be meant for a call without one
-            named = (
-                at for at, (known, own) in enumerate(waiting) if known == name and (bare or own[0] == "name")
-            )
+            by_name = named_key(name)  # an id that no call has can only be meant for a call without one
+            named = (at for at, (known, own) in enumerate(waiting) if known == name and by_name in (key, own))
             at = next(named, None)
         return key if at is None else waiting.pop(at)[1]
 
@@ -146,10 +144,9 @@ _SNAKE = {
 }
 
 
-def _key(value: Fields) -> Key:
+def _key(value: Fields) -> str:
     """Return what a call or a response pairs by: its id, else its name."""
-    native = native_key(value.get("id"))
-    return native if native[1] else ("name", mended(string(value.get("name"))))
+    return native_key(value.get("id")) or named_key(value.get("name"))
 
 
 def _outcome(response: object) -> tuple[object, bool]:

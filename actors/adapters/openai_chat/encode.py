@@ -8,136 +8,139 @@ with the provider's own list; as `thinking_chunk` it leads the content. Where th
 """
 
 from collections.abc import Callable, Sequence
-from typing import assert_never
 
 from actors.adapters.openai_chat.schema import moonshot
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.core.content import Text, Thinking
+from actors.core.content import Media, Thinking
 from actors.core.dialect import Dialect, Role
-from actors.core.jsonio import dump, nest, quote, unquote
-from actors.core.transcript import Entry, EntryBlock, WireCall, WireMedia, WireResult
+from actors.core.jsonio import Json, dump, nest, quote, unquote
+from actors.core.transcript import Encoder, Titled
 
 _ABSENT = {"null": b',"content":null', "empty": b',"content":""', "omit": b""}
 
 
-class OpenAIChatEncoder:
-    """Writes entries into `messages`. Every message is closed, so fragments only ever append."""
+class OpenAIChatWriter:
+    """Writes `messages`. Every message is closed, so what is appended never changes what was."""
 
-    closing = b""
-
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, last_role: Role | None) -> None:
         self._error_prefix = quote(dialect.error_prefix)[1:-1]
         self._carrier = dialect.thinking_carrier
         self._absent = _ABSENT[dialect.absent_content]
         self._joined = min(_JOINED, dialect.max_string or _JOINED)
+        self._comma = b"" if last_role is None else b","
+        self._pieces: list[bytes] = []
+        self._role: Role | None = None
+        self._words: list[Json] = []
+        self._parts: list[bytes] = []  # where the content is more than words: media, reasoning in chunks
+        self._thoughts: list[Thinking] = []
+        self._calls: list[bytes] = []
 
-    def fragment(self, entries: Sequence[Entry], last_role: Role | None) -> list[bytes]:
-        """Return the bytes that append `entries`, in pieces."""
-        pieces: list[bytes] = []
-        comma = b"" if last_role is None else b","
-        for entry in entries:
-            if entry.role == "tool":
-                for block in entry.blocks:
-                    assert isinstance(block, WireResult)
-                    pieces.append(comma)
-                    self._result(block, pieces)
-                    comma = b","
-                continue
-            pieces.append(comma)
-            if entry.role == "assistant":
-                self._assistant(entry.blocks, pieces)
-            else:
-                self._user(entry.blocks, pieces)
-            comma = b","
-        return pieces
+    def begin(self, role: Role) -> None:
+        """Let what follows be a message of its own in this role."""
+        self._end()
+        self._role = role
 
-    def _result(self, block: WireResult, pieces: list[bytes]) -> None:
-        assert not block.media  # a result of this dialect is text (rulebook OAC-08)
-        pieces.append(b'{"role":"tool","tool_call_id":"%b","content":' % block.id.encode())
-        if block.error:  # the wire has no error flag
-            pieces += (b'"', self._error_prefix, block.json[1:], b"}")
+    def taken(self) -> bytes:
+        """Return what was written since this was asked last."""
+        self._end()
+        written = b"".join(self._pieces)
+        self._pieces.clear()
+        return written
+
+    def text(self, json: Json) -> None:
+        """Take words of the open message."""
+        if self._parts:
+            self._parts.append(_TEXT % json)
         else:
-            pieces += (block.json, b"}")
+            self._words.append(json)
 
-    def _assistant(self, blocks: Sequence[EntryBlock], pieces: list[bytes]) -> None:
-        words: list[Text | Thinking] = [block for block in blocks if type(block) is Text]
-        thoughts = [block for block in blocks if type(block) is Thinking]
-        pieces.append(b'{"role":"assistant"')
-        if thoughts and self._carrier == "thinking_chunk":
-            words = [*thoughts, *words]
-        elif thoughts:
-            self._thoughts(thoughts, pieces)
-        if words:
+    def thinking(self, block: Thinking) -> None:
+        """Take reasoning of the open message: it goes beside the content, or leads it."""
+        self._thoughts.append(block)
+
+    def media(self, media: Media, title: str) -> None:
+        """Take an image of the open message."""
+        self._spread()
+        address = media.url or f"data:{media.mime};base64,{media.data}"
+        self._parts.append(b'{"type":"image_url","image_url":{"url":%b}}' % quote(address))
+
+    def call(self, call_id: str, name: str, json: Json) -> None:
+        """Take a call of the open message."""
+        head = b'{"id":"%b","type":"function","function":{"name":"%b","arguments":%b}}'
+        self._calls.append(head % (call_id.encode(), name.encode(), nest(json)))
+
+    def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
+        """Write a `tool` message."""
+        assert not media  # a result of this dialect is text (rulebook OAC-08)
+        head = b'%b{"role":"tool","tool_call_id":"%b","content":' % (self._comma, call_id.encode())
+        self._comma = b","
+        if failed:  # the wire has no error flag
+            self._pieces += (head, b'"', self._error_prefix, json[1:], b"}")
+        else:
+            self._pieces += (head, json, b"}")
+
+    def _spread(self) -> None:
+        """Let the content be a list of parts from here on."""
+        self._parts += [_TEXT % json for json in self._words]
+        self._words.clear()
+
+    def _end(self) -> None:
+        """Write the open message."""
+        role, self._role = self._role, None
+        if role is None or role == "tool":
+            return
+        pieces = self._pieces
+        pieces += (self._comma, b'{"role":"assistant"' if role == "assistant" else b'{"role":"user"')
+        self._comma = b","
+        if self._thoughts:
+            self._think()
+        if self._words or self._parts:
             pieces.append(b',"content":')
-            _content(words, self._joined, pieces)
+            self._content()
         else:
             pieces.append(self._absent)
-        separator = b',"tool_calls":['
-        for call in blocks:
-            if type(call) is WireCall:
-                pieces += (separator, _call(call), nest(call.json), b"}}")
-                separator = b","
-        pieces.append(b"]}" if separator == b"," else b"}")
+        pieces += (b',"tool_calls":[', b",".join(self._calls), b"]}") if self._calls else (b"}",)
+        self._calls.clear()
 
-    def _user(self, blocks: Sequence[EntryBlock], pieces: list[bytes]) -> None:
-        pieces.append(b'{"role":"user","content":')
-        _content(blocks, self._joined, pieces)
-        pieces.append(b"}")
+    def _content(self) -> None:
+        """Write texts as one string that every copy takes; a list of parts else."""
+        words = self._words
+        if len(words) == 1 and not self._parts:
+            self._pieces.append(words[0])
+        elif words and len(joined := _GAP.join([json[1:-1] for json in words])) <= self._joined:
+            self._pieces += (b'"', joined, b'"')
+        else:
+            self._spread()
+            self._pieces += (b"[", b",".join(self._parts), b"]")
+        words.clear()
+        self._parts.clear()
 
-    def _thoughts(self, thoughts: Sequence[Thinking], pieces: list[bytes]) -> None:
-        """Write reasoning beside the content. A placeholder has words and no seal."""
-        if self._carrier == "reasoning_content":
-            pieces += (b',"reasoning_content":"', *[block.json[1:-1] for block in thoughts], b'"')
-            return
-        details = [unquote(block.seal.data).encode()[1:-1] for block in thoughts if block.seal]
-        pieces += (b',"reasoning_details":[', b",".join(details), b"]")
+    def _think(self) -> None:
+        """Write reasoning beside the content, or at its head. A placeholder has words and no seal."""
+        if self._carrier == "thinking_chunk":
+            self._parts += map(_chunk, self._thoughts)
+            self._spread()
+        elif self._carrier == "reasoning_content":
+            words = [block.json[1:-1] for block in self._thoughts]
+            self._pieces += (b',"reasoning_content":"', *words, b'"')
+        else:
+            details = [unquote(block.seal.data).encode()[1:-1] for block in self._thoughts if block.seal]
+            self._pieces += (b',"reasoning_details":[', b",".join(details), b"]")
+        self._thoughts.clear()
 
 
-def _call(call: WireCall) -> bytes:
-    return b'{"id":"%b","type":"function","function":{"name":"%b","arguments":' % (
-        call.id.encode(),
-        call.name.encode(),
-    )
-
-
+ENCODER = Encoder(OpenAIChatWriter)
+_TEXT = b'{"type":"text","text":%b}'
 _JOINED = 1024 * 1024
 """Bytes up to which the texts of a message are one string where the dialect says no less (OAC-14)."""
 _GAP = b"\\n\\n"
 
 
-def _content(blocks: Sequence[EntryBlock], longest: int, pieces: list[bytes]) -> None:
-    """Write texts as one string of at most `longest` bytes, which every copy takes; a list of parts else."""
-    if len(blocks) == 1 and type(blocks[0]) is Text:
-        pieces.append(blocks[0].json)
-        return
-    words = [block.json[1:-1] for block in blocks if type(block) is Text]
-    if len(words) == len(blocks) and len(joined := _GAP.join(words)) <= longest:
-        pieces += (b'"', joined, b'"')
-        return
-    separator = b"["
-    for block in blocks:
-        pieces.append(separator)
-        _part(block, pieces)
-        separator = b","
-    pieces.append(b"]")
-
-
-def _part(block: EntryBlock, pieces: list[bytes]) -> None:
-    match block:
-        case Text(json=json):
-            pieces += (b'{"type":"text","text":', json, b"}")
-        case WireMedia(mime=mime, data=data, url=url):
-            address = url or f"data:{mime};base64,{data}"
-            pieces += (b'{"type":"image_url","image_url":{"url":', quote(address), b"}}")
-        case Thinking(json=json, seal=seal):
-            assert seal is not None  # the renderer lets no other pass
-            pieces += (b'{"type":"thinking","thinking":[{"type":"text","text":', json, b"}]")
-            more = unquote(seal.data).encode()[1:-1]  # what the chunk held besides, such as its signature
-            pieces.append(b",%b}" % more if more else b"}")
-        case WireCall() | WireResult():
-            raise AssertionError(f"{type(block).__name__} is not content of this dialect")
-        case _:
-            assert_never(block)
+def _chunk(block: Thinking) -> bytes:
+    assert block.seal is not None  # the renderer lets no other pass
+    more = unquote(block.seal.data).encode()[1:-1]  # what the chunk held besides, such as its signature
+    held = b'{"type":"thinking","thinking":[{"type":"text","text":%b}]' % block.json
+    return held + b",%b}" % more if more else held + b"}"
 
 
 def request(

@@ -6,7 +6,7 @@ One small function for each role and each kind of content part. What is not in t
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from actors.adapters.reading import Reading, as_text, data_url, native_key, spread
+from actors.adapters.reading import Reading, as_text, data_url, named_key, native_key, spread
 from actors.adapters.wire import Fields, fields, items, string
 from actors.core.content import Media, Speaker
 from actors.core.form import replace
@@ -57,7 +57,7 @@ def _tool(reading: Reading, message: Fields) -> None:
 
 def _function(reading: Reading, message: Fields) -> None:
     """The result of a `function_call`, which has no id: its name is what the old protocol pairs by."""
-    reading.result(("name", string(message.get("name"))), message.get("content"))
+    reading.result(named_key(message.get("name")), message.get("content"))
 
 
 def _unknown(reading: Reading, message: Fields) -> None:
@@ -84,8 +84,7 @@ def _calls(reading: Reading, message: Fields) -> None:
     for call in [calls] if isinstance(calls, dict) else items(calls):
         _call(reading, call)
     if isinstance(legacy := message.get("function_call"), dict):
-        name = string(legacy.get("name"))
-        reading.call(("name", name), name, legacy.get("arguments"))
+        reading.call(named_key(legacy.get("name")), legacy.get("name"), legacy.get("arguments"))
 
 
 def _call(reading: Reading, call: object) -> None:

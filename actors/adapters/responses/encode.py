@@ -1,85 +1,102 @@
 """OpenAI Responses: a rendered transcript in, a request body out.
 
 Shape only. The renderer has settled pairing, order, ids and synthetic results; a transcript that looks
-wrong here is a bug there. An entry becomes a run of items. The request is stateless: nothing is stored, nothing is
+wrong here is a bug there. A message becomes a run of items. The request is stateless: nothing is stored, nothing is
 referred to by id, and reasoning comes back encrypted, to be sent again.
 
 Items stand in the order of the blocks. The renderer lets no words come behind a call, so that outputs can follow
 directly after their calls (rulebook OAR-14).
 """
 
-from collections.abc import Iterator, Sequence
-from typing import assert_never
+from collections.abc import Sequence
 
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.core.content import Text, Thinking
+from actors.core.content import Media, Thinking
 from actors.core.dialect import Dialect, Role
 from actors.core.jsonio import Json, dump, nest, parse, quote, unquote
-from actors.core.transcript import Entry, EntryBlock, WireCall, WireMedia, WireResult
+from actors.core.transcript import Encoder, Titled
 
 MIN_TOKENS = 16
 """Fewest tokens of an answer that may be asked for; less is "Invalid value for 'max_output_tokens'."."""
 
 
-class ResponsesEncoder:
-    """Writes entries into `input`. Every item is closed, so fragments only ever append."""
+class ResponsesWriter:
+    """Writes `input`, item by item. Every item is closed, so what is appended never changes what was."""
 
-    closing = b""
-
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, last_role: Role | None) -> None:
         self._error_prefix = quote(dialect.error_prefix)[1:-1]
+        self._comma = b"" if last_role is None else b","
+        self._pieces: list[bytes] = []
+        self._by_user = False
+        self._content: list[bytes] = []  # of the user's open message: its only text, or parts
+        self._only: Json | None = None
+        self._phase = b""
 
-    def fragment(self, entries: Sequence[Entry], last_role: Role | None) -> list[bytes]:
-        """Return the bytes that append `entries`, in pieces."""
-        pieces: list[bytes] = []
-        comma = b"" if last_role is None else b","
-        for entry in entries:
-            for item in self._items(entry):
-                pieces.append(comma)
-                pieces += item
-                comma = b","
-        return pieces
+    def begin(self, role: Role) -> None:
+        """Let what follows be said in this role: a user's message is one item, all else an item each."""
+        self._end()
+        self._by_user, self._phase = role == "user", b""
 
-    def _items(self, entry: Entry) -> Iterator[tuple[bytes, ...]]:
-        if entry.role == "user":
-            yield (b'{"type":"message","role":"user","content":', *_content(entry.blocks), b"}")
-        elif entry.role == "assistant":
-            yield from _said(entry.blocks)
+    def taken(self) -> bytes:
+        """Return what was written since this was asked last."""
+        self._end()
+        written = b"".join(self._pieces)
+        self._pieces.clear()
+        return written
+
+    def text(self, json: Json) -> None:
+        """Write a message of the assistant, with the phase it is marked with; or take words of the user's."""
+        if self._by_user:
+            self._only = None if self._content else json
+            self._content.append(_TEXT % json)
+            return
+        self._item(b'{"type":"message","role":"assistant","content":', json)
+        self._pieces += (b',"phase":', self._phase, b"}") if self._phase else (b"}",)
+        self._phase = b""
+
+    def thinking(self, block: Thinking) -> None:
+        """Write a reasoning item as it came. A phase is a mark on the text behind it."""
+        assert block.seal is not None
+        if block.seal.kind == "phase":
+            self._phase = block.seal.data
         else:
-            for block in entry.blocks:
-                assert isinstance(block, WireResult)
-                yield self._output(block)
+            self._item(_reasoning_item(block.seal.data))
 
-    def _output(self, block: WireResult) -> tuple[bytes, ...]:
-        head = b'{"type":"function_call_output","call_id":"%b","output":' % block.id.encode()
-        if block.media:
-            words = (Text(json=block.json),) if block.json != b'""' else ()
-            return head, *_parts((*words, *block.media)), b"}"
-        if block.error:  # the wire has no error flag
-            return head, b'"', self._error_prefix, block.json[1:], b"}"
-        return head, block.json, b"}"
+    def media(self, media: Media, title: str) -> None:
+        """Take an attachment of the user's message."""
+        self._only = None
+        self._content.append(_media(media))
+
+    def call(self, call_id: str, name: str, json: Json) -> None:
+        """Write a `function_call` item."""
+        head = b'{"type":"function_call","call_id":"%b","name":"%b","arguments":'
+        self._item(head % (call_id.encode(), name.encode()), nest(json), b"}")
+
+    def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
+        """Write a `function_call_output` item."""
+        head = b'{"type":"function_call_output","call_id":"%b","output":' % call_id.encode()
+        if media:
+            words = [_TEXT % json] if json != b'""' else []
+            self._item(head, b"[", b",".join([*words, *(_media(item) for item, _ in media)]), b"]}")
+        elif failed:  # the wire has no error flag
+            self._item(head, b'"', self._error_prefix, json[1:], b"}")
+        else:
+            self._item(head, json, b"}")
+
+    def _item(self, *pieces: bytes) -> None:
+        self._pieces += (self._comma, *pieces)
+        self._comma = b","
+
+    def _end(self) -> None:
+        """Write the user's open message: a string where it is one text, else a list of parts."""
+        if self._content:
+            said = self._only if self._only is not None else b"[%b]" % b",".join(self._content)
+            self._item(b'{"type":"message","role":"user","content":', said, b"}")
+            self._content.clear()
 
 
-def _said(blocks: Sequence[EntryBlock]) -> Iterator[tuple[bytes, ...]]:
-    """Give the items of the assistant, in order. A phase is a mark on the text behind it."""
-    phase = b""
-    for block in blocks:
-        match block:
-            case Thinking(seal=seal):
-                assert seal is not None
-                if seal.kind == "phase":
-                    phase = seal.data
-                else:
-                    yield (_reasoning_item(seal.data),)
-            case Text(json=json):
-                yield _message(json, phase)
-                phase = b""
-            case WireCall():
-                yield _call(block)
-            case WireMedia() | WireResult():
-                raise AssertionError(f"{type(block).__name__} is nothing an assistant says in this dialect")
-            case _:
-                assert_never(block)
+ENCODER = Encoder(ResponsesWriter)
+_TEXT = b'{"type":"input_text","text":%b}'
 
 
 def _reasoning_item(sealed: Json) -> bytes:
@@ -89,50 +106,11 @@ def _reasoning_item(sealed: Json) -> bytes:
     return dump({key: value for key, value in item.items() if key != "id"})
 
 
-def _message(text: bytes, phase: bytes) -> tuple[bytes, ...]:
-    head = b'{"type":"message","role":"assistant","content":'
-    return (head, text, b',"phase":', phase, b"}") if phase else (head, text, b"}")
-
-
-def _call(call: WireCall) -> tuple[bytes, ...]:
-    head = b'{"type":"function_call","call_id":"%b","name":"%b","arguments":'
-    return head % (call.id.encode(), call.name.encode()), nest(call.json), b"}"
-
-
-def _content(blocks: Sequence[EntryBlock]) -> Iterator[bytes]:
-    """Write a string where there is one text, else a list of parts."""
-    if len(blocks) == 1 and type(blocks[0]) is Text:
-        yield blocks[0].json
-    else:
-        yield from _parts(blocks)
-
-
-def _parts(blocks: Sequence[EntryBlock]) -> Iterator[bytes]:
-    separator = b"["
-    for block in blocks:
-        yield separator
-        yield from _part(block)
-        separator = b","
-    yield b"]"
-
-
-def _part(block: EntryBlock) -> tuple[bytes, ...]:
-    match block:
-        case Text(json=json):
-            return b'{"type":"input_text","text":', json, b"}"
-        case WireMedia():
-            return (_media(block),)
-        case Thinking() | WireCall() | WireResult():
-            raise AssertionError(f"{type(block).__name__} is not content of this dialect")
-        case _:
-            assert_never(block)
-
-
-def _media(block: WireMedia) -> bytes:
-    data = block.url or f"data:{block.mime};base64,{block.data}"
-    if block.mime.startswith("image/"):
+def _media(media: Media) -> bytes:
+    data = media.url or f"data:{media.mime};base64,{media.data}"
+    if media.mime.startswith("image/"):
         return b'{"type":"input_image","detail":"auto","image_url":%b}' % quote(data)
-    if block.url:
+    if media.url:
         return b'{"type":"input_file","file_url":%b}' % quote(data)
     return b'{"type":"input_file","filename":"document.pdf","file_data":%b}' % quote(data)
 

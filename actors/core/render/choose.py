@@ -1,240 +1,128 @@
-"""Pass 3, choose: one completion for each tool call.
+"""Choose: what a tool call came to, for one transcript.
 
-In:  attributed messages with unique call ids, and any number of results for a call, anywhere.
-Out: the same messages with at most one result for each call made in them, and no other results.
+In:  a call of a normal history, the ledger, and what the history's own blocks say where the ledger is silent.
+Out: exactly one completion: sealed, else real, else synthetic with its reason.
 
-A call that was sealed keeps its synthetic result; else its first real completion stands, from the ledger or,
-where the ledger does not know it, from the blocks (REQ-915-048). What is left over is never guessed into a
-pair and never lost:
+Providers refuse a transcript that leaves a call unanswered, and an interrupted batch leaves several. The ledger says
+why a result is missing; the blocks alone could only suggest it. A synthetic result fills a gap. It never replaces,
+moves or repeats a real one, and it says what is known: that no result was recorded, and why. Its text depends on the
+reason alone, so what was sealed is said again in the same words.
 
-    the same again, or a second different one   dropped, and noted; the ledger's word goes before a block's
-    a real result that came after the seal      a text ahead of the next human message, and its media
-    a result of a call nobody knows             likewise, labelled
-    a result of a call only the ledger knows    gets its call restored
+A real result that came after the seal is told once, as a text ahead of the next human message, with its media.
 """
 
-from dataclasses import dataclass, field
-
-from actors.core.content import Block, Media, Message, Text, ToolCall, ToolResult
+from actors.core.content import Media, Message, Text, ToolCall, ToolResult
 from actors.core.diagnostics import Notes
-from actors.core.identity import RUNTIME, CallId
-from actors.core.jsonio import unquote
-from actors.core.ledger import Interaction, Ledger
-from actors.core.table import Table
-from actors.core.transcript import Orphan, Standing
+from actors.core.events import Reason
+from actors.core.identity import CallId
+from actors.core.jsonio import Json, quote, unquote
+from actors.core.ledger import Answer, Ledger
+from actors.core.transcript import Standing
+
+_WHY: dict[Reason, str] = {
+    "cancelled": "the call was cancelled before it finished",
+    "interrupted": "the turn was interrupted before the call finished",
+    "never_started": "the call was not started",
+    "outcome_unknown": "the call was started, and it is not known whether it took effect",
+    "compacted": "the record of it was left out when the conversation was shortened",
+    "denied": "running the call was not allowed",
+    "lost": "the history holds none",
+}
+
+SYNTHETIC: dict[Reason, Json] = {
+    reason: quote(f"[No result was recorded for this tool call: {why}.]") for reason, why in _WHY.items()
+}
 
 
-@dataclass(slots=True)
-class _Choice:
-    """What has been decided while one tail is read."""
-
-    ledger: Ledger
-    shown: Table[CallId, bool]
-    notes: Notes
-    effective: dict[CallId, ToolResult]
-    calls: dict[CallId, ToolCall]
-    placed: set[CallId] = field(default_factory=set)
-    late: dict[CallId, ToolResult] = field(default_factory=dict)
-    waiting: list[Text | Media] = field(default_factory=list)
-    told: frozenset[Orphan] = frozenset()
-    orphans: set[Orphan] = field(default_factory=set)
-
-
-def choose(
-    tail: list[Message],
-    ledger: Ledger,
-    standing: Standing,
-    notes: Notes,
-) -> tuple[list[Message], Standing]:
-    """Return `tail` with at most one result a call, and what the lane must remember of the choice.
+class Choice:
+    """What has been decided of the calls of one tail.
 
     Args:
-        tail: Attributed messages with unique call ids, oldest first.
         ledger: The truth, where it knows the call.
-        standing: Calls already sent in this epoch, texts still waiting, late results and orphans already told.
-        notes: Receives dedupe decisions and findings.
+        own: What the history's own blocks say; empty in a session.
+        standing: What the epoch has told already, and what waits.
+        notes: Receives dedupe decisions and the reason code of every synthetic result.
     """
-    calls = {call.id: call for message in tail if message.speaker == "model" for call in message.calls}
-    quiet = not calls and not standing.carried and standing.told == len(ledger.late)
-    if quiet and not any(message.speaker == "tool" for message in tail):
-        return tail, standing
-    choice = _Choice(
-        ledger, standing.shown, notes, _effective(tail, calls, ledger), calls, told=standing.orphans
-    )
-    choice.waiting.extend(standing.carried)
-    for call_id in ledger.late[standing.told :]:
-        if standing.shown.get(call_id, call_id not in calls):  # shown, or its call was compacted away
-            _told_late(call_id, choice)
-    chosen = _read(tail, choice)
-    chosen.extend(_unplaced(choice))
-    if choice.orphans:
-        chosen.extend(_announced(choice))
-    return chosen, standing._replace(
-        carried=tuple(choice.waiting),
-        told=len(ledger.late),
-        orphans=standing.orphans | choice.orphans,
-        shown=standing.shown.update(dict.fromkeys(choice.late, False)),
-    )
 
+    def __init__(self, ledger: Ledger, own: Ledger, standing: Standing, notes: Notes) -> None:
+        self._ledger = ledger
+        self._own = own if len(own) else None
+        self.answer = ledger.answer if self._own is None else self._either
+        """Gives the real result that a call is answered with, or None: then a synthetic one is."""
+        self._notes = notes
+        self._known_missing = standing.missing
+        self._missing: dict[CallId, bool] = {}
+        self._late: set[CallId] = set()
+        self._told = standing.told
+        self.waiting: list[Text | Media] = list(standing.carried)
 
-def _read(tail: list[Message], choice: _Choice) -> list[Message]:
-    """Return the tail with its results decided and its waiting texts announced."""
-    chosen: list[Message] = []
-    for message in tail:
-        if message.speaker == "tool":
-            chosen.extend(_results(message, choice))
-            continue
-        if message.speaker == "human":
-            chosen.extend(_announced(choice))
-        chosen.append(message)
-        if choice.ledger.late:
-            for call in message.calls:
-                _told_late(call.id, choice)
-    return chosen
+    def look_back(self, tail: list[Message]) -> None:
+        """Take up what has come late since the last request. What was called in the tail is told behind its call."""
+        came = self._ledger.late[self._told :]
+        made = {call.id for message in tail for call in message.calls} if came else ()
+        for call_id in came:
+            if call_id in made:
+                self._late.add(call_id)
+            elif self._known_missing.get(call_id) is not False and (known := self._ledger.get(call_id)):
+                self._tell(call_id, known.late, known.tool or self._called(call_id))
+        if self._own is not None:
+            for call_id, is_missing in self._known_missing.items():
+                if is_missing and call_id not in self._missing and (known := self._own.get(call_id)):
+                    self._tell(call_id, known.completion, known.tool)
 
+    def _either(self, call_id: CallId) -> Answer | None:
+        """Return what the ledger says, else what the history's own blocks do."""
+        if self._own is None or self._ledger.is_sealed(call_id):
+            return None
+        recorded, said = self._ledger.answer(call_id), self._own.answer(call_id)
+        if recorded is not None and said is not None and recorded != said:
+            self._notes.dedupe.append((call_id, "conflicting_duplicate"))
+        return recorded or said
 
-def _told_late(call_id: CallId, choice: _Choice) -> None:
-    """Let a late result that the ledger knows wait for the next human message."""
-    known = choice.ledger.get(call_id)
-    if known is not None and known.late is not None:
-        _late(known.late, choice)
+    def synthetic(self, call_id: CallId) -> Json:
+        """Return the words that stand in for a result."""
+        known = self._ledger.get(call_id)
+        if known is None and self._own is not None:
+            known = self._own.get(call_id)
+        reason = "lost" if known is None else known.reason or "lost"
+        self._notes.synthetic.append((call_id, reason))
+        self._missing[call_id] = True
+        return SYNTHETIC[reason]
 
+    @property
+    def some_are_late(self) -> bool:
+        """Whether something may have come of calls in the tail after they were sealed."""
+        return bool(self._late) or self._own is not None
 
-def _effective(
-    tail: list[Message], calls: dict[CallId, ToolCall], ledger: Ledger
-) -> dict[CallId, ToolResult]:
-    """Return the effective completion of each call in the tail that has a real, unsealed one."""
-    effective: dict[CallId, ToolResult] = {}
-    sealed: set[CallId] = set()
-    for call_id in calls:
-        if ledger.is_sealed(call_id):
-            sealed.add(call_id)
-        elif (completion := ledger.completion(call_id)) is not None:
-            effective[call_id] = completion
-    for message in tail:
-        if message.speaker == "tool":
-            for result in message.results:
-                call_id = result.call_id
-                if call_id in calls and call_id not in sealed and result.status != "pending":
-                    effective.setdefault(call_id, result)
-    return effective
+    def tell_late(self, call: ToolCall) -> None:
+        """Tell what came of a call after its synthetic result was sealed, if something did."""
+        if self._known_missing.get(call.id) is False:
+            return  # before its call came
+        if call.id in self._late:
+            known = self._ledger.get(call.id)
+            self._tell(call.id, None if known is None else known.late, call.name)
+        elif self._own is not None and self._ledger.is_sealed(call.id):
+            self._tell(call.id, self._own.completion(call.id), call.name)
 
+    def adopted(self, standing: Standing) -> Standing:
+        """Return `standing` with what is told and what waits."""
+        return standing._replace(
+            missing=standing.missing.update(self._missing),
+            carried=tuple(self.waiting),
+            told=len(self._ledger.late),
+        )
 
-def _results(message: Message, choice: _Choice) -> list[Message]:
-    """Return what becomes of one message of results."""
-    kept: list[Block] = []
-    restored: list[Message] = []
-    for result in message.results:
-        if result.call_id in choice.calls:
-            _of_this_tail(result, kept, choice)
-        elif result.call_id in choice.shown:
-            _of_an_earlier_request(result, choice)
-        elif result.status != "pending":
-            restored.extend(_of_no_visible_call(result, choice))
-    if kept:
-        restored.insert(0, Message("tool", kept, message.turn, message.origin))
-    return restored
+    def _called(self, call_id: CallId) -> str | None:
+        known = None if self._own is None else self._own.get(call_id)
+        return None if known is None else known.tool
 
-
-def _of_this_tail(result: ToolResult, kept: list[Block], choice: _Choice) -> None:
-    call_id = result.call_id
-    effective = choice.effective.get(call_id)
-    if effective is None:
-        if result.status != "pending":
-            _late(result, choice)
-    elif call_id not in choice.placed:
-        choice.placed.add(call_id)
-        kept.append(effective)
-        if not _same(result, effective) and result.status != "pending":
-            choice.notes.dedupe.append((call_id, "conflicting_duplicate"))
-    elif result.status != "pending":
-        same = _same(result, effective)
-        choice.notes.dedupe.append((call_id, "duplicate" if same else "conflicting_duplicate"))
-
-
-def _of_an_earlier_request(result: ToolResult, choice: _Choice) -> None:
-    if result.status == "pending":
-        return
-    if choice.shown.get(result.call_id):
-        _late(result, choice)
-    else:
-        choice.notes.dedupe.append((result.call_id, "already_answered"))
-
-
-def _of_no_visible_call(result: ToolResult, choice: _Choice) -> list[Message]:
-    """Restore the call from the ledger; where it does not know the call either, keep the content as text."""
-    known = choice.ledger.get(result.call_id)
-    if result.call_id in choice.late:  # its call was compacted away, and the ledger told it already
-        _late(result, choice)
-        return []
-    if known is None or known.tool is None:
-        _orphan(result, choice)
-        return []
-    choice.notes.found("restored_call", "canonical", result.call_id)
-    call = _restored(known)
-    choice.calls[call.id] = call
-    if known.sealed is not None:
-        _late(result, choice)
-        return [Message("model", (call,))]
-    effective = known.completion or result
-    choice.effective[call.id] = effective
-    choice.placed.add(call.id)
-    return [Message("model", (call,)), Message("tool", (effective,))]
-
-
-def _orphan(result: ToolResult, choice: _Choice) -> None:
-    choice.notes.found("orphan_result", "canonical", result.call_id)
-    orphan = (result.call_id, result.content_json, result.error_json, result.media)
-    if orphan in choice.told or orphan in choice.orphans:
-        choice.notes.dedupe.append((result.call_id, "duplicate"))
-        return
-    choice.orphans.add(orphan)
-    choice.waiting += _labelled("A tool result without its call", result)
-
-
-def _late(result: ToolResult, choice: _Choice) -> None:
-    call_id = result.call_id
-    if (told := choice.late.get(call_id)) is not None:
-        same = _same(result, told)
-        choice.notes.dedupe.append((call_id, "duplicate" if same else "conflicting_duplicate"))
-        return
-    choice.notes.dedupe.append((call_id, "late"))
-    call = choice.calls.get(call_id)
-    known = choice.ledger.get(call_id)
-    name = call.name if call is not None else (known.tool if known is not None else None)
-    if known is not None and known.late is not None:
-        result = known.late
-    choice.late[call_id] = result
-    choice.waiting += _labelled(f"Late result of {name or 'a tool call'}", result)
-
-
-def _unplaced(choice: _Choice) -> list[Message]:
-    """Return results that only the ledger has; `place` will move them to their calls."""
-    blocks = [result for call_id, result in choice.effective.items() if call_id not in choice.placed]
-    return [Message("tool", blocks)] if blocks else []
-
-
-def _announced(choice: _Choice) -> list[Message]:
-    if not choice.waiting:
-        return []
-    message = Message("human", tuple(choice.waiting), origin=RUNTIME)
-    choice.waiting.clear()
-    return [message]
-
-
-def _labelled(label: str, result: ToolResult) -> list[Text | Media]:
-    failed = ", which failed" if result.status == "error" else ""
-    return [Text(f"[{label}{failed}: {unquote(result.shown)}]"), *result.media]
-
-
-def _restored(known: Interaction) -> ToolCall:
-    assert known.tool is not None
-    return ToolCall(known.call_id, known.tool, json=known.arguments)
-
-
-def _same(one: ToolResult, other: ToolResult) -> bool:
-    return (one.content_json, one.error_json, one.media) == (
-        other.content_json,
-        other.error_json,
-        other.media,
-    )
+    def _tell(self, call_id: CallId, result: ToolResult | None, tool: str | None) -> None:
+        if result is None:
+            return
+        self._missing[call_id] = False
+        self._notes.dedupe.append((call_id, "late"))
+        failed = ", which failed" if result.status == "error" else ""
+        self.waiting.append(
+            Text(f"[Late result of {tool or 'a tool call'}{failed}: {unquote(result.shown)}]")
+        )
+        self.waiting += result.media

@@ -1,37 +1,35 @@
 """The conservative render: say everything in words.
 
-In:  placed messages.
-Out: the same conversation without tool blocks and without reasoning: calls and results as labelled text, a
-     result's media behind its text.
+In:  a group: what the model said, and what its calls came to.
+Out: the same without tool blocks and without reasoning: calls and results as labelled text, a result's media behind
+     its text.
 
 Used once, after a provider or the judge has refused a transcript for its structure: whatever rule was
 misread, a transcript of plain texts breaks none that concerns tools. Nothing real is lost by it.
 """
 
-from actors.core.content import Block, Message, Text, Thinking, ToolCall, ToolResult
+from collections.abc import Sequence
+
+from actors.core.content import Block, Media, Text, Thinking, ToolCall
 from actors.core.diagnostics import Notes
-from actors.core.jsonio import unquote
+from actors.core.jsonio import Json, unquote
 
 
-def plain(tail: list[Message], notes: Notes) -> list[Message]:
-    """Return `tail` with each tool call and result as a text of the model's or a human's message."""
-    told: list[Message] = []
-    for message in tail:
-        notes.calls.extend(call.id for call in message.calls)
-        if lost := sum(type(block) is Thinking for block in message.blocks):
-            notes.lost("thinking", lost)
-        blocks = [said for block in message.blocks for said in _worded(block)]
-        speaker = "human" if message.speaker == "tool" else message.speaker
-        told.append(Message(speaker, blocks, message.turn, message.origin))
+def spoken(blocks: Sequence[Block], notes: Notes) -> list[Block]:
+    """Return what was said with each tool call as a text."""
+    told: list[Block] = []
+    for block in blocks:
+        if isinstance(block, Thinking):
+            notes.lost("thinking")
+        elif isinstance(block, ToolCall):
+            notes.calls.append(block.id)
+            told.append(Text(f"[Called the tool {block.name} with {block.json.decode()}]"))
+        else:
+            told.append(block)
     return told
 
 
-def _worded(block: Block) -> tuple[Block, ...]:
-    if isinstance(block, Thinking):
-        return ()
-    if isinstance(block, ToolCall):
-        return (Text(f"[Called the tool {block.name} with {block.json.decode()}]"),)
-    if isinstance(block, ToolResult):
-        how = "failed" if block.status == "error" else "answered"
-        return (Text(f"[The tool {how}: {unquote(block.shown)}]"), *block.media)
-    return (block,)
+def answered(words: Json, failed: bool, media: Sequence[Media]) -> tuple[Text | Media, ...]:
+    """Return a tool result in words."""
+    how = "failed" if failed else "answered"
+    return (Text(f"[The tool {how}: {unquote(words)}]"), *media)

@@ -1,7 +1,7 @@
-"""Pass 7, thinking: decide what becomes of each reasoning block.
+"""Thinking: what becomes of each reasoning block.
 
-In:  placed messages.
-Out: the same messages; a thinking block that is left is one its reader made, sealed, and may have back.
+In:  the blocks of a model's message.
+Out: the same blocks; a thinking block that is left is one its reader made, sealed, and may have back.
 
 Reasoning is its provider's property. It goes back, byte for byte, to the binding that made it while the
 prefix it was bound to stands (rulebook ANT-42, ANT-44); elsewhere it is dropped, or turned into plain text
@@ -9,7 +9,7 @@ when the policy asks for it. Sealed reasoning without visible words is never tur
 and placement of tool calls does not depend on any of this (REQ-915-023, -024).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -18,6 +18,9 @@ from actors.core.diagnostics import Notes
 from actors.core.dialect import Dialect
 from actors.core.form import replace
 from actors.core.identity import Binding
+from actors.core.jsonio import Json, parse, unquote
+from actors.core.projection import REASONING_ID
+from actors.core.transcript import Spent
 
 ThinkingPolicy: TypeAlias = Literal["native", "drop", "text"]
 """What becomes of reasoning.
@@ -41,7 +44,7 @@ class Reader:
         return Reader(replace(self.binding, upstream=upstream), self.policy)
 
 
-def upstream(tail: list[Message], dialect: Dialect, reader: Reader) -> str | None:
+def upstream(tail: Iterable[Message], dialect: Dialect, reader: Reader) -> str | None:
     """Return the upstream that a gateway is pinned to, else whose reasoning comes first in `tail`; None for nobody's.
 
     What its other upstreams made is foreign for the rest of the epoch: none of them can read another's. Without a pin
@@ -58,61 +61,54 @@ def upstream(tail: list[Message], dialect: Dialect, reader: Reader) -> str | Non
                 continue
             maker = block.seal.origin
             reached = replace(binding, upstream=maker.upstream)
-            if maker.backend == binding.backend and _own(block, dialect, reached):
+            if maker.backend == binding.backend and is_own(block, dialect, reached):
                 return maker.upstream
     return None
 
 
-def thinking(tail: list[Message], dialect: Dialect, reader: Reader, notes: Notes) -> list[Message]:
-    """Return `tail` with only such thinking blocks as `reader` may be sent.
+def decided(
+    blocks: Sequence[Block], dialect: Dialect, reader: Reader, notes: Notes, *, sealed: bool = True
+) -> list[Block]:
+    """Return what a model said with only such reasoning as `reader` may be sent.
 
     Args:
-        tail: Placed messages.
+        blocks: As they were said.
         dialect: Says who may open a seal.
         reader: The binding rendered for (without one nothing is replayed), and its policy.
         notes: Counts what is lost.
+        sealed: Whether seals still count: those from before an epoch were bound to a prefix that is gone.
     """
-    return [_decided(message, dialect, reader, notes) if _thinks(message) else message for message in tail]
+    kept: list[Block] = []
+    returns = sealed and _returns(blocks, dialect, reader)
+    for block in blocks:
+        if type(block) is not Thinking or (returns and is_own(block, dialect, reader.binding)):
+            kept.append(block)
+        elif words := worded(block, reader, notes):
+            kept.append(words)
+    return kept
 
 
-def unsealed(message: Message) -> Message:
-    """Return a message from before the lane's epoch: its reasoning was bound to a prefix that is gone."""
-    if not _thinks(message):
-        return message
-    blocks = [Thinking(json=block.json) if type(block) is Thinking else block for block in message.blocks]
-    return Message(message.speaker, blocks, message.turn, message.origin)
+def worded(block: Thinking, reader: Reader, notes: Notes) -> Text | None:
+    """Return reasoning that does not go back as words, where the policy asks for that."""
+    if reader.policy == "text" and block.json != b'""':
+        return Text(f"[Reasoning: {block.text}]")
+    notes.lost("thinking")
+    return None
 
 
-def _thinks(message: Message) -> bool:
-    return Thinking in map(type, message.blocks)
-
-
-def _decided(message: Message, dialect: Dialect, reader: Reader, notes: Notes) -> Message:
-    decided: list[Block] = []
-    returns = _returns(message, dialect, reader)
-    for block in message.blocks:
-        if not isinstance(block, Thinking) or (returns and _own(block, dialect, reader.binding)):
-            decided.append(block)
-        elif reader.policy == "text" and block.json != b'""':
-            decided.append(Text(f"[Reasoning: {block.text}]"))
-        else:
-            notes.lost("thinking")
-    return Message(message.speaker, decided, message.turn, message.origin)
-
-
-def _returns(message: Message, dialect: Dialect, reader: Reader) -> bool:
+def _returns(blocks: Sequence[Block], dialect: Dialect, reader: Reader) -> bool:
     """Say whether a message's own reasoning may go back: all of it, or none where it would not come first."""
-    if message.speaker != "model" or (reader.policy == "drop" and not _demanded(message, dialect)):
+    if reader.policy == "drop" and not _demanded(blocks, dialect):
         return False
-    return not dialect.thinking_first or _own(message.blocks[0], dialect, reader.binding)
+    return not dialect.thinking_first or is_own(blocks[0], dialect, reader.binding)
 
 
-def _demanded(message: Message, dialect: Dialect) -> bool:
+def _demanded(blocks: Sequence[Block], dialect: Dialect) -> bool:
     """Say whether its maker demands this message's reasoning back as it was (KIM-03, DSK-05)."""
-    return dialect.thinking_required == "with_calls" and ToolCall in map(type, message.blocks)
+    return dialect.thinking_required == "with_calls" and ToolCall in map(type, blocks)
 
 
-def _own(block: Block, dialect: Dialect, reader: Binding | None) -> bool:
+def is_own(block: Block, dialect: Dialect, reader: Binding | None) -> bool:
     """Say whether a block is reasoning that its reader may have back. An empty seal opens nothing (ANT-43)."""
     if type(block) is not Thinking or block.seal is None or block.seal.data == b'""':
         return False
@@ -122,6 +118,50 @@ def _own(block: Block, dialect: Dialect, reader: Binding | None) -> bool:
     if carrier == "reasoning_content" and not block.text.strip():
         return False  # the words are all there is
     return dialect.opens(block.seal.origin, reader)
+
+
+class Items:
+    """The reasoning items of an epoch, where each may be sent once only (`Dialect.thinking_once`)."""
+
+    def __init__(self, spent: Spent) -> None:
+        self._spent = spent
+        self._new: dict[str, None] = {}
+
+    def withholds(self, block: Block) -> bool:
+        """Say whether reasoning must stay behind: its item went out in this epoch before, or is none.
+
+        An item that may go is noted.
+        """
+        if type(block) is not Thinking or block.seal is None:
+            return False
+        if block.seal.kind == "phase":
+            return block.seal.data not in _PHASES
+        item_id = _reasoning_id(block.seal.data)
+        if item_id is None or item_id in self._new or item_id in self._spent.items:
+            return True
+        self._new[item_id] = None
+        return False
+
+    def spent(self, spent: Spent) -> Spent:
+        """Return what the epoch has used up with the new items among it."""
+        return spent._replace(items=spent.items.update(self._new)) if self._new else spent
+
+
+_PHASES = (b'"commentary"', b'"final_answer"')
+
+
+def _reasoning_id(data: Json) -> str | None:
+    """Return the id of the sealed reasoning item, None where the seal holds nothing that could be sent again."""
+    try:
+        item = parse(unquote(data).encode())
+    except ValueError:  # JsonRefused, and UnicodeEncodeError for lone surrogates
+        return None
+    if type(item) is not dict or item.get("type") != "reasoning" or type(item.get("summary")) is not list:
+        return None
+    item_id, state = item.get("id"), item.get("encrypted_content")
+    if type(item_id) is not str or not REASONING_ID.fullmatch(item_id):
+        return None
+    return item_id if type(state) is str and state else None
 
 
 _SEALS: Mapping[str, tuple[str, ...]] = {

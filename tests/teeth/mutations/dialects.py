@@ -11,6 +11,7 @@ GEMINI_ENCODE = "tests/adapters/test_gemini_encode.py"
 GEMINI_DECODE = "tests/adapters/test_gemini_decode.py"
 GEMINI_TURNS = "tests/testing/test_loopback_gemini_turns.py"
 VENDORS = "tests/adapters/test_vendors.py"
+TOLD = "tests/core/test_conservation.py::test_a_result_of_any_size_is_told_whole_and_as_what_it_was"
 SCENARIO = "tests/scenarios/test_scenarios.py::test_our_request_is_accepted_and_has_the_valid_shape"
 GENERATED = "tests/test_generated_histories.py::test_no_generated_history_is_refused_in_any_dialect[0]"
 WALKS = "tests/test_walks.py::test_no_request_of_a_random_walk_is_refused_or_changes_what_was_sent[0]"
@@ -130,23 +131,23 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "responses: reasoning is sent although nothing follows it",
-        "actors/core/render/tidy.py",
-        "    while _dangles(blocks, room.dialect):",
-        "    while False:",
+        "actors/core/render/walk.py",
+        "        while dialect.thinking_followed and blocks and",
+        "        while False and",
         (f"{RESPONSES}::test_reasoning_that_nothing_follows_is_left_out",),
     ),
     Mutation(
         "responses: a reasoning item is sent twice",
-        "actors/core/projection.py",
-        "        if item_id in self._items or item_id in self._spent.items:",
-        "        if False:",
+        "actors/core/render/thinking.py",
+        "if item_id is None or item_id in self._new or item_id in self._spent.items:",
+        "if item_id is None:",
         (f"{RESPONSES}::test_a_reasoning_item_goes_out_once_in_an_epoch",),
     ),
     Mutation(
         "responses: reasoning items of earlier requests are forgotten",
-        "actors/core/projection.py",
-        "item_id in self._items or item_id in self._spent.items",
-        "item_id in self._items",
+        "actors/core/render/thinking.py",
+        "item_id in self._new or item_id in self._spent.items",
+        "item_id in self._new",
         (f"{RESPONSES}::test_a_reasoning_item_goes_out_once_in_an_epoch",),
     ),
     Mutation(
@@ -166,8 +167,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "openrouter: what a pinned upstream sealed goes to who serves another backend",
         "actors/core/render/thinking.py",
-        "if maker.backend == binding.backend and _own(",
-        "if _own(",
+        "if maker.backend == binding.backend and is_own(",
+        "if is_own(",
         (VENDORS,),
     ),
     Mutation(
@@ -196,14 +197,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "gemini: a response goes without the id of its call",
         "actors/adapters/gemini/encode.py",
-        'opening = b\'{"functionResponse":{%b,"response":{"%b":\' % (_identified(id, name), key)',
+        'opening = b\'{"functionResponse":{%b,"response":{"%b":\' % (_identified(call_id, name), key)',
         'opening = b\'{"functionResponse":{%b,"response":{"%b":\' % (_identified("", name), key)',
         (GEMINI_ENCODE,),
     ),
     Mutation(
         "gemini: a foreign step gets a sentinel at the head of its content",
         "actors/core/render/order.py",
-        'at = kinds.index(WireCall) if demand == "before_calls" else 0',
+        'at = kinds.index(ToolCall) if demand == "before_calls" else 0',
         "at = 0",
         (GEMINI_ENCODE,),
     ),
@@ -217,8 +218,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "gemini: a signature moves to every later part",
         "actors/adapters/gemini/encode.py",
-        "            yield block, signature\n            signature = None\n            continue",
-        "            yield block, signature\n            continue",
+        "            self._pieces += (b',\"thoughtSignature\":', self._signature, "
+        'b"}")\n            self._signature = None',
+        '            self._pieces += (b\',"thoughtSignature":\', self._signature, b"}")',
         (GEMINI_ENCODE, GEMINI_TURNS),
     ),
     Mutation(
@@ -238,34 +240,34 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kimi: numbers of foreign calls begin anew with each request",
         "actors/core/projection.py",
-        "self._index = max(self._index + 1, _ordinal(emitted) + 1)",
-        "self._index = len(self._new)",
+        "        self._index = max(self._index, ",
+        "        self._index = len(self._new)\n        _ = max(self._index, ",
         ("tests/core/test_kimi_ids.py",),
     ),
     Mutation(
         "kimi: calls without reasoning go as they are",
-        "actors/core/render/order.py",
-        'if demand == "no" else',
-        "if True else",
+        "actors/core/render/walk.py",
+        "        if demands:  # first",
+        "        if False:  # first",
         (VENDORS,),
     ),
     Mutation(
         "order: reasoning that stays behind leaves its calls without any",
-        "actors/core/render/order.py",
-        "_supplied(_standing(said, shown, notes), dialect)",
-        "_standing(said, shown, notes)",
+        "actors/core/render/walk.py",
+        "                stands = supplied(stands, dialect, self._notes)",
+        "                stands = list(stands)",
         ("tests/core/test_order.py",),
     ),
     Mutation(
         "neighbours: the filler at the end follows a result directly",
-        "actors/core/render/neighbours.py",
-        "(*_between(last_role, dialect), _filler(dialect.filler_last))",
-        "(_filler(dialect.filler_last),)",
+        "actors/core/render/walk.py",
+        '            self._between()\n            self._fill("user", "last"',
+        '            self._fill("user", "last"',
         (VENDORS,),
     ),
     Mutation(
         "mistral: the model says nothing between a result and a user",
-        "actors/core/render/neighbours.py",
+        "actors/core/render/walk.py",
         'needed = dialect.user_after_tool == "filler"',
         "needed = False",
         (VENDORS,),
@@ -273,7 +275,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "mistral: reasoning goes back beside the content",
         "actors/adapters/openai_chat/encode.py",
-        'if thoughts and self._carrier == "thinking_chunk":',
+        'if self._carrier == "thinking_chunk":',
         "if False:",
         (VENDORS,),
     ),
@@ -325,5 +327,40 @@ MUTATIONS: tuple[Mutation, ...] = (
         'if budget is not None and self.thinking != "manual":',
         "if False:",
         ("tests/adapters/test_encode.py",),
+    ),
+    Mutation(
+        "openai_chat: a failed result is not marked",
+        "actors/adapters/openai_chat/encode.py",
+        "        if failed:  # the wire has no error flag",
+        "        if False:  # the wire has no error flag",
+        (TOLD,),
+    ),
+    Mutation(
+        "responses: a failed result is not marked",
+        "actors/adapters/responses/encode.py",
+        "        elif failed:  # the wire has no error flag",
+        "        elif False:  # the wire has no error flag",
+        (TOLD,),
+    ),
+    Mutation(
+        "anthropic: a failed result is not flagged",
+        "actors/adapters/anthropic/encode.py",
+        "b',\"is_error\":true}' if failed else",
+        "b',\"is_error\":true}' if False else",
+        (TOLD,),
+    ),
+    Mutation(
+        "gemini: a failed result is an output",
+        "actors/adapters/gemini/encode.py",
+        'key = b"error" if failed else b"output"',
+        'key = b"output"',
+        (TOLD,),
+    ),
+    Mutation(
+        "bedrock: a failed result has succeeded",
+        "actors/adapters/converse/encode.py",
+        'b\'],"status":"error"}}\' if failed else',
+        'b\'],"status":"error"}}\' if False else',
+        (TOLD,),
     ),
 )

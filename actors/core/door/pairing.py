@@ -1,7 +1,7 @@
 """Which call a result answers, where ids repeat: the nearest earlier unanswered one.
 
 Nearest is the last message that made an unanswered call of that id; among the calls of one message, results come
-in call order. Several backends leave ids empty or give parallel calls the same one, so the order is all there is.
+in call order. Several backends give parallel calls the same id, so the order is all there is.
 """
 
 from collections import deque
@@ -29,11 +29,6 @@ class Unanswered(Generic[K, V]):
         if not groups or groups[-1][0] != self._message:
             groups.append((self._message, deque()))
         groups[-1][1].append(call)
-
-    def waiting(self, key: K) -> list[V]:
-        """Return the calls of this id that wait, in the order in which results would be theirs."""
-        groups = self._waiting.get(key, [])
-        return [call for _, calls in reversed(groups) for call in calls]
 
     def take(self, key: K) -> V | None:
         """Return the call that a result of this id answers, which waits no longer; None if none does."""

@@ -1,36 +1,46 @@
-"""Pass 1, attribute: put every block into the mouth it came from.
+"""Attribute: put every block into the mouth it came from.
 
 In:  messages in which any block may stand under any speaker.
 Out: messages in which tool calls are the model's, tool results are the tools', and nothing else is; in the
-     order in which the blocks stood.
+     order in which the blocks stood, each with the place it came from.
 
 A tool call found in a tool's message belongs to the model (REQ-915-047), a result found in a model's or a
 human's message belongs to the tools. A message that mixes them is split where the speaker changes.
 """
 
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
 from actors.core.content import Block, Code, Media, Message, Speaker, Text, Thinking, ToolCall, ToolResult
 from actors.core.diagnostics import Notes
 
-
-def attribute(tail: list[Message], notes: Notes) -> list[Message]:
-    """Return `tail` with each block under its own speaker. Attributing twice is attributing once."""
-    attributed: list[Message] = []
-    for message in tail:
-        if message.speaker not in _FOREIGN:
-            notes.found("unknown_speaker", "canonical")
-            message = Message("human", message.blocks, message.turn, message.origin)
-        if _consistent(message):
-            attributed.append(message)
-        else:
-            attributed.extend(_split(message, notes))
-    return attributed
-
+Placed: TypeAlias = tuple[str, Message]
+"""A message, and where it stood."""
 
 _FOREIGN: dict[Speaker, frozenset[type]] = {  # what each speaker cannot have said
     "human": frozenset({ToolCall, ToolResult}),
     "model": frozenset({ToolResult}),
     "tool": frozenset({Text, Thinking, ToolCall, Media, Code}),
 }
+
+
+def attributed(messages: Sequence[Message], places: Iterable[str], notes: Notes) -> Iterator[Placed]:
+    """Yield `messages` with each block under its own speaker. Attributing twice is attributing once."""
+    for place, message in zip(places, messages, strict=True):
+        if message.speaker not in _FOREIGN:
+            notes.found("unknown_speaker", "canonical")
+            notes.odd.append(f"{place}: speaker {message.speaker!r:.40} taken as the human")
+            message = Message("human", message.blocks, message.turn, message.origin)
+        if is_attributed(message):
+            yield place, message
+        else:
+            yield from ((place, part) for part in _split(message, notes))
+
+
+def is_attributed(message: Message) -> bool:
+    """Say whether the message holds what its speaker can say, and nothing else."""
+    foreign = _FOREIGN.get(message.speaker)
+    return foreign is not None and foreign.isdisjoint(map(type, message.blocks))
 
 
 def _owner(block: Block, speaker: Speaker) -> Speaker:
@@ -40,10 +50,6 @@ def _owner(block: Block, speaker: Speaker) -> Speaker:
     if kind is ToolResult:
         return "tool"
     return "model" if speaker == "model" else "human"
-
-
-def _consistent(message: Message) -> bool:
-    return _FOREIGN[message.speaker].isdisjoint(map(type, message.blocks))
 
 
 def _split(message: Message, notes: Notes) -> list[Message]:

@@ -1,0 +1,341 @@
+"""The walk: one loop over the groups of a normal history, from where a lane stands to its end.
+
+A group is a human's message, or a model's and what its calls came to. Of a model's message the blocks are kept that
+the target can hold; then come its results, directly behind it and in call order, each chosen by `choose`. What only
+some dialect or some content asks for is a step that runs where its flag is set or the content is there.
+
+Where the protocol needs a message and there is none, a constant filler stands in, and is counted in the report. A
+filler that was sent stays: it is part of the lane. Empty and whitespace-only texts are refused by most providers
+(rulebook ANT-20, ANT-21), and so are messages that a dropped block left empty (ANT-22).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from actors.core.content import Block, Code, Media, Message, Text, Thinking, ToolCall
+from actors.core.diagnostics import Filler, Notes
+from actors.core.dialect import Dialect, Role
+from actors.core.history import History
+from actors.core.jsonio import Json, quote, unquote
+from actors.core.ledger import Answer, Ledger
+from actors.core.projection import Projection
+from actors.core.render.attach import Attachments
+from actors.core.render.choose import Choice
+from actors.core.render.order import Made, apart, calls_last, standing, supplied
+from actors.core.render.plain import answered, spoken
+from actors.core.render.thinking import Items, Reader, decided, upstream, worded
+from actors.core.transcript import Encoder, Standing, Titled
+
+STRIDE = 64
+"""Messages written at a time. What a judge reads of them fits a processor's cache; all at once would not."""
+
+_MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
+
+
+class Walk:
+    """One render: what brings a lane to the end of `history`.
+
+    Args:
+        begun: Where the lane stands. `Standing()` renders everything.
+        history, ledger: The canonical state.
+        dialect, encoder: Whom to please, and how their family writes.
+        reader: The binding and its thinking policy.
+        notes: Receives every decision.
+    """
+
+    def __init__(
+        self,
+        begun: Standing,
+        history: History,
+        ledger: Ledger,
+        dialect: Dialect,
+        encoder: Encoder,
+        reader: Reader,
+        notes: Notes,
+    ) -> None:
+        self._begun = begun
+        self._length = history.length
+        self._tail = history.since(begun.cursor)
+        self._dialect = dialect
+        self._notes = notes
+        seen = self._tail[max(0, begun.floor - begun.cursor) :]
+        self._upstream = upstream(seen, dialect, reader) if begun.upstream is None else begun.upstream
+        reader = Reader(reader.binding, "drop") if begun.plain else reader
+        self._reader = reader.served_by(self._upstream)
+        self._choice = Choice(ledger, history.ledger, begun, notes)
+        self._projection = Projection(begun, dialect, reader.binding)
+        self._attachments = Attachments(dialect, begun.spent)
+        self._items = Items(begun.spent)
+        self._writer = encoder.writer(dialect, begun.last_role)
+        self._last_role = begun.last_role
+        self._loop = begun.loop
+        self._orders = dialect.calls_last or dialect.thinking_required != "no"
+        self._leads = dialect.alternation == "merge_same" and dialect.thinking_first
+        self._parts = dialect.user_after_tool == "filler" or dialect.alternation == "fill"
+        self._answers: Role = "user" if dialect.result_carrier == "user_block" else "tool"
+
+    def fragments(self) -> Iterator[bytes]:
+        """Yield what is appended to the lane, a stride at a time; then `standing` says where it stands."""
+        self._choice.look_back(self._tail)
+        said = self._plainly if self._begun.plain else self._group
+        fresh = self._begun.floor - self._begun.cursor
+        for at, message in enumerate(self._tail):
+            if message.speaker == "model":
+                said(message, sealed=at >= fresh)
+            else:
+                self._human(message)
+            if at % STRIDE == STRIDE - 1:
+                yield self._writer.taken()
+        self._end()
+        yield self._writer.taken()
+
+    def standing(self) -> Standing:
+        """Return the lane's next standing."""
+        calls, used, index = self._projection.adopted()
+        return self._choice.adopted(self._begun)._replace(
+            cursor=self._length,
+            calls=calls,
+            used=used,
+            index=index,
+            tools=self._begun.tools | self._projection.names,
+            upstream=self._upstream,
+            last_role=self._last_role,
+            loop=self._loop,
+            spent=self._items.spent(self._attachments.spent()),
+        )
+
+    # ---- humans
+
+    def _human(self, message: Message) -> None:
+        if waiting := self._choice.waiting:
+            self._user(tuple(waiting))
+            waiting.clear()
+        self._user(message.blocks)
+
+    def _user(self, blocks: Iterable[Block]) -> None:
+        """Write a user message of what is left of `blocks`, if something is."""
+        begun = False
+        for block in self._kept(blocks, by_human=True):
+            if not begun:
+                begun = True
+                self._begin("user")
+            if type(block) is Text:
+                self._writer.text(block.json)
+            elif type(block) is Media:
+                self._writer.media(*self._attachments.titled(block))
+
+    # ---- models, and what their calls came to
+
+    def _group(self, message: Message, *, sealed: bool) -> None:
+        parts = (message.blocks,) if self._dialect.calls_together else apart(message.blocks)
+        for blocks in parts:
+            if made := self._said(blocks, sealed=sealed):
+                self._answered(made)
+
+    def _said(self, said: Sequence[Block], *, sealed: bool) -> Made:
+        """Write what a model said, and return the calls among it."""
+        dialect = self._dialect
+        blocks, thinks = said, Thinking in map(type, said)
+        if thinks:
+            blocks = decided(said, dialect, self._reader, self._notes, sealed=sealed)
+            thinks = Thinking in map(type, blocks)
+        left = self._kept(blocks, by_human=False)
+        if thinks:
+            left = self._thoughts_left(left)
+        made = [(block, *self._projection.call(block)) for block in left if type(block) is ToolCall]
+        if thinks or (made and self._orders):
+            left = self._ordered(said, left, made)
+        if left:
+            self._begin("assistant", thinks=type(left[0]) is Thinking)
+            self._write(left, made)
+        return made
+
+    def _write(self, blocks: Iterable[Block], made: Made) -> None:
+        writer, notes, calls = self._writer, self._notes, iter(made)
+        for block in blocks:
+            if type(block) is Text:
+                writer.text(block.json)
+            elif type(block) is ToolCall:
+                call, emitted, name = next(calls)
+                notes.calls.append(call.id)
+                notes.emitted_calls.append(emitted)
+                writer.call(emitted, name, call.json)
+            elif type(block) is Thinking:
+                writer.thinking(block)
+
+    def _answered(self, made: Made) -> None:
+        """Write a result for each call, in call order; behind them the media they cannot hold."""
+        self._begin(self._answers, results=True)
+        choice, writer, emitted = self._choice, self._writer, self._notes.emitted_results
+        moved: list[Media] = []
+        for call, call_id, name in made:
+            emitted.append(call_id)
+            answer = choice.answer(call.id)
+            if answer is None:
+                writer.result(call_id, name, choice.synthetic(call.id), False, ())
+                continue
+            words, failed, attached = answer
+            if attached:
+                words, held = self._spread(answer, moved)
+                writer.result(call_id, name, words, failed, held)
+            else:
+                writer.result(call_id, name, words, failed, ())
+        if moved:
+            self._begin("user")
+            for number, media in enumerate(moved, 1):
+                writer.text(quote(f"[Attachment {number}:]"))
+                writer.media(*self._attachments.titled(media))
+        if choice.some_are_late:
+            for call, _, _ in made:
+                choice.tell_late(call)
+
+    def _spread(self, answer: Answer, moved: list[Media]) -> tuple[Json, Sequence[Titled]]:
+        """Return a result's words, which say where its media went, and those it keeps; the others join `moved`."""
+        dialect, attachments = self._dialect, self._attachments
+        words, failed, held = answer
+        kept: list[Titled] = []
+        said: list[str] = []
+        for media in held:
+            if not failed and attachments.takes(media, dialect.result_media):
+                kept.append(attachments.titled(media))
+            elif attachments.takes(media, dialect.user_media):
+                moved.append(media)
+                said.append(f"[Attachment {len(moved)}, of type {media.mime}, follows the tool results.]")
+            else:
+                self._notes.lost("media")
+                said.append(attachments.noted(media))
+        if _is_blank(words):
+            words = Json(b'""')
+        if said:
+            gap = b"" if words == b'""' else b"\\n"
+            words = Json(words[:-1] + gap + quote("\n".join(said))[1:])
+        return words, kept
+
+    def _plainly(self, message: Message, *, sealed: bool) -> None:
+        """Write a group in words."""
+        del sealed  # no reasoning goes out
+        self._said(spoken(message.blocks, self._notes), sealed=False)
+        told: list[Block] = []
+        for call in message.calls:
+            told += answered(*(self._choice.answer(call.id) or (self._choice.synthetic(call.id), False, ())))
+        self._user(told)
+        for call in message.calls:
+            self._choice.tell_late(call)
+
+    # ---- what the target can hold
+
+    def _kept(self, blocks: Iterable[Block], *, by_human: bool) -> list[Block]:
+        """Return what is left of blocks: nothing blank, code as fenced text, a note where media cannot stand."""
+        dialect, notes = self._dialect, self._notes
+        kept: list[Block] = []
+        for block in blocks:
+            if isinstance(block, Text):
+                if dialect.drop_empty_text and block.json[1] in _MAYBE_BLANK and _is_blank(block.json):
+                    notes.lost("empty")
+                elif dialect.max_string is not None and len(block.json) > dialect.max_string:
+                    kept += _pieces(block, dialect.max_string, dialect)
+                else:
+                    kept.append(block)
+            elif isinstance(block, Media):
+                kept.append(self._medium(block, by_human))
+            elif isinstance(block, Code):
+                notes.lost("code")
+                kept.append(Text(f"```{block.language}\n{block.source}\n```"))
+            elif isinstance(block, Thinking) and by_human:
+                if words := worded(block, self._reader, notes):
+                    kept.append(words)
+            else:
+                kept.append(block)
+        return kept
+
+    def _medium(self, media: Media, by_human: bool) -> Media | Text:
+        if by_human and self._attachments.takes(media, self._dialect.user_media):
+            return media
+        self._notes.lost("media")
+        return Text(self._attachments.noted(media))
+
+    def _thoughts_left(self, blocks: list[Block]) -> list[Block]:
+        """Return blocks without reasoning that would stand last, alone or twice where that is refused."""
+        dialect, notes = self._dialect, self._notes
+        while dialect.thinking_followed and blocks and type(blocks[-1]) is Thinking:  # OAR-03
+            blocks.pop()
+            notes.lost("thinking")
+        if not dialect.thinking_alone and {Thinking}.issuperset(map(type, blocks)):
+            notes.lost("thinking", len(blocks))
+            return []
+        if dialect.thinking_once:
+            going = [block for block in blocks if not self._items.withholds(block)]
+            notes.lost("thinking", len(blocks) - len(going))
+            return going
+        return blocks
+
+    def _ordered(self, said: Sequence[Block], left: list[Block], made: Made) -> list[Block]:
+        """Return blocks in the order the reader takes, with the reasoning that may and must stand there."""
+        dialect, demands = self._dialect, self._dialect.thinking_required != "no"
+        if dialect.calls_last:
+            left = calls_last(left)
+        if demands:  # first: a placeholder too changes the prefix of what is behind it
+            left = supplied(left, dialect, self._notes)
+        if dialect.thinking_binding == "prefix":
+            stands = standing(said, left, made, self._notes)
+            if demands and len(stands) < len(left):
+                stands = supplied(stands, dialect, self._notes)
+            left = stands
+        return left
+
+    # ---- neighbours
+
+    def _begin(self, role: Role, *, thinks: bool = False, results: bool = False) -> None:
+        """Begin a message, after what must stand before it.
+
+        Where the dialect merges neighbours of one role, the writer goes on in the message it left open, with one
+        exception: where native reasoning must open its message (rulebook ANT-39), it never follows other words of the
+        assistant without a filler between.
+        """
+        dialect, last = self._dialect, self._last_role
+        if last is None and role not in dialect.first_roles:
+            self._fill("user", "first", dialect.filler_first)
+        elif role == "user":
+            if self._parts:
+                self._between()
+        elif role == "assistant" == last and ((self._leads and thinks) or dialect.alternation == "fill"):
+            self._fill("user", "last", dialect.filler_last)
+        if dialect.thinking_switch == "anthropic":
+            self._loop = self._loop.after(role, self._last_role, thinks, results)
+        self._writer.begin(role)
+        self._last_role = role
+
+    def _between(self) -> None:
+        """Write what the model must say before the next user message, if anything."""
+        dialect, last = self._dialect, self._last_role
+        if last == "tool":
+            needed = dialect.user_after_tool == "filler"
+        else:
+            needed = last == "user" and dialect.alternation == "fill"
+        if needed:
+            self._fill("assistant", "between", dialect.filler_between)
+
+    def _end(self) -> None:
+        """Let the transcript end on a role that the dialect takes last."""
+        if self._last_role not in self._dialect.last_roles:
+            self._between()
+            self._fill("user", "last", self._dialect.filler_last)
+
+    def _fill(self, role: Role, kind: Filler, words: str) -> None:
+        if self._dialect.thinking_switch == "anthropic":
+            self._loop = self._loop.after(role, self._last_role, False, False)
+        self._writer.begin(role)
+        self._last_role = role
+        self._writer.text(quote(words))
+        self._notes.filled(kind)
+
+
+def _is_blank(literal: Json) -> bool:
+    # Nearly every literal starts with a visible ASCII character; only the others are decoded.
+    return literal[1] in _MAYBE_BLANK and not unquote(literal).strip()
+
+
+def _pieces(block: Text, longest: int, dialect: Dialect) -> list[Text]:
+    """Return a text as several, none longer than the target takes (rulebook OAC-14)."""
+    text = block.text
+    pieces = (text[start : start + longest] for start in range(0, len(text), longest))
+    return [Text(piece) for piece in pieces if piece.strip() or not dialect.drop_empty_text]

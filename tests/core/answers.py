@@ -1,0 +1,59 @@
+"""What the results in a request body say, decoded by the plainest means, in any family."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from actors.core.dialect import Dialect
+
+
+class Told(NamedTuple):
+    """A result as a provider reads it."""
+
+    words: str
+    failed: bool
+
+
+def told(body: bytes, dialect: Dialect) -> list[Told]:
+    """Return the results in a body, in order. Where no flag says that a tool failed, a word before its text does."""
+    read = json.loads(body)
+    match dialect.family:
+        case "openai_chat":
+            texts = [message["content"] for message in read["messages"] if message["role"] == "tool"]
+            return [_marked(text, dialect) for text in texts]
+        case "responses":
+            outputs = [item["output"] for item in read["input"] if item["type"] == "function_call_output"]
+            return [_marked(_words(output), dialect) for output in outputs]
+        case "anthropic":
+            blocks = _blocks(read["messages"], "content")
+            results = [block for block in blocks if block["type"] == "tool_result"]
+            return [Told(_words(block["content"]), block.get("is_error", False)) for block in results]
+        case "gemini":
+            parts = [
+                part["functionResponse"]["response"]
+                for part in _blocks(read["contents"], "parts")
+                if "functionResponse" in part
+            ]
+            return [Told(next(iter(response.values())), "error" in response) for response in parts]
+        case "converse":
+            held = [
+                block["toolResult"] for block in _blocks(read["messages"], "content") if "toolResult" in block
+            ]
+            return [Told(_words(result["content"]), result["status"] == "error") for result in held]
+
+
+def _blocks(messages: list[Any], key: str) -> Iterator[Any]:  # Any: blocks of a body under test
+    for message in messages:
+        yield from message[key]
+
+
+def _words(content: str | list[Any]) -> str:  # Any: as above
+    """The words of a result: a string, or the first block where there are several. Names of documents are none."""
+    if isinstance(content, str):
+        return content
+    return content[0].get("text", "") if content else ""
+
+
+def _marked(text: str, dialect: Dialect) -> Told:
+    failed = text.startswith(dialect.error_prefix)
+    return Told(text.removeprefix(dialect.error_prefix), failed)

@@ -1,0 +1,121 @@
+"""A walk written down as what was said, in which role, before any family has put it into bytes."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from actors.adapters.adapter import adapter
+from actors.core.content import Media, Message, Text, Thinking
+from actors.core.diagnostics import Notes, Report
+from actors.core.dialect import Dialect, Role
+from actors.core.history import History
+from actors.core.identity import Binding
+from actors.core.jsonio import Json
+from actors.core.ledger import Ledger
+from actors.core.render import Reader, ThinkingPolicy, Walk
+from actors.core.transcript import Encoder, Standing, Titled
+
+Said: TypeAlias = tuple[
+    str, tuple[Any, ...]
+]  # Any: a text, reasoning, an attachment, a `Called` or an `Answer`
+"""A role, and what was said in it."""
+
+
+@dataclass(frozen=True)
+class Called:
+    id: str
+    name: str
+    json: bytes = b"{}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    id: str
+    words: bytes
+    failed: bool = False
+    media: tuple[Media, ...] = ()
+    titles: tuple[str, ...] = ()
+    name: str = ""
+
+
+@dataclass
+class Recorder:
+    """A writer that keeps what it is told."""
+
+    dialect: Dialect
+    last_role: Role | None
+    said: list[tuple[str, list[Any]]] = field(default_factory=list)  # Any: see `Said`
+
+    def begin(self, role: Role) -> None:
+        self.said.append((role, []))
+
+    def text(self, json: Json) -> None:
+        self._add(Text(json=json))
+
+    def thinking(self, block: Thinking) -> None:
+        self._add(block)
+
+    def media(self, media: Media, title: str) -> None:
+        self._add(media)
+
+    def call(self, call_id: str, name: str, json: Json) -> None:
+        self._add(Called(call_id, name, json))
+
+    def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
+        held, titles = tuple(item for item, _ in media), tuple(title for _, title in media)
+        self._add(Answer(call_id, json, failed, held, titles, name))
+
+    def taken(self) -> bytes:
+        return b""
+
+    def _add(self, what: object) -> None:
+        self.said[-1][1].append(what)
+
+
+def written(dialect: Dialect, *said: Said, last_role: Role | None = None, closed: bool = True) -> bytes:
+    """Return what a dialect's writer makes of what it is told; a document may come with its title."""
+    encoder = adapter(dialect).encoder
+    writer = encoder.writer(dialect, last_role)
+    for role, blocks in said:
+        writer.begin(role)  # type: ignore[arg-type]  # one of the roles
+        for block in blocks:
+            match block:
+                case Text(json=json):
+                    writer.text(json)
+                case Thinking():
+                    writer.thinking(block)
+                case Called(id=call_id, name=name, json=json):
+                    writer.call(call_id, name, Json(json))
+                case Answer():
+                    held = tuple(zip(block.media, block.titles or [""] * len(block.media), strict=True))
+                    writer.result(block.id, block.name, Json(block.words), block.failed, held)
+                case Media():
+                    writer.media(block, "")
+                case _:
+                    writer.media(*block)
+    return writer.taken() + (encoder.closing if closed else b"")
+
+
+def walked(
+    messages: Iterable[Message],
+    dialect: Dialect,
+    ledger: Ledger | None = None,
+    reader: Binding | None = None,
+    policy: ThinkingPolicy = "native",
+    standing: Standing | None = None,
+) -> tuple[list[Said], Report]:
+    """Return what a dialect's writer is told of a conversation, and the report."""
+    known = ledger or Ledger()
+    history = History(messages, known)
+    writers: list[Recorder] = []
+
+    def recorder(profile: Dialect, last_role: Role | None) -> Recorder:
+        writers.append(Recorder(profile, last_role))
+        return writers[-1]
+
+    notes = Notes()
+    walk = Walk(
+        standing or Standing(), history, known, dialect, Encoder(recorder), Reader(reader, policy), notes
+    )
+    assert b"".join(walk.fragments()) == b""
+    return [(role, tuple(blocks)) for role, blocks in writers[0].said], notes.report(dialect.name)

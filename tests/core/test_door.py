@@ -1,0 +1,261 @@
+"""The door: whatever comes in, a history is normal, and nothing that was said of its calls is lost on the way."""
+
+import pytest
+from hypothesis import given
+
+from actors import Ledger, dialect, render
+from actors.core.content import Block, Media, Message, Text, Thinking, ToolCall, ToolResult
+from actors.core.diagnostics import Notes
+from actors.core.door.attribute import attributed
+from actors.core.history import History
+from actors.core.identity import RUNTIME, CallId
+from actors.core.jsonio import Json, parse
+from actors.core.ledger import Interaction
+from actors.core.packed import pack, unpack
+from actors.errors import TranscriptError
+from actors.testing.histories import history
+from actors.testing.strategies import conversations
+from tests.core.session_log import examples
+
+ONE, TWO = ToolCall("c1", "read"), ToolCall("c2", "read")
+IMAGE = Media("image/png", "aGk=")
+
+
+def human(*blocks: Block) -> Message:
+    return Message("human", blocks or (Text("u"),))
+
+
+def model(*blocks: Block) -> Message:
+    return Message("model", blocks)
+
+
+def tool(*blocks: Block) -> Message:
+    return Message("tool", blocks)
+
+
+def attribute(messages: list[Message]) -> list[Message]:
+    places = map(str, range(len(messages)))
+    return [message for _, message in attributed(messages, places, Notes())]
+
+
+def assert_normal(said: History) -> None:
+    ids = [call.id for message in said.since(0) for call in message.calls]
+    assert len(set(ids)) == len(ids)
+    assert all(ids)
+    for message in said.since(0):
+        assert message.speaker in ("human", "model")
+        assert not message.results
+        assert message.speaker == "model" or not message.calls
+        assert all(type(parse(call.json)) is dict for call in message.calls)
+
+
+def answers(said: History) -> dict[str, object]:
+    """What each call was answered with, by its id."""
+    known = said.ledger.interactions()
+    return {item.call_id: None if item.completion is None else item.completion.content for item in known}
+
+
+# ---- whatever comes
+
+
+@pytest.mark.requirement("REQ-915-047", "PROMISE-1")
+@examples(200)
+@given(conversations())
+def test_a_history_is_normal_whatever_it_is_made_of_and_making_one_of_it_changes_nothing(
+    conversation: tuple[list[Message], Ledger],
+) -> None:
+    messages, ledger = conversation
+    said = History(messages, ledger)
+    assert_normal(said)
+    again = History(said, ledger)
+    assert again.since(0) == said.since(0)
+    assert answers(again) == answers(said)
+    assert (again.report.findings, again.report.dedupe) == ((), ())
+
+
+def test_histories_grow_by_append_as_messages_come_and_stay_normal() -> None:
+    for seed in range(150):
+        messages, ledger = history(seed)
+        said = History((), ledger)
+        for number, message in enumerate(messages):
+            before, said = said, said.append(message, ledger=ledger)
+            assert_normal(said)
+            assert said.since(0)[: before.length] == before.since(0), (seed, number)
+
+
+def test_what_is_normal_already_stays_as_it_is_and_nothing_is_said_of_it() -> None:
+    messages = [human(), model(Text("t"), ONE), human()]
+    said = History(messages)
+    assert said.since(0) == messages
+    assert said.packed == ((), tuple(map(pack, messages)))
+    assert (said.report.findings, said.report.dedupe, said.report.notes) == ((), (), ())
+
+
+@pytest.mark.parametrize("given", [[human()], (human(),), None, "text"])
+def test_render_takes_a_history_and_says_how_one_is_made(given: object) -> None:
+    with pytest.raises(
+        TranscriptError, match=r"render takes a History, not \w+; History\(messages\) makes one"
+    ):
+        render(given, Ledger(), dialect("anthropic"))  # type: ignore[arg-type]  # what a type checker would not let pass
+
+
+def test_who_reads_a_history_is_shown_its_results_in_their_places() -> None:
+    messages = [human(), model(ONE, TWO), tool(ToolResult("c1", "x"), ToolResult("c2", error="y")), human()]
+    said = History(messages)
+    assert list(said) == messages
+    assert (len(said), said[2], said[1:3], said.length) == (4, messages[2], messages[1:3], 3)
+    late = [human(), model(ONE, TWO), human(), tool(ToolResult("c2", "y")), tool(ToolResult("c1", "x"))]
+    assert list(History(late)) == [*messages[:2], tool(ToolResult("c1", "x"), ToolResult("c2", "y")), human()]
+    assert History(messages) != History(messages[:2])
+    assert History(messages) != History([*messages[:2], human()])
+
+
+# ---- who said it
+
+
+@pytest.mark.requirement("REQ-915-047")
+@examples(200)
+@given(conversations())
+def test_every_block_is_given_to_its_own_speaker_once_and_in_order(
+    conversation: tuple[list[Message], Ledger],
+) -> None:
+    messages, _ = conversation
+    given_out = attribute(messages)
+    assert [block for message in given_out for block in message.blocks] == [
+        block for message in messages for block in message.blocks
+    ]
+    for message in given_out:
+        for block in message.blocks:
+            assert (type(block) is ToolCall) <= (message.speaker == "model")
+            assert (type(block) is ToolResult) == (message.speaker == "tool")
+    assert attribute(given_out) == given_out
+
+
+def test_words_among_the_tools_are_a_humans() -> None:
+    said = History([model(ONE), tool(Text("note"), ToolResult("c1", "x"))])
+    assert said.since(0) == [model(ONE), human(Text("note"))]
+    assert answers(said) == {"c1": "x"}
+
+
+def test_a_speaker_that_is_none_is_taken_for_the_human_and_that_is_said() -> None:
+    said = History([Message("narrator", [Text("once")])])  # type: ignore[arg-type]  # what a host may hand over
+    assert said.since(0) == [human(Text("once"))]
+    assert [finding.code for finding in said.report.findings] == ["unknown_speaker"]
+
+
+# ---- ids
+
+
+@pytest.mark.requirement("REQ-915-022")
+def test_the_occurrences_of_an_id_are_counted_across_what_is_appended() -> None:
+    said = History([model(ONE), tool(ToolResult("c1", "a"))])
+    said = said.append(model(ONE)).append(tool(ToolResult("c1", "b", media=[IMAGE])))
+    assert [call.id for message in said.since(0) for call in message.calls] == ["c1", "c1~2"]
+    assert answers(said) == {"c1": "a", "c1~2": "b"}
+    assert said.ledger.completion(CallId("c1~2")) == ToolResult("c1~2", "b", media=[IMAGE])
+    assert [(found.code, found.call_ids) for found in said.report.findings] == [("repeated_id", ("c1",))]
+
+
+def test_a_name_that_would_be_given_may_be_taken() -> None:
+    (message,) = History([model(ToolCall("x~2", "a"), ToolCall("x", "b"), ToolCall("x", "c"))]).since(0)
+    assert [call.id for call in message.calls] == ["x~2", "x", "x~3"]
+
+
+@pytest.mark.requirement("REQ-915-022")
+def test_empty_ids_pair_by_place_within_a_group_where_their_counts_agree() -> None:
+    calls = [ToolCall("", "read", {"n": number}) for number in range(3)]
+    results = [ToolResult("", f"R{number}.") for number in range(3)]
+    together = History([model(*calls), tool(*results)])
+    assert list(answers(together).values()) == ["R0.", "R1.", "R2."]
+    apart = History(
+        [model(calls[0], ONE, calls[1]), tool(results[0]), tool(ToolResult("c1", "x")), tool(results[1])]
+    )
+    assert sorted(answers(apart).values(), key=str) == ["R0.", "R1.", "x"]
+    for broken in (
+        [model(*calls), tool(*results[:2])],
+        [model(*calls[:2]), tool(*results)],
+        [model(calls[0]), human(), tool(results[0])],
+        [model(calls[0]), model(Text("t")), tool(results[0])],
+    ):
+        said = History(broken)
+        assert set(answers(said).values()) == {None}
+        told = "".join(message.text for message in said.since(0) if message.origin == RUNTIME)
+        assert [told.count(f"R{number}.") for number in range(3)] == [
+            sum(result == results[number] for message in broken for result in message.results)
+            for number in range(3)
+        ]
+
+
+def test_arguments_that_are_no_object_are_kept_verbatim_beside_an_empty_one() -> None:
+    broken = [Json(text) for text in (b"[1]", b'"x"', b"{", b"", b" {}", b'{"a":1}{}', b'{"a":NaN}', b"\xff")]
+    (message,) = History(
+        [model(*(ToolCall(f"c{at}", "read", json=json) for at, json in enumerate(broken)))]
+    ).since(0)
+    assert [call.json for call in message.calls] == [b"{}"] * len(broken)
+    assert [call.raw for call in message.calls] == [json.decode("utf-8", "replace") for json in broken]
+
+
+# ---- results
+
+
+@pytest.mark.requirement("REQ-915-048")
+def test_a_result_before_its_call_is_its_calls_all_the_same() -> None:
+    said = History([tool(ToolResult("c1", "early")), human(), model(ONE)])
+    assert (said.since(0), answers(said)) == ([human(), model(ONE)], {"c1": "early"})
+
+
+@pytest.mark.requirement("REQ-915-039")
+def test_of_several_results_the_first_stands_and_the_report_says_what_became_of_the_others() -> None:
+    results = [ToolResult("c1", "a"), ToolResult("c1", "a", is_complete=True), ToolResult("c1", "b")]
+    said = History([model(ONE), tool(*results)])
+    assert said.report.dedupe == (("c1", "duplicate"), ("c1", "conflicting_duplicate"))
+    assert len(said.report.notes) == 2
+    known = said.ledger.get(CallId("c1"))
+    assert known is not None
+    assert (known.completion, known.duplicates) == (results[0], (results[2],))
+
+
+def test_the_same_words_with_another_image_are_another_result() -> None:
+    first, other = ToolResult("c1", "seen", media=[IMAGE]), ToolResult("c1", "seen")
+    said = History([model(ONE), tool(first, first, other)])
+    assert said.report.dedupe == (("c1", "duplicate"), ("c1", "conflicting_duplicate"))
+
+
+@pytest.mark.requirement("REQ-915-012")
+def test_a_result_whose_call_nobody_made_is_told_ahead_of_the_next_human_message_once() -> None:
+    gone = ToolResult("gone", error="R1.", media=[IMAGE])
+    said = History([tool(gone), model(Text("so")), tool(gone), human()])
+    first, told, last = said.since(0)
+    assert (first, last) == (model(Text("so")), human())
+    assert told == Message(
+        "human", [Text("[A tool result without its call, which failed: R1.]"), IMAGE], origin=RUNTIME
+    )
+    assert [(found.code, found.call_ids) for found in said.report.findings] == [
+        ("orphan_result", ("gone",))
+    ] * 2
+    assert said.report.dedupe == (("gone", "duplicate"),)
+    assert said.append(tool(gone)).since(0) == said.since(0)
+
+
+@pytest.mark.requirement("REQ-915-046")
+def test_a_call_that_only_the_ledger_knows_is_restored() -> None:
+    known = Interaction(CallId("gone"), "weather", Json(b'{"city":"Oslo"}'), True, ToolResult("gone", "R1."))
+    said = History([human(), tool(ToolResult("gone", "R1.")), human()], Ledger([known]))
+    assert said.since(0) == [human(), model(ToolCall("gone", "weather", {"city": "Oslo"})), human()]
+    assert [found.code for found in said.report.findings] == ["restored_call"]
+    assert answers(said) == {"gone": "R1."}
+
+
+def test_pending_blocks_of_no_call_say_nothing() -> None:
+    said = History([human(), tool(ToolResult("gone"), ToolResult("c9", content_json=Json(b"null")))])
+    assert (said.since(0), said.report.findings) == ([human()], ())
+
+
+def test_surrogates_in_ids_are_replaced_before_ids_are_told_apart() -> None:
+    said = History([model(ToolCall("\ud800", "a"), ToolCall("\ud801", "b"))])
+    assert [call.id for message in said.since(0) for call in message.calls] == ["\ufffd", "\ufffd~2"]
+
+
+def test_what_a_human_cannot_have_thought_is_kept_for_the_render_to_judge() -> None:
+    thought = human(Thinking("t"), Text("u"))
+    assert History([thought]).since(0) == [unpack(pack(thought))]
