@@ -14,20 +14,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from actors.core.recovery import recover
-
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.config.providers import PROVIDERS
 from actors.core.content import Block, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.dialect import Dialect
 from actors.core.form import replace
+from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, quote
 from actors.core.lane import Rendered
+from actors.core.ledger import Ledger
 from actors.core.profiles import PROFILES
 from actors.core.rulebook import PREFIXES
-from actors.core.transcript import Entry, WireCall, WireResult
 from actors.pure import render
 from actors.testing.histories import READERS
 
@@ -319,7 +318,7 @@ def abroad() -> list[Message]:
 
 def shown(messages: Sequence[Message], profile: Dialect, reader: Binding) -> Rendered:
     """Return what a reader is shown of a conversation; the judge has nothing against it."""
-    rendered = render(messages, recover(messages), profile, binding=reader)
+    rendered = render(History(messages), Ledger(), profile, binding=reader)
     assert not rendered.report.faults, rendered.report.faults
     return rendered
 
@@ -402,40 +401,32 @@ def entering(profile: Dialect) -> Iterator[str]:
     told = {"thinking": "the reasoning", "media": f"{lost.get('media')} of 4 attachments, told in words"}
     losses = [told[kind] for kind in lost]
     yield f"- Lost: {', '.join(losses) or 'nothing'}."
-    gained = [*_placeholders(rendered, profile), *_fillers(rendered.transcript, profile)]
+    gained = [*_fillers(rendered, profile)]
     yield f"- Added: {', '.join(gained) or 'nothing'}."
-    calls = [block for entry in rendered.transcript for block in entry.blocks if isinstance(block, WireCall)]
     yield f"- Ids: {_id(profile) or 'none, results are paired by position'}."
-    name = calls[-1].name
-    yield f"- The image in a result {_place(rendered.transcript)}."
+    (name,) = rendered.shown.tools - {"weather"}
+    yield f"- The image in a result {_place(rendered, profile)}."
     yield f"- Names: `files.read` {'stays' if name == 'files.read' else f'is called `{name}`'}."
 
 
-def _place(transcript: Sequence[Entry]) -> str:
+def _place(rendered: Rendered, profile: Dialect) -> str:
     """Return where the image went that a tool has shown."""
-    results = [block for entry in transcript for block in entry.blocks if isinstance(block, WireResult)]
-    if any(result.media for result in results):
+    if "image" in profile.result_media:
         return "stays in it"
-    follows = "follows the tool results" in results[0].json.decode()
+    follows = b"follows the tool results" in rendered.transcript
     return "follows the results, in a user message" if follows else "is told in words"
 
 
-def _placeholders(rendered: Rendered, profile: Dialect) -> Iterator[str]:
-    stand_ins = [
-        block
-        for entry in rendered.transcript
-        for block in entry.blocks
-        if isinstance(block, Thinking) and block.seal is None
-    ]
-    if stand_ins:
-        yield f"`{profile.thinking_placeholder}` in place of the reasoning"
-
-
-def _fillers(transcript: Sequence[Entry], profile: Dialect) -> Iterator[str]:
-    said = [block.text for entry in transcript for block in entry.blocks if isinstance(block, Text)]
-    for filler in (profile.filler_first, profile.filler_last, profile.filler_between):
-        if count := said.count(filler):
-            yield f"`{filler}`" + (f" {count} times" if count > 1 else "")
+def _fillers(rendered: Rendered, profile: Dialect) -> Iterator[str]:
+    """Yield what nobody said, as it is sent."""
+    said = {
+        "thinking": f"`{profile.thinking_placeholder}` in place of the reasoning",
+        "first": f"`{profile.filler_first}`",
+        "last": f"`{profile.filler_last}`",
+        "between": f"`{profile.filler_between}`",
+    }
+    for kind, count in sorted(rendered.report.fillers, key=lambda filler: [*said].index(filler[0])):
+        yield said[kind] + (f" {count} times" if count > 1 and kind != "thinking" else "")
 
 
 def _id(profile: Dialect) -> str:
