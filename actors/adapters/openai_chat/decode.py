@@ -85,7 +85,8 @@ class ChatReader:
             self._text(string(refusal))  # it is what the model said
         if fragments := delta.get("tool_calls"):
             self._slots.take([fields(fragment) for fragment in items(fragments)])
-        if isinstance(legacy := delta.get("function_call"), dict):
+        legacy = fields(delta.get("function_call"))
+        if legacy.get("name") or legacy.get("arguments"):  # an endpoint puts an empty one into every answer
             self._slots.take([{"index": _LEGACY, "function": legacy}])
 
     def _content(self, content: object) -> None:

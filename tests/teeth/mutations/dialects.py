@@ -115,6 +115,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/adapters/test_settings.py",),
     ),
     Mutation(
+        "decode, openai_chat: an empty call of the old kind is a call",
+        "actors/adapters/openai_chat/decode.py",
+        'if legacy.get("name") or legacy.get("arguments"):',
+        'if "function_call" in delta:',
+        ("tests/adapters/test_openai_chat_decode.py",),
+    ),
+    Mutation(
+        "decode, openai_chat: of calls under one index only the place tells them apart",
+        "actors/adapters/openai_chat/decode.py",
+        "if call is None or (native_id and call.native_id):",
+        "if call is None:",
+        ("tests/adapters/test_openai_chat_decode.py",),
+    ),
+    Mutation(
         "decode, openai_chat: an end marker alone is an empty answer",
         "actors/adapters/openai_chat/decode.py",
         "if not self._begun:",
