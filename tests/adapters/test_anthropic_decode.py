@@ -131,7 +131,7 @@ def test_ids_that_repeat_or_are_blank_are_two_calls() -> None:
 
 
 def test_calls_count_whatever_the_stop_reason_says() -> None:
-    call = [start(0, type="tool_use", id="t", name="f", input={}), stop(0)]
+    call = [start(0, type="tool_use", id="t", name="f", input={"p": 1}), stop(0)]
     for reason in ("end_turn", "max_tokens", "refusal"):
         events, message = run(
             decode(ANTHROPIC),
@@ -139,7 +139,13 @@ def test_calls_count_whatever_the_stop_reason_says() -> None:
         )
         assert not isinstance(message, Exception)
         assert len(message.calls) == 1
-        assert events == [CallStarted(mint(1), "f"), CallDone(mint(1)), Finish(reason)]
+        said = [
+            CallStarted(mint(1), "f"),
+            ArgumentsDelta(mint(1), '{"p":1}'),
+            CallDone(mint(1)),
+            Finish(reason),
+        ]
+        assert events == said
 
 
 def test_usage_is_cumulative_and_cached_tokens_are_part_of_the_input() -> None:

@@ -200,7 +200,7 @@ def test_a_call_that_was_finished_is_kept_when_the_stream_breaks_off_behind_it()
 )
 def test_malformed_arguments_are_kept_verbatim_beside_an_empty_object(text: str) -> None:
     (call,) = answer(
-        OPENAI_CHAT, openai_stream(calls(fragment(0, "x", "f", text)), chunk({}, "length"))
+        OPENAI_CHAT, openai_stream(calls(fragment(0, "x", "f", text)), chunk({}, "tool_calls"))
     ).calls
     assert (call.json, call.raw) == (b"{}", text)
 

@@ -82,7 +82,7 @@ class MessagesReader:
         if not self._begun:
             raise broken("the stream ended without a message")
         for index in list(self._open):
-            self._stop(index)
+            self._stop(index, told=False)
         self.assembly.end_all()
         self.ended = True
 
@@ -140,14 +140,16 @@ class MessagesReader:
             case _:
                 pass  # citations, and whatever comes later
 
-    def _stop(self, index: int) -> None:
+    def _stop(self, index: int, *, told: bool = True) -> None:
         part, given = self._open.pop(index, None), self._given.pop(index, "")
         if isinstance(part, Call) and not part.arguments.whole():
             self.assembly.argue(part, given)
         if isinstance(part, Words) and part.kind == "thinking" and part.seal is None and self._unsigned:
             self.assembly.seal(part, UNSIGNED, UNSIGNED)
-        if part is not None:
+        if part is not None and told:
             self.assembly.end(part)
+        elif part is not None:
+            self.assembly.break_off(part)
 
     def _stopped(self, delta: Fields) -> None:
         if reason := string(delta.get("stop_reason")):

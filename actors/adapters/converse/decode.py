@@ -68,11 +68,11 @@ class ConverseReader:
         raise AnswerFault(in_answer(payload, self._dialect))
 
     def _message_stop(self, payload: Fields) -> None:
-        for index in list(self._open):
-            self._stop(index)
-        self.assembly.end_all()
         if reason := string(payload.get("stopReason")):
             self.assembly.finish(reason)
+        for index in list(self._open):
+            self._stop(index, told=False)
+        self.assembly.end_all()
         self._stopped = True
 
     def _metadata(self, payload: Fields) -> None:
@@ -88,7 +88,8 @@ class ConverseReader:
         if "toolUse" in block:
             call = fields(block["toolUse"])
             part = self._call_start(index, call)
-            self.assembly.argue(part, json_text(call.get("input", {})))
+            if given := call.get("input"):  # `{}` is said of none, and of those that never came
+                self.assembly.argue(part, json_text(given))
         elif "reasoningContent" in block:
             reasoning = fields(block["reasoningContent"])
             self._reasoning(index, {**fields(reasoning.get("reasoningText")), **reasoning})
@@ -139,7 +140,7 @@ class ConverseReader:
     def _block_stop(self, payload: Fields) -> None:
         self._stop(_index(payload))
 
-    def _stop(self, index: int) -> None:
+    def _stop(self, index: int, *, told: bool = True) -> None:
         part = self._open.pop(index, None)
         if part is None:
             self.assembly.words("text")  # what is left out leaves its place
@@ -147,8 +148,10 @@ class ConverseReader:
         if isinstance(part, Words) and part.kind == "thinking":
             self.assembly.seal(part, "signature", "".join(signatures))
             self.assembly.seal(part, "redacted", _joined(redacted))
-        if part is not None:
+        if part is not None and told:
             self.assembly.end(part)
+        elif part is not None:
+            self.assembly.break_off(part)
 
 
 _FIGURES = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheWriteInputTokens")

@@ -96,7 +96,8 @@ class GenerateContentReader:
         if signature:
             self._seal(self._dialect.thinking_carrier, signature)
         call = self.assembly.call(string(given.get("id")), string(given.get("name")))
-        if (arguments := given.get("args")) is not None:
+        arguments = given.get("args")
+        if arguments is not None and arguments != {}:  # `{}` is said of none, and of those that never came
             self.assembly.argue(call, json_text(arguments))
         self.assembly.end(call)
         self._open = None

@@ -150,9 +150,9 @@ class ResponsesReader:
                 self._whole(fields(item), index)
         if status == "incomplete":
             self.assembly.drop_unfinished_calls()
-        self.assembly.end_all()
         reason = string(fields(response.get("incomplete_details")).get("reason"))
         self.assembly.finish(reason or status)
+        self.assembly.end_all()
         self.ended = True
 
     def _error(self, payload: Fields) -> None:
@@ -224,6 +224,8 @@ class ResponsesReader:
                 self.assembly.settle(part, string(told.get(_CALLS[item.kind])))
             case None:
                 return
+        if isinstance(part, Call):
+            part.told = kind == "custom_tool_call" and told.get("status") == "completed"
         if isinstance(part, Call) and told.get("status") in ("incomplete", "in_progress"):
             part.done = False
         else:
