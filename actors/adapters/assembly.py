@@ -183,6 +183,17 @@ class Assembly:
         events, self._events = self._events, []
         return events
 
+    def restart(self) -> None:
+        """Begin the answer again: what came before is void. A call's number that was given is not given again.
+
+        Text that was handed out cannot be taken back; the message is without it.
+        """
+        for part in self._parts:
+            if isinstance(part, Call):
+                self._announce(part)
+        self._parts, self._held = [], None
+        self.finish_reason = None
+
     def words(self, kind: Literal["text", "thinking"]) -> Words:
         """Begin a text or thinking block."""
         part = Words(kind)

@@ -68,6 +68,10 @@ class MessagesReader:
         self._message_stop(body)
 
     def _message_start(self, payload: Fields) -> None:
+        """Begin the message. A second one begins it again, as relays do that ask their provider a second time."""
+        if self._begun:
+            self.assembly.restart()
+            self._open, self._given, self._figures = {}, {}, {}
         self._begun = True
         message = fields(payload.get("message"))
         self._usage(message.get("usage"))

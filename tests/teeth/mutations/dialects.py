@@ -157,6 +157,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/adapters/test_cut_calls.py",),
     ),
     Mutation(
+        "decode, anthropic: a second start of the message goes on with the first",
+        "actors/adapters/anthropic/decode.py",
+        "            self.assembly.restart()\n",
+        "",
+        ("tests/adapters/test_anthropic_decode.py",),
+    ),
+    Mutation(
+        "decode: an answer that begins again gives a call the number of a void one",
+        "actors/adapters/assembly.py",
+        "        self._parts, self._held = [], None\n",
+        "        self._parts, self._held, self._calls = [], None, 0\n",
+        ("tests/adapters/test_anthropic_decode.py",),
+    ),
+    Mutation(
         "decode, openai_chat: an end marker alone is an empty answer",
         "actors/adapters/openai_chat/decode.py",
         "if not self._begun:",
