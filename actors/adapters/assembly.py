@@ -41,6 +41,8 @@ from actors.core.stream import (
 _CUT = frozenset({"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "incomplete"})
 """Reasons to stop in the middle of an answer, beside those that are failures."""
 
+_KINDS = 64  # of what is left out, that are told apart
+
 MAX_CALLS = 1024
 """Calls one message may hold. The scheduler refuses extras far below this; past it the answer is a fault."""
 
@@ -168,6 +170,8 @@ class Assembly:
         upstream that the binding is pinned to, whose name in answers may be another."""
         self.withheld: tuple[str, ...] = ()
         """Why the provider hid parts of the request from its model, a reason for each part."""
+        self.left_out: dict[str, int] = {}
+        """What the answer held and the message does not, by the provider's word for it, and how many."""
         self._dialect = dialect
         self._binding = binding
         self._first_call = first_call
@@ -192,6 +196,7 @@ class Assembly:
             if isinstance(part, Call):
                 self._announce(part)
         self._parts, self._held = [], None
+        self.left_out = {}
         self.finish_reason = None
 
     def words(self, kind: Literal["text", "thinking"]) -> Words:
@@ -320,6 +325,17 @@ class Assembly:
         self.withheld = (
             tuple(reason for reason in reasons if reason and reason != "turn_boundary") or self.withheld
         )
+
+    def leave_out(self, kind: str, count: int = 1) -> None:
+        """Count what no block of a message can hold: citations, results of a provider's own tools, images."""
+        kind = mended(kind)[:_KINDS] or "unknown"
+        if count and (kind in self.left_out or len(self.left_out) < _KINDS):
+            self.left_out[kind] = self.left_out.get(kind, 0) + count
+
+    def leave_out_once(self, kind: str, value: object) -> None:
+        """Note what a stream says over and over, in pieces or anew each time. What is empty says nothing."""
+        if value and kind not in self.left_out:
+            self.leave_out(kind)
 
     def finish(self, reason: str) -> None:
         """Note why the provider says it stopped. Calls that came whole are calls, whatever the reason."""

@@ -113,13 +113,15 @@ class MessagesReader:
                 self.assembly.seal(words, "redacted", string(block.get("data")))
             case "tool_use":
                 self._open[index] = self._call_start(index, block)
-            case _:
+            case kind:
+                self.assembly.leave_out(string(kind))
                 self._open[index] = None
                 self.assembly.words("text")  # what is left out leaves its place
 
     def _words_start(self, kind: Literal["text", "thinking"], block: Fields) -> Words:
         words = self.assembly.words(kind)
         self.assembly.say(words, string(block.get(kind)))
+        self.assembly.leave_out("citations", len(items(block.get("citations"))))
         return words
 
     def _call_start(self, index: int, block: Fields) -> Call:
@@ -141,8 +143,10 @@ class MessagesReader:
                 self.assembly.seal(part, "signature", string(delta.get("signature")))
             case "input_json_delta", Call():
                 self.assembly.argue(part, string(delta.get("partial_json")))
+            case "citations_delta", Words():
+                self.assembly.leave_out("citations")
             case _:
-                pass  # citations, and whatever comes later
+                pass  # pieces of what was left out
 
     def _stop(self, index: int, *, told: bool = True) -> None:
         part, given = self._open.pop(index, None), self._given.pop(index, "")

@@ -95,11 +95,25 @@ class ConverseReader:
             self._reasoning(index, {**fields(reasoning.get("reasoningText")), **reasoning})
         elif "text" in block:
             self._say(index, string(block["text"]))
+        elif "citationsContent" in block:
+            cited = fields(block["citationsContent"])
+            self._say(
+                index, "".join(string(fields(piece).get("text")) for piece in items(cited.get("content")))
+            )
+            self.assembly.leave_out("citations", len(items(cited.get("citations"))))
+        else:
+            self._leave_out(block)
+
+    def _leave_out(self, block: Fields) -> None:
+        for kind in block:
+            self.assembly.leave_out(kind)
 
     def _block_start(self, payload: Fields) -> None:
         start = fields(payload.get("start"))
         if "toolUse" in start:
             self._call_start(_index(payload), fields(start["toolUse"]))
+        else:
+            self._leave_out(start)
 
     def _call_start(self, index: int, call: Fields) -> Call:
         part = self.assembly.call(string(call.get("toolUseId")), string(call.get("name")))
@@ -117,6 +131,8 @@ class ConverseReader:
             if not isinstance(part, Call):
                 raise broken(f"arguments for content block {index}, which is no open tool call")
             self.assembly.argue(part, string(fields(delta["toolUse"]).get("input")))
+        elif "citation" in delta:
+            self.assembly.leave_out("citations")
 
     def _say(self, index: int, text: str) -> None:
         part = self._open.get(index)

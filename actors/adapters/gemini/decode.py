@@ -22,6 +22,8 @@ from actors.adapters.wire import Fields, fields, items, json_text, number, strin
 from actors.core.dialect import Dialect
 from actors.core.stream import Usage
 
+_KEPT = frozenset({"text", "functionCall"})
+_BESIDE = ("groundingMetadata", "citationMetadata", "urlContextMetadata", "logprobsResult")
 _IN_PIECES = "a call came in pieces (partialArgs), which was not asked for"
 
 
@@ -55,11 +57,14 @@ class GenerateContentReader:
             raise AnswerFault(Failure("refusal", ACTIONS["refusal"], message, code=blocked))
         for part in items(fields(candidate.get("content")).get("parts")):
             self._part(fields(part))
+        for name in _BESIDE:
+            self.assembly.leave_out_once(name, candidate.get(name))
         if reason := string(candidate.get("finishReason")):
             self._finish(reason)
 
     def _part(self, part: Fields) -> None:
         signature = string(part.get("thoughtSignature"))
+        self._leave_out(part)
         if part.get("thought") is True:
             self._words("thinking", string(part.get("text")))
         elif isinstance(call := part.get("functionCall"), dict):
@@ -68,6 +73,13 @@ class GenerateContentReader:
             self._signed_text(text, signature)
         else:
             self._words("text", string(part.get("text")))
+
+    def _leave_out(self, part: Fields) -> None:
+        """Count what a part holds that is not ours to keep, and the signature that is worth nothing without it."""
+        if _KEPT.isdisjoint(part):
+            for name in part:
+                self.assembly.leave_out_once("thoughtSignature", name == "thoughtSignature")
+                self.assembly.leave_out(name, int(name not in ("thought", "thoughtSignature")))
 
     def _words(self, kind: Literal["text", "thinking"], text: str) -> None:
         if not text:

@@ -59,11 +59,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/test_credentials_aws.py",),
     ),
     Mutation(
-        "assembly: a call is done again when arguments follow",
+        "assembly: a call is done again when its end is told twice",
         "actors/adapters/assembly.py",
-        "isinstance(part, Call) and not part.ended:",
-        "isinstance(part, Call) and not part.done:",
-        ("tests/adapters/test_openai_chat_decode.py",),
+        "if not isinstance(part, Call) or part.ended or part.dropped:",
+        "if not isinstance(part, Call) or part.dropped:",
+        ("tests/adapters/test_decode_cuts.py",),
     ),
     Mutation(
         "decode: a reason to stop that is a failure is an empty answer",
@@ -169,6 +169,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        self._parts, self._held = [], None\n",
         "        self._parts, self._held, self._calls = [], None, 0\n",
         ("tests/adapters/test_anthropic_decode.py",),
+    ),
+    Mutation(
+        "decode, responses: an item of the provider's own tools is gone without a word",
+        "actors/adapters/responses/decode.py",
+        "            self.assembly.leave_out(kind)\n",
+        "",
+        ("tests/adapters/test_left_out.py",),
+    ),
+    Mutation(
+        "decode, bedrock: cited words are left out with their citations",
+        "actors/adapters/converse/decode.py",
+        'elif "citationsContent" in block:',
+        'elif "citationsContents" in block:',
+        ("tests/adapters/test_left_out.py",),
     ),
     Mutation(
         "decode, openai_chat: an end marker alone is an empty answer",
