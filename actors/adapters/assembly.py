@@ -108,6 +108,7 @@ class Call:
         "name",
         "native_id",
         "renamed",
+        "signature",
         "told",
     )
 
@@ -120,7 +121,8 @@ class Call:
         self.done = False
         self.ended = False  # as told; `done` may be taken back
         self.dropped = False
-        self.told = False  # that it is complete, by name: free text cannot show it
+        self.told = False  # that it is complete, by name or by coming whole: free text cannot show it
+        self.signature: Words | None = None  # what stands in front of it and is worth nothing without it
         self.renamed = False
         """Whether it goes back under another name than the model gave it: one that its provider takes."""
 
@@ -402,6 +404,8 @@ class Assembly:
     def _conclude(self, call: Call) -> None:
         self._announce(call)  # a number that was given is told, so that nothing else gets it
         call.dropped = self._is_cut and not call.is_whole
+        if call.dropped and call.signature is not None:
+            call.signature.seal = None
         if not call.dropped:
             call.ended = True
             self._events.append(CallDone(call.id))
@@ -410,7 +414,7 @@ class Assembly:
         if isinstance(part, Words) and part.kind == "text":
             return True
         if isinstance(part, Call):
-            return part.done and (part.ended or part.is_whole)
+            return part.done and (part.ended or part.told or part.is_whole)
         return part.done and part.seal is not None
 
     def _announce(self, call: Call) -> None:

@@ -194,10 +194,11 @@ def test_a_call_that_a_filter_cut_is_none_either(name: str, is_streamed: bool) -
 def test_what_is_kept_of_a_stream_that_broke_off_holds_no_cut_call(name: str, came: str) -> None:
     make, reason = WIRES[name]
     stream = make([WHOLE, came], reason)[0]
+    whole = [{"p": 1}, {}] if WIRES[name][0] is gemini else [{"p": 1}]  # there calls come whole or not at all
     for place in range(len(stream)):
         decoder = decode(PROFILES[name])
         run(decoder, [stream[:place]])
-        assert [call.arguments for call in decoder.rescued().calls] in ([{"p": 1}], []), place
+        assert [call.arguments for call in decoder.rescued().calls] in (whole, [{"p": 1}], []), place
 
 
 @pytest.mark.parametrize("came", ["", '{"p":'])

@@ -95,19 +95,20 @@ class GenerateContentReader:
             self._words("text", text)
         self._open = None
 
-    def _seal(self, kind: str, signature: str, text: str = "") -> None:
+    def _seal(self, kind: str, signature: str, text: str = "") -> Words:
         words = self.assembly.words("thinking")
         self.assembly.say(words, text)
         self.assembly.seal(words, kind, signature)
         self.assembly.end(words)
         self._open = None
+        return words
 
     def _call(self, given: Fields, signature: str) -> None:
         if given.get("partialArgs") or given.get("willContinue"):
             raise AnswerFault(Failure("config", ACTIONS["config"], _IN_PIECES))
-        if signature:
-            self._seal(self._dialect.thinking_carrier, signature)
+        signed = self._seal(self._dialect.thinking_carrier, signature) if signature else None
         call = self.assembly.call(string(given.get("id")), string(given.get("name")))
+        call.signature, call.told = signed, True
         arguments = given.get("args")
         if arguments is not None and arguments != {}:  # `{}` is said of none, and of those that never came
             self.assembly.argue(call, json_text(arguments))

@@ -145,7 +145,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "decode: of a stream that broke off a call without its arguments is kept",
         "actors/adapters/assembly.py",
-        "return part.done and (part.ended or part.is_whole)",
+        "return part.done and (part.ended or part.told or part.is_whole)",
         "return part.done",
         ("tests/adapters/test_cut_calls.py",),
     ),
@@ -183,6 +183,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         'elif "citationsContent" in block:',
         'elif "citationsContents" in block:',
         ("tests/adapters/test_left_out.py",),
+    ),
+    Mutation(
+        "decode, gemini: the signature of a call that was cut stays behind alone",
+        "actors/adapters/assembly.py",
+        "            call.signature.seal = None\n",
+        "            pass\n",
+        (GEMINI_DECODE,),
     ),
     Mutation(
         "decode, openai_chat: an end marker alone is an empty answer",
