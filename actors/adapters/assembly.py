@@ -7,6 +7,10 @@ what a part becomes, and what may be kept of an answer that broke off.
 Canonical ids are minted in order of appearance. What the provider called a call is kept sealed, and decides
 nothing: ids may be blank, repeated, or restart with every response.
 
+An answer that was cut (`length`, `max_tokens`, a filter) may end inside a call. Servers stop its block all the same,
+and without its arguments it would read as a call with none. So the last call is not done before it is known what
+follows. A call whose arguments are not whole when the answer was cut is left out; the reason to stop says why.
+
 Where reasoning is bound to its prefix, what the model thought behind something that is not kept as it said it (an
 empty text, an unfinished call, a block of no kind we know) loses its seal: it could only be refused (ANT-44, OAR-09).
 """
@@ -14,6 +18,7 @@ empty text, an unfinished call, a block of no kind we know) loses its seal: it c
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
+from actors.adapters.classify import unfinished
 from actors.adapters.failure import broken
 from actors.adapters.wire import fields, items, string
 from actors.core.content import Block, Message, Seal, Text, Thinking, ToolCall
@@ -32,6 +37,11 @@ from actors.core.stream import (
     ThinkingDelta,
     Usage,
 )
+
+_CUT = frozenset({"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "incomplete"})
+"""Reasons to stop in the middle of an answer, beside those that are failures."""
+
+_KINDS = 64  # of what is left out, that are told apart
 
 MAX_CALLS = 1024
 """Calls one message may hold. The scheduler refuses extras far below this; past it the answer is a fault."""
@@ -88,7 +98,19 @@ class Words:
 class Call:
     """A tool call that is arriving."""
 
-    __slots__ = ("announced", "arguments", "done", "dropped", "ended", "id", "name", "native_id", "renamed")
+    __slots__ = (
+        "announced",
+        "arguments",
+        "done",
+        "dropped",
+        "ended",
+        "id",
+        "name",
+        "native_id",
+        "renamed",
+        "signature",
+        "told",
+    )
 
     def __init__(self, call_id: CallId) -> None:
         self.id = call_id
@@ -99,8 +121,16 @@ class Call:
         self.done = False
         self.ended = False  # as told; `done` may be taken back
         self.dropped = False
+        self.told = False  # that it is complete, by name or by coming whole: free text cannot show it
+        self.signature: Words | None = None  # what stands in front of it and is worth nothing without it
         self.renamed = False
         """Whether it goes back under another name than the model gave it: one that its provider takes."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there are arguments, and all of them: as told, or an object that was written to its end."""
+        text = self.arguments.whole().strip()
+        return bool(text) and (self.told or parse_object(text) is not None)
 
     def block(self, binding: Binding) -> ToolCall:
         """Return the call. Its arguments are the model's own bytes; `{}` and `raw` if they are no object."""
@@ -142,6 +172,8 @@ class Assembly:
         upstream that the binding is pinned to, whose name in answers may be another."""
         self.withheld: tuple[str, ...] = ()
         """Why the provider hid parts of the request from its model, a reason for each part."""
+        self.left_out: dict[str, int] = {}
+        """What the answer held and the message does not, by the provider's word for it, and how many."""
         self._dialect = dialect
         self._binding = binding
         self._first_call = first_call
@@ -149,6 +181,7 @@ class Assembly:
         self._names = names or {}
         self._parts: list[Part] = []
         self._calls = 0
+        self._held: Call | None = None  # the last part: a call that ended, or was cut
         self._events: list[StreamEvent] = []
 
     def take(self) -> list[StreamEvent]:
@@ -156,9 +189,22 @@ class Assembly:
         events, self._events = self._events, []
         return events
 
+    def restart(self) -> None:
+        """Begin the answer again: what came before is void. A call's number that was given is not given again.
+
+        Text that was handed out cannot be taken back; the message is without it.
+        """
+        for part in self._parts:
+            if isinstance(part, Call):
+                self._announce(part)
+        self._parts, self._held = [], None
+        self.left_out = {}
+        self.finish_reason = None
+
     def words(self, kind: Literal["text", "thinking"]) -> Words:
         """Begin a text or thinking block."""
         part = Words(kind)
+        self._release()
         self._parts.append(part)
         return part
 
@@ -189,6 +235,7 @@ class Assembly:
             raise broken(f"the answer holds more than {MAX_CALLS} tool calls")
         part = Call(mint(self._first_call + self._calls))
         self._calls += 1
+        self._release()
         self._parts.append(part)
         self.identify(part, native_id, name)
         return part
@@ -235,18 +282,29 @@ class Assembly:
 
     def end(self, part: Part) -> None:
         """Mark a part as complete for good. For a call this is announced; doing it twice changes nothing."""
-        if isinstance(part, Call) and part.dropped:
-            return
-        if isinstance(part, Call) and not part.ended:
-            part.ended = True
-            self._announce(part)
-            self._events.append(CallDone(part.id))
         part.done = True
+        if not isinstance(part, Call) or part.ended or part.dropped:
+            return
+        if part is self._parts[-1] and self.finish_reason is None:
+            self._held = part
+        else:
+            self._conclude(part)
 
     def end_all(self) -> None:
         """Mark every part as complete: the answer has ended."""
         for part in self._parts:
             self.end(part)
+        self._release()
+
+    def break_off(self, part: Part) -> None:
+        """Mark a part as complete whose own end was never told, though the answer's was.
+
+        Raises:
+            StreamFault: It is a call without all of its arguments, and no reason to stop says that the answer was cut.
+        """
+        if isinstance(part, Call) and not part.is_whole and not self._is_cut:
+            raise broken("the answer ended inside a tool call")
+        self.end(part)
 
     def settle_all(self) -> None:
         """Let every part be kept if the answer breaks off: the provider said it stopped. More may still come."""
@@ -270,15 +328,27 @@ class Assembly:
             tuple(reason for reason in reasons if reason and reason != "turn_boundary") or self.withheld
         )
 
+    def leave_out(self, kind: str, count: int = 1) -> None:
+        """Count what no block of a message can hold: citations, results of a provider's own tools, images."""
+        kind = mended(kind)[:_KINDS] or "unknown"
+        if count and (kind in self.left_out or len(self.left_out) < _KINDS):
+            self.left_out[kind] = self.left_out.get(kind, 0) + count
+
+    def leave_out_once(self, kind: str, value: object) -> None:
+        """Note what a stream says over and over, in pieces or anew each time. What is empty says nothing."""
+        if value and kind not in self.left_out:
+            self.leave_out(kind)
+
     def finish(self, reason: str) -> None:
-        """Note why the provider says it stopped. Calls are calls, whatever the reason."""
+        """Note why the provider says it stopped. Calls that came whole are calls, whatever the reason."""
         self.finish_reason = mended(reason)
+        self._release()
         self._events.append(Finish(self.finish_reason))
 
     @property
     def calls(self) -> bool:
         """Whether there is a call."""
-        return any(isinstance(part, Call) for part in self._parts)
+        return any(isinstance(part, Call) and not part.dropped for part in self._parts)
 
     @property
     def says(self) -> bool:
@@ -292,7 +362,7 @@ class Assembly:
 
     def rescued(self) -> Message:
         """Return what may be kept: text, finished thinking with its seal, finished calls."""
-        return self._message(_keepable)
+        return self._message(self._is_keepable)
 
     def _message(self, keeps: Callable[[Part], bool]) -> Message:
         blocks: list[Block] = []
@@ -319,6 +389,34 @@ class Assembly:
             return whole and not part.renamed
         return part.done
 
+    @property
+    def _is_cut(self) -> bool:
+        """Whether the provider says that it stopped in the middle."""
+        reason = self.finish_reason or ""
+        return reason in _CUT or unfinished(reason) is not None
+
+    def _release(self) -> None:
+        """Decide on the call that was held: something follows it, or the answer has ended."""
+        call, self._held = self._held, None
+        if call is not None and call.done:
+            self._conclude(call)
+
+    def _conclude(self, call: Call) -> None:
+        self._announce(call)  # a number that was given is told, so that nothing else gets it
+        call.dropped = self._is_cut and not call.is_whole
+        if call.dropped and call.signature is not None:
+            call.signature.seal = None
+        if not call.dropped:
+            call.ended = True
+            self._events.append(CallDone(call.id))
+
+    def _is_keepable(self, part: Part) -> bool:
+        if isinstance(part, Words) and part.kind == "text":
+            return True
+        if isinstance(part, Call):
+            return part.done and (part.ended or part.told or part.is_whole)
+        return part.done and part.seal is not None
+
     def _announce(self, call: Call) -> None:
         if call.announced:
             return
@@ -333,9 +431,3 @@ def _unbound(block: Block) -> Block:
     if isinstance(block, Thinking) and block.seal is not None and block.seal.is_bound:
         return Thinking(json=block.json)
     return block
-
-
-def _keepable(part: Part) -> bool:
-    if isinstance(part, Words) and part.kind == "text":
-        return True
-    return part.done and (isinstance(part, Call) or part.seal is not None)

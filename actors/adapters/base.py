@@ -6,7 +6,7 @@ never a success, a reason to stop may be a failure, what follows the end is igno
 further call raises it again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -53,6 +53,8 @@ class _Decoder:
         """Events that became known only by `close`."""
         self.withheld: tuple[str, ...] = ()
         """Why the provider hid parts of our request from its model, a reason for each. None is expected."""
+        self.left_out: Mapping[str, int] = {}
+        """What the answer held that the message does not, by the provider's word for it, and how many."""
         self._reader = reader
         self._fault: StreamFault | None = None
         self._closed = False
@@ -104,6 +106,7 @@ class _Decoder:
             self.usage = self._reader.assembly.usage
             self.finish_reason = self._reader.assembly.finish_reason
             self.withheld = self._reader.assembly.withheld
+            self.left_out = self._reader.assembly.left_out
 
 
 class StreamDecoder(_Decoder):

@@ -4,6 +4,7 @@ A decoder (`actors.decode`) is fed bytes cut anywhere and gives these events; `c
 message. An event here is ephemeral: nothing is rebuilt from it.
 """
 
+from collections.abc import Mapping
 from typing import Protocol, TypeAlias
 
 from actors.core.content import Message
@@ -86,6 +87,9 @@ class Decoder(Protocol):
     """What became known only by `close`."""
     withheld: tuple[str, ...]
     """Why the provider hid parts of the request from its model, a reason for each."""
+    left_out: Mapping[str, int]
+    """What the answer held that the message does not, by the provider's word for it, and how many: citations, items
+    and results of its own tools, generated images, logprobs."""
 
     @property
     def ended(self) -> bool:

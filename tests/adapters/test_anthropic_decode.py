@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from actors.adapters.decode import decode, decode_body
 from actors.adapters.failure import AnswerFault
-from actors.core.content import Thinking, ToolCall
+from actors.core.content import Message, Thinking, ToolCall
 from actors.core.identity import mint
 from actors.core.jsonio import unquote
 from actors.core.profiles import ANTHROPIC
@@ -131,7 +131,7 @@ def test_ids_that_repeat_or_are_blank_are_two_calls() -> None:
 
 
 def test_calls_count_whatever_the_stop_reason_says() -> None:
-    call = [start(0, type="tool_use", id="t", name="f", input={}), stop(0)]
+    call = [start(0, type="tool_use", id="t", name="f", input={"p": 1}), stop(0)]
     for reason in ("end_turn", "max_tokens", "refusal"):
         events, message = run(
             decode(ANTHROPIC),
@@ -139,7 +139,58 @@ def test_calls_count_whatever_the_stop_reason_says() -> None:
         )
         assert not isinstance(message, Exception)
         assert len(message.calls) == 1
-        assert events == [CallStarted(mint(1), "f"), CallDone(mint(1)), Finish(reason)]
+        said = [
+            CallStarted(mint(1), "f"),
+            ArgumentsDelta(mint(1), '{"p":1}'),
+            CallDone(mint(1)),
+            Finish(reason),
+        ]
+        assert events == said
+
+
+BEGUN: Fields = {"type": "message_start", "message": {"usage": {"input_tokens": 5, "output_tokens": 1}}}
+FIRST = (
+    {"type": "message_start", "message": {"usage": {"input_tokens": 90, "cache_read_input_tokens": 40}}},
+    start(0, type="thinking", thinking="Let me see.", signature=SIGNATURE),
+    stop(0),
+    start(1, type="text", text="Half an ans"),
+    stop(1),
+    start(2, type="tool_use", id="toolu_A", name="read", input={"p": 1}),
+    stop(2),
+    start(3, type="tool_use", id="toolu_B", name="", input={}),
+    delta(3, type="input_json_delta", partial_json='{"p"'),
+    {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {"output_tokens": 70}},
+)
+
+
+@pytest.mark.parametrize("came", range(1, len(FIRST) + 1))
+def test_a_second_message_start_begins_the_answer_again(came: int) -> None:
+    again = (
+        BEGUN,
+        start(0, type="text", text="The answer."),
+        stop(0),
+        start(1, type="tool_use", id="toolu_A", name="read", input={"p": 2}),
+        stop(1),
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 7}},
+    )
+    decoder = decode(ANTHROPIC, CLAUDE)
+    events, message = run(decoder, [anthropic_stream(*FIRST[:came], *again)])
+    assert isinstance(message, Message)
+    assert [block[:1] + block[2:] for block in said(message)] == [
+        ("text",),
+        ("call", "read", '{"p":2}', '"toolu_A"'),
+    ]
+    assert message.text == "The answer."
+    assert (decoder.usage, decoder.finish_reason) == (Usage(5, 7), "tool_use")
+    begun = [event.call_id for event in events if isinstance(event, CallStarted)]
+    assert begun == [mint(number) for number in range(1, len(begun) + 1)]
+    assert [call.id for call in message.calls] == begun[-1:]  # whose number no void call had
+
+
+def test_a_stream_that_breaks_off_behind_a_second_message_start_keeps_nothing_of_the_first() -> None:
+    decoder = decode(ANTHROPIC, CLAUDE)
+    run(decoder, [anthropic_stream(*FIRST[:-1], BEGUN, start(0, type="text", text="The"), stop=False)])
+    assert said(decoder.rescued()) == (("text", "The"),)
 
 
 def test_usage_is_cumulative_and_cached_tokens_are_part_of_the_input() -> None:

@@ -42,6 +42,17 @@ def call(name: str = "read", **more: object) -> Fields:
     return {"functionCall": {"name": name, "args": {"p": 1}}, **more}
 
 
+def test_a_signed_call_that_was_cut_takes_its_signature_along() -> None:
+    signed = {"functionCall": {"name": "read", "args": {}}, "thoughtSignature": "cw=="}
+    _, message = streamed(gemini_chunk({"text": "a"}), gemini_chunk(signed, finish="MAX_TOKENS"))
+    assert message.blocks == (Text("a"),)
+    _, message = streamed(gemini_chunk(signed, finish="STOP"))
+    assert [type(block) for block in message.blocks] == [Thinking, ToolCall]
+    decoder = decode(GEMINI, GOOGLE)
+    run(decoder, [gemini_stream(gemini_chunk(signed))])  # broken off behind a call that came whole
+    assert decoder.rescued().blocks == message.blocks
+
+
 BLANK = "signed_blank"
 
 

@@ -123,6 +123,23 @@ def test_a_call_without_arguments_is_not_mixed_up_with_the_next(deltas: list[lis
     assert [call.arguments for call in answer(OPENAI_CHAT, stream).calls] == [{}, {"b": 2}]
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_calls_of_one_tool_that_all_have_index_0_are_told_apart_by_their_ids(together: bool) -> None:
+    whole = [fragment(0, name, "f", text) for name, text in (("x", A), ("y", ""), ("z", A))]
+    ends = [fragment(0, "y", text=B[:3]), fragment(0, "y", text=B[3:])]
+    deltas = [[*whole, *ends]] if together else [[piece] for piece in (*whole, *ends)]
+    expected = (
+        ("call", "hist_tool_1", "f", A, '"x"'),
+        ("call", "hist_tool_2", "f", B, '"y"'),
+        ("call", "hist_tool_3", "f", A, '"z"'),
+    )
+    stream = openai_stream(*(calls(*delta) for delta in deltas), chunk({}, "tool_calls"))
+    assert said(answer(OPENAI_CHAT, stream)) == expected
+    entries = [fragment(0, name, "f", text) for name, text in (("x", A), ("y", B), ("z", A))]
+    body = {"choices": [{"message": {"tool_calls": entries}, "finish_reason": "tool_calls"}]}
+    assert said(body_answer(OPENAI_CHAT, body)[1]) == expected
+
+
 def test_a_fragment_that_has_lost_its_index_belongs_to_the_call_before_it() -> None:
     stream = openai_stream(calls(fragment(3, "x", "f")), calls(fragment(None, text=A)))
     assert said(answer(OPENAI_CHAT, stream)) == (("call", "hist_tool_1", "f", A, '"x"'),)
@@ -183,7 +200,7 @@ def test_a_call_that_was_finished_is_kept_when_the_stream_breaks_off_behind_it()
 )
 def test_malformed_arguments_are_kept_verbatim_beside_an_empty_object(text: str) -> None:
     (call,) = answer(
-        OPENAI_CHAT, openai_stream(calls(fragment(0, "x", "f", text)), chunk({}, "length"))
+        OPENAI_CHAT, openai_stream(calls(fragment(0, "x", "f", text)), chunk({}, "tool_calls"))
     ).calls
     assert (call.json, call.raw) == (b"{}", text)
 
@@ -250,6 +267,29 @@ def test_the_old_function_call_and_a_refusal_are_read() -> None:
         chunk({"refusal": "No."}, "function_call"),
     )
     assert said(answer(OPENAI_CHAT, stream)) == (("call", "hist_tool_1", "f", A, ""), ("text", "No."))
+
+
+NO_CALL: Fields = {"name": "", "arguments": ""}
+
+
+def test_an_empty_function_call_of_the_old_kind_is_no_call() -> None:
+    stream = openai_stream(
+        chunk({"role": "assistant", "content": "", "function_call": NO_CALL}),
+        chunk({"content": "Hi.", "function_call": NO_CALL}),
+        chunk({"function_call": NO_CALL}, "stop"),
+    )
+    events, message = run(decode(OPENAI_CHAT, OPENAI), [stream])
+    assert isinstance(message, Message)
+    assert said(message) == (("text", "Hi."),)
+    assert events == [TextDelta("Hi."), Finish("stop")]
+    body = {"content": "Hi.", "function_call": NO_CALL, "tool_calls": None}
+    assert body_answer(OPENAI_CHAT, {"choices": [{"message": body, "finish_reason": "stop"}]})[1] == message
+
+
+def test_an_empty_function_call_beside_a_call_adds_none() -> None:
+    both = {"tool_calls": [fragment(0, "x", "f", A)], "function_call": NO_CALL}
+    stream = openai_stream(chunk(both), chunk({"function_call": NO_CALL}, "tool_calls"))
+    assert said(answer(OPENAI_CHAT, stream)) == (("call", "hist_tool_1", "f", A, '"x"'),)
 
 
 def test_usage_is_the_last_word_with_cache_figures() -> None:

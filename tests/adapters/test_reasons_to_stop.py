@@ -37,7 +37,7 @@ def chat(held: str, reason: str) -> bytes:
     said: Mapping[str, list[Fields]] = {
         NOTHING: [chunk({"role": "assistant", "content": ""})],
         THOUGHT: [chunk({"reasoning_content": "Hm."})],
-        CALL: [calls(fragment(0, "call_A", "read", "{}"))],
+        CALL: [calls(fragment(0, "call_A", "read", '{"p":1}'))],
     }
     return openai_stream(*said.get(held, [chunk({"content": TEXTS.get(held)})]), chunk({}, reason))
 
@@ -46,7 +46,7 @@ def anthropic(held: str, reason: str) -> bytes:
     said: Mapping[str, list[Fields]] = {
         NOTHING: [{"type": "message_start", "message": {}}],
         THOUGHT: [start(0, type="thinking", thinking="Hm.", signature="c2ln"), stop(0)],
-        CALL: [start(0, type="tool_use", id="toolu_A", name="read", input={}), stop(0)],
+        CALL: [start(0, type="tool_use", id="toolu_A", name="read", input={"p": 1}), stop(0)],
     }
     text = [start(0, type="text", text=""), delta(0, type="text_delta", text=TEXTS.get(held)), stop(0)]
     return anthropic_stream(
@@ -62,7 +62,7 @@ def responses(held: str, reason: str) -> bytes:
             added(0, type="reasoning", id="rs_1"),
             finished(0, type="reasoning", id="rs_1", summary=[{"type": "summary_text", "text": "Hm."}]),
         ],
-        CALL: [finished(0, **function_call("fc_1", "call_A", "read", "{}"))],
+        CALL: [finished(0, **function_call("fc_1", "call_A", "read", '{"p":1}'))],
     }
     text: list[Fields] = [finished(0, type="message", id="msg_1", role="assistant", content=parts)]
     end = {"status": "incomplete", "incomplete_details": {"reason": reason}}
@@ -73,7 +73,7 @@ def responses(held: str, reason: str) -> bytes:
 def gemini(held: str, reason: str) -> bytes:
     said: Mapping[str, Fields] = {
         THOUGHT: {"text": "Hm.", "thought": True},
-        CALL: {"functionCall": {"name": "read", "args": {}}},
+        CALL: {"functionCall": {"name": "read", "args": {"p": 1}}},
     }
     parts = [] if held == NOTHING else [said.get(held, {"text": TEXTS.get(held)})]
     return gemini_stream(gemini_chunk(*parts), gemini_chunk(finish=reason))
@@ -83,7 +83,11 @@ def bedrock(held: str, reason: str) -> bytes:
     said: Mapping[str, list[bytes]] = {
         NOTHING: [],
         THOUGHT: [converse.thought(0, text="Hm."), converse.stop(0)],
-        CALL: [converse.begin(0, "tooluse_A", "read"), converse.stop(0)],
+        CALL: [
+            converse.begin(0, "tooluse_A", "read"),
+            converse.delta(0, toolUse={"input": '{"p":1}'}),
+            converse.stop(0),
+        ],
     }
     text = [converse.delta(0, text=TEXTS.get(held)), converse.stop(0)]
     return b"".join([converse.HEAD, *said.get(held, text), converse.ended(reason), converse.figures()])

@@ -258,6 +258,14 @@ def test_an_incomplete_response_keeps_finished_calls_and_no_cut_one(cut: str) ->
     assert [call.name for call in body_answer(OPENAI_RESPONSES, body)[1].calls] == ["read"]
 
 
+@pytest.mark.parametrize("status", ["completed", "incomplete"])
+def test_free_text_is_whole_in_an_incomplete_response_if_its_item_is_called_completed(status: str) -> None:
+    named = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_B", "name": "patch"}
+    item = finished(0, **named, input="*** Begin", status=status)
+    message = streamed(item, ended("incomplete", incomplete_details={"reason": "max_output_tokens"}))
+    assert [call.raw for call in message.calls] == (["*** Begin"] if status == "completed" else [])
+
+
 @pytest.mark.parametrize(
     ("code", "kind"),
     [

@@ -68,6 +68,10 @@ class MessagesReader:
         self._message_stop(body)
 
     def _message_start(self, payload: Fields) -> None:
+        """Begin the message. A second one begins it again, as relays do that ask their provider a second time."""
+        if self._begun:
+            self.assembly.restart()
+            self._open, self._given, self._figures = {}, {}, {}
         self._begun = True
         message = fields(payload.get("message"))
         self._usage(message.get("usage"))
@@ -82,7 +86,7 @@ class MessagesReader:
         if not self._begun:
             raise broken("the stream ended without a message")
         for index in list(self._open):
-            self._stop(index)
+            self._stop(index, told=False)
         self.assembly.end_all()
         self.ended = True
 
@@ -109,13 +113,15 @@ class MessagesReader:
                 self.assembly.seal(words, "redacted", string(block.get("data")))
             case "tool_use":
                 self._open[index] = self._call_start(index, block)
-            case _:
+            case kind:
+                self.assembly.leave_out(string(kind))
                 self._open[index] = None
                 self.assembly.words("text")  # what is left out leaves its place
 
     def _words_start(self, kind: Literal["text", "thinking"], block: Fields) -> Words:
         words = self.assembly.words(kind)
         self.assembly.say(words, string(block.get(kind)))
+        self.assembly.leave_out("citations", len(items(block.get("citations"))))
         return words
 
     def _call_start(self, index: int, block: Fields) -> Call:
@@ -137,17 +143,21 @@ class MessagesReader:
                 self.assembly.seal(part, "signature", string(delta.get("signature")))
             case "input_json_delta", Call():
                 self.assembly.argue(part, string(delta.get("partial_json")))
+            case "citations_delta", Words():
+                self.assembly.leave_out("citations")
             case _:
-                pass  # citations, and whatever comes later
+                pass  # pieces of what was left out
 
-    def _stop(self, index: int) -> None:
+    def _stop(self, index: int, *, told: bool = True) -> None:
         part, given = self._open.pop(index, None), self._given.pop(index, "")
         if isinstance(part, Call) and not part.arguments.whole():
             self.assembly.argue(part, given)
         if isinstance(part, Words) and part.kind == "thinking" and part.seal is None and self._unsigned:
             self.assembly.seal(part, UNSIGNED, UNSIGNED)
-        if part is not None:
+        if part is not None and told:
             self.assembly.end(part)
+        elif part is not None:
+            self.assembly.break_off(part)
 
     def _stopped(self, delta: Fields) -> None:
         if reason := string(delta.get("stop_reason")):

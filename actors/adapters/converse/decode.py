@@ -68,11 +68,11 @@ class ConverseReader:
         raise AnswerFault(in_answer(payload, self._dialect))
 
     def _message_stop(self, payload: Fields) -> None:
-        for index in list(self._open):
-            self._stop(index)
-        self.assembly.end_all()
         if reason := string(payload.get("stopReason")):
             self.assembly.finish(reason)
+        for index in list(self._open):
+            self._stop(index, told=False)
+        self.assembly.end_all()
         self._stopped = True
 
     def _metadata(self, payload: Fields) -> None:
@@ -88,17 +88,32 @@ class ConverseReader:
         if "toolUse" in block:
             call = fields(block["toolUse"])
             part = self._call_start(index, call)
-            self.assembly.argue(part, json_text(call.get("input", {})))
+            if given := call.get("input"):  # `{}` is said of none, and of those that never came
+                self.assembly.argue(part, json_text(given))
         elif "reasoningContent" in block:
             reasoning = fields(block["reasoningContent"])
             self._reasoning(index, {**fields(reasoning.get("reasoningText")), **reasoning})
         elif "text" in block:
             self._say(index, string(block["text"]))
+        elif "citationsContent" in block:
+            cited = fields(block["citationsContent"])
+            self._say(
+                index, "".join(string(fields(piece).get("text")) for piece in items(cited.get("content")))
+            )
+            self.assembly.leave_out("citations", len(items(cited.get("citations"))))
+        else:
+            self._leave_out(block)
+
+    def _leave_out(self, block: Fields) -> None:
+        for kind in block:
+            self.assembly.leave_out(kind)
 
     def _block_start(self, payload: Fields) -> None:
         start = fields(payload.get("start"))
         if "toolUse" in start:
             self._call_start(_index(payload), fields(start["toolUse"]))
+        else:
+            self._leave_out(start)
 
     def _call_start(self, index: int, call: Fields) -> Call:
         part = self.assembly.call(string(call.get("toolUseId")), string(call.get("name")))
@@ -116,6 +131,8 @@ class ConverseReader:
             if not isinstance(part, Call):
                 raise broken(f"arguments for content block {index}, which is no open tool call")
             self.assembly.argue(part, string(fields(delta["toolUse"]).get("input")))
+        elif "citation" in delta:
+            self.assembly.leave_out("citations")
 
     def _say(self, index: int, text: str) -> None:
         part = self._open.get(index)
@@ -139,7 +156,7 @@ class ConverseReader:
     def _block_stop(self, payload: Fields) -> None:
         self._stop(_index(payload))
 
-    def _stop(self, index: int) -> None:
+    def _stop(self, index: int, *, told: bool = True) -> None:
         part = self._open.pop(index, None)
         if part is None:
             self.assembly.words("text")  # what is left out leaves its place
@@ -147,8 +164,10 @@ class ConverseReader:
         if isinstance(part, Words) and part.kind == "thinking":
             self.assembly.seal(part, "signature", "".join(signatures))
             self.assembly.seal(part, "redacted", _joined(redacted))
-        if part is not None:
+        if part is not None and told:
             self.assembly.end(part)
+        elif part is not None:
+            self.assembly.break_off(part)
 
 
 _FIGURES = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheWriteInputTokens")

@@ -22,6 +22,8 @@ from actors.adapters.wire import Fields, fields, items, json_text, number, strin
 from actors.core.dialect import Dialect
 from actors.core.stream import Usage
 
+_KEPT = frozenset({"text", "functionCall"})
+_BESIDE = ("groundingMetadata", "citationMetadata", "urlContextMetadata", "logprobsResult")
 _IN_PIECES = "a call came in pieces (partialArgs), which was not asked for"
 
 
@@ -55,11 +57,14 @@ class GenerateContentReader:
             raise AnswerFault(Failure("refusal", ACTIONS["refusal"], message, code=blocked))
         for part in items(fields(candidate.get("content")).get("parts")):
             self._part(fields(part))
+        for name in _BESIDE:
+            self.assembly.leave_out_once(name, candidate.get(name))
         if reason := string(candidate.get("finishReason")):
             self._finish(reason)
 
     def _part(self, part: Fields) -> None:
         signature = string(part.get("thoughtSignature"))
+        self._leave_out(part)
         if part.get("thought") is True:
             self._words("thinking", string(part.get("text")))
         elif isinstance(call := part.get("functionCall"), dict):
@@ -68,6 +73,13 @@ class GenerateContentReader:
             self._signed_text(text, signature)
         else:
             self._words("text", string(part.get("text")))
+
+    def _leave_out(self, part: Fields) -> None:
+        """Count what a part holds that is not ours to keep, and the signature that is worth nothing without it."""
+        if _KEPT.isdisjoint(part):
+            for name in part:
+                self.assembly.leave_out_once("thoughtSignature", name == "thoughtSignature")
+                self.assembly.leave_out(name, int(name not in ("thought", "thoughtSignature")))
 
     def _words(self, kind: Literal["text", "thinking"], text: str) -> None:
         if not text:
@@ -83,20 +95,22 @@ class GenerateContentReader:
             self._words("text", text)
         self._open = None
 
-    def _seal(self, kind: str, signature: str, text: str = "") -> None:
+    def _seal(self, kind: str, signature: str, text: str = "") -> Words:
         words = self.assembly.words("thinking")
         self.assembly.say(words, text)
         self.assembly.seal(words, kind, signature)
         self.assembly.end(words)
         self._open = None
+        return words
 
     def _call(self, given: Fields, signature: str) -> None:
         if given.get("partialArgs") or given.get("willContinue"):
             raise AnswerFault(Failure("config", ACTIONS["config"], _IN_PIECES))
-        if signature:
-            self._seal(self._dialect.thinking_carrier, signature)
+        signed = self._seal(self._dialect.thinking_carrier, signature) if signature else None
         call = self.assembly.call(string(given.get("id")), string(given.get("name")))
-        if (arguments := given.get("args")) is not None:
+        call.signature, call.told = signed, True
+        arguments = given.get("args")
+        if arguments is not None and arguments != {}:  # `{}` is said of none, and of those that never came
             self.assembly.argue(call, json_text(arguments))
         self.assembly.end(call)
         self._open = None

@@ -25,6 +25,7 @@ from actors.core.stream import Usage
 Slot: TypeAlias = int | None  # None stands for the latest call, wherever it is
 _LEGACY: Slot = -1  # `function_call`, the one call of the protocol before tools
 _SAID = frozenset({"content", "refusal", "tool_calls", "function_call", "reasoning_content", "reasoning"})
+_READ = _SAID | {"role", "name", "reasoning_details"}
 _CUT = frozenset({"error", "network_error", "insufficient_system_resource"})
 """Words for a failure after 200: a gateway's and Mistral's, GLM's, DeepSeek's."""
 _WHOLE_BELOW = 64 * 1024  # characters of argument text that are tried for completeness
@@ -54,6 +55,7 @@ class ChatReader:
         if _SAID.isdisjoint(fields(choice.get("message"))):
             raise broken("the body holds no message")
         self._begun = True
+        self._beside(body, choice)
         self._usage(body.get("usage"))
         self._served(body)
         self._said(fields(choice["message"]))
@@ -71,6 +73,7 @@ class ChatReader:
         choice = _first_choice(chunk)
         self._raise_reported(chunk, choice, reported=reported)
         self._begun = self._begun or bool(choice)
+        self._beside(chunk, choice)
         self._usage(chunk.get("usage") or choice.get("usage"))
         self._served(chunk)
         self._said(fields(choice.get("delta")))
@@ -78,6 +81,8 @@ class ChatReader:
 
     def _said(self, delta: Fields) -> None:
         """Take a delta, or a whole message, which has the same fields."""
+        if not delta.keys() <= _READ:
+            self._leave_out(delta)
         self._reasoning.take(delta)
         if content := delta.get("content"):
             self._content(content)
@@ -85,7 +90,8 @@ class ChatReader:
             self._text(string(refusal))  # it is what the model said
         if fragments := delta.get("tool_calls"):
             self._slots.take([fields(fragment) for fragment in items(fragments)])
-        if isinstance(legacy := delta.get("function_call"), dict):
+        legacy = fields(delta.get("function_call"))
+        if legacy.get("name") or legacy.get("arguments"):  # an endpoint puts an empty one into every answer
             self._slots.take([{"index": _LEGACY, "function": legacy}])
 
     def _content(self, content: object) -> None:
@@ -97,7 +103,17 @@ class ChatReader:
                 self._text(string(chunk.get("text")))
             elif chunk.get("type") == "thinking":
                 self._reasoning.chunk(chunk)
+            else:
+                self.assembly.leave_out(string(chunk.get("type")))
         return None
+
+    def _leave_out(self, delta: Fields) -> None:
+        """Count what a message holds that is not ours to keep: a list by its entries, another value once."""
+        for key in delta.keys() - _READ:
+            if isinstance(given := delta[key], list):
+                self.assembly.leave_out(key, len(given))
+            else:
+                self.assembly.leave_out_once(key, given)
 
     def _text(self, piece: str) -> None:
         if piece:
@@ -107,6 +123,12 @@ class ChatReader:
         """Note which upstream of a gateway answers."""
         if (upstream := string(answer.get("provider"))) and self._dialect.thinking_binding == "upstream":
             self.assembly.upstream = mended(upstream)
+
+    def _beside(self, answer: Fields, choice: Fields) -> None:
+        """Note what is said beside the message: how likely its words were, and what a search found."""
+        self.assembly.leave_out_once("logprobs", choice.get("logprobs"))
+        for name in ("citations", "search_results"):
+            self.assembly.leave_out_once(name, answer.get(name))
 
     def _finish(self, choice: Fields) -> None:
         reason = string(choice.get("finish_reason"))
@@ -154,6 +176,7 @@ class _Slots:
     def _take(self, fragment: Fields, touched: set[Call]) -> None:
         slot = _slot(fragment.get("index"))
         native_id = string(fragment.get("id")).strip() and string(fragment.get("id"))
+        self._assembly.leave_out("extra_content", int(bool(fragment.get("extra_content"))))
         function = fields(fragment.get("function")) or fields(fragment.get("custom"))
         name, text = string(function.get("name")), _argument_text(function)
         call = self._existing(slot, native_id)

@@ -27,6 +27,7 @@ from actors.core.projection import REASONING_ID
 from actors.core.stream import Usage
 
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+_WORDS = ("output_text", "refusal", None)
 _PHASES = ("commentary", "final_answer")
 _OF_EVENT = {
     "response.output_text": "message",
@@ -150,9 +151,9 @@ class ResponsesReader:
                 self._whole(fields(item), index)
         if status == "incomplete":
             self.assembly.drop_unfinished_calls()
-        self.assembly.end_all()
         reason = string(fields(response.get("incomplete_details")).get("reason"))
         self.assembly.finish(reason or status)
+        self.assembly.end_all()
         self.ended = True
 
     def _error(self, payload: Fields) -> None:
@@ -201,6 +202,7 @@ class ResponsesReader:
         elif kind in _CALLS:
             item.part = self.assembly.call(string(told.get("call_id")), string(told.get("name")))
         else:
+            self.assembly.leave_out(kind)
             self.assembly.words("text")  # what is left out leaves its place
         self._items.name(item, string(told.get("id")), index)
         return item
@@ -216,6 +218,7 @@ class ResponsesReader:
             case Words(kind="text"):
                 self._seal_phase(item, told)
                 self.assembly.complete(part, _text_of(told))
+                self._leave_out(told)
             case Words():
                 self.assembly.complete(part, _thought_of(told))
                 self.assembly.seal(part, "reasoning_item", _again(told))
@@ -224,10 +227,20 @@ class ResponsesReader:
                 self.assembly.settle(part, string(told.get(_CALLS[item.kind])))
             case None:
                 return
+        if isinstance(part, Call):
+            part.told = kind == "custom_tool_call" and told.get("status") == "completed"
         if isinstance(part, Call) and told.get("status") in ("incomplete", "in_progress"):
             part.done = False
         else:
             self.assembly.end(part)
+
+    def _leave_out(self, message: Fields) -> None:
+        """Count what the parts of a message hold beside their words."""
+        for part in map(fields, items(message.get("content"))):
+            if part.get("type") not in _WORDS:
+                self.assembly.leave_out(string(part.get("type")))
+            self.assembly.leave_out("annotations", len(items(part.get("annotations"))))
+            self.assembly.leave_out_once("logprobs", part.get("logprobs"))
 
     def _seal_phase(self, item: _Item, told: Fields) -> None:
         phase = told.get("phase")

@@ -1,0 +1,225 @@
+"""A call in an answer that was cut, in every dialect: whole, or left out. Never one without what it was to be given.
+
+Servers end the block of a call that they cut, so an answer can look as if the model had called with no arguments. Each
+dialect says so below in its own words, streamed and not: a text, calls with the argument texts given, why it stopped.
+"""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from actors.adapters.decode import decode, decode_body
+from actors.adapters.failure import AnswerFault
+from actors.core.content import Message
+from actors.core.identity import mint
+from actors.core.profiles import PROFILES
+from actors.core.stream import CallDone, CallStarted, StreamEvent
+from actors.errors import StreamFault
+from tests.adapters import converse_wire as converse
+from tests.adapters.wire_streams import (
+    Fields,
+    anthropic_stream,
+    calls,
+    chunk,
+    delta,
+    dumped,
+    finished,
+    fragment,
+    function_call,
+    gemini_chunk,
+    gemini_stream,
+    openai_stream,
+    responses_stream,
+    run,
+    start,
+    stop,
+)
+
+WHOLE = '{"p":1}'
+Texts = Sequence[str]
+
+
+def value(text: str) -> object:
+    """What a provider that gives arguments as an object gives for a text: `{}` where it has none, or a part of one."""
+    return json.loads(text) if text.endswith("}") else {}
+
+
+def chat(texts: Texts, reason: str) -> tuple[bytes, object]:
+    said = [fragment(at, f"call_{at}", "read", text) for at, text in enumerate(texts)]
+    choice = {"message": {"content": "So.", "tool_calls": said}, "finish_reason": reason}
+    stream = openai_stream(chunk({"content": "So."}), *(calls(one) for one in said), chunk({}, reason))
+    return stream, {"choices": [choice]}
+
+
+def anthropic(texts: Texts, reason: str) -> tuple[bytes, object]:
+    events: list[Fields] = [start(0, type="text", text="So."), stop(0)]
+    content: list[Fields] = [{"type": "text", "text": "So."}]
+    for at, text in enumerate(texts, 1):
+        call = {"type": "tool_use", "id": f"toolu_{at}", "name": "read"}
+        events += [
+            start(at, **call, input={}),
+            delta(at, type="input_json_delta", partial_json=text),
+            stop(at),
+        ]
+        content.append({**call, "input": value(text)})
+    events.append({"type": "message_delta", "delta": {"stop_reason": reason}})
+    return anthropic_stream(*events), {"content": content, "stop_reason": reason}
+
+
+def responses(texts: Texts, reason: str) -> tuple[bytes, object]:
+    parts = [{"type": "output_text", "text": "So."}]
+    items: list[Fields] = [{"type": "message", "id": "msg_1", "role": "assistant", "content": parts}]
+    items += [function_call(f"fc_{at}", f"call_{at}", "read", text) for at, text in enumerate(texts)]
+    end = {"status": "incomplete", "incomplete_details": {"reason": reason}}
+    ended: Fields = {"type": "response.incomplete", "response": end}
+    stream = responses_stream(*(finished(at, **it) for at, it in enumerate(items)), ended, done=False)
+    return stream, {**end, "output": items}
+
+
+def gemini(texts: Texts, reason: str) -> tuple[bytes, object]:
+    parts: list[Fields] = [{"text": "So."}]
+    parts += [{"functionCall": {"name": "read", "args": value(text)}} for text in texts]
+    stream = gemini_stream(*(gemini_chunk(part) for part in parts), gemini_chunk(finish=reason))
+    return stream, gemini_chunk(*parts, finish=reason)
+
+
+def bedrock(texts: Texts, reason: str) -> tuple[bytes, object]:
+    frames = [converse.HEAD, converse.delta(0, text="So."), converse.stop(0)]
+    content: list[Fields] = [{"text": "So."}]
+    for at, text in enumerate(texts, 1):
+        frames += [converse.begin(at, f"tooluse_{at}", "read")]
+        frames += [converse.delta(at, toolUse={"input": text}), converse.stop(at)]
+        call = {"toolUseId": f"tooluse_{at}", "name": "read", "input": value(text)}
+        content.append({"toolUse": call})
+    frames += [converse.ended(reason), converse.figures()]
+    return b"".join(frames), converse.body(*content, reason=reason)
+
+
+WIRES = {
+    "openai_chat": (chat, "length"),
+    "mistral": (chat, "length"),
+    "deepseek": (chat, "length"),
+    "anthropic": (anthropic, "max_tokens"),
+    "openai_responses": (responses, "max_output_tokens"),
+    "gemini": (gemini, "MAX_TOKENS"),
+    "vertex": (gemini, "MAX_TOKENS"),
+    "bedrock": (bedrock, "max_tokens"),
+}
+FILTERS = {
+    "openai_chat": "content_filter",
+    "anthropic": "refusal",
+    "openai_responses": "content_filter",
+    "gemini": "SAFETY",
+    "bedrock": "guardrail_intervened",
+}
+dialects = pytest.mark.parametrize("name", WIRES)
+both = pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "whole"])
+Read = tuple[list[StreamEvent], Message | StreamFault]
+
+
+def read(name: str, texts: Texts, reason: str, is_streamed: bool) -> Read:
+    stream, body = WIRES[name][0](texts, reason)
+    if is_streamed:
+        return run(decode(PROFILES[name]), [stream])
+    decoder = decode_body(PROFILES[name])
+    events, message = run(decoder, [dumped(body)])
+    return events + decoder.late, message
+
+
+def arguments(message: Message | StreamFault) -> list[object]:
+    assert isinstance(message, Message), message
+    assert message.text == "So."
+    return [call.arguments for call in message.calls]
+
+
+@both
+@pytest.mark.parametrize("came", ["", " ", '{"p":', '{"p"'])
+@dialects
+def test_a_call_whose_arguments_were_cut_is_no_call_and_the_reason_says_so(
+    name: str, came: str, is_streamed: bool
+) -> None:
+    reason = WIRES[name][1]
+    events, message = read(name, [WHOLE, came], reason, is_streamed)
+    assert arguments(message) == [{"p": 1}]
+    assert [event for event in events if isinstance(event, CallDone)] == [CallDone(mint(1))]
+    assert [event.call_id for event in events if isinstance(event, CallStarted)] == [mint(1), mint(2)]
+    decoder = decode(PROFILES[name])
+    run(decoder, [WIRES[name][0]([came], reason)[0]])
+    assert (decoder.finish_reason, decoder.close().calls) == (reason, ())
+
+
+@both
+@dialects
+def test_a_call_whose_arguments_came_whole_before_the_cut_is_a_call(name: str, is_streamed: bool) -> None:
+    events, message = read(name, [WHOLE], WIRES[name][1], is_streamed)
+    assert arguments(message) == [{"p": 1}]
+    assert CallDone(mint(1)) in events
+
+
+@both
+@pytest.mark.parametrize("name", ["anthropic", "openai_responses", "gemini", "bedrock"])
+def test_a_call_without_arguments_that_was_followed_by_another_was_not_cut(
+    name: str, is_streamed: bool
+) -> None:
+    assert arguments(read(name, ["", WHOLE], WIRES[name][1], is_streamed)[1]) == [{}, {"p": 1}]
+
+
+@both
+@dialects
+def test_a_call_without_arguments_in_an_answer_that_was_not_cut_is_a_call(
+    name: str, is_streamed: bool
+) -> None:
+    reason = {"gemini": "STOP", "vertex": "STOP", "bedrock": "tool_use", "anthropic": "tool_use"}.get(
+        name, ""
+    )
+    if name != "openai_responses":
+        assert arguments(read(name, [""], reason or "tool_calls", is_streamed)[1]) == [{}]
+    else:
+        done = finished(0, **function_call("fc_1", "call_A", "read", ""))
+        _, message = run(decode(PROFILES[name]), [responses_stream(done)])
+        assert isinstance(message, Message)
+        assert [call.arguments for call in message.calls] == [{}]
+
+
+@both
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_call_that_a_filter_cut_is_none_either(name: str, is_streamed: bool) -> None:
+    assert arguments(read(name, [""], FILTERS[name], is_streamed)[1]) == []
+    assert arguments(read(name, [WHOLE], FILTERS[name], is_streamed)[1]) == [{"p": 1}]
+
+
+@pytest.mark.parametrize("came", ["", '{"p":'])
+@dialects
+def test_what_is_kept_of_a_stream_that_broke_off_holds_no_cut_call(name: str, came: str) -> None:
+    make, reason = WIRES[name]
+    stream = make([WHOLE, came], reason)[0]
+    whole = [{"p": 1}, {}] if WIRES[name][0] is gemini else [{"p": 1}]  # there calls come whole or not at all
+    for place in range(len(stream)):
+        decoder = decode(PROFILES[name])
+        run(decoder, [stream[:place]])
+        assert [call.arguments for call in decoder.rescued().calls] in (whole, [{"p": 1}], []), place
+
+
+@pytest.mark.parametrize("came", ["", '{"p":'])
+@pytest.mark.parametrize("name", ["anthropic", "bedrock"])
+def test_a_block_of_a_call_that_never_stopped_is_a_cut_answer(name: str, came: str) -> None:
+    def stream(text: str, reason: str) -> bytes:
+        if name == "anthropic":
+            begun = start(0, type="tool_use", id="toolu_A", name="read", input={})
+            piece = delta(0, type="input_json_delta", partial_json=text)
+            return anthropic_stream(begun, piece, {"type": "message_delta", "delta": {"stop_reason": reason}})
+        frames = converse.begin(0, "tooluse_A", "read"), converse.delta(0, toolUse={"input": text})
+        return b"".join([converse.HEAD, *frames, converse.ended(reason), converse.figures()])
+
+    _, message = run(decode(PROFILES[name]), [stream(came, "max_tokens")])
+    assert isinstance(message, Message)
+    assert message.calls == ()
+    decoder = decode(PROFILES[name])
+    _, fault = run(decoder, [stream(came, "tool_use")])
+    assert isinstance(fault, AnswerFault)
+    assert (fault.failure.action, decoder.rescued().calls) == ("retry", ())
+    for reason in ("max_tokens", "tool_use"):
+        _, message = run(decode(PROFILES[name]), [stream(WHOLE, reason)])
+        assert isinstance(message, Message)
+        assert [call.arguments for call in message.calls] == [{"p": 1}]
