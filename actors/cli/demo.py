@@ -17,6 +17,7 @@ from actors.cli.screen import screen
 from actors.cli.shape import number
 from actors.cli.show import LEGEND, Lines, Printed, Watch
 from actors.cli.world import STOPS
+from actors.core.diagnostics import Intake
 from actors.core.feed import Deferred, SessionEvent, ToolCallEvent
 from actors.core.identity import CallId, mint
 from actors.core.ledger import Interaction, Ledger
@@ -86,7 +87,7 @@ async def _perform(show: Printed | Lines, everywhere: bool) -> Counts:
                     "gpt", tools=stage.tools(gates), system="You plan trips.", messages=history
                 )
                 try:
-                    play = _Play(session, gates, watch)
+                    play = _Play(session, gates, watch, history.report)
                     await play.perform()
                     if everywhere:
                         await play.go_around()
@@ -101,8 +102,9 @@ Act = Callable[[SessionEvent], Awaitable[None]]
 class _Play:
     """The scenes, in order."""
 
-    def __init__(self, session: Session, gates: stage.Gates, watch: Watch) -> None:
+    def __init__(self, session: Session, gates: stage.Gates, watch: Watch, taken_in: Intake) -> None:
         self._session = session
+        self._taken_in = taken_in
         self._gates = gates
         self._watch = watch
         self._show = watch.show
@@ -110,6 +112,8 @@ class _Play:
     async def perform(self) -> None:
         scene = self._show.scene
         scene("The same history through actors; then two tools run at once (gpt)")
+        for done in self._taken_in.notes:
+            self._show.note("read", done)
         await self._ask("Weather in Oslo and in Rome?")
         scene("Malformed arguments are corrected; gpt's call ids begin at 0 each time", compact=True)
         await self._ask("And in Bergen?")
@@ -229,8 +233,7 @@ def _opening(show: Printed, servers: int) -> None:
     others = f", and one for each of {servers - 2} more dialects" if servers > 2 else ""
     about = (
         "Strict servers run on this machine: gpt speaks OpenAI Chat Completions, claude Anthropic Messages"
-        f"{others}. They refuse what the real ones refuse, and claude's thinking is valid only behind the exact "
-        "prefix it was made for."
+        f"{others}. They refuse what the real ones refuse."
     )
     line(show.screen.styled("One conversation that changes its provider, and no refusal", "bold"))
     for paragraph in (about, LEGEND):

@@ -108,8 +108,8 @@ class Watch:
                 self.show.note("switch", f"failed at the turn's end: {why}")
             case CompleteEvent(result=result) | ErrorEvent(result=result):
                 self._flush()
-                if result.status != "complete":
-                    self.show.note("ended", f"{result.status}; every call is closed")
+                if result.status == "failed":
+                    self.show.note("ended", "failed; every call is closed")
             case _:
                 pass
 
