@@ -119,6 +119,7 @@ class Runtime:
             last=(self._close, CLOSING),
         )
         self._on_tool_error = on_tool_error
+        self._may_use_threads = False
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
         self._host: Host | None = None
         self._providers: dict[tuple[str, Binding], Ref[ProviderCommand]] = {}
@@ -139,6 +140,7 @@ class Runtime:
         await self.system.__aenter__()
         self._was_entered = True
         THREADS.enter()
+        self._may_use_threads = True
         limits = self.config.limits
         self._host = Host(
             self.system,
@@ -173,7 +175,9 @@ class Runtime:
         self._host = None
         self._sessions.clear()
         telemetry.tools_running(self.system.containment.names)
-        THREADS.leave()
+        if self._may_use_threads:  # it does not if it was cancelled while it was entered
+            self._may_use_threads = False
+            THREADS.leave()
         await self.transport.close()
 
     def _running(self) -> Host:

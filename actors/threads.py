@@ -47,7 +47,8 @@ class Threads:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._idle: list[_Worker] = []
-        self._users = 0
+        self.users = 0
+        """Runtimes that may need threads."""
         self._waiting: deque[Callable[[], object]] = deque()
         self.taken = 0
         """Places in use."""
@@ -57,13 +58,13 @@ class Threads:
     def enter(self) -> None:
         """Note one more runtime that may need threads."""
         with self._lock:
-            self._users += 1
+            self.users += 1
 
     def leave(self) -> None:
         """Note one runtime less. With the last one idle threads end."""
         with self._lock:
-            self._users -= 1
-            idle, self._idle = ([], self._idle) if self._users else (self._idle, [])
+            self.users -= 1
+            idle, self._idle = ([], self._idle) if self.users else (self._idle, [])
         for worker in idle:
             worker.box.put(None)
         for worker in idle:
@@ -128,9 +129,9 @@ class Threads:
     def _rests(self, worker: "_Worker") -> bool:
         """Keep an idle thread for the next call, if there may be one."""
         with self._lock:
-            if self._users:
+            if self.users:
                 self._idle.append(worker)
-            return bool(self._users)
+            return bool(self.users)
 
 
 class _Worker(threading.Thread):

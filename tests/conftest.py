@@ -4,6 +4,7 @@ Many tests run on every core, a named file in this one process, which starts at 
 Every fragment that a test has judged is read in both ways, which must come to the same.
 """
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,13 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Name of the backend the test runs on."""
     backend: str = request.param
     return backend
+
+
+@pytest.fixture(autouse=True)
+def _interrupts_are_heard() -> None:
+    """Give each test Python's own handler of SIGINT: a test before it may have ended without putting it back."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -20,6 +20,7 @@ from actors.errors import ForeignLoop, JournalError, SessionClosed, SessionExist
 from actors.handle import Session
 from actors.storage.memory import MemoryStorage
 from actors.testing import Call, Say, Stall, Turn
+from actors.threads import THREADS
 from tests.runtime_support import Gate, actors, anthropic, gathered, hosting, log, openai
 from tests.test_recovery_of_sessions import Held
 
@@ -302,3 +303,15 @@ async def test_a_cancel_that_came_too_late_says_so() -> None:
         assert last.type == "complete"
         assert last.result.status == "complete"
         assert answers == [False]
+
+
+@pytest.mark.requirement("PROMISE-12")
+async def test_a_runtime_whose_entering_is_cancelled_uses_no_threads_and_gives_none_back() -> None:
+    users = THREADS.users
+    for turns in range(8):
+        with anyio.fail_after(60), anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_cancel_after, turns, scope)
+                async with Runtime(environ={"OPENAI_API_KEY": "k"}):
+                    await anyio.sleep_forever()
+        assert THREADS.users == users

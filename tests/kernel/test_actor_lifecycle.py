@@ -406,7 +406,8 @@ def test_an_interrupt_comes_between_handlers_and_not_into_one() -> None:
         async with System() as system:
             await system.spawn(Probe, "probe").tell(Do(interrupt))
             notes.append("told")
-            await anyio.sleep_forever()
+            with anyio.fail_after(60):
+                await anyio.sleep_forever()
 
     with pytest.raises(KeyboardInterrupt):
         trio.run(main)

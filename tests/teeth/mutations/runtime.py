@@ -128,6 +128,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
+        "leaving: a runtime that was never entered gives back threads",
+        "actors/runtime.py",
+        "        if self._may_use_threads:  #",
+        "        if True:  #",
+        (f"{HOST}::test_a_runtime_whose_entering_is_cancelled_uses_no_threads_and_gives_none_back",),
+    ),
+    Mutation(
         "leaving: foreign code that will not end is waited for",
         "actors/kernel/contained.py",
         "        for contained in tuple(self._running):\n            contained.drop()\n",
