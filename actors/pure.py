@@ -68,7 +68,8 @@ def render(
         thinking: `native`, `drop` or `text`: what becomes of reasoning.
 
     Returns:
-        `.transcript` (the entries rendered now), `.lane` (the next version, yours to adopt) and `.report`.
+        `.transcript` (the messages, as the JSON array of a request), `.lane` (the next version, yours to adopt) and
+        `.report`.
     """
     if not isinstance(history, History):
         raise TranscriptError(
