@@ -8,7 +8,7 @@ things twice.
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -79,6 +79,7 @@ class Endpoint:
     Args:
         url: Base URL.
         credentials: Make the headers that prove who asks, for each request; never logged.
+        headers: Look up the headers that every request takes beside them; never logged. They replace the adapter's.
         timeouts, retries: See there.
         concurrency: Requests at once.
         stream: Whether answers are asked for as streams.
@@ -86,6 +87,7 @@ class Endpoint:
 
     url: str
     credentials: Credentials = field(default_factory=Keys)
+    headers: Callable[[], Headers] = tuple
     timeouts: Timeouts = field(default_factory=Timeouts)
     retries: Retries = field(default_factory=Retries)
     concurrency: int = 256
@@ -241,6 +243,7 @@ class _Round:
         self._message: Message | None = None
         self._failure: Failure | None = None
         self._proof: Headers = ()  # the credential's headers, as they were sent last
+        self._extra: Headers = ()  # and the backend's own
         self.aborted = self.has_ended = False
         self._tries = 0
         self._was_renewed = self._shown = False
@@ -254,7 +257,7 @@ class _Round:
                 failure = await self._attempt()
             if failure is None:
                 return
-            wait = self._judged(_without_secrets(failure, self._proof), random)
+            wait = self._judged(_without_secrets(failure, (*self._proof, *self._extra)), random)
             if wait is None:
                 return
             await anyio.sleep(wait)
@@ -333,7 +336,8 @@ class _Round:
         url = endpoint.url.rstrip("/") + request.path
         outgoing = Outgoing(url, request.segments)
         self._proof = await endpoint.credentials.headers(outgoing)
-        headers = (*request.headers, *self._proof)
+        self._extra = endpoint.headers()
+        headers = (*_replaced(request.headers, self._extra), *self._proof)
         async with self._transport.send(url, headers, request.segments, endpoint.timeouts) as response:
             if response.status != 200:
                 return await self._refusal(response)
@@ -398,6 +402,14 @@ class _Round:
         self._offset += len(event.text)
         if self._command.outlet is not None:
             self._command.outlet.put(event)
+
+
+def _replaced(usual: Headers, given: Headers) -> Headers:
+    """Return the usual headers with those that were given in their place, or behind them."""
+    if not given:
+        return usual
+    names = {name for name, _ in given}
+    return (*(header for header in usual if header[0].lower() not in names), *given)
 
 
 def _without_secrets(failure: Failure, proof: Headers) -> Failure:

@@ -38,7 +38,7 @@ from actors.core.routing import Pool
 from actors.core.state import State
 from actors.core.transcript import Encoder
 from actors.core.turn import Bounds
-from actors.credentials import Credentials, credentials_of
+from actors.credentials import Credentials, Headers, credentials_of, headers_of
 from actors.driver import Refusal, ResolvedBackend
 from actors.errors import (
     ActorsError,
@@ -322,8 +322,8 @@ class Runtime:
             )
         backend = self.config.backend(member)
         codec = adapter(self.config.dialect(backend.dialect))
-        credentials = credentials_of(self.config, member)
-        make = partial(_provider, backend, codec, credentials, self.transport, self._random)
+        credentials, headers = credentials_of(self.config, member), partial(headers_of, self.config, member)
+        make = partial(_provider, backend, codec, credentials, headers, self.transport, self._random)
         self._made += 1
         name = f"provider/{backend.name}/{self._made}"
         ref: Ref[ProviderCommand] = self.system.spawn(make, name, depth=SHARED, restart=Restart(intensity=10))
@@ -469,6 +469,7 @@ def _provider(
     backend: configuration.Backend,
     codec: Adapter,
     credentials: Credentials,
+    headers: Callable[[], Headers],
     transport: Transport,
     random: Random,
 ) -> ProviderActor:
@@ -476,6 +477,7 @@ def _provider(
     endpoint = Endpoint(
         backend.endpoint,
         credentials,
+        headers,
         Timeouts(limits.connect, limits.first_byte, limits.idle, limits.total, pool=limits.first_byte),
         Retries(attempts=limits.attempts),
         limits.concurrency,

@@ -48,12 +48,14 @@ from actors.config.settings import (
     Count,
     FileSettings,
     Frozen,
+    HeaderVariable,
     Policy,
     PoolSettings,
     Reasoning,
     RuntimeLimits,
     Thinking,
     endpoint,
+    header_value,
     label,
 )
 from actors.core.dialect import Dialect
@@ -129,6 +131,7 @@ class Backend(Frozen):
         account: Label of the account, part of the binding; empty if none was given.
         upstream: The one upstream of a gateway that serves, part of the binding; empty leaves it to choose.
         credential: For this endpoint and no other; None if it takes none.
+        headers: Sent with every request, names in lower case.
         reasoning, temperature: What requests ask for, where the dialect takes it.
         max_tokens: Most tokens of one answer; None leaves it to the dialect.
         stream: Whether answers are asked for as streams.
@@ -143,6 +146,7 @@ class Backend(Frozen):
     account: str = ""
     upstream: str = ""
     credential: Credential | None = None
+    headers: tuple[tuple[str, SecretStr], ...] = ()
     max_tokens: Count | None = None
     thinking: Thinking = "native"
     reasoning: Reasoning = Reasoning()
@@ -276,6 +280,7 @@ class Config:
             account=settings.account or "",
             upstream=settings.upstream or "",
             credential=self._credential(f"Backend {name!r}", settings, provider),
+            headers=tuple(self._headers(f"Backend {name!r}", settings)),
             max_tokens=settings.max_tokens,
             thinking=settings.thinking,
             reasoning=settings.reasoning,
@@ -297,6 +302,25 @@ class Config:
         if auth.bearer is not None:
             return Key("authorization", self._secret(owner, auth.bearer))
         return Key(provider.header, self._secret(owner, auth.key or ""))
+
+    def _headers(self, owner: str, settings: BackendSettings) -> Iterable[tuple[str, SecretStr]]:
+        for name, value in settings.headers.items():
+            if isinstance(value, HeaderVariable):
+                value = self._held(owner, name, value.variable)
+            yield name, value
+
+    def _held(self, owner: str, header: str, variable: str) -> SecretStr:
+        """Return what a variable holds for a header."""
+        if not (value := self.environ.get(variable, "").strip()):
+            raise MissingKey(
+                f"{owner} needs the header {header!r} in the environment variable {variable}; it is not set"
+            )
+        try:
+            return SecretStr(header_value(value))
+        except ValueError:
+            raise ConfigError(
+                f"Environment variable {variable} holds what no header can; set it again"
+            ) from None
 
     def _aws(self, owner: str, region: str) -> Aws:
         if not self.environ.get("AWS_ACCESS_KEY_ID", "").strip():

@@ -7,7 +7,7 @@ import re
 from typing import Annotated, Any, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
 from actors.config.providers import Kind
 
@@ -136,6 +136,69 @@ def _auth(given: object) -> object:
     return {"key": _variable(given)} if isinstance(given, str) else given
 
 
+class HeaderVariable(Frozen):
+    """A header's value that the environment holds, for one that is a secret."""
+
+    variable: Variable
+
+
+_HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
+_MAX_HEADERS = 32
+_MAX_HEADER = 4096
+_OURS = {
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "transfer-encoding",
+    "upgrade",
+    "te",
+    "expect",
+}
+_CREDENTIALS = {"authorization", "x-api-key", "x-goog-api-key", "proxy-authorization"}
+
+
+def header_value(text: str) -> str:
+    """Return `text` if a header can hold it. The message does not repeat it: it may be a secret."""
+    if (
+        not text
+        or len(text) > _MAX_HEADER
+        or not text.isascii()
+        or not text.isprintable()
+        or text != text.strip()
+    ):
+        raise ValueError(f"takes 1 to {_MAX_HEADER} printable ASCII characters without blanks around them")
+    return text
+
+
+def _headers(given: object) -> object:
+    """Check the names and make each value a secret, or the variable that holds it."""
+    if not isinstance(given, dict) or len(given) > _MAX_HEADERS:
+        raise ValueError(f"takes a table of at most {_MAX_HEADERS} headers")
+    return {_header_name(name): _header_value(value) for name, value in given.items()}
+
+
+def _header_name(name: str) -> str:
+    lowered = name.lower()
+    if not _HEADER.fullmatch(name):
+        raise ValueError("takes names of letters, digits and '-'")
+    if lowered in _CREDENTIALS:
+        raise ValueError(f"takes no {lowered!r}; credentials go in auth")
+    if lowered in _OURS:
+        raise ValueError(f"takes no {lowered!r}: it is set for each request")
+    return lowered
+
+
+def _header_value(value: object) -> SecretStr | HeaderVariable:
+    match value:
+        case str():
+            return SecretStr(header_value(value))
+        case {"variable": str() as variable, **rest} if not rest:
+            return HeaderVariable(variable=_variable(variable))
+        case _:
+            raise ValueError('takes texts, or { variable = "NAME" } for one that is a secret')
+
+
 class Reasoning(Frozen):
     """How a backend is asked to think, where it has a switch for it.
 
@@ -160,6 +223,8 @@ class Reasoning(Frozen):
 class BackendSettings(Frozen):
     """One `[backends.NAME]` table. `base_url` without `auth` means that no key is sent.
 
+    `headers` go with every request, for what an account or a gateway asks beside its credential: each is a text, or
+    `{ variable = "NAME" }` for one that is a secret. They replace what is sent by default and are never shown.
     `stream = false` is for a backend that cannot stream: its whole answers give the same events. `upstream` keeps a
     gateway to one of its upstreams, named as the gateway wants it.
     """
@@ -168,6 +233,7 @@ class BackendSettings(Frozen):
     model: Label
     base_url: Endpoint | None = None
     auth: Annotated[Auth, BeforeValidator(_auth)] | None = None
+    headers: Annotated[dict[str, SecretStr | HeaderVariable], BeforeValidator(_headers)] = {}
     account: Label | None = None
     upstream: Label | None = None
     max_tokens: Count | None = None

@@ -12,7 +12,16 @@ from actors.credentials.aws import AwsSigner
 from actors.credentials.outgoing import Credentials, Headers, Outgoing
 from actors.credentials.tokens import Tokens
 
-__all__ = ["AwsSigner", "Credentials", "Headers", "Keys", "Outgoing", "Tokens", "credentials_of"]
+__all__ = [
+    "AwsSigner",
+    "Credentials",
+    "Headers",
+    "Keys",
+    "Outgoing",
+    "Tokens",
+    "credentials_of",
+    "headers_of",
+]
 
 
 class Keys:
@@ -47,6 +56,15 @@ def credentials_of(config: Config, member: str) -> Credentials:
             return AwsSigner(region, partial(_aws_keys, config, member))
         case _:
             return Keys(partial(_key, config, member))
+
+
+def headers_of(config: Config, member: str) -> Headers:
+    """Return the headers that a backend's requests take beside its credential, as they are now.
+
+    Raises:
+        ConfigError: The backend does not exist, or a variable holds what no header can.
+    """
+    return tuple((name, value.get_secret_value()) for name, value in config.backend(member).headers)
 
 
 def _aws_keys(config: Config, member: str) -> AwsKeys | None:

@@ -7,6 +7,7 @@ LEAVING = "tests/kernel/test_leaving.py"
 EDGE = "tests/test_tools_at_the_edge.py"
 HOST = "tests/test_host_operations.py"
 ISOLATION = "tests/test_isolation.py"
+OAUTH = "tests/test_oauth_accounts.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -264,5 +265,26 @@ MUTATIONS: tuple[Mutation, ...] = (
         "            async with places:\n                failure = await self._attempt()\n",
         "            await places.acquire()\n            failure = await self._attempt()\n",
         ("tests/test_provider.py::test_a_retry_that_waits_gives_its_place_to_others",),
+    ),
+    Mutation(
+        "headers: a value that a server repeats is told",
+        "actors/provider.py",
+        "(*self._proof, *self._extra)), random)",
+        "self._proof), random)",
+        (f"{OAUTH}::test_a_header_that_a_server_repeats_is_in_no_result",),
+    ),
+    Mutation(
+        "headers: what is sent by default is sent beside what was given",
+        "actors/provider.py",
+        "    if not given:\n        return usual\n",
+        "    if True:\n        return (*usual, *given)\n",
+        (f"{OAUTH}::test_a_header_is_looked_up_for_each_request_and_replaces_what_is_sent_by_default",),
+    ),
+    Mutation(
+        "token: one that was refused is sent again",
+        "actors/credentials/tokens.py",
+        "            self._until = -math.inf\n        return True",
+        "            pass\n        return True",
+        (f"{OAUTH}::test_five_turns_of_parallel_calls_over_a_token_that_ends_within_a_turn",),
     ),
 )

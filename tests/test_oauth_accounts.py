@@ -1,0 +1,244 @@
+"""Accounts without a key: a token command, headers that such an account asks for, and nothing secret told to anyone.
+
+They are where tool conversations were first refused. The strict servers are in their OAuth mode, so a request that
+lacks the token, the beta header or the project never reaches the rules.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from actors import Runtime, tool
+from actors.config import load
+from actors.core.check import check
+from actors.core.profiles import dialect
+from actors.errors import ConfigError, MissingKey
+from actors.testing import (
+    AnthropicServer,
+    Call,
+    GeminiServer,
+    OAuth,
+    OpenAIServer,
+    Say,
+    Status,
+    Think,
+    Turn,
+    serve,
+)
+from actors.testing.server import LoopbackServer
+from actors.tools import Tool
+from actors.transport import HttpTransport, Response, Timeouts
+
+pytestmark = pytest.mark.anyio
+
+TEAM = "opaque-team-9f2c7d"
+FIVE_TURNS = [
+    turn
+    for number in range(5)
+    for turn in (
+        Turn(
+            Think("Both at once."), Call("work", {"name": f"a{number}"}), Call("work", {"name": f"b{number}"})
+        ),
+        Turn(Say(f"Turn {number} is done.")),
+    )
+]
+FILE = """
+[backends.b]
+kind = "{kind}"
+model = "{model}"
+base_url = "{url}"
+account = "personal"
+auth = {{ command = ["cat", "{token}"], lifetime = 3600 }}
+headers = {{ {header}, "X-Team" = {{ variable = "TEAM" }} }}
+"""
+
+
+class Account:
+    """An account whose token is taken back while a turn runs, as happens when it expires there."""
+
+    def __init__(self, oauth: OAuth, file: Path) -> None:
+        self.oauth, self.file = oauth, file
+        self.token = "token-0"
+        file.write_text(self.token)
+
+    @property
+    def tool(self) -> Tool[..., Any]:  # Any: any function
+        """A tool in whose run, for the names that begin with b2 and a4, the token ends and the next is given out."""
+
+        async def work(name: str) -> str:
+            """Do a piece of work."""
+            if name in ("b2", "a4"):
+                self.oauth.expire(self.token)
+                self.token = f"token-{name}"
+                self.oauth.grant(self.token)
+                self.file.write_text(self.token)
+            return f"{name} is done"
+
+        return tool(work)
+
+
+def anthropic(oauth: OAuth) -> tuple[LoopbackServer, dict[str, str]]:
+    header = '"anthropic-beta" = "oauth-2025-04-20"'
+    return AnthropicServer(FIVE_TURNS, oauth=oauth), {
+        "kind": "anthropic",
+        "model": "claude-x",
+        "header": header,
+    }
+
+
+def gemini(oauth: OAuth) -> tuple[LoopbackServer, dict[str, str]]:
+    header = '"x-goog-user-project" = "project-1"'
+    return GeminiServer(FIVE_TURNS, oauth=oauth), {"kind": "gemini", "model": "gemini-x", "header": header}
+
+
+@pytest.mark.requirement("REQ-915-004", "REQ-915-008", "PROMISE-1", "PROMISE-2", "PROMISE-11")
+@pytest.mark.parametrize("host", [anthropic, gemini])
+async def test_five_turns_of_parallel_calls_over_a_token_that_ends_within_a_turn(
+    host: Callable[[OAuth], tuple[LoopbackServer, dict[str, str]]],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    oauth = OAuth({"token-0": None}, project="project-1")
+    server, words = host(oauth)
+    account, told = Account(oauth, tmp_path / "token"), list[str]()
+    async with serve(server):
+        file = tmp_path / "actors.toml"
+        file.write_text(FILE.format(url=server.endpoint, token=account.file, **words))
+        async with Runtime(file, environ={"TEAM": TEAM}) as runtime:
+            session = await runtime.open("b", tools=[account.tool])
+            with anyio.fail_after(60):
+                for number in range(5):
+                    answer = await session.ask(f"Do part {number}.")
+                    assert (answer.status, answer.text) == ("complete", f"Turn {number} is done.")
+                    told.append(repr(answer))
+            told += [repr(runtime.config), repr(runtime.config.resolve("b")), caplog.text]
+            told += [repr(bytes(record)) for record in runtime.storage.read(session.id)]
+    statuses = [exchange.status for exchange in server.requests]
+    assert (statuses.count(401), statuses.count(200)) == (2, 10)
+    assert server.refusals == []  # of a body; the two of a token are counted by the account
+    assert oauth.refusals == 2
+    assert all(dict(exchange.headers)["x-team"] == TEAM for exchange in server.requests)
+    last = server.requests[-1].body
+    assert check(last, dialect(server.dialect)) == []
+    done = [f"{name}{number} is done" for name in "ab" for number in range(5)]
+    assert [last.count(text.encode()) for text in done] == [1] * 10
+    assert b"No result was recorded" not in last
+    assert not [text for text in told if TEAM in text or "token-" in text]
+
+
+async def test_without_its_beta_header_such_an_account_is_refused_before_any_rule(tmp_path: Path) -> None:
+    server, words = anthropic(OAuth({"token-0": None}))
+    (tmp_path / "token").write_text("token-0")
+    async with serve(server):
+        file = tmp_path / "actors.toml"
+        words["header"] = '"x-other" = "1"'
+        file.write_text(FILE.format(url=server.endpoint, token=tmp_path / "token", **words))
+        async with Runtime(file, environ={"TEAM": TEAM}) as runtime:
+            ended = await (await runtime.open("b")).ask("Hello.")
+    assert ended.status == "failed"
+    assert "OAuth authentication is currently not supported." in ended.why
+
+
+async def test_a_header_that_a_server_repeats_is_in_no_result(tmp_path: Path) -> None:
+    server = OpenAIServer(faults={0: Status(400, message=f"No team {TEAM!r} here")})
+    async with serve(server):
+        file = tmp_path / "actors.toml"
+        file.write_text(
+            f'[backends.b]\nkind = "openai"\nmodel = "m"\nbase_url = "{server.base_url}"\n'
+            'headers = { x-team = { variable = "TEAM" } }\n'
+        )
+        async with Runtime(file, environ={"TEAM": TEAM}) as runtime:
+            ended = await (await runtime.open("b")).ask("Hello.")
+    assert ended.status == "failed"
+    assert "[removed]" in ended.why
+    assert TEAM not in repr(ended)
+
+
+class Heard(HttpTransport):
+    """The real transport, and the headers of each request it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[list[tuple[str, str]]] = []
+
+    @asynccontextmanager
+    async def send(
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+    ) -> AsyncIterator[Response]:
+        """Do as the real one does."""
+        self.heard.append([(name.lower(), value) for name, value in headers])
+        async with super().send(url, headers, segments, timeouts) as response:
+            yield response
+
+
+async def test_a_header_is_looked_up_for_each_request_and_replaces_what_is_sent_by_default(
+    tmp_path: Path,
+) -> None:
+    server = AnthropicServer([Turn(Say("one")), Turn(Say("two"))])
+    environ, transport = {"TEAM": "first"}, Heard()
+    async with serve(server):
+        file = tmp_path / "actors.toml"
+        file.write_text(
+            f'[backends.b]\nkind = "anthropic"\nmodel = "m"\nbase_url = "{server.base_url}"\n'
+            'headers = { Anthropic-Version = "2024-01-01", X-Team = { variable = "TEAM" } }\n'
+        )
+        async with Runtime(file, environ=environ, transport=transport) as runtime:
+            session = await runtime.open("b")
+            await session.ask("Hello.")
+            environ["TEAM"] = "second"
+            await session.ask("Again.")
+    versions = [[value for name, value in sent if name == "anthropic-version"] for sent in transport.heard]
+    assert versions == [["2024-01-01"], ["2024-01-01"]]
+    assert [dict(sent)["x-team"] for sent in transport.heard] == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "problem"),
+    [
+        ('{ authorization = "opaque" }', "takes no 'authorization'; credentials go in auth"),
+        ('{ X-Api-Key = "opaque" }', "takes no 'x-api-key'; credentials go in auth"),
+        ('{ Host = "opaque" }', "takes no 'host': it is set for each request"),
+        ('{ "bad name" = "opaque" }', "takes names of letters, digits and '-'"),
+        ('{ x = "opaque\\r\\ny: 1" }', "takes 1 to 4096 printable ASCII characters"),
+        ('{ x = "" }', "takes 1 to 4096 printable ASCII characters"),
+        ("{ x = 1 }", 'takes texts, or { variable = "NAME" } for one that is a secret'),
+        ('{ x = { variable = "opaque" } }', "takes the name of an environment variable in capitals"),
+        ('{ x = { variable = "A", more = "opaque" } }', 'takes texts, or { variable = "NAME" }'),
+        ('["opaque"]', "takes a table of at most 32 headers"),
+    ],
+)
+def test_a_header_that_cannot_be_sent_is_told_in_one_line_without_its_value(
+    headers: str, problem: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "actors.toml"
+    file.write_text(f'[backends.b]\nkind = "openai"\nmodel = "m"\nheaders = {headers}\n')
+    with pytest.raises(ConfigError) as refused:
+        load(file, {})
+    told = str(refused.value)
+    assert "[backends.b] headers: " in told
+    assert problem in told
+    assert "opaque" not in told
+    assert "\n" not in told
+
+
+def test_a_header_whose_variable_is_not_set_is_named_and_one_that_no_header_can_hold_is_not_shown(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "actors.toml"
+    file.write_text(
+        '[backends.b]\nkind = "openai"\nmodel = "m"\nbase_url = "http://x/v1"\n'
+        'headers = { x-team = { variable = "TEAM" } }\n'
+    )
+    with pytest.raises(
+        MissingKey, match="needs the header 'x-team' in the environment variable TEAM; it is not set"
+    ):
+        load(file, {}).resolve("b")
+    with pytest.raises(ConfigError, match="variable TEAM holds what no header can; set it again") as refused:
+        load(file, {"TEAM": "opaque\r\nx: 1"}).resolve("b")
+    assert "opaque" not in str(refused.value)
