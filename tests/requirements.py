@@ -112,13 +112,14 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         "one tool execution and result path in interactive, one-shot and subagent mode",
         ENGINE,
     ),
-    Requirement("REQ-915-030", "S", "a session-scoped scheduler in every mode"),
+    Requirement("REQ-915-030", "S", "a session-scoped scheduler in every mode", ENGINE),
     Requirement("REQ-915-031", "E", "the calls of one model turn are scheduled as one parallel batch"),
-    Requirement("REQ-915-032", "U", "identical filtering: no call parts among the results fed back"),
+    Requirement("REQ-915-032", "U", "identical filtering: no call parts among the results fed back", ENGINE),
     Requirement(
         "REQ-915-033",
         "U",
         "results enter history by the same continuation path as any turn, no ad-hoc writes",
+        ENGINE,
     ),
     Requirement(
         "REQ-915-034",

@@ -559,7 +559,7 @@ async def _generated(
 
 @EVERYWHERE
 @MADE
-@pytest.mark.requirement("U-09", "U-10", "U-04")
+@pytest.mark.requirement("U-09", "U-10")
 async def test_an_answer_that_is_not_streamed_takes_the_same_path_to_the_same_message(made: Made) -> None:
     from actors.testing import serve
 

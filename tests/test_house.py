@@ -1,0 +1,84 @@
+"""What keeps the house in order and no type or import contract can say.
+
+Read from the source: who writes down how a call ended, and who knows a vendor.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import actors
+from actors.config.providers import PROVIDERS
+from actors.core.events import Cancelled, Denied, Event, Failed, Refused, Returned
+from actors.core.profiles import ALIASES, PROFILES
+
+ROOT = Path(actors.__file__).parent
+ENDS = {end.__name__ for end in (Returned, Failed, Denied, Refused, Cancelled)}
+VENDORS = {
+    part
+    for name in (*PROFILES, *ALIASES, *PROVIDERS, "claude", "gpt", "moonshot", "google", "aws", "amazon")
+    for part in name.split("_")
+    if part.isalpha()
+} - {"responses", "chat", "compatible", "api"}
+"""What a vendor, its models or its interface is called. `responses` and the like are words of their own."""
+ORCHESTRATION = (
+    *("session.py", "driver.py", "scheduler.py", "calls.py", "ledger.py", "renderer.py", "activation.py"),
+    *(
+        "core/turn.py",
+        "core/batch.py",
+        "core/ledger.py",
+        "core/state.py",
+        "core/phases.py",
+        "core/routing.py",
+    ),
+)
+
+
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _ends_made(tree: ast.Module) -> set[str]:
+    """Return which ends of a call a module makes, by their own names or through the module of events."""
+    plain = _imported(tree, "actors.core.events")
+    return {
+        name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        for name in ENDS
+        if ast.unparse(node.func) in {f"events.{name}", f"actors.core.events.{name}", *({name} & plain)}
+    }
+
+
+def _imported(tree: ast.Module, module: str) -> set[str]:
+    """Return what a module imports from another, by its own name there."""
+    found = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == module)
+    return {alias.name for node in found for alias in node.names}
+
+
+def _rooms(*left_out: str) -> list[tuple[str, ast.Module]]:
+    paths = ((path.relative_to(ROOT).as_posix(), path) for path in sorted(ROOT.rglob("*.py")))
+    return [(name, _tree(path)) for name, path in paths if not name.startswith(left_out)]
+
+
+@pytest.mark.requirement("U-10", "PROMISE-2", "PROMISE-7")
+def test_only_the_scheduler_says_how_a_call_ended() -> None:
+    """Its batch and its calls make the events, and it alone sends them to the ledger; a log is read back elsewhere."""
+    assert {event.__name__ for event in Event.__args__} >= ENDS
+    writers = {name for name, tree in _rooms("testing/") if _ends_made(tree)}
+    assert writers == {"calls.py", "core/batch.py", "scheduler.py"}
+    reporters = {name for name, tree in _rooms() if "Record" in _imported(tree, "actors.ledger")}
+    assert reporters == {"scheduler.py"}
+    users = {name for name, tree in _rooms() if _imported(tree, "actors.core.batch") & {"plan"}}
+    assert users == {"scheduler.py"}
+
+
+@pytest.mark.requirement("U-04")
+@pytest.mark.parametrize("name", ORCHESTRATION)
+def test_what_drives_a_turn_names_no_vendor(name: str) -> None:
+    """Neither in code nor in words: what a provider asks is data, and how it is said is an adapter's."""
+    assert {"anthropic", "openai", "gemini", "bedrock", "mistral", "kimi"} <= VENDORS
+    words = re.findall(r"[a-z0-9]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", (ROOT / name).read_text()).lower())
+    assert set(words) & VENDORS == set()
