@@ -18,6 +18,7 @@ from typing import Any, get_args
 import actors
 from actors import errors
 from actors.core import diagnostics, events, feed, stream
+from actors.core.dialect import Profile
 from actors.core.feed import SessionEvent
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "api.md"
@@ -31,13 +32,20 @@ section are imported from `actors`; the others are what those give and raise, an
 RESULTS = (feed.Attempt, feed.Cause, feed.Sent, stream.Usage, diagnostics.Report, diagnostics.Finding)
 """What results and events are made of, beside what `actors` itself exports."""
 
+DIALECTS = (Profile, *get_args(actors.Dialect))
+
 
 def page() -> str:
     """Return the whole page."""
-    public = [getattr(actors, name) for name in actors.__all__ if name != "SessionEvent"]
+    public = [getattr(actors, name) for name in actors.__all__ if name not in ("Dialect", "SessionEvent")]
     sections = [
         HEAD,
         *_section("actors", "", public),
+        *_section(
+            "Dialects",
+            "`Dialect` is any of these; their fields are in the [rulebook](rulebook.md).",
+            DIALECTS,
+        ),
         *_section("Events of a stream", _module_doc(feed), _members(SessionEvent)),
         *_section("What results and events are made of", "", RESULTS),
         *_section("Events of the log", _module_doc(events), _members(events.Event)),
@@ -149,6 +157,7 @@ def _type(annotation: Any) -> str:  # Any: whatever an annotation is
     """Return an annotation as a reader would write it."""
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     text = _JSON.sub("JsonValue", text)
+    text = text.replace(str(actors.Dialect), "Dialect")
     text = re.sub(r"\*<class '([^']+)'>", r"\1", text)
     text = re.sub(r"(?:\b[a-z_]+\.)+(?=[A-Z])", "", text)  # the modules of types
     return (

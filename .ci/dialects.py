@@ -18,7 +18,7 @@ from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.config.providers import PROVIDERS
 from actors.core.content import Block, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
-from actors.core.dialect import Dialect
+from actors.core.dialect import ChatDialect, Dialect, ResponsesDialect
 from actors.core.form import replace
 from actors.core.history import History
 from actors.core.identity import Binding
@@ -68,7 +68,7 @@ def overview() -> str:
             f"`{profile.family}`",
             _id(profile) or "by position",
             _result(profile),
-            _OPENERS[profile.thinking_binding],
+            _OPENERS[profile.reasoning.binding],
             _required(profile),
         ]
         for name, profile in PROFILES.items()
@@ -103,17 +103,17 @@ def facts_of(profile: Dialect) -> Iterator[list[str]]:
             key = f"`{provider.key_variable}` in `{provider.header}`" if provider.key_variable else "none"
             yield [f'`kind = "{kind}"`', f"{where}, or `{provider.url_variable}`; key: {key}"]
     yield ["rules", ", ".join(_prefixes(profile))]
-    scope = "in one message" if profile.id_unique_scope == "message" else "in a transcript"
-    kept = "its own go back" if profile.native_id_passthrough else "none goes back, its own included"
-    yield ["call ids", f"{_code(profile.id_pattern)}, each once {scope}; {kept}"]
-    yield ["tool names", _code(profile.tool_name_pattern)]
-    yield ["results", f"{_CARRIERS[profile.result_carrier]}; a failed one: {_result(profile)}"]
+    scope = "in one message" if profile.ids.unique_scope == "message" else "in a transcript"
+    kept = "its own go back" if profile.ids.native_passthrough else "none goes back, its own included"
+    yield ["call ids", f"{_code(profile.ids.pattern)}, each once {scope}; {kept}"]
+    yield ["tool names", _code(profile.ids.tool_name_pattern)]
+    yield ["results", f"{_CARRIERS[profile.turns.result_carrier]}; a failed one: {_result(profile)}"]
     yield ["roles", _roles(profile)]
-    if profile.family == "openai_chat":
-        yield ["calls without text", f"`content` is {_ABSENT[profile.absent_content]}"]
+    if isinstance(profile, ChatDialect):
+        yield ["calls without text", f"`content` is {_ABSENT[profile.turns.absent_content]}"]
     yield ["reasoning", _thinking(profile)]
-    if profile.upstream_pin != "none":
-        yield ["upstream", f"pinned by `upstream` of the backend, sent as `{profile.upstream_pin}`"]
+    if isinstance(profile, ChatDialect) and profile.request.upstream_pin != "none":
+        yield ["upstream", f"pinned by `upstream` of the backend, sent as `{profile.request.upstream_pin}`"]
     yield ["media", _media(profile)]
     yield ["not taken", ", ".join(not_taken(profile)) or "everything is"]
 
@@ -128,6 +128,11 @@ _CARRIERS = {
     "tool_message": "a `tool` message each",
     "user_block": "blocks of one user message",
     "item": "an item each",
+}
+_FLAGS = {
+    "anthropic": '`"is_error": true`',
+    "converse": '`"status": "error"`',
+    "gemini": '`"error"` for `"output"`',
 }
 _ABSENT = {"null": "`null`", "omit": "left out", "empty": '`""`'}
 
@@ -145,24 +150,23 @@ def _prefixes(profile: Dialect) -> Iterator[str]:
 
 
 def _result(profile: Dialect) -> str:
-    return {
-        "text": f"`{profile.error_prefix.strip()}` before its text",
-        "is_error": '`"is_error": true`',
-        "status": '`"status": "error"`',
-        "response_error": '`"error"` for `"output"`',
-    }[profile.result_error_flag]
+    if isinstance(profile, ChatDialect | ResponsesDialect):
+        return f"`{profile.turns.error_prefix.strip()}` before its text"
+    return _FLAGS[profile.family]
 
 
 def _roles(profile: Dialect) -> str:
-    told = [f"begins with {_either(profile.first_roles)}, ends with {_either(profile.last_roles)}"]
-    if profile.alternation == "merge_same":
+    told = [
+        f"begins with {_either(profile.turns.first_roles)}, ends with {_either(profile.turns.last_roles)}"
+    ]
+    if profile.turns.alternation == "merge_same":
         told.append("neighbours of one role share a message")
-    if profile.alternation == "fill":
+    if profile.turns.alternation == "fill":
         told.append("roles alternate")
-    if not profile.calls_together:
+    if not profile.turns.calls_together:
         told.append("one call a message")
-    if profile.user_after_tool == "filler":
-        told.append(f"`{profile.filler_between}` of the model between a result and a user message")
+    if profile.turns.user_after_tool == "filler":
+        told.append(f"`{profile.turns.filler_between}` of the model between a result and a user message")
     return "; ".join(told)
 
 
@@ -171,37 +175,37 @@ def _either(names: Iterable[str]) -> str:
 
 
 def _thinking(profile: Dialect) -> str:
-    if profile.thinking_carrier == "none":
+    if profile.reasoning.carrier == "none":
         return "read and shown, never sent back"
-    told = [f"as `{profile.thinking_carrier}`, back to {_OPENERS[profile.thinking_binding]}"]
+    told = [f"as `{profile.reasoning.carrier}`, back to {_OPENERS[profile.reasoning.binding]}"]
     if (without := _required(profile)) != "nothing":
         told.append(f"calls without their own get {without}")
     return "; ".join(told)
 
 
 def _required(profile: Dialect) -> str:
-    return f"`{profile.thinking_placeholder}`" if profile.thinking_required != "no" else "nothing"
+    return f"`{profile.reasoning.placeholder}`" if profile.reasoning.required != "no" else "nothing"
 
 
 def _media(profile: Dialect) -> str:
-    if not profile.user_media:
+    if not profile.media.user_kinds:
         return "none; a note in words stands for each"
-    images = profile.media_types if "document" in profile.user_media else _images(profile)
+    images = profile.media.types if "document" in profile.media.user_kinds else _images(profile)
     told = [", ".join(f"`{kind}`" for kind in sorted(images))]
-    told.append("by value or by address" if profile.media_urls else "by value only")
-    if profile.media_bytes:
-        told.append(f"an image of {profile.media_bytes:,} bytes at most")
-    if profile.max_media:
-        told.append(f"in a request {profile.max_media:,} at most{_of_them(profile)}")
+    told.append("by value or by address" if profile.media.urls else "by value only")
+    if profile.media.max_bytes:
+        told.append(f"an image of {profile.media.max_bytes:,} bytes at most")
+    if profile.media.max_count:
+        told.append(f"in a request {profile.media.max_count:,} at most{_of_them(profile)}")
     return "; ".join(told)
 
 
 def _of_them(profile: Dialect) -> str:
-    return f", of them {profile.max_documents} documents" if profile.max_documents else ""
+    return f", of them {profile.media.max_documents} documents" if profile.media.max_documents else ""
 
 
 def _images(profile: Dialect) -> list[str]:
-    return [mime for mime in profile.media_types if mime.startswith("image/")]
+    return [mime for mime in profile.media.types if mime.startswith("image/")]
 
 
 ASKED: Mapping[str, Mapping[str, Any]] = {  # Any: each setting has its own type
@@ -270,15 +274,15 @@ _STATE = {
 
 def _reasoning(profile: Dialect, maker: Binding) -> Thinking:
     """Return reasoning as an adapter of this profile reads it: without a seal where nothing goes back."""
-    if profile.thinking_carrier == "none":
+    if profile.reasoning.carrier == "none":
         return Thinking(WORDS)
-    kind, data = _STATE[profile.thinking_carrier]
-    origin = replace(maker, upstream="One") if profile.thinking_binding == "upstream" else maker
+    kind, data = _STATE[profile.reasoning.carrier]
+    origin = replace(maker, upstream="One") if profile.reasoning.binding == "upstream" else maker
     return Thinking("" if kind == "thought_signature" else WORDS, Seal(kind, quote(data), origin))
 
 
 def _call(profile: Dialect, maker: Binding, number: int, name: str, arguments: Mapping[str, str]) -> ToolCall:
-    native = Seal("call_id", quote(_NATIVE[profile.id_style].format(number + 7)), maker)
+    native = Seal("call_id", quote(_NATIVE[profile.ids.style].format(number + 7)), maker)
     return ToolCall(f"hist_tool_{number + 1}", name, dict(arguments), native=native)
 
 
@@ -288,7 +292,7 @@ def at_home(profile: Dialect) -> list[Message]:
     calls = [_call(profile, maker, at, "weather", {"city": city}) for at, city in enumerate(("Oslo", "Rome"))]
     thought = _reasoning(profile, maker)
     told: list[Block] = [thought, Text("I look it up.")]
-    if profile.thinking_carrier == "thought_signature":  # it stands directly before what it belongs to
+    if profile.reasoning.carrier == "thought_signature":  # it stands directly before what it belongs to
         told.reverse()
     return [
         Message("human", [Text(HOME)]),
@@ -386,7 +390,7 @@ def _readers(profile: Dialect) -> Iterator[tuple[str, Dialect, Binding]]:
 def _cost(profile: Dialect, target: Dialect, reader: Binding) -> str:
     rendered = shown(at_home(profile), target, reader)
     lost = dict(rendered.report.losses)
-    native = [_NATIVE[profile.id_style].format(at + 7) for at in range(2)]
+    native = [_NATIVE[profile.ids.style].format(at + 7) for at in range(2)]
     reasoning = "reasoning is not shown" if lost.pop("thinking", 0) else "reasoning goes back"
     minted = "ids are made anew" if any(rendered.report.emitted_calls) else "no ids"
     ids = "ids go back" if list(rendered.report.emitted_calls) == native else minted
@@ -411,7 +415,7 @@ def entering(profile: Dialect) -> Iterator[str]:
 
 def _place(rendered: Rendered, profile: Dialect) -> str:
     """Return where the image went that a tool has shown."""
-    if "image" in profile.result_media:
+    if "image" in profile.media.result_kinds:
         return "stays in it"
     follows = b"follows the tool results" in rendered.transcript
     return "follows the results, in a user message" if follows else "is told in words"
@@ -420,10 +424,10 @@ def _place(rendered: Rendered, profile: Dialect) -> str:
 def _fillers(rendered: Rendered, profile: Dialect) -> Iterator[str]:
     """Yield what nobody said, as it is sent."""
     said = {
-        "thinking": f"`{profile.thinking_placeholder}` in place of the reasoning",
-        "first": f"`{profile.filler_first}`",
-        "last": f"`{profile.filler_last}`",
-        "between": f"`{profile.filler_between}`",
+        "thinking": f"`{profile.reasoning.placeholder}` in place of the reasoning",
+        "first": f"`{profile.turns.filler_first}`",
+        "last": f"`{profile.turns.filler_last}`",
+        "between": f"`{profile.turns.filler_between}`",
     }
     for kind, count in sorted(rendered.report.fillers, key=lambda filler: [*said].index(filler[0])):
         yield said[kind] + (f" {count} times" if count > 1 and kind != "thinking" else "")

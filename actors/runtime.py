@@ -415,7 +415,7 @@ class _Resolver:
 
     def _check_tools(self, backend: configuration.Backend) -> None:
         """Refuse a backend whose dialect takes fewer tools than the session has."""
-        most = self._runtime.config.dialect(backend.dialect).max_tools
+        most = self._runtime.config.dialect(backend.dialect).request.max_tools
         if most is not None and (count := len(self._tools)) > most:
             raise ToolDefinitionError(
                 f"The session has {count} tools and backend {backend.name!r} takes at most {most} "

@@ -99,7 +99,7 @@ class Author:
     def _thinking(self) -> Thinking:
         """Return reasoning as the origin's dialect seals it."""
         text, signature = self.text(100, 400), self._random.randbytes(SIGNATURE // 2).hex()
-        kind: str = dialect(self.origin.dialect).thinking_carrier
+        kind: str = dialect(self.origin.dialect).reasoning.carrier
         match kind:
             case "reasoning_item":
                 summary = [{"type": "summary_text", "text": text}]

@@ -13,7 +13,6 @@ from actors.adapters.request import Settings
 from actors.config.dialects import derived
 from actors.core.check import check
 from actors.core.content import Message, Text, ToolResult
-from actors.core.families import impossible
 from actors.core.form import replace
 from actors.core.identity import Binding
 from actors.core.jsonio import dump
@@ -29,21 +28,17 @@ from tests.at_scale import share
 ACTORS_TOML = """
 [dialects.copy]
 base = "anthropic"
-tool_name_pattern = "[a-zA-Z0-9_-]{1,64}"
-result_media = []
-user_media = []
-thinking_binding = "model"
-thinking_required = "with_calls"
-thinking_placeholder = "(No reasoning recorded.)"
+ids.tool_name_pattern = "[a-zA-Z0-9_-]{1,64}"
+media.result_kinds = []
+media.user_kinds = []
+reasoning.binding = "model"
+reasoning.required = "with_calls"
+reasoning.placeholder = "(No reasoning recorded.)"
 """
 COPY = derived("copy", tomllib.loads(ACTORS_TOML)["dialects"]["copy"])
 HOST = AnthropicSettings(AnthropicProfile(reasoning=True), signatures="trust")
 ME = replace(READERS["anthropic"], dialect="copy")
 ASKED = Message("human", (Text("Do it."),))
-
-
-def test_every_profile_that_comes_with_the_project_is_possible() -> None:
-    assert {name: impossible(profile) for name, profile in PROFILES.items()} == dict.fromkeys(PROFILES)
 
 
 def test_no_generated_history_is_refused_by_a_copy() -> None:

@@ -2,6 +2,7 @@
 
 import pickle
 import traceback
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -427,7 +428,7 @@ def test_an_upstream_is_part_of_the_binding(tmp_path: Path) -> None:
             "line 4, column 1: [backends.b] upstream: dialect 'openai_chat' cannot name one; leave it out",
         ),
         (
-            '[dialects.d]\nbase = "openrouter"\nupstream_pin = "none"\n'
+            '[dialects.d]\nbase = "openrouter"\nrequest.upstream_pin = "none"\n'
             + ROUTED
             + 'dialect = "d"\nupstream = "one"\n',
             "[backends.r] upstream: dialect 'd' cannot name one; leave it out",
@@ -447,21 +448,25 @@ def test_an_upstream_that_no_request_could_name_is_refused(tmp_path: Path, text:
 def test_a_dialect_of_ones_own_changes_any_field_of_a_known_one(tmp_path: Path) -> None:
     path = tmp_path / "actors.toml"
     path.write_text(
-        '[dialects.house]\nbase = "openai"\nmax_tools = 3\nlast_roles = ["user"]\nuser_after_tool = "filler"\n'
+        '[dialects.house]\nbase = "openai"\nrequest.max_tools = 3\n'
+        'turns = {last_roles = ["user"], user_after_tool = "filler"}\n'
         '[backends.b]\nkind = "openai"\nmodel = "m"\nbase_url = "http://127.0.0.1:1"\ndialect = "house"\n'
     )
     config = load(path, {})
     made = config.dialect(backend(config, "b").dialect)
-    assert (made.name, made.family, made.max_tools) == ("house", "openai_chat", 3)
-    assert made.last_roles == frozenset({"user"})
-    assert made == OPENAI_CHAT.derive(
-        name="house", max_tools=3, last_roles=frozenset({"user"}), user_after_tool="filler"
+    assert (made.name, made.family, made.request.max_tools) == ("house", "openai_chat", 3)
+    assert made.turns.last_roles == frozenset({"user"})
+    assert made == replace(
+        OPENAI_CHAT,
+        name="house",
+        turns=replace(OPENAI_CHAT.turns, last_roles=frozenset({"user"}), user_after_tool="filler"),
+        request=replace(OPENAI_CHAT.request, max_tools=3),
     )
 
 
 @pytest.mark.parametrize("base", PROFILES)
 def test_every_profile_is_one_that_a_file_may_describe(base: str) -> None:
-    assert derived("x", {"base": base}) == PROFILES[base].derive(name="x")
+    assert derived("x", {"base": base}) == replace(PROFILES[base], name="x")
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic", "converse"])
@@ -475,33 +480,41 @@ def test_a_dialect_of_ones_own_has_a_name_of_its_own(tmp_path: Path, name: str) 
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("max_tools = 3", "[dialects.x] lacks the key 'base'"),
+        ("request.max_tools = 3", "[dialects.x] lacks the key 'base'"),
         ('base = "opnai"', "[dialects.x] base: No dialect 'opnai'; did you mean 'openai'?"),
         (
             'base = "openai"\nmax_tolls = 3',
-            "[dialects.x] has no field 'max_tolls'; did you mean 'max_tools'?",
+            "[dialects.x] has no field 'max_tolls'; did you mean 'request.max_tools'?",
         ),
         ('base = "openai"\nfamily = "anthropic"', "[dialects.x] has no field 'family'"),
-        ('base = "openai"\nmax_tools = "many"', "[dialects.x] max_tools: must be a valid integer"),
-        ('base = "openai"\nid_pattern = "["', "[dialects.x] id_pattern: is no regular expression"),
-        ('base = "openai"\nmax_tools = -3', "[dialects.x] max_tools: must be at least 1"),
-        ('base = "openai"\nlast_roles = ["tool"]', "[dialects.x] last_roles: must hold 'user'"),
-        ('base = "openai"\nfiller_between = " "', "[dialects.x] filler_between: must not be blank"),
-        ('base = "openai"\nmax_string = 10', "[dialects.x] max_string: must be at least 524288"),
-        ('base = "openai"\nid_max_len = 9', "take no id of id_style 'openai', as 'call_"),
-        ('base = "openai"\nid_pattern = "[0-9]+"', "take no id of id_style 'openai', as 'call_"),
-        ('base = "openai"\ntool_name_pattern = "x"', "[dialects.x] tool_name_pattern: takes no name"),
         (
-            'base = "openai"\nresult_carrier = "item"',
-            "[dialects.x] result_carrier: family openai_chat writes",
+            'base = "openai"\nrequest.max_tools = "many"',
+            "[dialects.x] request.max_tools: must be a valid integer",
+        ),
+        ('base = "openai"\nids.pattern = "["', "[dialects.x] ids.pattern: is no regular expression"),
+        ('base = "openai"\nrequest.max_tools = -3', "[dialects.x] request.max_tools: must be at least 1"),
+        ('base = "openai"\nturns.last_roles = ["tool"]', "[dialects.x] turns.last_roles: must hold 'user'"),
+        (
+            'base = "openai"\nturns.filler_between = " "',
+            "[dialects.x] turns.filler_between: must not be blank",
+        ),
+        ('base = "openai"\nturns.max_string = 10', "[dialects.x] turns.max_string: must be at least 524288"),
+        ('base = "openai"\nids.max_len = 9', "take no id of ids.style 'openai', as 'call_"),
+        ('base = "openai"\nids.pattern = "[0-9]+"', "take no id of ids.style 'openai', as 'call_"),
+        ('base = "openai"\nids.tool_name_pattern = "x"', "[dialects.x] ids.tool_name_pattern: takes no name"),
+        (
+            'base = "openai"\nrequest.max_tolls = 3',
+            "[dialects.x] has no field 'max_tolls' in 'request'; did you mean 'request.max_tools'?",
+        ),
+        ('base = "openai"\nids.style.x = 1', "[dialects.x] ids.style: must be 'openai', 'anthropic'"),
+        ('base = "openai"\nids = 9', "[dialects.x] ids: must be a table; its fields are written ids.NAME"),
+        (
+            'base = "mistral"\nreasoning.required = "with_calls"',
+            "[dialects.x] reasoning.required: 'with_calls' needs reasoning.carrier 'reasoning_content'",
         ),
         (
-            'base = "bedrock"\nthinking_required = "with_calls"',
-            "[dialects.x] thinking_required: 'with_calls' needs thinking_carrier 'reasoning_content'",
-        ),
-        (
-            'base = "anthropic"\nthinking_required = "with_calls"',
-            "[dialects.x] thinking_placeholder: needs words",
+            'base = "anthropic"\nreasoning.required = "with_calls"',
+            "[dialects.x] reasoning.placeholder: needs words",
         ),
     ],
 )

@@ -150,10 +150,12 @@ def test_an_image_survives_from_one_family_to_another_and_back(there: str) -> No
     away = converted(exchanged(CONTENT), "anthropic", there)
     back = json.dumps(converted(away, there, "anthropic"))
     assert back.count("seen") == 1
-    assert back.count(PIXEL) == ("image" in dialect(there).result_media | dialect(there).user_media)
+    assert back.count(PIXEL) == (
+        "image" in dialect(there).media.result_kinds | dialect(there).media.user_kinds
+    )
 
 
-@pytest.mark.parametrize("there", [name for name, profile in PROFILES.items() if profile.result_media])
+@pytest.mark.parametrize("there", [name for name, profile in PROFILES.items() if profile.media.result_kinds])
 def test_a_family_whose_results_hold_images_gives_them_back_in_the_result(there: str) -> None:
     away = converted(exchanged(CONTENT), "anthropic", there)
     back = converted(away, there, "anthropic")["messages"]

@@ -6,15 +6,23 @@ nothing, retries nothing and opens nothing. A family's modules are imported when
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Protocol, assert_never
 
 from actors.adapters.classify import classify
 from actors.adapters.decode import decode, decode_body
 from actors.adapters.failure import Failure
+from actors.adapters.open_messages import CLOSING
 from actors.adapters.request import Request, Settings
 from actors.adapters.settings import fit
-from actors.core.dialect import Dialect
+from actors.core.dialect import (
+    AnthropicDialect,
+    ChatDialect,
+    ConverseDialect,
+    Dialect,
+    GeminiDialect,
+    ResponsesDialect,
+)
 from actors.core.identity import Binding
 from actors.core.stream import Decoder
 from actors.core.transcript import Encoder, Shown
@@ -23,16 +31,13 @@ from actors.core.transcript import Encoder, Shown
 class MakesRequest(Protocol):
     """Makes the request that sends a lane's segments."""
 
-    def __call__(
-        self, segments: Sequence[bytes], settings: Settings, dialect: Dialect, called: frozenset[str]
-    ) -> Request:
+    def __call__(self, segments: Sequence[bytes], settings: Settings, *, called: frozenset[str]) -> Request:
         """Return the request.
 
         Args:
             segments: The lane's text, its last message closed.
             settings: What the request says besides. What the dialect does not take is left out, and named in
                 the request's `losses`.
-            dialect: The profile.
             called: Names of the tools called in the transcript (`Standing.tools`): some providers want them
                 declared whatever else is (BED-03).
         """
@@ -66,7 +71,7 @@ class Adapter:
         if settings.thinking == "manual" and not shown.thought:
             fitted = fit(replace(settings, thinking="default", thinking_tokens=None), self.dialect)
             losses = (*fitted.losses, "thinking")
-        made = self.make(segments, fitted.settings, self.dialect, shown.tools)
+        made = self.make(segments, fitted.settings, called=shown.tools)
         if not fitted.names and not losses:
             return made
         return replace(made, names=fitted.names, losses=(*losses, *made.losses))
@@ -92,26 +97,31 @@ class Adapter:
 @lru_cache(maxsize=256)
 def adapter(dialect: Dialect) -> Adapter:
     """Return the adapter of a dialect."""
-    match dialect.family:
-        case "openai_chat":
+    match dialect:
+        case ChatDialect():
             from actors.adapters.openai_chat import encode as openai_chat
 
-            return Adapter(dialect, openai_chat.ENCODER, openai_chat.request)
-        case "anthropic":
+            encoder = Encoder(partial(openai_chat.OpenAIChatWriter, dialect))
+            return Adapter(dialect, encoder, partial(openai_chat.request, dialect=dialect))
+        case AnthropicDialect():
             from actors.adapters.anthropic import encode as anthropic
 
-            return Adapter(dialect, anthropic.ENCODER, anthropic.request)
-        case "responses":
+            encoder = Encoder(partial(anthropic.AnthropicWriter, dialect), CLOSING)
+            return Adapter(dialect, encoder, partial(anthropic.request, dialect=dialect))
+        case ResponsesDialect():
             from actors.adapters.responses import encode as responses
 
-            return Adapter(dialect, responses.ENCODER, responses.request)
-        case "gemini":
+            encoder = Encoder(partial(responses.ResponsesWriter, dialect))
+            return Adapter(dialect, encoder, partial(responses.request, dialect=dialect))
+        case GeminiDialect():
             from actors.adapters.gemini import encode as gemini
 
-            return Adapter(dialect, gemini.ENCODER, gemini.request)
-        case "converse":
+            encoder = Encoder(partial(gemini.GeminiWriter, dialect), CLOSING)
+            return Adapter(dialect, encoder, partial(gemini.request, dialect=dialect))
+        case ConverseDialect():
             from actors.adapters.converse import encode as converse
 
-            return Adapter(dialect, converse.ENCODER, converse.request)
+            encoder = Encoder(partial(converse.ConverseWriter, dialect), CLOSING)
+            return Adapter(dialect, encoder, partial(converse.request, dialect=dialect))
         case _:
-            assert_never(dialect.family)
+            assert_never(dialect)

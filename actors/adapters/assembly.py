@@ -246,7 +246,7 @@ class Assembly:
             call.native_id = mended(native_id)
         if not call.name and name:
             call.name = self._names.get(name) or mended(name)
-            call.renamed = tool_name(call.name, self._dialect.tool_name_pattern) != name
+            call.renamed = tool_name(call.name, self._dialect.ids.tool_name_pattern) != name
         if call.name:
             self._announce(call)
 
@@ -371,7 +371,7 @@ class Assembly:
             block = self._block(part) if keeps(part) else None
             if block is not None:
                 blocks.append(block if stands else _unbound(block))
-            if self._dialect.thinking_binding == "prefix":
+            if self._dialect.reasoning.binding == "prefix":
                 stands = stands and self._is_said_again(part, block)
         return Message("model", blocks, self._turn, self._binding)
 
@@ -385,7 +385,7 @@ class Assembly:
         if block is None:
             return isinstance(part, Words) and part.kind == "thinking" and part.pieces.size == 0
         if isinstance(part, Call) and isinstance(block, ToolCall):
-            whole = self._dialect.arguments == "object" or part.arguments.whole() == block.json.decode()
+            whole = self._dialect.turns.arguments == "object" or part.arguments.whole() == block.json.decode()
             return whole and not part.renamed
         return part.done
 

@@ -6,7 +6,8 @@ Protocols that merge neighbours are written so: appending to the transcript neve
 from collections.abc import Mapping
 from typing import ClassVar
 
-from actors.core.dialect import Dialect, Role
+from actors.core.concerns import Role
+from actors.core.dialect import Dialect
 
 CLOSING = b"]}"
 """What ends the open message."""
@@ -23,8 +24,7 @@ class OpenMessages:
     opening: ClassVar[bytes]
     roles: ClassVar[Mapping[str, bytes]] = {"user": b"user", "assistant": b"assistant"}
 
-    def __init__(self, dialect: Dialect, last_role: Role | None) -> None:
-        self._dialect = dialect
+    def __init__(self, _: Dialect, last_role: Role | None) -> None:
         self._role = last_role
         self._comma = b","
         self._pieces: list[bytes] = []

@@ -34,7 +34,7 @@ def whole(text: bytes, rules: Dialect) -> bytes:
         return b'{"toolConfig":{"tools":[%b]},"%b":%b}' % (_ANY_TOOL, key, text)
     if rules.family == "gemini":
         return b'{"%b":%b}' % (key, text)
-    limit = b',"max_tokens":1' if rules.max_tokens_default else b""
+    limit = b',"max_tokens":1' if rules.family == "anthropic" else b""
     return b'{"model":"%b"%b,"%b":%b}' % (MODEL.encode(), limit, key, text)
 
 

@@ -58,7 +58,7 @@ from actors.config.settings import (
     header_value,
     label,
 )
-from actors.core.dialect import Dialect
+from actors.core.dialect import ChatDialect, Dialect
 from actors.core.identity import Binding
 from actors.core.profiles import ALIASES, PROFILES, dialect
 from actors.errors import ConfigError, MissingKey, UnknownTarget
@@ -477,7 +477,7 @@ def _wrong_upstreams(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], 
         speaks = backend.dialect or PROVIDERS[backend.kind].dialect
         table = settings.dialects.get(speaks)
         profile = dialect(speaks) if table is None else derived(speaks, table)
-        if profile.upstream_pin == "none":
+        if not isinstance(profile, ChatDialect) or profile.request.upstream_pin == "none":
             problem = (
                 f"{header('backends', name)} upstream: dialect {profile.name!r} cannot name one; leave it out"
             )

@@ -1,35 +1,39 @@
-"""Profiles of one's own: `[dialects.NAME]` in `actors.toml`, any field of a `Dialect` on top of a known one.
+"""Profiles of one's own: `[dialects.NAME]` in `actors.toml`, fields of a dialect by concern on top of a known one.
 
     [dialects.house]
     base = "openai_compatible"
-    id_style = "mistral"
-    id_pattern = "[a-zA-Z0-9]{9}"
-    id_max_len = 9
-    user_after_tool = "filler"
+    ids.style = "mistral"
+    ids.pattern = "[a-zA-Z0-9]{9}"
+    ids.max_len = 9
+    turns.user_after_tool = "filler"
 
-The fields and their values are in docs/reference/rulebook.md. The wire family is the base's.
+The fields and their values are in docs/reference/rulebook.md. The wire family is the base's, and its records say which
+fields there are and what they may hold.
 """
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
 from actors.config.complaints import hint, named
-from actors.core.dialect import Dialect
-from actors.core.families import impossible
+from actors.core.dialect import AnthropicDialect, ChatDialect, Dialect, GeminiDialect
 from actors.core.identity import CallId
 from actors.core.profiles import ALIASES, PROFILES, dialect
 from actors.core.projection import mint, tool_name
 
-_FIXED = frozenset({"name", "family"})
-_RESULT = 512 * 1024
-"""Least of `max_string`: texts are split at it, a tool's result and what is noted behind it are not."""
-_PATTERNS = ("id_pattern", "id_accepted", "tool_name_pattern")
+R = TypeVar("R")
+
+_LEAST = {
+    "max_string": 512 * 1024
+}  # texts are split at it, a tool's result and what is noted behind it are not
+_PATTERNS = ("pattern", "accepted", "tool_name_pattern")
+_NEVER_BLANK = ("filler_first", "filler_last", "filler_between", "required_choice")
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{4})*[A-Za-z0-9+/_-]{2,4}={0,2}")
 
 
 def derived(name: str, table: Mapping[str, Any]) -> Dialect:  # Any: each field has its own type
@@ -42,55 +46,109 @@ def derived(name: str, table: Mapping[str, Any]) -> Dialect:  # Any: each field 
         raise ValueError("is the name of a profile that comes with the project; take another")
     changes = dict(table)
     base = _base(changes.pop("base", None))
-    own = {item.name: getattr(base, item.name) for item in fields(Dialect)}
-    for key in changes:
-        if key not in own or key in _FIXED:
-            close = get_close_matches(key, own.keys() - _FIXED, n=1)
-            way = f"did you mean {close[0]!r}?" if close else "docs/reference/rulebook.md lists them"
-            raise ValueError(f"has no field {named(key)}; {way}")
-    try:
-        made = _checker().validate_python(own | changes | {"name": name})
-    except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        raise ValueError(f"{fault['loc'][0]}: {fault['msg'].replace('Input should be', 'must be')}") from None
-    for key in (*_PATTERNS, *(["overflow_patterns"] if "overflow_patterns" in changes else [])):
-        _compiled(key, getattr(made, key) or ())
+    made: Dialect = replace(_changed(base, changes, _names(base)), name=name)
     for problem in _contradictions(made):
         raise ValueError(problem)
     return made
 
 
+def _changed(
+    record: R, table: Mapping[str, Any], known: Mapping[str, str], place: str = ""
+) -> R:  # Any: as above
+    """Return a record of a profile, or the whole of it, with some fields changed."""
+    types, made = get_type_hints(type(record)), dict[str, Any]()  # Any: as above
+    for key, value in table.items():
+        own = getattr(record, key, None) if key in types else None
+        if key == "name" or (f"{place}{key}" not in known.values() and not is_dataclass(own)):
+            close = get_close_matches(key, known, n=1)
+            way = f"did you mean {known[close[0]]!r}?" if close else "docs/reference/rulebook.md lists them"
+            raise ValueError(f"has no field {named(key)}{f' in {place[:-1]!r}' if place else ''}; {way}")
+        if not is_dataclass(own):
+            made[key] = _checked(f"{place}{key}", key, types[key], value)
+        elif isinstance(value, dict):
+            made[key] = _changed(own, value, known, f"{key}.")
+        else:
+            raise ValueError(f"{key}: must be a table; its fields are written {key}.NAME")
+    return replace(record, **made)  # type: ignore[type-var]  # a record, or a profile
+
+
+def _names(base: Dialect) -> dict[str, str]:
+    """Return the fields that a table may change: where each stands, by its own name."""
+    records = {item.name: getattr(base, item.name) for item in fields(base)}
+    nested = {
+        item.name: f"{name}.{item.name}"
+        for name, record in records.items()
+        if is_dataclass(record)
+        for item in fields(record)
+    }
+    return {"rules": "rules"} | nested
+
+
+def _checked(place: str, key: str, declared: Any, value: object) -> object:  # Any: a type
+    """Return a value as its field holds it."""
+    try:
+        held: Any = _adapter(declared).validate_python(value)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        raise ValueError(f"{place}: {fault['msg'].replace('Input should be', 'must be')}") from None
+    if type(held) is int and held < (least := _LEAST.get(key, 1)):
+        raise ValueError(f"{place}: must be at least {least}")
+    if key in ("first_roles", "last_roles") and "user" not in held:
+        raise ValueError(f"{place}: must hold 'user', who begins a conversation and speaks last in it")
+    if key in _NEVER_BLANK and not held.strip():
+        raise ValueError(f"{place}: must not be blank")
+    for pattern in held if key == "overflow_patterns" else (held or "",) if key in _PATTERNS else ():
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"{place}: is no regular expression ({error.msg})") from None
+    return held
+
+
+@lru_cache
+def _adapter(declared: Any) -> TypeAdapter[Any]:  # Any: a type
+    return TypeAdapter(declared)
+
+
 def _contradictions(made: Dialect) -> Iterator[str]:
     """Yield what no request could obey: found here, it is a line of the file and not a conversation that fails."""
-    for item in fields(Dialect):
-        value, least = getattr(made, item.name), _RESULT if item.name == "max_string" else 1
-        if type(value) is int and value < least:
-            yield f"{item.name}: must be at least {least}"
-    for key in ("first_roles", "last_roles"):
-        if "user" not in getattr(made, key):
-            yield f"{key}: must hold 'user', who begins a conversation and speaks last in it"
-    for key in ("filler_first", "filler_last", "filler_between", "required_choice"):
-        if not getattr(made, key).strip():
-            yield f"{key}: must not be blank"
-    if (reason := impossible(made)) is not None:
-        yield reason
+    if isinstance(made, ChatDialect):
+        if not made.turns.drop_empty_text and not made.turns.empty_answers:
+            yield "turns.drop_empty_text: needs turns.empty_answers"
+        if made.request.stream_usage and made.request.keys and "stream_options" not in made.request.keys:
+            yield "request.stream_usage: request.keys do not have 'stream_options'"
+    if made.reasoning.binding == "prefix" and not made.turns.calls_together:
+        yield (
+            "reasoning.binding: 'prefix' needs turns.calls_together; who takes one call a message has no such prefix"
+        )
+    if made.reasoning.required != "no":
+        yield from _misplaced_demand(made)
     yield from _misfits(made)
+
+
+def _misplaced_demand(made: Dialect) -> Iterator[str]:
+    demand = f"reasoning.required: {made.reasoning.required!r} needs"
+    if isinstance(made, ChatDialect) and made.reasoning.carrier != "reasoning_content":
+        yield f"{demand} reasoning.carrier 'reasoning_content'"
+    if isinstance(made, AnthropicDialect) and made.reasoning.carrier == "none":
+        yield f"{demand} reasoning.carrier 'anthropic_blocks'"
+    if isinstance(made, AnthropicDialect) and not made.reasoning.first:
+        yield f"{demand} reasoning.first"
+    if not made.reasoning.placeholder.strip():
+        yield "reasoning.placeholder: needs words where reasoning.required is set"
+    if isinstance(made, GeminiDialect) and not _BASE64.fullmatch(made.reasoning.placeholder):
+        yield "reasoning.placeholder: must be base64 where it stands for a signature"
 
 
 def _misfits(made: Dialect) -> Iterator[str]:
     """Yield why the ids and names we make would not be taken."""
-    if made.id_style != "none" and made.id_style != "kimi":
-        sample = mint(made.id_style, CallId("hist_tool_1"))
-        if len(sample) > made.id_max_len or not re.fullmatch(made.id_pattern, sample):
-            yield f"id_pattern and id_max_len: take no id of id_style {made.id_style!r}, as {sample!r}"
-    if not re.fullmatch(made.tool_name_pattern, name := tool_name("files.read", made.tool_name_pattern)):
-        yield f"tool_name_pattern: takes no name made for 'files.read', as {name!r}"
-
-
-@lru_cache(maxsize=1)
-def _checker() -> TypeAdapter[Dialect]:
-    """Return what checks the fields' types; made when a file has such a table, since it takes a while."""
-    return TypeAdapter(Dialect)
+    ids = made.ids
+    if ids.style != "none" and ids.style != "kimi":
+        sample = mint(ids.style, CallId("hist_tool_1"))
+        if len(sample) > ids.max_len or not re.fullmatch(ids.pattern, sample):
+            yield f"ids.pattern and ids.max_len: take no id of ids.style {ids.style!r}, as {sample!r}"
+    if not re.fullmatch(ids.tool_name_pattern, name := tool_name("files.read", ids.tool_name_pattern)):
+        yield f"ids.tool_name_pattern: takes no name made for 'files.read', as {name!r}"
 
 
 def _base(name: object) -> Dialect:
@@ -104,11 +162,3 @@ def _base(name: object) -> Dialect:
 def no_dialect(name: str) -> str:
     """Return what to say of a profile's name in a file that is none."""
     return f"No dialect {named(name)}; {hint(name, [*PROFILES, *ALIASES], 'known')}"
-
-
-def _compiled(key: str, patterns: str | tuple[str, ...]) -> None:
-    for pattern in (patterns,) if isinstance(patterns, str) else patterns:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise ValueError(f"{key}: is no regular expression ({error.msg})") from None

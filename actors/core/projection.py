@@ -44,9 +44,9 @@ class Projection:
         self._has_given = len(standing.calls) > 0
         self._index = standing.index
         self._dialect = dialect
-        self._models = dialect.thinking_binding == "upstream"  # behind a gateway, each is another provider's
+        self._models = dialect.reasoning.binding == "upstream"  # behind a gateway, each is another provider's
         self._home = None if reader is None else self._provider(reader)
-        self._is_id = re.compile(dialect.id_pattern).fullmatch
+        self._is_id = re.compile(dialect.ids.pattern).fullmatch
         self._new: dict[CallId, str] = {}
         self._taken: dict[str, CallId] = {}
         self._names: dict[str, str] = {}
@@ -59,14 +59,14 @@ class Projection:
         """Return the id that `call` has in this lane, given at its first appearance, and its name."""
         name = self._names.get(call.name)
         if name is None:
-            name = self._names[call.name] = tool_name(call.name, self._dialect.tool_name_pattern)
+            name = self._names[call.name] = tool_name(call.name, self._dialect.ids.tool_name_pattern)
         known = self._new.get(call.id) or (self._calls.get(call.id) if self._has_given else None)
         if known is not None:
             return known, name
         seal = call.native
         if seal is not None and seal.origin is not self._origin:  # calls in a row mostly share theirs
             self._origin = seal.origin
-            self._is_own = self._dialect.native_id_passthrough and self._provider(seal.origin) == self._home
+            self._is_own = self._dialect.ids.native_passthrough and self._provider(seal.origin) == self._home
         native = self._native(seal) if seal is not None and self._is_own else None
         emitted = native or self._minted(call.id, name)
         self._new[call.id] = emitted
@@ -96,7 +96,7 @@ class Projection:
         return (binding.dialect, binding.endpoint, binding.model if self._models else "")
 
     def _minted(self, call_id: CallId, name: str) -> str:
-        style = self._dialect.id_style
+        style = self._dialect.ids.style
         if style == "none":
             return ""
         if style == "kimi":

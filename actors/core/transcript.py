@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
+from actors.core.concerns import Role
 from actors.core.content import Media, Text, Thinking
-from actors.core.dialect import Dialect, Role
 from actors.core.identity import CallId
 from actors.core.jsonio import Json
 from actors.core.table import Table, nothing
@@ -68,7 +68,7 @@ class Spent(NamedTuple):
         media: Attachments shown, images and documents.
         documents: How many of them are documents.
         titles: Names given to documents, each with how many have it, told apart by numbers.
-        items: Ids of the reasoning items sent, where each goes out once (`Dialect.thinking_once`).
+        items: Ids of the reasoning items sent, where each goes out once (`ReasoningRules.once`).
     """
 
     media: int = 0
@@ -120,7 +120,7 @@ class Standing(NamedTuple):
 
 
 Titled: TypeAlias = tuple[Media, str]
-"""An attachment, and the name of a document where the dialect asks for one (`Dialect.named_documents`); else `""`."""
+"""An attachment, and the name of a document where each has one (`MediaRules.named_documents`); else `""`."""
 
 
 class Writer(Protocol):
@@ -154,7 +154,7 @@ class Writer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """How a wire family writes.
+    """How a dialect writes.
 
     Args:
         writer: Makes a writer that goes on behind a message of a role, None before the first.
@@ -162,5 +162,5 @@ class Encoder:
             keeps, because the next piece may go on inside that message.
     """
 
-    writer: Callable[[Dialect, Role | None], Writer]
+    writer: Callable[[Role | None], Writer]
     closing: bytes = b""

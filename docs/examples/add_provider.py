@@ -12,9 +12,9 @@ from actors.testing.histories import history
 ACTORS_TOML = """
 [dialects.house]
 base = "openai_compatible"
-first_roles = ["user"]
-alternation = "fill"
-user_after_tool = "filler"
+turns.first_roles = ["user"]
+turns.alternation = "fill"
+turns.user_after_tool = "filler"
 
 [backends.house]
 kind = "openai_compatible"

@@ -10,8 +10,8 @@ import pytest
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.check import check
+from actors.core.concerns import Role
 from actors.core.content import Media, Seal, Text, Thinking
-from actors.core.dialect import Role
 from actors.core.jsonio import Json, quote
 from actors.core.profiles import BEDROCK
 from actors.core.transcript import Shown
@@ -76,7 +76,7 @@ def test_arguments_go_back_byte_for_byte() -> None:
 @pytest.mark.parametrize("blank", ["", " \n", "\u00a0"])
 def test_a_result_without_words_is_told_as_such(blank: str) -> None:
     (block,) = content(Answer("tooluse_A", quote(blank)))
-    assert block["toolResult"]["content"] == [{"text": BEDROCK.empty_result}]
+    assert block["toolResult"]["content"] == [{"text": BEDROCK.turns.empty_result}]
 
 
 def test_reasoning_goes_back_in_both_forms() -> None:
@@ -179,7 +179,7 @@ def test_thinking_is_asked_for_in_the_vendors_words() -> None:
 
 
 def test_a_model_without_a_switch_for_thinking_is_not_asked() -> None:
-    plain = BEDROCK.derive(name="nova", thinking_switch="none")
+    plain = replace(BEDROCK, name="nova", reasoning=replace(BEDROCK.reasoning, switch="none"))
     settings = replace(SETTINGS, thinking="adaptive")
     request = adapter(plain).request((b"",), settings)
     assert request.losses == ("thinking",)

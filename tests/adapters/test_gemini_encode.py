@@ -1,5 +1,6 @@
 """generateContent requests: parts, signatures in their places, settings, and tools in the provider's schema subset."""
 
+import dataclasses
 import json
 from typing import Any
 
@@ -224,7 +225,10 @@ def test_settings_have_their_fields() -> None:
 def test_a_profile_may_take_json_schema_as_it_is() -> None:
     schema = b'{"type":"object","properties":{"p":{"const":1}},"additionalProperties":false}'
     settings = Settings(model="m", tools=(ToolSpec("read", "Read.", Json(schema)),))
-    made, body = request(settings, GEMINI.derive(schema_subset="json_schema"))
+    plain = dataclasses.replace(
+        GEMINI, request=dataclasses.replace(GEMINI.request, schema_subset="json_schema")
+    )
+    made, body = request(settings, plain)
     assert body["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"] == json.loads(schema)
     assert made.losses == ()
     assert request(settings)[0].losses == ("schema.additionalProperties", "schema.const")

@@ -8,6 +8,7 @@ import pytest
 from actors import History, Message, Text, ToolCall, ToolResult, check, dialect, encode, render
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
+from actors.config.dialects import derived
 from actors.core.content import Block, Media, Seal, Thinking
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, quote
@@ -245,31 +246,37 @@ def test_settings_are_written_in_the_words_of_the_api() -> None:
         ({"thinking": "off"}, {}, "reasoning", {"effort": "none"}, ()),
         ({"thinking": "adaptive"}, {}, "reasoning", None, ()),
         ({"thinking": "manual", "thinking_tokens": 2048}, {}, "reasoning", None, ("thinking_tokens",)),
-        ({"effort": "low"}, {"thinking_switch": "none"}, "reasoning", None, ("effort",)),
-        ({"thinking": "off"}, {"thinking_switch": "none"}, "reasoning", None, ("thinking",)),
-        ({"temperature": 1.0}, {"sampling": False}, "temperature", None, ("temperature",)),
-        ({}, {"thinking_carrier": "none"}, "include", None, ()),
+        ({"effort": "low"}, {"reasoning": {"switch": "none"}}, "reasoning", None, ("effort",)),
+        ({"thinking": "off"}, {"reasoning": {"switch": "none"}}, "reasoning", None, ("thinking",)),
+        ({"temperature": 1.0}, {"request": {"sampling": False}}, "temperature", None, ("temperature",)),
+        ({}, {"reasoning": {"carrier": "none"}}, "include", None, ()),
         (
             {"tools": (TOOL,), "tool_choice": "required"},
-            {"forced_choice": "no"},
+            {"request": {"forced_choice": "no"}},
             "tool_choice",
             None,
             ("tool_choice",),
         ),
         (
             {"tools": (TOOL,), "tool_choice": "required", "thinking": "adaptive"},
-            {"forced_choice": "not_when_thinking"},
+            {"request": {"forced_choice": "not_when_thinking"}},
             "tool_choice",
             None,
             ("tool_choice",),
         ),
-        ({"tools": (TOOL,), "tool_choice": "none"}, {"forced_choice": "no"}, "tool_choice", "none", ()),
+        (
+            {"tools": (TOOL,), "tool_choice": "none"},
+            {"request": {"forced_choice": "no"}},
+            "tool_choice",
+            "none",
+            (),
+        ),
     ],
 )
 def test_what_a_profile_does_not_take_is_left_out_and_named(
     settings: Wire, changes: Wire, key: str, value: object, losses: tuple[str, ...]
 ) -> None:
-    body, lost = asked(**settings, profile=OPENAI_RESPONSES.derive(**changes))
+    body, lost = asked(**settings, profile=derived("house", {"base": "responses", **changes}))
     assert body.get(key) == value
     assert lost == losses
 

@@ -1,6 +1,7 @@
 """What a dialect takes of what was asked for, and that the rest is named."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ from actors.core.content import Message, Seal, Text, Thinking, ToolCall, ToolRes
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, quote
+from actors.core.profiles import ANTHROPIC
 from actors.testing import AnthropicSettings, validate
 
-ANTHROPIC = dialect("anthropic")
 CLAUDE = Binding("claude", "anthropic", "https://x.example", "", "m")
 OBJECT = Json(b'{"type":"object"}')
 
@@ -33,7 +34,7 @@ def body(made: Request) -> Any:  # Any: JSON
 def test_a_temperature_goes_where_it_is_taken_and_is_named_where_it_is_not() -> None:
     settings = Settings(model="m", temperature=0.5)
     assert body(request(settings, ANTHROPIC))["temperature"] == 0.5
-    deaf = ANTHROPIC.derive(sampling=False)
+    deaf = replace(ANTHROPIC, request=replace(ANTHROPIC.request, sampling=False))
     assert "temperature" not in body(request(settings, deaf))
     assert request(settings, deaf).losses == ("temperature",)
 
@@ -142,7 +143,10 @@ def test_a_loop_is_followed_across_the_requests_of_a_lane() -> None:
 
 
 def test_a_tool_name_the_dialect_refuses_goes_out_under_another_and_comes_back_as_its_own() -> None:
-    choosy = ANTHROPIC.derive(tool_name_pattern=r"(?!search\Z)[a-zA-Z0-9_-]{1,64}")
+    choosy = replace(
+        ANTHROPIC,
+        ids=replace(ANTHROPIC.ids, tool_name_pattern=r"(?!search\Z)[a-zA-Z0-9_-]{1,64}"),
+    )
     settings = Settings(model="m", tools=(ToolSpec("search", "", OBJECT), ToolSpec("read", "", OBJECT)))
     made = request(settings, choosy, Message("model", [ToolCall("c1", "search")]))
     (sent,) = made.names

@@ -1,5 +1,6 @@
 """Vendors of Chat Completions: what each is sent otherwise, and how each one's reasoning comes and goes back."""
 
+import dataclasses
 import json
 from random import Random
 from typing import Any
@@ -12,11 +13,13 @@ from actors.adapters.decode import decode, decode_body
 from actors.adapters.failure import AnswerFault
 from actors.adapters.request import Settings, ToolSpec
 from actors.core.content import Media, Seal, Thinking
+from actors.core.dialect import ChatTurns
 from actors.core.form import replace
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, ingest, quote
 from actors.core.lane import Rendered
 from actors.core.ledger import Ledger
+from actors.core.profiles import OPENAI_CHAT, vendors
 from actors.testing import validate
 from actors.testing.histories import READERS
 from tests.adapters.wire_streams import (
@@ -94,7 +97,7 @@ def test_calls_without_reasoning_of_the_readers_own_have_words_in_its_place(
     name: str, thought: tuple[Thinking, ...]
 ) -> None:
     message = said(name, *thought, ToolCall("c", "read"), reader=READERS[name])
-    assert message["reasoning_content"] == dialect(name).thinking_placeholder != ""
+    assert message["reasoning_content"] == dialect(name).reasoning.placeholder != ""
     assert "reasoning_content" not in said(name, *thought, Text("no calls"), reader=READERS[name])
 
 
@@ -490,7 +493,9 @@ def test_mistrals_content_chunks_are_read() -> None:
 
 
 def test_words_stand_between_a_result_and_the_filler_that_ends_a_request_too() -> None:
-    strict = dialect("mistral").derive(last_roles=frozenset({"user"}))
+    strict = dataclasses.replace(
+        vendors.MISTRAL, turns=dataclasses.replace(vendors.MISTRAL.turns, last_roles=frozenset({"user"}))
+    )
     history = [GO, Message("model", [ToolCall("c", "read")]), Message("tool", [ToolResult("c", "ok")])]
     rendered = render(History(history), Ledger(), strict)
     assert rendered.report.faults == ()
@@ -498,7 +503,7 @@ def test_words_stand_between_a_result_and_the_filler_that_ends_a_request_too() -
 
 
 def test_texts_of_a_message_are_joined_as_long_as_the_dialect_takes_one_string_of_that_length() -> None:
-    short = dialect("openai_chat").derive(max_string=1000)
+    short = dataclasses.replace(OPENAI_CHAT, turns=ChatTurns(max_string=1000))
     for size, joined in ((498, True), (500, False)):
         history = [Message("human", [Text("a" * size), Text("b" * size)])]
         rendered = render(History(history), Ledger(), short)

@@ -96,7 +96,7 @@ def test_there_and_back_nothing_is_lost_that_the_other_dialect_could_carry(
     for target in PROFILES:
         there, _ = convert(body, source, target, tmp_path, capsys)
         back, _ = convert(there, target, source, tmp_path, capsys)
-        images = "image" in PROFILES[target].user_media
+        images = "image" in PROFILES[target].media.user_kinds
         wanted = [fact for fact in facts(body, source) if images or fact[0] != "media"]
         came = list(facts(back, source))
         left = iter(came)
@@ -107,7 +107,7 @@ def test_there_and_back_nothing_is_lost_that_the_other_dialect_could_carry(
         assert json.dumps(TOOL["name"]) in json.dumps(there.get("tools") or there.get("toolConfig")), target
 
 
-DOCUMENTS = [name for name, profile in PROFILES.items() if "document" in profile.user_media]
+DOCUMENTS = [name for name, profile in PROFILES.items() if "document" in profile.media.user_kinds]
 PDF = "JVBERi0xLjQKJSVFT0YK"
 
 

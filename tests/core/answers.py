@@ -20,10 +20,10 @@ def told(body: bytes, dialect: Dialect) -> list[Told]:
     match dialect.family:
         case "openai_chat":
             texts = [message["content"] for message in read["messages"] if message["role"] == "tool"]
-            return [_marked(text, dialect) for text in texts]
+            return [_marked(text, dialect.turns.error_prefix) for text in texts]
         case "responses":
             outputs = [item["output"] for item in read["input"] if item["type"] == "function_call_output"]
-            return [_marked(_words(output), dialect) for output in outputs]
+            return [_marked(_words(output), dialect.turns.error_prefix) for output in outputs]
         case "anthropic":
             blocks = _blocks(read["messages"], "content")
             results = [block for block in blocks if block["type"] == "tool_result"]
@@ -54,6 +54,5 @@ def _words(content: str | list[Any]) -> str:  # Any: as above
     return content[0].get("text", "") if content else ""
 
 
-def _marked(text: str, dialect: Dialect) -> Told:
-    failed = text.startswith(dialect.error_prefix)
-    return Told(text.removeprefix(dialect.error_prefix), failed)
+def _marked(text: str, prefix: str) -> Told:
+    return Told(text.removeprefix(prefix), text.startswith(prefix))

@@ -1,5 +1,6 @@
 """For each rule of Bedrock Converse that the judge can see: a request that breaks it, and the same mended."""
 
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from actors.core.dialect import Dialect
@@ -62,8 +63,8 @@ ROUND = (user(text()), model(use()), user(answer()))
 FULL = body(*ROUND)
 PAIR = (user(text()), model(use("t1"), use("t2")))
 BOTH = body(*PAIR, user(answer("t1"), answer("t2"), text("go")))
-NO_MEDIA = BEDROCK.derive(result_media=frozenset(), user_media=frozenset())
-NO_THINKING = BEDROCK.derive(thinking_carrier="none")
+NO_MEDIA = replace(BEDROCK, media=replace(BEDROCK.media, result_kinds=frozenset(), user_kinds=frozenset()))
+NO_THINKING = replace(BEDROCK, reasoning=replace(BEDROCK.reasoning, carrier="none"))
 
 _BROKEN: list[tuple[str, Json, Json]] = [
     ("ALL-02", body(user(text()), inferenceConfig={"maxTokens": 0}), body(user(text()), inferenceConfig={})),
@@ -219,8 +220,8 @@ _PLACES: list[tuple[str, Json, Json]] = [
     ("BED-13", body(user(DOCUMENT, IMAGE)), body(user(text(), DOCUMENT, IMAGE))),
     ("BED-13", body(*ROUND[:2], user(answer(), DOCUMENT)), body(*ROUND[:2], user(answer(), DOCUMENT, text()))),
 ]  # fmt: skip
-PER_MESSAGE = BEDROCK.derive(id_unique_scope="message")
-ANYWHERE = BEDROCK.derive(thinking_first=False)
+PER_MESSAGE = replace(BEDROCK, ids=replace(BEDROCK.ids, unique_scope="message"))
+ANYWHERE = replace(BEDROCK, reasoning=replace(BEDROCK.reasoning, first=False))
 
 ROWS: list[ConverseRow] = [
     *((rule, broken, mended, BEDROCK, ()) for rule, broken, mended in (*_BROKEN, *_SHAPES, *_PLACES)),

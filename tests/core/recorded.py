@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from actors.adapters.adapter import adapter
+from actors.core.concerns import Role
 from actors.core.content import Media, Message, Text, Thinking
 from actors.core.diagnostics import Notes, Report
-from actors.core.dialect import Dialect, Role
+from actors.core.dialect import Dialect
 from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.jsonio import Json
@@ -75,7 +76,7 @@ class Recorder:
 def written(dialect: Dialect, *said: Said, last_role: Role | None = None, closed: bool = True) -> bytes:
     """Return what a dialect's writer makes of what it is told; a document may come with its title."""
     encoder = adapter(dialect).encoder
-    writer = encoder.writer(dialect, last_role)
+    writer = encoder.writer(last_role)
     for role, blocks in said:
         writer.begin(role)  # type: ignore[arg-type]  # one of the roles
         for block in blocks:
@@ -109,8 +110,8 @@ def walked(
     history = History(messages, known)
     writers: list[Recorder] = []
 
-    def recorder(profile: Dialect, last_role: Role | None) -> Recorder:
-        writers.append(Recorder(profile, last_role))
+    def recorder(last_role: Role | None) -> Recorder:
+        writers.append(Recorder(dialect, last_role))
         return writers[-1]
 
     notes = Notes()

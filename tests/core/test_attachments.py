@@ -3,13 +3,14 @@
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from actors.adapters.adapter import adapter
 from actors.core.content import Block, Media, Message, Text, ToolCall, ToolResult
-from actors.core.dialect import Dialect
+from actors.core.dialect import ConverseMedia, Dialect
 from actors.core.events import Opened, Submitted
 from actors.core.history import History
 from actors.core.lane import Rendered, advanced, empty
@@ -76,7 +77,7 @@ def titling(titles: list[str]) -> Encoder:
         def media(self, media: Media, title: str) -> None:
             titles.append(title)
 
-    return Encoder(Titling)
+    return Encoder(lambda last_role: Titling(BEDROCK, last_role))
 
 
 def at_once(*said: Message, profile: Dialect = BEDROCK) -> Rendered:
@@ -126,7 +127,7 @@ def test_only_where_documents_have_names_are_they_given_one() -> None:
         titles: list[str] = []
         recorder = titling(titles)
         advanced(empty(profile), History([human(PLAN)]), Ledger(), profile, recorder, Reader(HERE))
-        assert any(titles) is profile.named_documents is (name == "bedrock")
+        assert any(titles) is profile.media.named_documents is (name == "bedrock")
 
 
 # ---- limits
@@ -203,7 +204,7 @@ def test_a_lane_that_is_folded_from_the_log_knows_what_it_has_shown() -> None:
 def test_the_limits_are_those_of_the_dialect() -> None:
     rendered = at_once(human(*[IMAGE] * 6), profile=PROFILES["groq"])
     assert rendered.transcript.count(b'image_url":{') == 5
-    roomy = BEDROCK.derive(max_media=None, max_documents=None)
+    roomy = replace(BEDROCK, media=ConverseMedia())
     rendered = at_once(human(*map(page, range(9)), *[IMAGE] * 30), profile=roomy)
     assert NOTED.encode() not in rendered.transcript
     assert rendered.transcript.count(b"bytes") == 39

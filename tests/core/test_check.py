@@ -4,7 +4,7 @@ One row a rule: the smallest request that breaks it, beside the same request men
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import pytest
@@ -97,13 +97,20 @@ def without(body: Json, key: str) -> Json:
 
 MARK = {"type": "ephemeral"}
 LONG_MARK = {"type": "ephemeral", "ttl": "1h"}
-LONG = "x" * (OPENAI_CHAT.max_string or 0)
+LONG = "x" * (OPENAI_CHAT.turns.max_string or 0)
 BIG = "A" * (7 * 1024 * 1024)
-PREFILL = ANTHROPIC.derive(last_roles=frozenset({"user", "assistant"}))
-CAUTIOUS = OPENAI_CHAT.derive(first_roles=frozenset({"user"}))
-PER_MESSAGE = OPENAI_CHAT.derive(id_unique_scope="message")
-TEXT_ONLY = ANTHROPIC.derive(user_media=frozenset(), thinking_carrier="none")
-COPY = ANTHROPIC.derive(thinking_required="with_calls", thinking_placeholder="(None.)")
+CAUTIOUS = replace(OPENAI_CHAT, turns=replace(OPENAI_CHAT.turns, first_roles=frozenset({"user"})))
+PER_MESSAGE = replace(OPENAI_CHAT, ids=replace(OPENAI_CHAT.ids, unique_scope="message"))
+TEXT_ONLY = replace(
+    ANTHROPIC,
+    media=replace(ANTHROPIC.media, user_kinds=frozenset()),
+    reasoning=replace(ANTHROPIC.reasoning, carrier="none"),
+)
+WITHOUT_FILES = replace(OPENAI_CHAT, media=replace(OPENAI_CHAT.media, user_files=False))
+ONE_FILE = replace(OPENAI_CHAT, media=replace(OPENAI_CHAT.media, max_count=1))
+COPY = replace(
+    ANTHROPIC, reasoning=replace(ANTHROPIC.reasoning, required="with_calls", placeholder="(None.)")
+)
 ROUND = (user(text()), model(use()), user(answer()))
 
 
@@ -180,11 +187,11 @@ EVERYWHERE = [
     Row("ALL-08", messages(*ROUND[:2], user(answer(content=[use()]))), messages(*ROUND), ANTHROPIC),
     Row("ALL-08", messages(user(text()), model(thought(), text()), user(text())), messages(user(text())), TEXT_ONLY),
     Row("ALL-09", chat(say("assistant"), say("user")), HI, CAUTIOUS),
-    Row("ALL-10", chat(say("user", [FILE])), chat(say("user", [LINKED])), OPENAI_CHAT.derive(user_files=False)),
+    Row("ALL-10", chat(say("user", [FILE])), chat(say("user", [LINKED])), WITHOUT_FILES),
     Row("ALL-10", messages(user({"type": "image", "source": IMAGE})), messages(user(text())), TEXT_ONLY),
     Row("ALL-15", chat(say("user", [LINKED] * 501)), chat(say("user", [LINKED] * 500))),
     Row("ALL-15", chat(say("user", [LINKED]), say("assistant"), say("user", [LINKED])),
-        chat(say("user", [LINKED]), say("assistant"), say("user")), OPENAI_CHAT.derive(max_media=1)),
+        chat(say("user", [LINKED]), say("assistant"), say("user")), ONE_FILE),
     Row(
         "ALL-10",
         messages(user({"type": "image", "source": IMAGE | {"media_type": {}}})),
@@ -401,8 +408,7 @@ ANTHROPIC_WITH_MORE = [
         FULL,
         ANTHROPIC, ("ANT-10",)),
     Row("ANT-12", messages(*PAIR, user(answer("t1")), user(answer("t2"))), BOTH, ANTHROPIC, ("ANT-26",)),
-    Row("ANT-23", messages(user(text()), model(text("hi "))), messages(user(text()), model(text("hi"))),
-        PREFILL),
+    Row("ANT-23", messages(user(text()), model(text("hi "))), OK, ANTHROPIC, ("ANT-27",)),
     Row("ANT-31", json.dumps(messages(user(text(SURROGATE)))).encode(), OK, ANTHROPIC),
     Row("ANT-31", json.dumps(messages(user(text("\\" + SURROGATE + "x")))).encode(), OK, ANTHROPIC),
     Row("ANT-31", json.dumps(messages(user(text("\ude00")))).encode(), OK, ANTHROPIC),

@@ -6,8 +6,8 @@ import pytest
 
 from actors.adapters.adapter import adapter
 from actors.core.check import canonical, check
+from actors.core.concerns import Role
 from actors.core.content import Message, Text, ToolCall, ToolResult
-from actors.core.dialect import Role
 from actors.core.history import History
 from actors.core.identity import CallId
 from actors.core.jsonio import Json
@@ -52,7 +52,7 @@ class Forgetful:
 
 
 def forgetful(real: Encoder) -> Encoder:
-    return Encoder(lambda dialect, last_role: Forgetful(real.writer(dialect, last_role)), real.closing)
+    return Encoder(lambda last_role: Forgetful(real.writer(last_role)), real.closing)
 
 
 @pytest.mark.requirement("REQ-915-039", "REQ-915-040")

@@ -4,7 +4,7 @@ One row a rule: the smallest request that breaks it, beside the same request men
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import pytest
@@ -19,6 +19,7 @@ from tests.core.session_log import examples
 
 Json: TypeAlias = dict[str, Any]  # Any: wire bodies are built by hand, broken ones on purpose
 
+ONE_IMAGE = replace(GEMINI, media=replace(GEMINI.media, max_count=1))
 SIGNATURE = "c2lnbmF0dXJl"
 
 
@@ -164,7 +165,7 @@ ROWS = (
     Row("ALL-09", body(model("t"), GO), body(U, model("t"), GO)),
     Row("ALL-10", body(user({"inlineData": {"mimeType": "audio/wav", "data": "aGk="}})), body(user(IMAGE))),
     Row("ALL-10", body(user({"fileData": {"fileUri": "https://x.example/a.png"}})), body(user(IMAGE))),
-    Row("ALL-15", body(user(IMAGE, IMAGE)), body(user(IMAGE)), GEMINI.derive(max_media=1)),
+    Row("ALL-15", body(user(IMAGE, IMAGE)), body(user(IMAGE)), ONE_IMAGE),
     Row("ALL-10", seen(IMAGE), body(U, CALLED, user(result(), IMAGE)), GEMINI_2),
     Row("ALL-10", seen({"inlineData": {**IMAGE["inlineData"], "mimeType": "application/pdf"}}), seen(IMAGE)),
     Row("ALL-02", seen(), seen(IMAGE)),

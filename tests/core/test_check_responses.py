@@ -4,7 +4,7 @@ One row a rule: the smallest request that breaks it, beside the same request men
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, TypeAlias
 
@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.core.check import check, extend, finish, start
-from actors.core.dialect import Dialect
+from actors.core.dialect import Dialect, PartMedia
 from actors.core.profiles import OPENAI_RESPONSES
 from actors.core.rulebook import FAULTS, RULES, rules_of
 from tests.core.test_check_fold import ANY_JSON, _places, _replaced
@@ -21,10 +21,11 @@ from tests.core.test_check_fold import ANY_JSON, _places, _replaced
 Json: TypeAlias = dict[str, Any]  # Any: wire bodies are built by hand, broken ones on purpose
 
 SURROGATE = "\ud800"
-LONG = "x" * (OPENAI_RESPONSES.max_string or 0)
-CAUTIOUS = OPENAI_RESPONSES.derive(first_roles=frozenset({"user"}))
-TEXT_ONLY = OPENAI_RESPONSES.derive(user_media=frozenset(), result_media=frozenset())
-NO_REASONING = OPENAI_RESPONSES.derive(thinking_carrier="none")
+LONG = "x" * (OPENAI_RESPONSES.turns.max_string or 0)
+CAUTIOUS = replace(OPENAI_RESPONSES, turns=replace(OPENAI_RESPONSES.turns, first_roles=frozenset({"user"})))
+TEXT_ONLY = replace(OPENAI_RESPONSES, media=PartMedia(user_kinds=frozenset(), result_kinds=frozenset()))
+NO_REASONING = replace(OPENAI_RESPONSES, reasoning=replace(OPENAI_RESPONSES.reasoning, carrier="none"))
+ONE_DOCUMENT = replace(OPENAI_RESPONSES, media=PartMedia(max_documents=1))
 
 
 def say(content: Any = "hi", role: str = "user", **more: Any) -> Json:  # Any: whatever the row wants to try
@@ -180,9 +181,7 @@ ROWS = [
     Row("ALL-09", body(say("t", "assistant"), say()), HI, CAUTIOUS),
     Row("ALL-10", body(say([part(), IMAGE])), body(say([part()])), TEXT_ONLY),
     Row("ALL-15", body(say([IMAGE] * 500), call(), gave(output=[IMAGE])), body(say([IMAGE] * 500))),
-    Row(
-        "ALL-15", body(say([FILE, FILE])), body(say([FILE, IMAGE])), OPENAI_RESPONSES.derive(max_documents=1)
-    ),
+    Row("ALL-15", body(say([FILE, FILE])), body(say([FILE, IMAGE])), ONE_DOCUMENT),
     Row(
         "ALL-10",
         body(say(), call(), gave(output=[FILE])),

@@ -1,6 +1,7 @@
 """What vendors of Chat Completions demand otherwise: one row a rule, broken and mended."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,11 +9,13 @@ import pytest
 from actors.core.check import check
 from actors.core.dialect import Dialect
 from actors.core.profiles import OPENAI_CHAT, PROFILES
+from actors.core.profiles.vendors import VLLM
 from actors.core.rulebook import FAULTS, RULES
 from tests.core.test_check import Json, Row, call, chat, encoded, function_tool, result, say, text
 
 MISTRAL, KIMI, DEEPSEEK = PROFILES["mistral"], PROFILES["kimi"], PROFILES["deepseek"]
-VLLM, ROUTER, OLLAMA, QWEN = (PROFILES[name] for name in ("vllm", "openrouter", "ollama", "qwen"))
+ROUTER, OLLAMA, QWEN = (PROFILES[name] for name in ("openrouter", "ollama", "qwen"))
+ONE_CALL = replace(VLLM, turns=replace(VLLM.turns, calls_together=False))
 
 A, B = "aaaaaaaaa", "bbbbbbbbb"
 USER = say("user")
@@ -145,7 +148,7 @@ OTHERS = [
     Row("CMP-01", chat(USER, asked(call()), result(), USER), HI, ROUTER),
     Row("CMP-02", chat(USER, asked(call("c1"), call("c2")), result("c1"), result("c2")),
         chat(USER, asked(call("c1")), result("c1"), asked(call("c2")), result("c2")),
-        VLLM.derive(calls_together=False)),
+        ONE_CALL),
     Row("ALL-07", chat(USER, say("assistant", reasoning_content="hm"), USER), HI, ROUTER),
     Row("ALL-02", chat(USER, say("assistant", reasoning_details="hm"), USER),
         chat(USER, say("assistant", reasoning_details=[{"type": "reasoning.text"}]), USER), ROUTER),

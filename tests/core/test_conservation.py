@@ -67,7 +67,7 @@ def is_marked(media: Media) -> bool:
 def apart(report: Report) -> int:
     """How many calls can be told from each other: by their ids, or by position where the protocol has none."""
     ids = report.emitted_calls
-    return len(ids) if dialect(report.dialect).id_style == "none" else len(set(ids))
+    return len(ids) if dialect(report.dialect).ids.style == "none" else len(set(ids))
 
 
 def kept(messages: list[Message]) -> list[Message]:
@@ -102,7 +102,7 @@ def each_real_result_is_told_once(messages: list[Message], ledger: Ledger, rende
     images = Counter(media.data for result in due for media in result.media if is_marked(media))
     seen = Counter({data: shown(rendered).count(f'{data}"') for data in images})
     assert seen <= images
-    if "image" in rendered.dialect.user_media:
+    if "image" in rendered.dialect.media.user_kinds:
         assert (images - seen).total() <= shown(rendered).count("conversation holds as many as can be shown")
     unsealed = {result.call_id for result in due} - {
         item.call_id for item in ledger.interactions() if item.sealed

@@ -27,11 +27,11 @@ FORMS = {
 MINTING = [
     pytest.param(
         name,
-        FORMS[dialect.id_style][1],
-        marks=pytest.mark.requirement(*filter(None, [FORMS[dialect.id_style][0]])),
+        FORMS[dialect.ids.style][1],
+        marks=pytest.mark.requirement(*filter(None, [FORMS[dialect.ids.style][0]])),
     )
     for name, dialect in sorted(PROFILES.items())
-    if dialect.id_style != "none"
+    if dialect.ids.style != "none"
 ]
 FOREIGN = ["c1", "toolu_01Ab12Cd34Ef56Gh78Ij90", "functions.read:7", "x" * 300, "é b", "", mint(1)]
 """Canonical ids as imports have them: of other providers, too long, with odd characters, empty, and ours."""

@@ -37,7 +37,7 @@ every_dialect = pytest.mark.parametrize("name", sorted(PROFILES))
 
 def mixed(dialect: Dialect, maker: Binding) -> list[Message]:
     """A message of `maker` that thinks, says, calls, has the result, says more and calls again."""
-    kind, data = SEALS.get(dialect.thinking_carrier, ("signature", quote(SIGNED)))
+    kind, data = SEALS.get(dialect.reasoning.carrier, ("signature", quote(SIGNED)))
     blocks: list[Block] = [
         Thinking("a thought", Seal(kind, data, maker)),
         Text("first"),

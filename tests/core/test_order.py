@@ -1,9 +1,12 @@
 """Where reasoning is bound to its prefix, it goes back only behind what the model said, as it said it."""
 
+import dataclasses
+
 import pytest
 
 from actors import History, Message, Text, ToolCall, ToolResult, check, dialect, encode, render
 from actors.core.content import Block, Seal, Thinking
+from actors.core.dialect import ResponsesTurns
 from actors.core.form import replace
 from actors.core.identity import Binding
 from actors.core.jsonio import quote
@@ -15,7 +18,7 @@ from actors.core.render.order import calls_last
 from actors.testing.histories import READERS
 from tests.core.session_log import cold, refused, text
 
-BOUND = tuple(name for name in READERS if dialect(name).thinking_binding == "prefix")
+BOUND = tuple(name for name in READERS if dialect(name).reasoning.binding == "prefix")
 """Dialects whose hosts may bind reasoning to its prefix."""
 every_bound = pytest.mark.parametrize("name", BOUND)
 
@@ -101,7 +104,7 @@ def test_words_behind_a_call_come_before_it_without_the_reasoning_whose_order_th
 
 def test_a_host_that_takes_words_behind_calls_gets_the_order_in_which_the_model_wrote() -> None:
     name = "openai_responses"
-    lenient = OPENAI_RESPONSES.derive(calls_last=False)
+    lenient = dataclasses.replace(OPENAI_RESPONSES, turns=ResponsesTurns())
     messages = said(name, thought(name, "a"), call(name, 1), thought(name, "b"), Text("So."))
     rendered = render(History(messages), Ledger(), lenient, binding=READERS[name])
     assert (rendered.report.losses, rendered.report.faults) == ((), ())
@@ -112,7 +115,9 @@ def test_a_host_that_takes_words_behind_calls_gets_the_order_in_which_the_model_
 
 def test_where_it_is_bound_to_nothing_before_it_reasoning_goes_with_what_it_led_to() -> None:
     name = "openai_responses"
-    free = OPENAI_RESPONSES.derive(thinking_binding="model")
+    free = dataclasses.replace(
+        OPENAI_RESPONSES, reasoning=dataclasses.replace(OPENAI_RESPONSES.reasoning, binding="model")
+    )
     blocks: list[Block] = [thought(name, "a"), call(name, 1), thought(name, "b"), Text("So.")]
     assert calls_last(blocks) == [blocks[2], blocks[3], blocks[0], blocks[1]]
     rendered = render(History(said(name, *blocks)), Ledger(), free, binding=READERS[name])
@@ -130,8 +135,8 @@ def test_a_phase_is_a_mark_on_its_text_and_bound_to_nothing() -> None:
 
 
 def test_calls_that_must_have_reasoning_get_the_placeholder_whichever_pass_took_their_own() -> None:
-    bound = KIMI.derive(thinking_binding="prefix")
-    trimmed = KIMI.derive(thinking_followed=True)
+    bound = dataclasses.replace(KIMI, reasoning=dataclasses.replace(KIMI.reasoning, binding="prefix"))
+    trimmed = dataclasses.replace(KIMI, reasoning=dataclasses.replace(KIMI.reasoning, followed=True))
     seal = Seal("reasoning_content", quote("reasoning_content"), READERS["kimi"])
     made = call("kimi", 1)
     for profile, blocks in (
@@ -140,5 +145,5 @@ def test_calls_that_must_have_reasoning_get_the_placeholder_whichever_pass_took_
     ):
         rendered = render(History(said("kimi", *blocks)), Ledger(), profile, binding=READERS["kimi"])
         assert rendered.report.faults == ()
-        assert KIMI.thinking_placeholder.encode() in text(rendered)
+        assert KIMI.reasoning.placeholder.encode() in text(rendered)
         assert dict(rendered.report.losses)["thinking"] == 1

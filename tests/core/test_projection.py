@@ -30,7 +30,7 @@ def native(call_id: str, data: str, origin: Binding = CLAUDE) -> ToolCall:
     return ToolCall(call_id, "read", native=Seal("call_id", quote(data), origin))
 
 
-MINTING = {name: profile for name, profile in PROFILES.items() if profile.id_style != "none"}
+MINTING = {name: profile for name, profile in PROFILES.items() if profile.ids.style != "none"}
 
 
 @pytest.mark.requirement("REQ-915-015", "REQ-915-016", "REQ-915-017", "REQ-915-022", "REQ-915-049")
@@ -42,7 +42,7 @@ def test_any_ids_project_to_different_ones_of_the_form(dialect: Dialect, ids: li
     emitted = [made.call(ToolCall(call_id, "read"))[0] for call_id in ids]
     assert len(set(emitted)) == len(ids)
     assert all(
-        re.fullmatch(dialect.id_pattern, given) and len(given) <= dialect.id_max_len for given in emitted
+        re.fullmatch(dialect.ids.pattern, given) and len(given) <= dialect.ids.max_len for given in emitted
     )
     assert [made.call(ToolCall(call_id, "read"))[0] for call_id in ids] == emitted
     again = projection(dialect, None)
@@ -131,12 +131,12 @@ def test_what_a_lane_has_given_it_gives_again_and_to_nobody_else() -> None:
 @examples(300)
 @given(name=st.text(max_size=200))
 def test_any_name_becomes_one_the_dialect_takes(dialect: Dialect, name: str) -> None:
-    assert re.fullmatch(dialect.tool_name_pattern, tool_name(name, dialect.tool_name_pattern))
+    assert re.fullmatch(dialect.ids.tool_name_pattern, tool_name(name, dialect.ids.tool_name_pattern))
 
 
 @every_dialect
 def test_legal_names_stay_and_illegal_ones_stay_apart(dialect: Dialect) -> None:
-    pattern = dialect.tool_name_pattern
+    pattern = dialect.ids.tool_name_pattern
     assert tool_name("read_file-2", pattern) == "read_file-2"
     illegal = [
         "",

@@ -14,6 +14,7 @@ from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, quote
 from actors.core.ledger import Interaction, Ledger
 from actors.core.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
+from actors.core.profiles.vendors import LLAMA_CPP
 from actors.core.render import ThinkingPolicy
 from actors.core.render.choose import SYNTHETIC
 from actors.core.transcript import Standing
@@ -66,7 +67,7 @@ def test_every_call_is_answered_once_directly_behind_it_and_in_call_order(
         assert given_out == waiting
         assert not given_out or role in ("user", "tool")
         assert not made or role == "assistant"
-        assert len(made) <= 1 or dialect.calls_together
+        assert len(made) <= 1 or dialect.turns.calls_together
         waiting = made
     assert waiting == []
     assert tuple(called(said)) == report.emitted_calls == report.emitted_results
@@ -109,7 +110,7 @@ def test_what_stood_between_goes_after_the_group_in_its_own_order() -> None:
     assert words == [[b'"u"'], [b"{}", b"{}"], [b'"b"', b'"a"'], [b'"stop"'], [b'"wait"'], [b'"u"']]
 
 
-ONE_CALL = PROFILES["llama_cpp"].derive(calls_together=False)
+ONE_CALL = replace(LLAMA_CPP, turns=replace(LLAMA_CPP.turns, calls_together=False))
 
 
 @pytest.mark.requirement("REQ-915-008")
@@ -120,8 +121,7 @@ def test_where_a_message_holds_one_call_nothing_else_of_it_changes(
 ) -> None:
     messages, ledger = conversation
     together, parted = (
-        walked(messages, PROFILES["llama_cpp"].derive(calls_together=whole), ledger)[0]
-        for whole in (True, False)
+        walked(messages, LLAMA_CPP if whole else ONE_CALL, ledger)[0] for whole in (True, False)
     )
     for role in ("user", "assistant", "tool"):
         said, was = (
@@ -154,7 +154,7 @@ def _unnumbered(block: object) -> object:
 
 def _is_filler(block: object) -> bool:
     dialect = PROFILES["llama_cpp"]
-    fillers = (dialect.filler_first, dialect.filler_last, dialect.filler_between)
+    fillers = (dialect.turns.filler_first, dialect.turns.filler_last, dialect.turns.filler_between)
     return isinstance(block, Text) and block.text in fillers
 
 
@@ -279,7 +279,7 @@ def test_media_stays_where_the_dialect_takes_it_and_holds_something(dialect: Dia
     (message,), _ = walked([human(image, document, Media("image/png"))], dialect)
     kept = [block for block in message[1] if isinstance(block, Media)]
     held = {"image": image, "document": document}
-    assert kept == [media for kind, media in held.items() if kind in dialect.user_media]
+    assert kept == [media for kind, media in held.items() if kind in dialect.media.user_kinds]
     assert len(message[1]) == 3
 
 
@@ -301,8 +301,8 @@ def test_media_stay_in_a_result_or_follow_all_results_and_none_is_lost_in_silenc
     given_out, others, report = used(dialect, first, second)
     held = [media for answer in given_out for media in answer.media]
     moved = [block for _, blocks in others for block in blocks if isinstance(block, Media)]
-    assert held == [m for m in (IMAGE, DOCUMENT) if kind(m) in dialect.result_media]
-    assert moved == [m for m in (IMAGE, DOCUMENT) if m not in held and kind(m) in dialect.user_media]
+    assert held == [m for m in (IMAGE, DOCUMENT) if kind(m) in dialect.media.result_kinds]
+    assert moved == [m for m in (IMAGE, DOCUMENT) if m not in held and kind(m) in dialect.media.user_kinds]
     assert others[-1] == ("user", (Text("u"),))
     said = "".join(answer.words.decode() for answer in given_out)
     assert said.startswith('"seen')
@@ -364,7 +364,7 @@ def test_in_words_the_media_of_a_result_stand_behind_it() -> None:
 
 
 def test_media_that_follow_results_come_before_a_user_message_where_a_filler_must_stand_between() -> None:
-    strict = OPENAI_CHAT.derive(user_after_tool="filler")
+    strict = replace(OPENAI_CHAT, turns=replace(OPENAI_CHAT.turns, user_after_tool="filler"))
     said, _ = walked([human(), model(ONE), tool(ToolResult("c1", "x", media=[IMAGE])), human()], strict)
     assert [role for role, _ in said] == ["user", "assistant", "tool", "assistant", "user", "user"]
 
@@ -379,7 +379,7 @@ def told(dialect: Dialect, *messages: Message, last: str | None = None) -> list[
 
 
 def test_a_transcript_that_must_begin_with_the_user_does() -> None:
-    filler = ("user", (Text(ANTHROPIC.filler_first),))
+    filler = ("user", (Text(ANTHROPIC.turns.filler_first),))
     assert told(ANTHROPIC, model(Text("t")), human())[0] == filler
     assert told(ANTHROPIC, model(Text("t")), human(), last="user")[0][0] == "assistant"
     assert told(OPENAI_CHAT, model(Text("t")), human())[0][0] == "assistant"
@@ -387,9 +387,9 @@ def test_a_transcript_that_must_begin_with_the_user_does() -> None:
 
 @every_dialect
 def test_no_transcript_ends_with_the_models_words(dialect: Dialect) -> None:
-    assert told(dialect, human(), model(Text("t")))[-1] == ("user", (Text(dialect.filler_last),))
+    assert told(dialect, human(), model(Text("t")))[-1] == ("user", (Text(dialect.turns.filler_last),))
     assert told(dialect, human())[-1] == ("user", (Text("u"),))
-    assert told(dialect)[-1] == ("user", (Text(dialect.filler_last),))
+    assert told(dialect)[-1] == ("user", (Text(dialect.turns.filler_last),))
     assert told(dialect, last="user") == []
 
 

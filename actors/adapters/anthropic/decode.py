@@ -29,7 +29,7 @@ class MessagesReader:
         self.assembly = assembly
         self._dialect = dialect
         self.ended = False
-        self._unsigned = dialect.thinking_required == "with_calls"  # copies that do not sign want it back
+        self._unsigned = dialect.reasoning.required == "with_calls"  # copies that do not sign want it back
         self._begun = False  # whether anything of a message was there
         self._open: dict[int, Part | None] = {}  # None: a kind of block that is not ours to keep
         self._given: dict[int, str] = {}  # arguments that came with the start of a call

@@ -6,13 +6,13 @@ wrong here is a bug there. Only the fields named here are ever sent (rulebook AN
 
 from collections.abc import Sequence
 
-from actors.adapters.open_messages import CLOSING, OpenMessages
+from actors.adapters.open_messages import OpenMessages
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.adapters.settings import room, thinking_switch
 from actors.core.content import Media, Thinking
-from actors.core.dialect import Dialect
+from actors.core.dialect import AnthropicDialect
 from actors.core.jsonio import Json, dump, quote, unquote
-from actors.core.transcript import Encoder, Titled
+from actors.core.transcript import Titled
 
 VERSION = "2023-06-01"
 UNSIGNED = "unsigned"
@@ -67,7 +67,6 @@ class AnthropicWriter(OpenMessages):
         self._comma = b","
 
 
-ENCODER = Encoder(AnthropicWriter, CLOSING)
 _MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
 _NO_WORDS = quote("(The tool failed and said nothing.)")
 
@@ -88,12 +87,12 @@ def _media(media: Media) -> bytes:
 
 
 def request(
-    segments: Sequence[bytes], settings: Settings, dialect: Dialect, called: frozenset[str]
+    segments: Sequence[bytes], settings: Settings, dialect: AnthropicDialect, called: frozenset[str]
 ) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`."""
     head = b'{"model":%b,"max_tokens":%d' % (
         quote(settings.model),
-        room(settings, dialect.max_tokens_default or 8192),
+        room(settings, dialect.request.max_tokens_default),
     )
     if settings.tools:
         head += b',"tools":[' + b",".join(map(_tool, settings.tools)) + b"]"

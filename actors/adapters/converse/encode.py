@@ -8,13 +8,14 @@ path, and so does whether the answer is a stream. Only the fields named here are
 from collections.abc import Sequence
 from urllib.parse import quote as percent
 
-from actors.adapters.open_messages import CLOSING, OpenMessages
+from actors.adapters.open_messages import OpenMessages
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.adapters.settings import room, thinking_switch
+from actors.core.concerns import Role
 from actors.core.content import Media, Thinking
-from actors.core.dialect import Dialect, Role
+from actors.core.dialect import ConverseDialect
 from actors.core.jsonio import Json, dump, quote, unquote
-from actors.core.transcript import Encoder, Titled
+from actors.core.transcript import Titled
 
 _FORMATS = {
     "image/png": b"png",
@@ -37,9 +38,9 @@ class ConverseWriter(OpenMessages):
 
     opening = b'{"role":"%b","content":['
 
-    def __init__(self, dialect: Dialect, last_role: Role | None) -> None:
+    def __init__(self, dialect: ConverseDialect, last_role: Role | None) -> None:
         super().__init__(dialect, last_role)
-        self._nothing = quote(dialect.empty_result or "")
+        self._nothing = quote(dialect.turns.empty_result) if dialect.turns.empty_result else None
 
     def text(self, json: Json) -> None:
         """Write a text block."""
@@ -86,10 +87,7 @@ class ConverseWriter(OpenMessages):
     def _said(self, json: Json) -> Json:
         """Return a result's text, or what stands for one that is blank (BED-04)."""
         blank = json[1] in _MAYBE_BLANK and not unquote(json).strip()
-        return self._nothing if blank and self._dialect.empty_result else json
-
-
-ENCODER = Encoder(ConverseWriter, CLOSING)
+        return self._nothing if blank and self._nothing else json
 
 
 def _media(media: Media, title: str) -> bytes:
@@ -109,7 +107,7 @@ def _media(media: Media, title: str) -> bytes:
 
 
 def request(
-    segments: Sequence[bytes], settings: Settings, dialect: Dialect, called: frozenset[str]
+    segments: Sequence[bytes], settings: Settings, dialect: ConverseDialect, called: frozenset[str]
 ) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`.
 
@@ -118,7 +116,7 @@ def request(
     tool choice that forbids calls, so `none` is `auto` and a loss.
     """
     losses: list[str] = []
-    head = b"{" + _tools(settings, dialect, called, losses) + _inference(settings)
+    head = b"{" + _tools(settings, called, losses) + _inference(settings)
     head += _reasons(settings)
     if settings.system and settings.system.strip():
         head += b'"system":[{"text":' + quote(settings.system) + b"}],"
@@ -127,20 +125,20 @@ def request(
     return Request(path, (), (head + b'"messages":[', *segments, b"]}"), tuple(losses))
 
 
-def _tools(settings: Settings, dialect: Dialect, called: frozenset[str], losses: list[str]) -> bytes:
+def _tools(settings: Settings, called: frozenset[str], losses: list[str]) -> bytes:
     tools = settings.tools or [ToolSpec(name, "", _ANY_INPUT) for name in sorted(called)]
     if not tools:
         return b""
     return b'"toolConfig":{"tools":[%b]%b},' % (
         b",".join(map(_tool, tools)),
-        _choice(settings, dialect, losses),
+        _choice(settings, losses),
     )
 
 
-def _choice(settings: Settings, dialect: Dialect, losses: list[str]) -> bytes:
+def _choice(settings: Settings, losses: list[str]) -> bytes:
     """Return the tool choice. Where it cannot be said, or no tool is to be called, `auto` is nearest."""
     if settings.tool_choice == "required" and settings.tools:
-        return b',"toolChoice":{"%b":{}}' % dialect.required_choice.encode()
+        return b',"toolChoice":{"any":{}}'
     if settings.tool_choice != "auto" or not settings.tools:
         losses.append("tool_choice")
     return b""

@@ -90,7 +90,7 @@ class GenerateContentReader:
 
     def _signed_text(self, text: str, signature: str) -> None:
         blank = not text.strip()
-        self._seal(BLANK if blank else self._dialect.thinking_carrier, signature, text if blank else "")
+        self._seal(BLANK if blank else self._dialect.reasoning.carrier, signature, text if blank else "")
         if not blank:
             self._words("text", text)
         self._open = None
@@ -106,7 +106,7 @@ class GenerateContentReader:
     def _call(self, given: Fields, signature: str) -> None:
         if given.get("partialArgs") or given.get("willContinue"):
             raise AnswerFault(Failure("config", ACTIONS["config"], _IN_PIECES))
-        signed = self._seal(self._dialect.thinking_carrier, signature) if signature else None
+        signed = self._seal(self._dialect.reasoning.carrier, signature) if signature else None
         call = self.assembly.call(string(given.get("id")), string(given.get("name")))
         call.signature, call.told = signed, True
         arguments = given.get("args")

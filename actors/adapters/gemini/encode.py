@@ -13,12 +13,13 @@ from typing import ClassVar
 from urllib.parse import quote as percent_encoded
 
 from actors.adapters.gemini.schema import projected
-from actors.adapters.open_messages import CLOSING, OpenMessages
+from actors.adapters.open_messages import OpenMessages
 from actors.adapters.request import Request, Settings, ToolSpec
+from actors.core.concerns import Role
 from actors.core.content import Media, Thinking
-from actors.core.dialect import Dialect, Role
+from actors.core.dialect import GeminiDialect
 from actors.core.jsonio import Json, dump, quote
-from actors.core.transcript import Encoder, Titled
+from actors.core.transcript import Titled
 
 BLANK = "signed_blank"
 """Kind of the seal of a signature whose part is a text of nothing but whitespace, or of nothing."""
@@ -30,7 +31,7 @@ class GeminiWriter(OpenMessages):
     opening = b'{"role":"%b","parts":['
     roles: ClassVar[Mapping[str, bytes]] = {"user": b"user", "assistant": b"model"}
 
-    def __init__(self, dialect: Dialect, last_role: Role | None) -> None:
+    def __init__(self, dialect: GeminiDialect, last_role: Role | None) -> None:
         super().__init__(dialect, last_role)
         self._signature: Json | None = None
         """Of the part that comes next."""
@@ -87,9 +88,6 @@ class GeminiWriter(OpenMessages):
             self._part(b'{"text":', b'""')
 
 
-ENCODER = Encoder(GeminiWriter, CLOSING)
-
-
 def _inline(media: Media) -> bytes:
     return b'{"inlineData":{"mimeType":%b,"data":%b}' % (quote(media.mime), quote(media.data))
 
@@ -101,7 +99,7 @@ def _identified(call_id: str, name: str) -> bytes:
 
 
 def request(
-    segments: Sequence[bytes], settings: Settings, dialect: Dialect, called: frozenset[str]
+    segments: Sequence[bytes], settings: Settings, dialect: GeminiDialect, called: frozenset[str]
 ) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`.
 
@@ -118,13 +116,13 @@ def request(
         head += b'"generationConfig":{' + b",".join(generation) + b"},"
     head += b'"contents":['
     method = "streamGenerateContent?alt=sse" if settings.stream else "generateContent"
-    path = f"{dialect.models_path}/{percent_encoded(settings.model, safe='')}:{method}"
+    path = f"{dialect.request.models_path}/{percent_encoded(settings.model, safe='')}:{method}"
     return Request(path, (), (head, *segments, b"]}"), tuple(dict.fromkeys(losses)))
 
 
-def _declaration(tool: ToolSpec, dialect: Dialect, losses: list[str]) -> bytes:
+def _declaration(tool: ToolSpec, dialect: GeminiDialect, losses: list[str]) -> bytes:
     named = b'{"name":%b,"description":%b' % (quote(tool.name), quote(tool.description))
-    if dialect.schema_subset != "gemini":
+    if dialect.request.schema_subset != "gemini":
         return named + b',"parametersJsonSchema":%b}' % tool.parameters
     schema, lost = projected(tool.parameters)
     losses += [f"schema.{keyword}" for keyword in lost]
@@ -140,9 +138,9 @@ def _calling(settings: Settings) -> bytes:
     return b'"toolConfig":{"functionCallingConfig":{"mode":"%b"}},' % mode
 
 
-def _generation(settings: Settings, dialect: Dialect, losses: list[str]) -> list[bytes]:
+def _generation(settings: Settings, dialect: GeminiDialect, losses: list[str]) -> list[bytes]:
     fields: list[bytes] = []
-    limit = dialect.max_tokens_default if settings.max_tokens is None else settings.max_tokens
+    limit = dialect.request.max_tokens_default if settings.max_tokens is None else settings.max_tokens
     if limit is not None:
         fields.append(b'"maxOutputTokens":%d' % limit)
     if settings.temperature is not None:
@@ -152,11 +150,11 @@ def _generation(settings: Settings, dialect: Dialect, losses: list[str]) -> list
     return fields
 
 
-def _thinking(settings: Settings, dialect: Dialect, losses: list[str]) -> list[bytes]:
+def _thinking(settings: Settings, dialect: GeminiDialect, losses: list[str]) -> list[bytes]:
     """Write how much to think: a level or a budget of tokens, which are not taken together."""
     asked = settings.thinking in ("adaptive", "manual")
     fields = [b'"includeThoughts":true'] if asked else []
-    levels, budget = dialect.thinking_switch == "gemini", settings.thinking_tokens
+    levels, budget = dialect.reasoning.switch == "gemini", settings.thinking_tokens
     if settings.thinking == "manual" and budget is not None:
         fields.append(b'"thinkingBudget":%d' % budget)
     elif settings.thinking == "off" and not levels:

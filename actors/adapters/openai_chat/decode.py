@@ -40,7 +40,7 @@ class ChatReader:
         self.ended = False
         self._begun = False  # whether anything of a message was there
         self._slots = _Slots(assembly)
-        self._reasoning = Reasoning(assembly, dialect.thinking_carrier)
+        self._reasoning = Reasoning(assembly, dialect.reasoning.carrier)
 
     def event(self, event: ServerEvent) -> None:
         data = event.data.strip()
@@ -121,7 +121,7 @@ class ChatReader:
 
     def _served(self, answer: Fields) -> None:
         """Note which upstream of a gateway answers."""
-        if (upstream := string(answer.get("provider"))) and self._dialect.thinking_binding == "upstream":
+        if (upstream := string(answer.get("provider"))) and self._dialect.reasoning.binding == "upstream":
             self.assembly.upstream = mended(upstream)
 
     def _beside(self, answer: Fields, choice: Fields) -> None:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 
 from actors.adapters.openai_chat.schema import moonshot
 from actors.adapters.request import Request, Settings, ToolSpec
+from actors.core.concerns import Role
 from actors.core.content import Media, Thinking
-from actors.core.dialect import Dialect, Role
+from actors.core.dialect import ChatDialect
 from actors.core.jsonio import Json, dump, nest, quote, unquote
-from actors.core.transcript import Encoder, Titled
+from actors.core.transcript import Titled
 
 _ABSENT = {"null": b',"content":null', "empty": b',"content":""', "omit": b""}
 
@@ -22,11 +23,11 @@ _ABSENT = {"null": b',"content":null', "empty": b',"content":""', "omit": b""}
 class OpenAIChatWriter:
     """Writes `messages`. Every message is closed, so what is appended never changes what was."""
 
-    def __init__(self, dialect: Dialect, last_role: Role | None) -> None:
-        self._error_prefix = quote(dialect.error_prefix)[1:-1]
-        self._carrier = dialect.thinking_carrier
-        self._absent = _ABSENT[dialect.absent_content]
-        self._joined = min(_JOINED, dialect.max_string or _JOINED)
+    def __init__(self, dialect: ChatDialect, last_role: Role | None) -> None:
+        self._error_prefix = quote(dialect.turns.error_prefix)[1:-1]
+        self._carrier = dialect.reasoning.carrier
+        self._absent = _ABSENT[dialect.turns.absent_content]
+        self._joined = min(_JOINED, dialect.turns.max_string or _JOINED)
         self._comma = b"" if last_role is None else b","
         self._pieces: list[bytes] = []
         self._role: Role | None = None
@@ -129,7 +130,6 @@ class OpenAIChatWriter:
         self._thoughts.clear()
 
 
-ENCODER = Encoder(OpenAIChatWriter)
 _TEXT = b'{"type":"text","text":%b}'
 _JOINED = 1024 * 1024
 """Bytes up to which the texts of a message are one string where the dialect says no less (OAC-14)."""
@@ -144,52 +144,52 @@ def _chunk(block: Thinking) -> bytes:
 
 
 def request(
-    segments: Sequence[bytes], settings: Settings, dialect: Dialect, called: frozenset[str]
+    segments: Sequence[bytes], settings: Settings, dialect: ChatDialect, called: frozenset[str]
 ) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`."""
     losses: list[str] = []
     head = b'{"model":' + quote(settings.model)
     head += _tools(settings, dialect, losses)
     if settings.max_tokens is not None:
-        head += b',"%b":%d' % (dialect.max_tokens_field.encode(), settings.max_tokens)
+        head += b',"%b":%d' % (dialect.request.max_tokens_field.encode(), settings.max_tokens)
     if settings.temperature is not None:
         head += b',"temperature":' + dump(settings.temperature)
-    if (switch := _SWITCHES.get(dialect.thinking_switch)) is not None:
+    if (switch := _SWITCHES.get(dialect.reasoning.switch)) is not None:
         head += switch(settings, losses)
     head += _pin(settings, dialect, losses)
     if settings.stream:
         head += b',"stream":true'
-        head += b',"stream_options":{"include_usage":true}' if dialect.stream_usage else b""
+        head += b',"stream_options":{"include_usage":true}' if dialect.request.stream_usage else b""
     head += b',"messages":['
     if settings.system and settings.system.strip():
         head += b'{"role":"system","content":' + quote(settings.system) + b"},"
     return Request("/chat/completions", (), (head, *segments, b"]}"), tuple(dict.fromkeys(losses)))
 
 
-def _pin(settings: Settings, dialect: Dialect, losses: list[str]) -> bytes:
+def _pin(settings: Settings, dialect: ChatDialect, losses: list[str]) -> bytes:
     """Return what keeps a gateway to one upstream, whose reasoning no other can read."""
     if not settings.upstream:
         return b""
-    if dialect.upstream_pin == "none":
+    if dialect.request.upstream_pin == "none":
         losses.append("upstream")
         return b""
     return b',"provider":{"order":[%b],"allow_fallbacks":false}' % quote(settings.upstream)
 
 
-def _tools(settings: Settings, dialect: Dialect, losses: list[str]) -> bytes:
+def _tools(settings: Settings, dialect: ChatDialect, losses: list[str]) -> bytes:
     """Return the tools and the choice among them. An empty list is never sent (MIS-32)."""
     if not settings.tools:
         return b""
     tools = b',"tools":[' + b",".join([_tool(tool, dialect, losses) for tool in settings.tools]) + b"]"
     if settings.tool_choice == "auto":
         return tools
-    choice = dialect.required_choice if settings.tool_choice == "required" else "none"
+    choice = dialect.request.required_choice if settings.tool_choice == "required" else "none"
     return tools + b',"tool_choice":"%b"' % choice.encode()
 
 
-def _tool(tool: ToolSpec, dialect: Dialect, losses: list[str]) -> bytes:
+def _tool(tool: ToolSpec, dialect: ChatDialect, losses: list[str]) -> bytes:
     parameters = tool.parameters
-    if dialect.schema_subset == "moonshot":
+    if dialect.request.schema_subset == "moonshot":
         parameters, lost = moonshot(parameters)
         losses += [f"schema.{keyword}" for keyword in lost]
     return b'{"type":"function","function":{"name":%b,"description":%b,"parameters":%b}}' % (

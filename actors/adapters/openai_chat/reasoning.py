@@ -9,7 +9,7 @@ A seal is given when the provider says that the answer is complete, not before: 
 
 from actors.adapters.assembly import Assembly, Words
 from actors.adapters.wire import Fields, fields, items, json_text, string
-from actors.core.dialect import ThinkingCarrier
+from actors.core.concerns import Carrier
 
 _WORDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
@@ -17,7 +17,7 @@ _WORDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
 class Reasoning:
     """The reasoning of one answer while it arrives."""
 
-    def __init__(self, assembly: Assembly, carrier: ThinkingCarrier) -> None:
+    def __init__(self, assembly: Assembly, carrier: Carrier) -> None:
         self._assembly = assembly
         self._carrier = carrier
         self._parts: list[Words] = []

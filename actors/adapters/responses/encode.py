@@ -11,10 +11,11 @@ directly after their calls (rulebook OAR-14).
 from collections.abc import Sequence
 
 from actors.adapters.request import Request, Settings, ToolSpec
+from actors.core.concerns import Role
 from actors.core.content import Media, Thinking
-from actors.core.dialect import Dialect, Role
+from actors.core.dialect import ResponsesDialect
 from actors.core.jsonio import Json, dump, nest, parse, quote, unquote
-from actors.core.transcript import Encoder, Titled
+from actors.core.transcript import Titled
 
 MIN_TOKENS = 16
 """Fewest tokens of an answer that may be asked for; less is "Invalid value for 'max_output_tokens'."."""
@@ -23,8 +24,8 @@ MIN_TOKENS = 16
 class ResponsesWriter:
     """Writes `input`, item by item. Every item is closed, so what is appended never changes what was."""
 
-    def __init__(self, dialect: Dialect, last_role: Role | None) -> None:
-        self._error_prefix = quote(dialect.error_prefix)[1:-1]
+    def __init__(self, dialect: ResponsesDialect, last_role: Role | None) -> None:
+        self._error_prefix = quote(dialect.turns.error_prefix)[1:-1]
         self._comma = b"" if last_role is None else b","
         self._pieces: list[bytes] = []
         self._by_user = False
@@ -95,7 +96,6 @@ class ResponsesWriter:
             self._content.clear()
 
 
-ENCODER = Encoder(ResponsesWriter)
 _TEXT = b'{"type":"input_text","text":%b}'
 
 
@@ -116,20 +116,19 @@ def _media(media: Media) -> bytes:
 
 
 def request(
-    segments: Sequence[bytes], settings: Settings, dialect: Dialect, called: frozenset[str]
+    segments: Sequence[bytes], settings: Settings, dialect: ResponsesDialect, called: frozenset[str]
 ) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`."""
     losses: list[str] = []
     head = b'{"model":%b,"store":false' % quote(settings.model)
-    if dialect.thinking_carrier == "reasoning_item":
+    if dialect.reasoning.carrier == "reasoning_item":
         head += b',"include":["reasoning.encrypted_content"]'
     if settings.system and settings.system.strip():
         head += b',"instructions":' + quote(settings.system)
-    head += _tools(settings, dialect)
+    head += _tools(settings)
     head += _reasoning(settings, losses)
     if settings.max_tokens is not None:
-        most = max(settings.max_tokens, MIN_TOKENS)
-        head += b',"%b":%d' % (dialect.max_tokens_field.encode(), most)
+        head += b',"max_output_tokens":%d' % max(settings.max_tokens, MIN_TOKENS)
     if settings.temperature is not None:
         head += b',"temperature":' + dump(settings.temperature)
     if settings.stream:
@@ -137,14 +136,13 @@ def request(
     return Request("/responses", (), (head + b',"input":[', *segments, b"]}"), tuple(losses))
 
 
-def _tools(settings: Settings, dialect: Dialect) -> bytes:
+def _tools(settings: Settings) -> bytes:
     if not settings.tools:
         return b""
     head = b',"tools":[' + b",".join(map(_tool, settings.tools)) + b"]"
     if settings.tool_choice == "auto":
         return head
-    choice = dialect.required_choice if settings.tool_choice == "required" else "none"
-    return head + b',"tool_choice":' + quote(choice)
+    return head + b',"tool_choice":' + quote(settings.tool_choice)
 
 
 def _tool(tool: ToolSpec) -> bytes:

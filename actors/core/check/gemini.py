@@ -62,7 +62,7 @@ class Gemini(GeminiHead):
         """A part has this signature."""
         if self.role != "model":
             self.fault("ALL-08", self.at, "a thoughtSignature outside a model content")
-        if self.dialect.thinking_carrier == "none":
+        if self.dialect.reasoning.carrier == "none":
             self.fault("ALL-08", self.at, "this dialect carries no thoughtSignature")
         stem = signature.rstrip("=") if type(signature) is str else ""
         if type(signature) is not str or not _BASE64.fullmatch(signature) or len(stem) % 4 == 1:
@@ -79,7 +79,7 @@ class Gemini(GeminiHead):
         self.mixed = True
         if not self.due and self.unasked:
             self.fault("GEM-02", self.at, "a function call turn that does not come after a user content")
-        if not self.due and not signed and self.dialect.thinking_required == "before_calls":
+        if not self.due and not signed and self.dialect.reasoning.required == "before_calls":
             self.fault("GEM-04", self.at, "the first functionCall has no thoughtSignature")
         if type(name) is not str or not self.is_name(name):
             self.named(name, self.at)
@@ -113,7 +113,7 @@ class Gemini(GeminiHead):
 
     def _identified(self, call_id: str) -> None:
         """Judge the id of a call or of its result."""
-        if not self.dialect.native_id_passthrough:
+        if not self.dialect.ids.native_passthrough:
             self.fault("GEM-09", f"{self.at}.id", "this host refuses ids")
         else:
             self.identified(call_id, f"{self.at}.id")
@@ -165,7 +165,7 @@ class Gemini(GeminiHead):
         """Return the id, empty if there is none or what stands there is no id."""
         call_id = value.get("id", "")
         if type(call_id) is not str or (not call_id and "id" in value):
-            rule = "id" if self.dialect.native_id_passthrough else "GEM-09"
+            rule = "id" if self.dialect.ids.native_passthrough else "GEM-09"
             self.fault(rule, f"{self.at}.id", f"id {shown(call_id)} is not of the form")
         return call_id if type(call_id) is str else ""
 
@@ -178,7 +178,7 @@ class Gemini(GeminiHead):
             blob = spelt(part)
             if type(blob) is not dict or blob.keys() != {"inlineData"}:
                 self.fault("key", where, "a part of a response has inlineData and no other key")
-            elif (kind := self._blob(blob["inlineData"])) not in (None, *self.dialect.result_media):
+            elif (kind := self._blob(blob["inlineData"])) not in (None, *self.dialect.media.result_kinds):
                 self.fault("ALL-10", where, f"{kind} is not accepted in a response")
         return None
 
@@ -194,7 +194,7 @@ class Gemini(GeminiHead):
         mime, data = blob.get("mimeType"), blob.get("data")
         if type(data) is not str or not data:
             self.fault("ALL-02", self.at, "data is a base64 string with content")
-        if self.role != "user" or type(mime) is not str or mime not in self.dialect.media_types:
+        if self.role != "user" or type(mime) is not str or mime not in self.dialect.media.types:
             self.fault("ALL-10", self.at, f"media of type {shown(mime)} are not accepted here")
         kind = "image" if str(mime).startswith("image/") else "document"
         self.attach(kind, self.at)
@@ -202,7 +202,7 @@ class Gemini(GeminiHead):
 
     def _file(self, part: dict[str, JsonValue]) -> None:
         self.mixed = True
-        if self.role != "user" or not self.dialect.media_urls:
+        if self.role != "user" or not self.dialect.media.urls:
             self.fault("ALL-10", self.at, "fileData is not accepted here")
 
     def _own(self, part: dict[str, JsonValue]) -> None:

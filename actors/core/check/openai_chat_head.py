@@ -6,6 +6,7 @@ from typing import ClassVar
 from actors.core.check.moonshot import schema_faults
 from actors.core.check.state import CheckState
 from actors.core.check.words import CHOICES, shown
+from actors.core.dialect import ChatDialect
 from actors.core.jsonio import JsonValue
 from actors.core.rulebook.cited import cited
 
@@ -34,6 +35,7 @@ _DECLARED_KEYS = {
 class OpenAIChatHead(CheckState):
     """The part of the judge that reads a request's head. A rule may be followed by a word for the case."""
 
+    dialect: ChatDialect
     cites: ClassVar[Mapping[str, str]] = {"long-id": "OAC-03", "name": "OAC-10", "schema": "OAC-11"}
 
     def cited(self, rule: str) -> str:
@@ -42,15 +44,15 @@ class OpenAIChatHead(CheckState):
 
     def known_kind(self, kind: str, where: str) -> None:
         """Judge the kind of a tool, or of a call."""
-        if kind != "function" and not self.dialect.custom_tools:
+        if kind != "function" and not self.dialect.request.custom_tools:
             self.fault("ALL-02 kind", where, f"a tool of type {shown(kind)}")
 
     def head(self, body: dict[str, JsonValue]) -> None:
         nothing: frozenset[str] = frozenset()
-        known = self.dialect.request_keys or (
+        known = self.dialect.request.keys or (
             _TOP
-            | _SWITCHES.get(self.dialect.thinking_switch, nothing)
-            | _PINS.get(self.dialect.upstream_pin, nothing)
+            | _SWITCHES.get(self.dialect.reasoning.switch, nothing)
+            | _PINS.get(self.dialect.request.upstream_pin, nothing)
         )
         if unknown := [key for key in body if key not in known]:
             self.fault("OAC-12", "request", "unknown key " + ", ".join(map(shown, unknown)))
@@ -76,7 +78,7 @@ class OpenAIChatHead(CheckState):
         """Judge a forced tool by whether the model may be thinking."""
         switch, choice = body.get("thinking"), body.get("tool_choice")
         thinks = type(switch) is not dict or switch.get("type") != "disabled"
-        allowed = self.dialect.forced_choice
+        allowed = self.dialect.request.forced_choice
         refused = allowed == "no" or (allowed == "not_when_thinking" and thinks)
         if refused and choice not in (None, "auto", "none"):
             self.fault("ALL-14 forced", "tool_choice", f"{shown(choice)} forces a tool")
@@ -92,7 +94,7 @@ class OpenAIChatHead(CheckState):
             self.chosen(named.get("name") if type(named) is dict else None, "tool_choice", names)
 
     def _tools(self, tools: list[JsonValue], names: set[str]) -> None:
-        most = self.dialect.max_tools
+        most = self.dialect.request.max_tools
         if most is not None and len(tools) > most:
             self.fault("OAC-09", "tools", f"{len(tools)} tools, at most {most}")
         for index, tool in enumerate(tools):
@@ -115,6 +117,6 @@ class OpenAIChatHead(CheckState):
     def _schema(self, schema: JsonValue, where: str) -> None:
         before = len(self.faults)
         self.rooted(schema, where, ROOTLESS)
-        if len(self.faults) == before and self.dialect.schema_subset == "moonshot":
+        if len(self.faults) == before and self.dialect.request.schema_subset == "moonshot":
             for what in schema_faults(schema, "parameters"):
                 self.fault("schema", where, what)

@@ -78,7 +78,7 @@ class Responses(ResponsesHead):
 
     def __init__(self, dialect: Dialect) -> None:
         super().__init__(dialect)
-        self.longest = dialect.max_string or sys.maxsize
+        self.longest = dialect.turns.max_string or sys.maxsize
 
     # --- facts --------------------------------------------------------------------------------------
 
@@ -93,7 +93,7 @@ class Responses(ResponsesHead):
         if kind in _OUTPUTS:
             self.outputs = True
         elif self.outputs or kind not in (*_TO_RUN, "reasoning"):
-            if self.dialect.calls_last:
+            if self.dialect.turns.calls_last:
                 self.stale = self.stale.union(self.due)
             self.outputs = False
         if item_id is not None and kind != "item_reference":
@@ -120,7 +120,7 @@ class Responses(ResponsesHead):
 
     def said(self, role: str) -> None:
         """The item is a message of this role."""
-        if self.role is None and role in ("user", "assistant") and role not in self.dialect.first_roles:
+        if self.role is None and role in ("user", "assistant") and role not in self.dialect.turns.first_roles:
             self.fault("ALL-09", self.here, f"a transcript cannot begin with role {role}")
         if role in ("user", "assistant") or self.role is not None:
             self.role = role
@@ -150,7 +150,7 @@ class Responses(ResponsesHead):
     def reasoned(self, *, sealed: bool) -> None:
         """The item is reasoning, which holds what was thought, or is known by its id alone."""
         self.role = "assistant"
-        if self.dialect.thinking_carrier != "reasoning_item":
+        if self.dialect.reasoning.carrier != "reasoning_item":
             self.fault("ALL-08", self.here, "reasoning is not taken")
         if not sealed and not self.stores:
             self.fault("OAR-05", self.here, "reasoning without its encrypted content is only a reference")
@@ -163,7 +163,7 @@ class Responses(ResponsesHead):
             self.fault(rule, self.here, f"no output for call {shown(call_id)}", call_id)
         if not self.count:
             self.fault("ALL-02", "input", "there is no item")
-        elif self.role not in self.dialect.last_roles:
+        elif self.role not in self.dialect.turns.last_roles:
             self.fault("ALL-05", self.here, f"a request cannot end with role {self.role or 'system'}")
 
     def place(self, index: int) -> str:
@@ -193,7 +193,7 @@ class Responses(ResponsesHead):
             self.fault("ALL-02", f"{self.here}.phase", f"phase {shown(item['phase'])} does not exist")
         if content == "" and role == "assistant":
             self.fault("ALL-11", self.here, "an assistant message is empty")
-        return self._content(content, "ALL-02", "content", _PARTS[role], self.dialect.user_media)
+        return self._content(content, "ALL-02", "content", _PARTS[role], self.dialect.media.user_kinds)
 
     def _call(self, item: dict[str, JsonValue]) -> None:
         kind = str(item["type"])
@@ -220,7 +220,7 @@ class Responses(ResponsesHead):
     def _output(self, item: dict[str, JsonValue]) -> None:
         self.allow_only(self.here, item, _OUTPUT)
         self._answer(item)
-        self._content(item.get("output"), "OAR-10", "output", _INPUT_PARTS, self.dialect.result_media)
+        self._content(item.get("output"), "OAR-10", "output", _INPUT_PARTS, self.dialect.media.result_kinds)
 
     def _answer(self, item: dict[str, JsonValue]) -> None:
         """Read whose output an item is."""
@@ -290,7 +290,7 @@ class Responses(ResponsesHead):
         text = part.get(_WORDS[kind])
         if type(text) is not str:
             return self.wanted(f"{_WORDS[kind]} is a string", where, text)
-        if not text and self.dialect.drop_empty_text:
+        if not text and self.dialect.turns.drop_empty_text:
             self.fault("ALL-11", where, f"the {kind} part is empty")
         return self._length(text, where)
 

@@ -76,7 +76,7 @@ class Turns(CheckState):
         """Judge the role of a message that is the first, or follows one of the same role."""
         if role == self.role:
             self.fault("twice", self.here, f"role {role} twice in a row")
-        elif self._ours(role) not in self.dialect.first_roles:
+        elif self._ours(role) not in self.dialect.turns.first_roles:
             self.fault("first", self.here, f"a transcript cannot begin with role {role}")
 
     def finish(self, *, manual_thinking: bool) -> None:
@@ -84,7 +84,7 @@ class Turns(CheckState):
             self.unanswered("at the end")
         if self.role is None:
             return self.fault("nothing", self.container, "there is no message")
-        if self._ours(self.role) not in self.dialect.last_roles:
+        if self._ours(self.role) not in self.dialect.turns.last_roles:
             self.fault("last", self.here, f"a request cannot end with role {self.role}")
         if not self.blocks and (self.role == "user" or not self.may_end_empty):
             self.empty()

@@ -1,27 +1,22 @@
 """Profiles of the family `openai_chat`: OpenAI itself, and who speaks like it."""
 
-from actors.core.dialect import Dialect
-from actors.core.profiles.overflow import OVERFLOW
+from actors.core.concerns import Ids
+from actors.core.dialect import ChatDialect, ChatMedia, ChatReasoning, ChatRequest, ChatTurns
 
-OPENAI_CHAT = Dialect(
+OPENAI_CHAT = ChatDialect(
     name="openai_chat",
-    family="openai_chat",
-    id_style="openai",
-    id_pattern=r"[A-Za-z0-9_-]{1,40}",  # 40 by OAC-03; the character set is what we choose to emit
-    id_max_len=40,
-    tool_name_pattern=r"[a-zA-Z0-9_-]{1,64}",  # OAC-10
-    arguments="text",
-    result_carrier="tool_message",
-    result_error_flag="text",
-    user_files=True,
-    max_media=500,  # documented for images; newer models take more
-    alternation="none",
-    max_tokens_field="max_completion_tokens",
-    max_tools=128,  # OAC-09
-    thinking_switch="effort",
-    thinking_carrier="none",
-    thinking_binding="none",
-    max_string=1_048_576,  # OAC-14
-    overflow_patterns=OVERFLOW,
-    overflow_rule="OAC-15",
+    ids=Ids(
+        style="openai",
+        pattern=r"[A-Za-z0-9_-]{1,40}",  # 40 by OAC-03; the character set is what we choose to emit
+        max_len=40,
+        tool_name_pattern=r"[a-zA-Z0-9_-]{1,64}",  # OAC-10
+    ),
+    turns=ChatTurns(max_string=1_048_576),  # OAC-14
+    media=ChatMedia(user_files=True, max_count=500),  # documented for images; newer models take more
+    reasoning=ChatReasoning(switch="effort"),
+    request=ChatRequest(
+        max_tokens_field="max_completion_tokens",
+        max_tools=128,  # OAC-09
+        overflow_rule="OAC-15",
+    ),
 )

@@ -44,7 +44,7 @@ class Attachments:
 
     def titled(self, media: Media) -> Titled:
         """Return an attachment that is shown, with its name."""
-        if not self._dialect.named_documents or not _is_document(media):
+        if not self._dialect.media.named_documents or not _is_document(media):
             return media, ""
         content = (media.data or media.url).encode("utf-8", "surrogatepass")
         title = f"document-{sha256(content).hexdigest()[:8]}"
@@ -55,7 +55,7 @@ class Attachments:
     def noted(self, media: Media) -> str:
         """Return what is said in place of an attachment that is not shown."""
         stood = f"[An attachment of type {media.mime or 'unknown'} stood here"
-        kinds = self._dialect.user_media | self._dialect.result_media
+        kinds = self._dialect.media.user_kinds | self._dialect.media.result_kinds
         if self._is_full(media) and self._held(media, kinds):
             return f"{stood}; the conversation holds as many as can be shown.]"
         return f"{stood} and cannot be shown.]"
@@ -68,7 +68,7 @@ class Attachments:
         return self._spent._replace(media=self._media, documents=self._documents, titles=titles)
 
     def _is_full(self, media: Media) -> bool:
-        most, most_documents = self._dialect.max_media, self._dialect.max_documents
+        most, most_documents = self._dialect.media.max_count, self._dialect.media.max_documents
         if most is not None and self._media >= most:
             return True
         return most_documents is not None and _is_document(media) and self._documents >= most_documents
@@ -76,10 +76,10 @@ class Attachments:
     def _held(self, media: Media, kinds: frozenset[str]) -> bool:
         """Say whether the target takes this attachment where these kinds may stand. Nobody takes an empty one."""
         kind = "document" if _is_document(media) else "image"
-        limit = self._dialect.media_bytes
+        limit = self._dialect.media.max_bytes
         return (
             kind in kinds
-            and (media.mime in self._dialect.media_types or (bool(media.url) and kind == "image"))
+            and (media.mime in self._dialect.media.types or (bool(media.url) and kind == "image"))
             and self._is_there(media)
             and (limit is None or len(media.data) <= limit)
         )
@@ -88,7 +88,7 @@ class Attachments:
         """Say whether an attachment holds what can be sent: base64, or an address for the provider to fetch."""
         if media.data:
             return len(media.data) % 4 == 0 and _BASE64.fullmatch(media.data) is not None
-        return self._dialect.media_urls and media.url.startswith("https://")
+        return self._dialect.media.urls and media.url.startswith("https://")
 
 
 def _is_document(media: Media) -> bool:

@@ -168,6 +168,6 @@ RULES = (
          "…tool_result: content cannot be empty if `is_error` is true"),
     Rule("ANT-54", "projection", "seen",
          "A request holds at most 100 images and documents. (Some models count the pages of a document, some take "
-         "more; behind 20 images, each may have 2000 pixels a side at most. Judged: the dialect's `max_media`.)",
+         "more; behind 20 images, each may have 2000 pixels a side at most. Judged: the dialect's `media.max_count`.)",
          "too many images and documents: 104 + 1 > 100"),
 )  # fmt: skip

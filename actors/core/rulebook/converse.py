@@ -56,10 +56,10 @@ RULES = (
          "Documents of a request differ in their names, wherever they stand.",
          "Messages can't contain duplicate document names. Rename the document and retry your request."),
     Rule("BED-16", "projection", "seen",
-         "A request holds at most 5 documents (`max_documents`).",
+         "A request holds at most 5 documents (`media.max_documents`).",
          "You can't include more than 5 documents in a request."),
     Rule("BED-17", "projection", "seen",
-         "A request holds at most 20 images and documents, by the vendor of the model (`max_media`).",
+         "A request holds at most 20 images and documents, by the vendor of the model (`media.max_count`).",
          "The model returned the following errors: too many images and documents: 21 + 0 > 20"),
     Rule("BED-18", "projection", "seen",
          "A document's name has 1 to 200 letters, digits, spaces, hyphens, parentheses and square brackets, and no "

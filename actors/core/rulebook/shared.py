@@ -12,7 +12,7 @@ RULES = (
     Rule("ALL-04", "projection", "derived",
          "A tool call id is used for one call only, within the dialect's scope."),
     Rule("ALL-05", "rendering", "derived",
-         "A transcript ends with a role of the dialect's `last_roles`: never a prefill."),
+         "A transcript ends with a role of the dialect's `turns.last_roles`: never a prefill."),
     Rule("ALL-06", "projection", "seen",
          "Arguments are an object: as JSON text in a string, or as JSON, by dialect."),
     Rule("ALL-07", "projection", "second hand",
@@ -21,7 +21,7 @@ RULES = (
          "A block stands in a message whose role may hold it: calls with the assistant, results with "
          "their carrier."),
     Rule("ALL-09", "rendering", "derived",
-         "A transcript begins with a role of the dialect's `first_roles`."),
+         "A transcript begins with a role of the dialect's `turns.first_roles`."),
     Rule("ALL-10", "projection", "documented",
          "Media stand only where the dialect's carrier can hold them."),
     Rule("ALL-11", "projection", "documented",
@@ -34,5 +34,5 @@ RULES = (
     Rule("ALL-14", "projection", "second hand",
          "A tool choice is given only with tools, and the tool it names is one of them."),
     Rule("ALL-15", "projection", "documented",
-         "A request holds no more attachments than the dialect's `max_media` and `max_documents`."),
+         "A request holds no more attachments than the dialect's `media.max_count` and `media.max_documents`."),
 )  # fmt: skip

@@ -104,14 +104,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "config: a dialect may demand what its family cannot write",
         "actors/config/dialects.py",
-        "    if (reason := impossible(made)) is not None:",
-        "    if (reason := None) is not None:",
+        "    for problem in _contradictions(made):",
+        "    for problem in ():",
         ("tests/test_config.py::test_a_dialect_that_cannot_be_is_refused_in_one_line",),
     ),
     Mutation(
         "settings: a temperature is sent however hot",
         "actors/adapters/settings.py",
-        "(settings.temperature or 0) <= dialect.max_temperature",
+        "(settings.temperature or 0) <= dialect.request.max_temperature",
         "True",
         ("tests/adapters/test_settings.py",),
     ),
@@ -209,7 +209,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "responses: reasoning is sent although nothing follows it",
         "actors/core/render/walk.py",
-        "        while dialect.thinking_followed and blocks and",
+        "        while dialect.reasoning.followed and blocks and",
         "        while False and",
         (f"{RESPONSES}::test_reasoning_that_nothing_follows_is_left_out",),
     ),
@@ -251,8 +251,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "responses: a call id may be as long as it likes",
         "actors/core/profiles/responses.py",
-        '    id_pattern=r"[A-Za-z0-9_-]{1,64}",',
-        '    id_pattern=r"[A-Za-z0-9_-]+",',
+        '    pattern=r"[A-Za-z0-9_-]{1,64}",',
+        '    pattern=r"[A-Za-z0-9_-]+",',
         (f"{RESPONSES}::test_generated_histories_send_no_item_id",),
     ),
     Mutation(
@@ -288,7 +288,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "gemini: the signature of a blank text stands for the call behind it",
         "actors/core/render/order.py",
-        "(block.seal is None or block.seal.kind == dialect.thinking_carrier)",
+        "(block.seal is None or block.seal.kind == dialect.reasoning.carrier)",
         "True",
         (GEMINI_ENCODE,),
     ),
@@ -345,8 +345,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "mistral: the model says nothing between a result and a user",
         "actors/core/render/walk.py",
-        'needed = dialect.user_after_tool == "filler"',
-        "needed = False",
+        'behind_result = last == "tool" and turns.user_after_tool == "filler"',
+        "behind_result = False",
         (VENDORS,),
     ),
     Mutation(
@@ -366,7 +366,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "openrouter: reasoning of every upstream goes back",
         "actors/core/dialect.py",
-        'if self.thinking_binding == "upstream" and sealed_by.upstream != reader.upstream:',
+        'if self.reasoning.binding == "upstream" and sealed_by.upstream != reader.upstream:',
         "if False:",
         (VENDORS,),
     ),

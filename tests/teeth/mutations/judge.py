@@ -46,14 +46,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "openai_chat: the role developer exists everywhere",
         "openai_chat",
-        "    if dialect.developer_role:",
+        "    if dialect.turns.developer_role:",
         "    if True:",
         VENDORS,
     ),
     _demands(
         "mistral: a user may follow a result",
         "openai_chat",
-        'elif role == "user" and self.role == "tool" and dialect.user_after_tool == "filler":',
+        'elif role == "user" and self.role == "tool" and dialect.turns.user_after_tool == "filler":',
         "elif False:",
         VENDORS,
     ),
@@ -74,7 +74,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "anthropic: a copy's call turn may lack its thinking",
         "anthropic",
-        'if not self.thinks and self.dialect.thinking_required == "with_calls":',
+        'if not self.thinks and self.dialect.reasoning.required == "with_calls":',
         "if False:",
         CHECK,
     ),
@@ -172,14 +172,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "gemini: a first call without a signature is let through",
         "gemini",
-        'not signed and self.dialect.thinking_required == "before_calls":',
+        'not signed and self.dialect.reasoning.required == "before_calls":',
         "False:",
         GEMINI,
     ),
     _demands(
         "an id may be used twice",
         "state",
-        '        if call_id in self.due or (taken and self.dialect.id_unique_scope == "transcript"):',
+        '        if call_id in self.due or (taken and self.dialect.ids.unique_scope == "transcript"):',
         "        if False:",
         CHECK,
     ),

@@ -35,70 +35,71 @@ def _mutation(name: str, wrong: _Wrong) -> Mutation:
     )
 
 
-def _derived(name: str, what: str, field: str, scenario: str) -> _Wrong:
-    """Return a mistake in a profile that is derived from another: a field too much."""
-    return what, f'name="{name}"', f'name="{name}", {field}', f"{scenario}-{name}"
+def _vendor(name: str, what: str, concern: str, change: str, scenario: str) -> _Wrong:
+    """Return a mistake in a profile of the list of vendors: a field changed."""
+    constant = name.upper()
+    wrong = f"replace({constant}, {concern}=replace({constant}.{concern}, {change}))"
+    return what, f"    {constant},\n", f"    {wrong},\n", f"{scenario}-{name}"
 
 
-def _style(name: str, style: str) -> _Wrong:
-    return "no ids are given", f'id_style="{style}",', 'id_style="none",', f"12.1-{name}"
+def _style(name: str) -> _Wrong:
+    style = name.removesuffix("_chat").removesuffix("_responses")
+    return "no ids are given", f'style="{style}",', 'style="none",', f"12.1-{name}"
 
 
 def _blank(name: str) -> _Wrong:
-    return _derived(name, "no ids are given", 'id_style="none"', "12.1")
+    return _vendor(name, "no ids are given", "ids", 'style="none"', "12.1")
+
+
+_LAST = 'last_roles=frozenset({"user", "tool", "assistant"})'
+_FIRST = 'first_roles=frozenset({"user", "assistant", "tool"})'
 
 
 def _prefilled(name: str) -> _Wrong:
-    last = 'last_roles=frozenset({"user", "tool", "assistant"})'
-    return _derived(name, "the last word may be the assistant's", last, "10.1")
+    return _vendor(name, "the last word may be the assistant's", "turns", _LAST, "10.1")
 
 
-def _opened(name: str) -> _Wrong:
-    first = 'first_roles=frozenset({"user", "assistant", "tool"})'
-    return _derived(name, "a conversation may begin with any role", first, "7.3")
+def _begun(name: str, turns: str) -> _Wrong:
+    any_role = 'first_roles=frozenset({"user", "assistant"})'
+    what = "a conversation may begin with the assistant"
+    return what, f"turns={turns}(", f"turns={turns}({any_role}, ", f"7.3-{name}"
 
 
-def _begun(name: str) -> _Wrong:
-    first = 'first_roles=frozenset({"user"}),'
-    any_role = 'first_roles=frozenset({"user", "assistant"}),'
-    return "a conversation may begin with the assistant", first, any_role, f"7.3-{name}"
+def _opened(name: str, before: str) -> _Wrong:
+    what = "a conversation may begin with any role"
+    return what, before, f"{before} turns=GeminiTurns({_FIRST}),", f"7.3-{name}"
 
 
 IDS: dict[str, _Wrong] = {
-    "openai_chat": _style("openai_chat", "openai"),
-    "openai_responses": _style("openai_responses", "openai"),
-    "anthropic": _style("anthropic", "anthropic"),
-    "bedrock": _style("bedrock", "bedrock"),
-    "gemini": (
-        "ids of others are sent",
-        'id_style="none",  #',
-        'id_style="openai",  #',
-        _GEMINI_IDS,
-    ),
+    "openai_chat": _style("openai_chat"),
+    "openai_responses": _style("openai_responses"),
+    "anthropic": _style("anthropic"),
+    "bedrock": _style("bedrock"),
+    "gemini": ("ids of others are sent", 'style="none",  #', 'style="openai",  #', _GEMINI_IDS),
     "vertex": (
         "the ids it gave go back",
-        "native_id_passthrough=False,",
-        "native_id_passthrough=True,",
+        "native_passthrough=False",
+        "native_passthrough=True",
         "21.1-vertex",
     ),
     "gemini_2": (
         "the ids it gave are kept back",
         'name="gemini_2",',
-        'name="gemini_2", native_id_passthrough=False,',
+        'name="gemini_2", ids=replace(GEMINI.ids, native_passthrough=False),',
         _GEMINI_IDS,
     ),
-    "mistral": ("ids of OpenAI's form", 'id_style="mistral",\n', 'id_style="openai",\n', "14.1-mistral"),
-    "kimi": ("ids of OpenAI's form", 'id_style="kimi",', 'id_style="openai",', "19.1-kimi"),
+    "mistral": ("ids of OpenAI's form", 'style="mistral",\n', 'style="openai",\n', "14.1-mistral"),
+    "kimi": ("ids of OpenAI's form", 'style="kimi",', 'style="openai",', "19.1-kimi"),
     "deepseek": (
         "no ids are given",
-        'rules="DSK",\n    id_style="openai",',
-        'rules="DSK",\n    id_style="none",',
+        'rules="DSK",\n    ids=Ids(\n        style="openai",',
+        'rules="DSK",\n    ids=Ids(\n        style="none",',
         "12.1-deepseek",
     ),
     "openrouter": (
         "ids that only some upstreams take",
-        'id_style="mistral",  # its upstreams',
-        'id_style="openai",  # its upstreams',
+        'style="mistral",  # its upstreams',
+        'style="openai",  # its upstreams',
         "14.3-openrouter",
     ),
     **{
@@ -108,7 +109,7 @@ IDS: dict[str, _Wrong] = {
     "openai_compatible": (
         "no ids are given",
         'name="openai_compatible",',
-        'name="openai_compatible", id_style="none",',
+        'name="openai_compatible", ids=replace(OPENAI_CHAT.ids, style="none"),',
         "12.1-groq",
     ),
 }
@@ -117,51 +118,54 @@ IDS: dict[str, _Wrong] = {
 PLACES: dict[str, _Wrong] = {
     "openai_chat": (
         "the last word may be the assistant's",
-        'alternation="none",',
-        'alternation="none", last_roles=frozenset({"user", "tool", "assistant"}),',
+        "turns=ChatTurns(",
+        f"turns=ChatTurns({_LAST}, ",
         "10.1-openai_chat",
     ),
     "openai_responses": (
         "the last word may be the assistant's",
-        'alternation="none",',
-        'alternation="none", last_roles=frozenset({"user", "tool", "assistant"}),',
+        "turns=ResponsesTurns(",
+        f"turns=ResponsesTurns({_LAST}, ",
         "10.1-openai_responses",
     ),
-    "anthropic": _begun("anthropic"),
-    "bedrock": _begun("bedrock"),
-    "gemini": _begun("gemini"),
-    "vertex": _opened("vertex"),
-    "gemini_2": _opened("gemini_2"),
+    "anthropic": _begun("anthropic", "BlockTurns"),
+    "bedrock": _begun("bedrock", "ConverseTurns"),
+    "gemini": _begun("gemini", "GeminiTurns"),
+    "vertex": _opened("vertex", 'name="vertex",'),
+    "gemini_2": _opened("gemini_2", 'name="gemini_2",'),
     "mistral": (
         "a user may follow a result",
-        'user_after_tool="filler",  # MIS-21\n    absent_content="omit",',
-        'absent_content="omit",',
+        'user_after_tool="filler",  # MIS-21\n        developer_role',
+        "developer_role",
         "5.2-mistral",
     ),
     "kimi": (
         "calls go without reasoning",
-        'thinking_required="with_calls",  # KIM-03',
-        'thinking_required="no",',
+        'required="with_calls",  # KIM-03',
+        'required="no",',
         "1.1-kimi",
     ),
     "deepseek": (
         "calls go without reasoning",
-        'thinking_required="with_calls",  # DSK-05',
-        'thinking_required="no",',
+        'required="with_calls",  # DSK-05',
+        'required="no",',
         "1.1-deepseek",
     ),
     "openrouter": (
         "a user may follow a result",
-        'user_after_tool="filler",  # MIS-21\n    thinking_carrier="reasoning_details",',
-        'thinking_carrier="reasoning_details",',
+        'user_after_tool="filler",  # MIS-21\n    ),\n    reasoning',
+        "),\n    reasoning",
         "5.2-openrouter",
     ),
     **{name: _prefilled(name) for name in ("xai", "groq", "minimax", "qwen", "glm")},
-    **{name: _opened(name) for name in ("vllm", "llama_cpp", "ollama")},
+    **{
+        name: _vendor(name, "a conversation may begin with any role", "turns", _FIRST, "7.3")
+        for name in ("vllm", "llama_cpp", "ollama")
+    },
     "openai_compatible": (
         "the last word may be the assistant's",
-        'name="openai_compatible",',
-        'name="openai_compatible", last_roles=frozenset({"user", "tool", "assistant"}),',
+        "turns=ChatTurns(),\n    media=ChatMedia(user_files=True)",
+        f"turns=ChatTurns({_LAST}),\n    media=ChatMedia(user_files=True)",
         "10.1-groq",
     ),
 }

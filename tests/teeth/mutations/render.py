@@ -15,7 +15,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "apart: two calls stay in one message where one is taken",
         "actors/core/render/walk.py",
-        "parts = (message.blocks,) if self._dialect.calls_together else apart(message.blocks)",
+        "parts = (message.blocks,) if self._dialect.turns.calls_together else apart(message.blocks)",
         "parts = (message.blocks,)",
         (RENDER,),
     ),
@@ -138,7 +138,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "walk: a text too long for the target is sent whole",
         "actors/core/render/walk.py",
-        "elif dialect.max_string is not None and len(block.json) > dialect.max_string:",
+        "elif dialect.turns.max_string is not None and len(block.json) > dialect.turns.max_string:",
         "elif False:",
         ("tests/core/test_pairing.py",),
     ),
@@ -267,7 +267,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "order: words stay behind a call",
         "actors/core/render/walk.py",
-        "        if dialect.calls_last:",
+        "        if dialect.turns.calls_last:",
         "        if False:",
         (ORDER,),
     ),
@@ -282,7 +282,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "thinking: anyone's reasoning is sent",
         "actors/core/render/thinking.py",
         "    return dialect.opens(block.seal.origin, reader)",
-        '    return dialect.thinking_carrier != "none"',
+        '    return dialect.reasoning.carrier != "none"',
         (RENDER,),
     ),
     Mutation(
@@ -295,7 +295,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "thinking: it may stand behind other words",
         "actors/core/render/thinking.py",
-        "    return not dialect.thinking_first or is_own(blocks[0], dialect, reader.binding)",
+        "    return not dialect.reasoning.first or is_own(blocks[0], dialect, reader.binding)",
         "    return True",
         (RENDER,),
     ),
@@ -386,14 +386,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "walk: a transcript may begin with the assistant",
         "actors/core/render/walk.py",
-        "if last is None and role not in dialect.first_roles:",
+        "if last is None and role not in turns.first_roles:",
         "if False:",
         (RENDER,),
     ),
     Mutation(
         "walk: a transcript may end with the assistant",
         "actors/core/render/walk.py",
-        "        if self._last_role not in self._dialect.last_roles:",
+        "        if self._last_role not in self._dialect.turns.last_roles:",
         "        if self._last_role is None:",
         (RENDER,),
     ),
@@ -484,8 +484,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "lane: a render goes on as if the lane had ended otherwise",
         "actors/core/render/walk.py",
-        "encoder.writer(dialect, begun.last_role)",
-        "encoder.writer(dialect, None)",
+        "encoder.writer(begun.last_role)",
+        "encoder.writer(None)",
         (f"{LANE}::test_going_to_another_provider_and_back_keeps_the_first_lane",),
     ),
     Mutation(
@@ -519,7 +519,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "lane: reasoning in the clear is forgotten when it is rewritten",
         "actors/core/lane.py",
-        'if dialect.thinking_carrier == "reasoning_content" and event.reason != "thinking":',
+        'if dialect.reasoning.carrier == "reasoning_content" and event.reason != "thinking":',
         "if False:",
         (
             ""

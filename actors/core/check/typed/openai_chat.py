@@ -96,7 +96,7 @@ def _reasons(state: OpenAIChat, message: Assistant) -> bool:
     """Say whether the field that carries reasoning holds some. Another is a doubt."""
     plain, details = message.reasoning_content, message.reasoning_details
     carrier = "reasoning_content" if plain else "reasoning_details"
-    if state.dialect.thinking_carrier != carrier or (plain and details is not UNSET):
+    if state.dialect.reasoning.carrier != carrier or (plain and details is not UNSET):
         raise Doubt
     return bool(details) if details is not UNSET else literal(plain) != b'""'
 
@@ -114,7 +114,7 @@ def _content(state: OpenAIChat, content: Raw) -> None:
                 raise Doubt
         elif (
             not part.thinking
-            or state.dialect.thinking_carrier != "thinking_chunk"
+            or state.dialect.reasoning.carrier != "thinking_chunk"
             or state.role != "assistant"
         ):
             raise Doubt
