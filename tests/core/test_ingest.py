@@ -442,6 +442,17 @@ def test_any_value_becomes_bounded_strict_json_that_is_taken_in_again_unchanged(
     assert ingest(read, limits).json == ingested.json
 
 
+@pytest.mark.requirement("REQ-915-038")
+@pytest.mark.parametrize("letter", ["a", "\x0b", "é", "\U00100800"])
+@pytest.mark.parametrize("length", [255, 431, 4000])
+def test_keys_alone_do_not_make_a_value_larger_than_its_limit(letter: str, length: int) -> None:
+    first, second = letter * length, letter * length + "2"
+    for value in ({first: None, second: 1}, [{first: None}, {second: None}], {first: {second: {first: 2}}}):
+        ingested = ingest(value, SMALL)
+        assert len(ingested.json) <= SMALL.max_bytes
+        assert ingest(parse(ingested.json, max_depth=SMALL.max_depth), SMALL).json == ingested.json
+
+
 @given(json_values)
 def test_json_values_are_taken_in_as_they_are(value: JsonValue) -> None:
     ingested = ingest(value)

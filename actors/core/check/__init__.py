@@ -15,10 +15,10 @@ excluded. In the families `openai_chat` and `responses` a message is always whol
 `{"role":"user","content":[{...}` first, then `,{...}` for more blocks and
 `]},{"role":"assistant","content":[{...}` for the next message.
 
-A fragment is read twice only if it must be. What our encoders usually write is decoded into types that hold nothing
-else (`actors.core.check.typed`), which takes a fifth of the time; at any doubt the judge reads it whole. That first
-reading does not see duplicate keys, a NUL in a key, numbers beyond 64 bits, depth, or UTF-8 that is none inside a
-literal. Ingestion has proven those of what it let in (`actors.core.jsonio`), and `check` sees them.
+A fragment is parsed twice only if it must be. The first parser takes a third of the strict one's time; whatever the
+judge finds fault with in what it gave is read again strictly. It does not see duplicate keys, a NUL in a key, numbers
+beyond 64 bits, depth, or what is no object inside of arguments written as text, beyond their being JSON. Ingestion has
+proven those of what it let in (`actors.core.jsonio`), and `check` sees them.
 
 Faults are returned, not raised, in the order in which they are met. Their `call_ids` are the ids on the
 wire: the judge knows no others. `canonical` gives those of the history.
@@ -27,13 +27,14 @@ wire: the judge knows no others. `canonical` gives those of the history.
 import re
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from actors.core.check.anthropic import Anthropic
 from actors.core.check.converse import Converse
 from actors.core.check.gemini import Gemini
 from actors.core.check.openai_chat import OpenAIChat
 from actors.core.check.responses import Responses
 from actors.core.check.state import CheckState
-from actors.core.check.typed import accepted
 from actors.core.check.words import shown
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonRefused, JsonValue, parse
@@ -50,6 +51,7 @@ _STATES: dict[str, type[CheckState]] = {
 }
 _MAX_BYTES = 1 << 30  # how much a provider takes is the provider's to say: it is no fault of structure
 _MAX_DEPTH = 96  # arguments and schemas may be 64 deep, inside messages and blocks
+_QUICK = msgspec.json.Decoder()
 _ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
 
 
@@ -86,25 +88,31 @@ def extend(state: CheckState, fragment: bytes, *, whole: bool = False) -> tuple[
     if not fragment:
         return state, []
     text = _wrapped(state, fragment)
-    plain = None if whole and not _Readings.compared else accepted(state, text)
-    if plain is not None and not _Readings.compared:
-        return plain.settled()
-    read = state.copy()
+    quick = None if whole and not _Readings.compared else accepted(state, text)
+    if quick is not None and not _Readings.compared:
+        return quick.settled()
     try:
-        messages = parse(text, max_bytes=_MAX_BYTES, max_depth=_MAX_DEPTH)
+        read = _read(state, parse(text, max_bytes=_MAX_BYTES, max_depth=_MAX_DEPTH), strict=True)
     except JsonRefused as refused:
-        _agree(plain, None)
+        _agree(quick, None)
         return state, [_unreadable(fragment, f"{state.container}[{state.count}:]", refused, state.surrogates)]
-    assert type(messages) is list
-    _feed(read, messages)
-    _agree(plain, read)
+    _agree(quick, read)
     return read.settled()
 
 
-def _agree(plain: CheckState | None, whole: CheckState | None) -> None:
+def accepted(state: CheckState, text: bytes) -> CheckState | None:
+    """Return the state after a wrapped fragment that plainly keeps every rule; None at any doubt."""
+    try:
+        read = _read(state, _QUICK.decode(text), strict=False)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return None if read.faults else read
+
+
+def _agree(quick: CheckState | None, whole: CheckState | None) -> None:
     """Raise if the first reading has accepted what the whole one has not, or has come to another state."""
-    if plain is not None and plain != whole:
-        raise AssertionError(f"Two readings: {vars(plain)} and {None if whole is None else vars(whole)}")
+    if quick is not None and (whole is None or vars(quick) | {"strict": True} != vars(whole)):
+        raise AssertionError(f"Two readings: {vars(quick)} and {None if whole is None else vars(whole)}")
 
 
 def finish(state: CheckState, *, manual_thinking: bool = False) -> list[Fault]:
@@ -137,8 +145,7 @@ def check(body: bytes, dialect: Dialect) -> list[Fault]:
     if type(messages) is not list:
         state.fault("ALL-02", state.container, f"a list of messages, not {shown(messages)}")
         return state.faults
-    for message in messages:
-        state.message(message)
+    state.read(messages)
     thinking = request.get("thinking")
     state.finish(manual_thinking=type(thinking) is dict and thinking.get("type") == "enabled")
     return state.faults
@@ -178,18 +185,21 @@ def _wrapped(state: CheckState, fragment: bytes) -> bytes:
     return b'[{"role":"%b","%b":[%b%b]}]' % (state.role.encode(), opens.encode(), before, fragment)
 
 
-def _feed(state: CheckState, messages: list[JsonValue]) -> None:
-    """Read the messages of a wrapped fragment."""
-    if state.opens is None:
-        messages = messages[1:] if state.count else messages
-    elif state.role is not None:
-        opened, *messages = messages
-        assert type(opened) is dict
-        if state.blocks and type(content := opened[state.opens]) is list:
-            del content[0]
-        state.resume(opened)
-    for message in messages:
-        state.message(message)
+def _read(state: CheckState, messages: JsonValue, *, strict: bool) -> CheckState:
+    """Return the state after the messages of a wrapped fragment."""
+    assert type(messages) is list
+    read, resumes = state.copy(), state.opens is not None and state.role is not None
+    read.strict = strict
+    if not resumes:
+        del messages[: bool(state.count and state.opens is None)]
+    elif (
+        state.blocks
+        and type(opened := messages[0]) is dict
+        and type(blocks := opened[str(state.opens)]) is list
+    ):
+        del blocks[0]
+    read.read(messages, resumes=resumes)
+    return read
 
 
 def _unreadable(text: bytes, where: str, refused: JsonRefused, rule: str) -> Fault:

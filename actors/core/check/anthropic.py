@@ -6,7 +6,7 @@ they are read as merged, so that one mistake is one fault.
 
 import re
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from actors.core.check.anthropic_head import AnthropicHead
 from actors.core.check.words import kind_of, listed, shown
@@ -55,28 +55,23 @@ class Anthropic(AnthropicHead):
     loop: bool | None = None
     server: frozenset[str] = frozenset()
 
-    # --- facts --------------------------------------------------------------------------------------
+    # --- messages -----------------------------------------------------------------------------------
 
-    def open(self, role: str) -> None:
-        if not self.blocks:
-            self.ended()
+    def begin(self, role: str) -> None:
         if role == "assistant":
             if self.due:
                 self._overdue()
             if self.mixed or not self.answered:
                 self.loop = None
-            self.answered.clear()
+            if self.answered:
+                self.answered = set()
         elif self.role == "user":
             self.split = bool(self.due)
         else:
             if self.dangles:
                 self.fault("ANT-52", self.here, "the message ends in thinking")
             self.mixed = self.split = False
-        self.count += 1
-        if role == self.role or self.role is None:
-            self.ordered(role)
         self.thinks = self.ragged = self.dangles = False
-        self.role, self.blocks = role, 0
 
     def _overdue(self) -> None:
         """Judge calls that wait when the assistant speaks again."""
@@ -95,143 +90,116 @@ class Anthropic(AnthropicHead):
                 "ANT-40", self.here, "the message that opened this tool loop does not begin with thinking"
             )
 
-    def unanswered(self, when: str) -> None:
-        ids = tuple(self.due)
-        self.fault("ANT-01", self.here, f"no result for tool call {listed(ids)} {when}", *ids)
-        self.due.clear()
-
-    def stood(self, *, thinks: bool = False) -> None:
-        """A block has been read."""
-        if self.loop is None and not self.blocks and self.role == "assistant":
-            self.loop = thinks
-        self.dangles, self.ragged = thinks, False
-        self.blocks += 1
-
-    def beside(self, *, ragged: bool = False) -> None:
-        """A block stands here that is neither a result, nor a call, nor thinking, and may end in whitespace."""
-        if self.server and self.role == "user":
-            pending = listed(sorted(self.server))
-            self.fault("ANT-10", self.at, f"only results here: server tool {pending} is pending")
-        self.mixed = True
-        if self.loop is None:
-            self.stood()
-        else:
-            self.dangles = False
-            self.blocks += 1
-        self.ragged = ragged
-
-    def thought(self) -> None:
-        """A block of thinking stands here."""
-        if not self.blocks:
-            self.thinks = True
-        elif not self.thinks and self.dialect.reasoning.first:
-            self.fault("ANT-39", self.at, "thinking in a message that does not begin with it")
-        if self.dialect.reasoning.carrier == "none":
-            self.fault("ALL-08", self.at, "this dialect carries no thinking")
-        self.stood(thinks=True)
-
-    def signed(self, signature: JsonValue) -> None:
-        """Thinking has this signature."""
-        unsigned = signature == "" and self.dialect.reasoning.required == "with_calls"
-        if type(signature) is not str or not (signature or unsigned):
-            self.fault("ANT-43", self.at, f"the thinking block has no signature ({shown(signature)})")
-
-    def call(self, call_id: JsonValue, name: JsonValue) -> None:
-        """The model calls a tool."""
-        if not self.thinks and self.dialect.reasoning.required == "with_calls":
-            self.fault("ALL-02", self.at, "a tool call in a message that does not begin with thinking")
-        if type(name) is not str or not self.is_name(name):
-            self.named(name, self.at)
-        self.open_call(call_id)
-        if self.loop is None:
-            self.stood()
-        else:
-            self.dangles = self.ragged = False
-            self.blocks += 1
-
-    def result(self, call_id: str) -> None:
-        """A result stands here."""
-        if call_id in self.due:
-            if self.mixed:
-                what = f"the result of {shown(call_id)} stands after other content"
-                self.fault("ANT-03", self.at, what, call_id)
-            if self.split:
-                what = f"the result of {shown(call_id)} stands in a second user message"
-                self.fault("ANT-12", self.at, what, call_id)
-            del self.due[call_id]
-            self.answered.add(call_id)
-        elif call_id in self.answered:
-            self.fault("ANT-06", self.at, f"a second result for tool call {shown(call_id)}", call_id)
-        else:
-            what = f"a result for {shown(call_id)}, which the message before does not call"
-            self.fault("ANT-02", self.at, what, call_id)
-        self.dangles = self.ragged = False
-        self.blocks += 1
-
-    # --- reading ------------------------------------------------------------------------------------
+    # --- blocks -------------------------------------------------------------------------------------
 
     def content(self, content: JsonValue) -> None:
         if type(content) is str:
             content = [{"type": "text", "text": content}] if content else []
         if type(content) is not list:
             return super().content(content)
+        readers = _READERS[str(self.role)]
         for block in content:
-            before = self.blocks
-            self.block(block)
-            if self.blocks == before:  # what it is was not clear enough to be a fact
-                self.stood()
+            self.dangles = self.ragged = False
+            try:
+                reader = readers[block["type"]]  # type: ignore[call-overload,index]  # what is raised then is seen to
+            except (KeyError, IndexError, TypeError):
+                reader = Anthropic._other
+            reader(self, block)
+            if self.loop is None and not self.blocks and self.role == "assistant":
+                self.loop = self.dangles
+            self.blocks += 1
         return None
 
-    def block(self, block: JsonValue) -> None:
-        if type(block) is not dict:
-            return self.wanted("a block is an object", self.at, block)
-        kind = block.get("type")
-        reader = _READERS[str(self.role)].get(kind) if type(kind) is str else None
-        return reader(self, block) if reader is not None else self._other(block, kind)
+    def _beside(self) -> None:
+        """A block stands here that is neither a result, nor a call, nor thinking."""
+        if self.server and self.role == "user":
+            pending = listed(sorted(self.server))
+            self.fault("ANT-10", self.at, f"only results here: server tool {pending} is pending")
+        self.mixed = True
 
     def _text(self, block: dict[str, JsonValue]) -> None:
-        text = block.get("text")
-        if len(block) != 2 or type(text) is not str or not text or text.isspace():
+        text = block["text"] if "text" in block else None
+        self.ragged = type(text) is str and text[-1:].isspace()
+        if len(block) != 2 or self.ragged or not text or type(text) is not str:
             self.words(block, self.at)
-        self.beside(ragged=type(text) is str and text[-1:].isspace())
+        if self.server:
+            self._beside()
+        self.mixed = True
 
     def _thought(self, block: dict[str, JsonValue]) -> None:
-        kind = str(block["type"])
+        kind, text, data = str(block["type"]), block.get("thinking"), block.get("data")
         if "cache_control" in block:
             self.fault("ANT-34", self.at, "a thinking block carries cache_control")
         self.allow_only(self.at, block, _THINKING[kind])
-        text, data = block.get("thinking"), block.get("data")
         if kind == "thinking":
             if type(text) is not str:
                 self.wanted("thinking is a string", self.at, text)
-            self.signed(block.get("signature"))
+            self._signed(block.get("signature"))
         elif type(data) is not str or not data:
             self.fault("ALL-02", self.at, f"data is a string with content, not {shown(data)}")
-        self.thought()
+        if not self.blocks:
+            self.thinks = True
+        elif not self.thinks and self.dialect.reasoning.first:
+            self.fault("ANT-39", self.at, "thinking in a message that does not begin with it")
+        if self.dialect.reasoning.carrier == "none":
+            self.fault("ALL-08", self.at, "this dialect carries no thinking")
+        self.dangles = True
+
+    def _signed(self, signature: JsonValue) -> None:
+        unsigned = signature == "" and self.dialect.reasoning.required == "with_calls"
+        if type(signature) is not str or not (signature or unsigned):
+            self.fault("ANT-43", self.at, f"the thinking block has no signature ({shown(signature)})")
 
     def _tool_use(self, block: dict[str, JsonValue]) -> None:
         if len(block) != 4:
             self.marks_of(block, _TOOL_USE, self.at)
-        if type(given := block.get("input")) is not dict:
-            self.fault("ALL-06", f"{self.at}.input", f"arguments are an object, not {kind_of(given)}")
-        self.call(block.get("id"), block.get("name"))
+        given = block["input"] if "input" in block else None
+        if type(given) is not dict:
+            self.fault("ALL-06", ".input", f"arguments are an object, not {kind_of(given)}")
+        if not self.thinks and self.dialect.reasoning.required == "with_calls":
+            self.fault("ALL-02", self.at, "a tool call in a message that does not begin with thinking")
+        name = block["name"] if "name" in block else None
+        if type(name) is not str or not self.is_name(name):
+            self.named(name, self.at)
+        self.open_call(block["id"] if "id" in block else None)
 
     def _result(self, block: dict[str, JsonValue]) -> None:
         if not block.keys() <= _PLAIN_RESULT:
             self.marks_of(block, _RESULT, self.at)
-        call_id = block.get("tool_use_id")
-        failed = block.get("is_error", False)
+        call_id = block["tool_use_id"] if "tool_use_id" in block else None
+        failed = block["is_error"] if "is_error" in block else False
+        content = block["content"] if "content" in block else ""
         if type(failed) is not bool:
             self.wanted("is_error is a boolean", self.at, failed)
-        content = block.get("content", "")
         if type(content) is not str:
             self._result_content(content, failed=failed is True)
         elif failed is True and not content.strip():
             self.fault("ANT-53", self.at, "the result of a failed tool is blank")
-        if type(call_id) is str:
-            self.result(call_id)
+        if type(call_id) is str and call_id in self.due and not (self.mixed or self.split):
+            del self.due[call_id]
+            self.answered.add(call_id)
         else:
-            self.wanted("tool_use_id is a string", self.at, call_id)
+            self._misplaced(call_id)
+
+    def _misplaced(self, call_id: JsonValue) -> None:
+        """Judge a result that has no call, or does not stand where its call wants it."""
+        if type(call_id) is not str:
+            return self.wanted("tool_use_id is a string", self.at, call_id)
+        if call_id not in self.due:
+            if call_id in self.answered:
+                return self.fault(
+                    "ANT-06", self.at, f"a second result for tool call {shown(call_id)}", call_id
+                )
+            what = f"a result for {shown(call_id)}, which the message before does not call"
+            return self.fault("ANT-02", self.at, what, call_id)
+        if self.mixed:
+            what = f"the result of {shown(call_id)} stands after other content"
+            self.fault("ANT-03", self.at, what, call_id)
+        if self.split:
+            what = f"the result of {shown(call_id)} stands in a second user message"
+            self.fault("ANT-12", self.at, what, call_id)
+        del self.due[call_id]
+        return self.answered.add(call_id)
 
     def _result_content(self, content: JsonValue, *, failed: bool) -> None:
         where = f"{self.at}.content"
@@ -251,20 +219,24 @@ class Anthropic(AnthropicHead):
                 self.fault("ALL-08", where, f"a block of type {shown(kind)} in a tool_result")
         return None
 
-    def _other(self, block: dict[str, JsonValue], kind: JsonValue) -> None:
+    def _other(self, block: JsonValue) -> None:
         """Read a block of a kind that is rare or does not belong here."""
+        if type(block) is not dict:
+            return self.wanted("a block is an object", "", block)
+        kind = block.get("type")
         if self.role == "user" and kind in ("image", "document", "search_result"):
             if kind == "search_result":
                 self.marks_of(block, _SEARCH, self.at)
             else:
                 self._media(block, str(kind), self.dialect.media.user_kinds)
-            self.beside()
+            self._beside()
         elif self.role == "assistant" and type(kind) is str and kind in _SERVER_IDS:
             self._server_call(block.get("id"), _SERVER_IDS[kind])
         elif self.role == "assistant" and type(kind) is str and kind.endswith("_tool_result"):
             self._server_result(block.get("tool_use_id"))
         else:
             self.fault("ALL-08", self.at, f"a block of type {shown(kind)} in a message of role {self.role}")
+        return None
 
     def _media(self, block: dict[str, JsonValue], kind: str, held: frozenset[str]) -> None:
         where = f"{self.at}.source"
@@ -301,7 +273,7 @@ class Anthropic(AnthropicHead):
             self.server = self.server - {call_id}
 
 
-_Reader = Callable[[Anthropic, dict[str, JsonValue]], None]
+_Reader = Callable[[Anthropic, Any], None]  # Any: an object, but for the reader of what is of no known kind
 _READERS: dict[str, dict[str, _Reader]] = {
     "assistant": {
         "text": Anthropic._text,

@@ -30,6 +30,7 @@ class AnthropicHead(Turns):
     """
 
     cites: ClassVar[Mapping[str, str]] = {
+        "open": "ANT-01",
         "key": "ANT-28",
         "id": "ANT-07",
         "long-id": "ANT-07",
@@ -88,8 +89,7 @@ class AnthropicHead(Turns):
     def head(self, body: dict[str, JsonValue]) -> None:
         self.allow_only("request", body, _TOP)
         model, limit, thinking = body.get("model"), body.get("max_tokens"), body.get("thinking")
-        if type(model) is not str or not model:
-            self.fault("ALL-02", "model", f"a model name, not {shown(model)}")
+        self.modelled(model)
         self.limited(limit, "max_tokens")
         manual = type(thinking) is dict and thinking.get("type") == "enabled"
         if type(thinking) is dict and manual:
@@ -120,10 +120,7 @@ class AnthropicHead(Turns):
         return None
 
     def _tools(self, tools: JsonValue, names: set[str]) -> None:
-        if type(tools) is not list:
-            return self.wanted("a list of tools", "tools", tools)
-        for index, tool in enumerate(tools):
-            where = f"tools[{index}]"
+        for where, tool in self.each(tools, "tools", "tools"):
             if type(tool) is not dict:
                 self.wanted("a tool is an object", where, tool)
                 continue
@@ -136,7 +133,6 @@ class AnthropicHead(Turns):
                 self.declare(tool.get("name"), where, names)
             if own:
                 self.rooted(tool.get("input_schema"), f"{where}.input_schema")
-        return None
 
     def _system(self, system: JsonValue) -> None:
         if type(system) is str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from actors.core.check.turns import Turns
-from actors.core.check.words import kind_of, listed, shown
+from actors.core.check.words import kind_of, shown
 from actors.core.jsonio import JsonValue
 
 _TOP = frozenset(
@@ -41,6 +41,7 @@ class Converse(Turns):
     """
 
     cites: ClassVar[Mapping[str, str]] = {
+        "open": "BED-01",
         "key": "BED-11",
         "id": "BED-08",
         "long-id": "BED-08",
@@ -59,7 +60,7 @@ class Converse(Turns):
     declares = True
     titles: frozenset[str] = frozenset()
 
-    # --- facts --------------------------------------------------------------------------------------
+    # --- messages -----------------------------------------------------------------------------------
 
     def finish(self, *, manual_thinking: bool) -> None:
         super().finish(manual_thinking=manual_thinking)
@@ -67,81 +68,41 @@ class Converse(Turns):
         if self.called and not self.declares:
             self.fault("BED-03", "toolConfig", "the messages hold tool blocks and no tool is declared")
 
-    def open(self, role: str) -> None:
-        if not self.blocks:
-            self.ended()
+    def begin(self, role: str) -> None:
         if self.documented:
             self._documented()
         if role == "assistant":
             if self.due:
                 self.unanswered("in the next message")
             self.answered.clear()
-        self.count += 1
-        if role == self.role or self.role is None:
-            self.ordered(role)
         self.mixed = self.thinks = self.documented = self.worded = False
-        self.role, self.blocks = role, 0
 
     def _documented(self) -> None:
         if self.documented and not self.worded:
             self.fault("BED-13", self.here, "a document without a text beside it")
 
-    def unanswered(self, when: str) -> None:
-        ids = tuple(self.due)
-        self.fault("BED-01", self.here, f"no result for tool call {listed(ids)} {when}", *ids)
-        self.due.clear()
-
-    def text(self) -> None:
-        """A text stands here."""
-        self.mixed = self.worded = True
-
-    def thought(self) -> None:
-        """Reasoning stands here."""
-        if self.dialect.reasoning.carrier == "none":
-            self.fault("ALL-08", self.at, "this dialect carries no reasoning")
-        if self.blocks and not self.thinks and self.dialect.reasoning.first:
-            self.fault("BED-10", self.at, "reasoning in a message that does not begin with it")
-        self.thinks = True
-
-    def call(self, call_id: JsonValue, name: JsonValue) -> None:
-        """The model calls a tool."""
-        self.called = True
-        if type(name) is not str or not self.is_name(name):
-            self.named(name, self.at)
-        self.open_call(call_id)
-
-    def result(self, call_id: str) -> None:
-        """A result stands here."""
-        if call_id in self.due:
-            if self.mixed:
-                what = f"the result of {shown(call_id)} stands after other content"
-                self.fault("BED-10", self.at, what, call_id)
-            del self.due[call_id]
-            self.answered.add(call_id)
-        else:
-            why = "answered already" if call_id in self.answered else "not called by the message before"
-            self.fault("BED-02", self.at, f"a result for {shown(call_id)}, which is {why}", call_id)
-
     def place(self, index: int) -> str:
         return f"{self.at}.toolUseId"
 
-    # --- reading ------------------------------------------------------------------------------------
+    # --- blocks -------------------------------------------------------------------------------------
 
     def block(self, block: JsonValue) -> None:
         if type(block) is not dict or len(block) != 1:
             what = kind_of(block) if type(block) is not dict else f"{len(block)} keys"
             return self.fault("ALL-02", self.at, f"a block is an object with one key, not {what}")
-        ((kind, value),) = block.items()
-        reader = _READERS[str(self.role)].get(kind)
-        if reader is not None:
-            return reader(self, value)
+        (kind,) = block
+        value = block[kind]
+        readers = _READERS[str(self.role)]
+        if kind in readers:
+            return readers[kind](self, value)
         if any(kind in readers for readers in _READERS.values()):
             return self.fault("ALL-08", self.at, f"{kind} in a message of role {self.role}")
         return self.fault("key", self.at, f"unknown key {shown(kind)}")
 
     def _text(self, value: JsonValue) -> None:
-        self.text()
-        self._words(value, self.at)
+        self.mixed = self.worded = True
+        if type(value) is not str or not value or value.isspace():
+            self._words(value, self.at)
 
     def _words(self, value: JsonValue, where: str) -> None:
         if type(value) is not str:
@@ -149,44 +110,56 @@ class Converse(Turns):
         elif not value or value.isspace():
             self.fault("BED-04", where, "the text is blank")
 
-    def _object(self, value: JsonValue, keys: frozenset[str], where: str) -> dict[str, JsonValue]:
-        """Return `value` if it is an object, its keys judged, else an empty one with the fault noted."""
-        if type(value) is not dict:
-            self.wanted("an object", where, value)
-            return {}
-        self.allow_only(where, value, keys)
-        return value
-
     def _reasoning(self, value: JsonValue) -> None:
-        self.thought()
-        held = self._object(value, frozenset({"reasoningText", "redactedContent"}), self.at)
+        if self.dialect.reasoning.carrier == "none":
+            self.fault("ALL-08", self.at, "this dialect carries no reasoning")
+        if self.blocks and not self.thinks and self.dialect.reasoning.first:
+            self.fault("BED-10", self.at, "reasoning in a message that does not begin with it")
+        self.thinks = True
+        held = self.fields(value, frozenset({"reasoningText", "redactedContent"})) or {}
         data = held.get("redactedContent")
         if len(held) != 1 or ("redactedContent" in held and (type(data) is not str or not data)):
             return self.fault("ALL-02", self.at, "either reasoningText or redactedContent, with content")
         if "reasoningText" not in held:
             return None
-        text = self._object(held["reasoningText"], frozenset({"text", "signature"}), self.at)
+        text = self.fields(held["reasoningText"], frozenset({"text", "signature"})) or {}
         if type(text.get("text")) is not str or type(text.get("signature", "")) is not str:
             self.fault("ALL-02", self.at, "reasoningText holds a text and a signature, both strings")
         return None
 
     def _tool_use(self, value: JsonValue) -> None:
-        call = self._object(value, _CALL, self.at)
-        if type(given := call.get("input")) is not dict:
+        call = self.fields(value, _CALL) or {}
+        if type(given := call["input"] if "input" in call else None) is not dict:
             self.fault("ALL-06", f"{self.at}.input", f"arguments are an object, not {kind_of(given)}")
-        self.call(call.get("toolUseId"), call.get("name"))
+        self.called = True
+        name = call["name"] if "name" in call else None
+        if type(name) is not str or not self.is_name(name):
+            self.named(name, self.at)
+        self.open_call(call["toolUseId"] if "toolUseId" in call else None)
 
     def _result(self, value: JsonValue) -> None:
         self.called = True
-        result = self._object(value, _RESULT, self.at)
-        call_id = result.get("toolUseId")
-        if type(call_id) is str:
-            self.result(call_id)
+        result = self.fields(value, _RESULT) or {}
+        call_id = result["toolUseId"] if "toolUseId" in result else None
+        if type(call_id) is str and call_id in self.due and not self.mixed:
+            del self.due[call_id]
+            self.answered.add(call_id)
         else:
-            self.wanted("toolUseId is a string", self.at, call_id)
-        if result.get("status", "success") not in ("success", "error"):
-            self.fault("ALL-02", self.at, f"status {shown(result.get('status'))}")
-        self._said(result.get("content"))
+            self._misplaced(call_id)
+        if "status" in result and result["status"] not in ("success", "error"):
+            self.fault("ALL-02", self.at, f"status {shown(result['status'])}")
+        self._said(result["content"] if "content" in result else None)
+
+    def _misplaced(self, call_id: JsonValue) -> None:
+        """Judge a result that has no call, or stands behind other content."""
+        if type(call_id) is not str:
+            return self.wanted("toolUseId is a string", self.at, call_id)
+        if call_id not in self.due:
+            why = "answered already" if call_id in self.answered else "not called by the message before"
+            return self.fault("BED-02", self.at, f"a result for {shown(call_id)}, which is {why}", call_id)
+        self.fault("BED-10", self.at, f"the result of {shown(call_id)} stands after other content", call_id)
+        del self.due[call_id]
+        return self.answered.add(call_id)
 
     def _said(self, content: JsonValue) -> None:
         where = f"{self.at}.content"
@@ -218,13 +191,15 @@ class Converse(Turns):
     def _carried(self, kind: str, value: JsonValue, held: frozenset[str]) -> None:
         if kind not in held:
             return self.fault("BED-09", self.at, f"{kind} is not accepted here")
-        media = self._object(value, _MEDIA[kind], self.at)
+        media = self.fields(value, _MEDIA[kind]) or {}
         if type(form := media.get("format")) is not str or form not in _FORMATS[kind]:
             self.fault("ALL-10", self.at, f"{kind} of format {shown(form)}")
         self.attach(kind, self.at)
         if kind == "document":
             self._titled(media.get("name"))
-        source = self._object(media.get("source"), frozenset({"bytes", "s3Location"}), f"{self.at}.source")
+        source = (
+            self.fields(media.get("source"), frozenset({"bytes", "s3Location"}), f"{self.at}.source") or {}
+        )
         data = source.get("bytes", "x")
         if len(source) != 1 or type(data) is not str or not data:
             self.fault("ALL-02", f"{self.at}.source", "either bytes, in base64, or s3Location")
@@ -240,7 +215,7 @@ class Converse(Turns):
         return None
 
     def _cache_point(self, value: JsonValue) -> None:
-        point = self._object(value, frozenset({"type", "ttl"}), self.at)
+        point = self.fields(value, frozenset({"type", "ttl"})) or {}
         if point.get("type") != "default" or point.get("ttl", "5m") not in ("5m", "1h"):
             self.fault("ALL-02", self.at, "cachePoint is of type default, ttl 5m or 1h")
 
@@ -249,7 +224,7 @@ class Converse(Turns):
     def head(self, body: dict[str, JsonValue]) -> None:
         self.allow_only("request", body, _TOP)
         if (inference := body.get("inferenceConfig")) is not None:
-            given = self._object(inference, _INFERENCE, "inferenceConfig")
+            given = self.fields(inference, _INFERENCE, "inferenceConfig") or {}
             self.limited(given.get("maxTokens", 1), "inferenceConfig.maxTokens")
         if (system := body.get("system")) is not None:
             self._system(system)
@@ -258,24 +233,21 @@ class Converse(Turns):
             self._tool_config(body["toolConfig"])
 
     def _system(self, system: JsonValue) -> None:
-        if type(system) is not list:
-            return self.wanted("a list of blocks", "system", system)
-        for block in system:
-            held = self._object(block, frozenset({"text", "cachePoint", "guardContent"}), "system")
+        for _, block in self.each(system, "system", "blocks"):
+            held = self.fields(block, frozenset({"text", "cachePoint", "guardContent"}), "system") or {}
             if "text" in held:
                 self._words(held["text"], "system")
-        return None
 
     def _tool_config(self, config: JsonValue) -> None:
-        held = self._object(config, frozenset({"tools", "toolChoice"}), "toolConfig")
+        held = self.fields(config, frozenset({"tools", "toolChoice"}), "toolConfig") or {}
         tools, names = held.get("tools"), set[str]()
         if type(tools) is not list or not tools:
             return self.fault("ALL-02", "toolConfig.tools", f"a list with tools, not {shown(tools)}")
         for index, tool in enumerate(tools):
             where = f"toolConfig.tools[{index}]"
-            entry = self._object(tool, frozenset({"toolSpec", "systemTool", "cachePoint"}), where)
+            entry = self.fields(tool, frozenset({"toolSpec", "systemTool", "cachePoint"}), where) or {}
             if "toolSpec" in entry:
-                self._tool(self._object(entry["toolSpec"], _TOOL, where), where, names)
+                self._tool((self.fields(entry["toolSpec"], _TOOL, where) or {}), where, names)
         if (choice := held.get("toolChoice")) is not None:
             self._choice(choice, names)
         return None

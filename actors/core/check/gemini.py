@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from actors.core.check.gemini_head import GeminiHead
-from actors.core.check.spelling import spelt
 from actors.core.check.words import kind_of, shown
 from actors.core.jsonio import JsonValue
 
@@ -38,27 +37,37 @@ class Gemini(GeminiHead):
     calls = 0
     unasked = False
 
-    # --- facts --------------------------------------------------------------------------------------
+    # --- contents -----------------------------------------------------------------------------------
 
-    def open(self, role: str) -> None:
-        if not self.blocks:
-            self.ended()
+    def begin(self, role: str) -> None:
         if self.due and (role == "model" or self.role == "user"):
             self.unanswered("in the next content")
         self.unasked = role == "model" and self.role != "user"
         self.answered.clear()
-        self.count += 1
-        if role == self.role or self.role is None:
-            self.ordered(role)
         self.mixed = False
-        self.role, self.blocks = role, 0
 
     def unanswered(self, when: str) -> None:
         ids = tuple(call_id or number for number, (call_id, _) in self.due.items())
         self.fault("GEM-01", self.here, f"no functionResponse for {len(ids)} functionCall parts {when}", *ids)
         self.due.clear()
 
-    def signed(self, signature: JsonValue) -> None:
+    # --- parts --------------------------------------------------------------------------------------
+
+    def block(self, block: JsonValue) -> None:
+        part = block if type(block) is dict and block.keys() <= _PART else self.fields(block, _PART)
+        if part is None:
+            return None
+        held = _PARTS.keys() & part
+        if "thoughtSignature" in part:
+            self._signed(part["thoughtSignature"])
+        if "thought" in part:
+            self.fault("ALL-08", self.at, "thoughts are not sent back")
+        if len(held) != 1:
+            return self.fault("empty", self.at, f"a part holds one kind of data, not {len(held)}")
+        (kind,) = held
+        return _PARTS[kind](self, part)
+
+    def _signed(self, signature: JsonValue) -> None:
         """A part has this signature."""
         if self.role != "model":
             self.fault("ALL-08", self.at, "a thoughtSignature outside a model content")
@@ -68,34 +77,53 @@ class Gemini(GeminiHead):
         if type(signature) is not str or not _BASE64.fullmatch(signature) or len(stem) % 4 == 1:
             self.fault("GEM-06", self.at, f"thoughtSignature {shown(signature)} is not base64")
 
-    def text(self, *, empty: bool, signed: bool) -> None:
-        """A text stands here."""
+    def _text(self, part: dict[str, JsonValue]) -> None:
         self.mixed = True
-        if empty and not signed:
+        if type(text := part["text"]) is not str:
+            self.wanted("text is a string", self.at, text)
+        if text == "" and "thoughtSignature" not in part:
             self.fault("GEM-11", self.at, "the text is empty")
 
-    def call(self, call_id: str, name: JsonValue, *, signed: bool) -> None:
-        """The model calls a tool, under an id or under none."""
+    def _call(self, part: dict[str, JsonValue]) -> None:
+        call = self.fields(part["functionCall"], _CALL)
+        if call is None:
+            return None
+        if self.role != "model":
+            return self.fault("ALL-08", self.at, "a functionCall outside a model content")
+        if type(given := call["args"] if "args" in call else None) is not dict:
+            self.fault("ALL-06", f"{self.at}.args", f"arguments are an object, not {kind_of(given)}")
+        call_id, name = self._id(call), call["name"] if "name" in call else None
         self.mixed = True
         if not self.due and self.unasked:
             self.fault("GEM-02", self.at, "a function call turn that does not come after a user content")
+        signed = "thoughtSignature" in part and part["thoughtSignature"]
         if not self.due and not signed and self.dialect.reasoning.required == "before_calls":
             self.fault("GEM-04", self.at, "the first functionCall has no thoughtSignature")
         if type(name) is not str or not self.is_name(name):
             self.named(name, self.at)
-        if call_id:
-            self._identified(call_id)
-            if self.take(call_id):
-                self.fault("taken", f"{self.at}.id", f"id {shown(call_id)} is taken", call_id)
+        if call_id and self.take(call_id):
+            self.fault("taken", f"{self.at}.id", f"id {shown(call_id)} is taken", call_id)
         self.due[f"#{self.calls}"] = (call_id, name)
         self.calls += 1
+        return None
 
-    def response(self, call_id: str, name: JsonValue) -> None:
-        """A result stands here; it answers the next call that waits."""
+    def _response(self, part: dict[str, JsonValue]) -> None:
+        response = self.fields(part["functionResponse"], _RESPONSE)
+        if response is None:
+            return None
+        if self.role != "user":
+            return self.fault("ALL-08", self.at, "a functionResponse outside a user content")
+        if type(said := response["response"] if "response" in response else None) is not dict:
+            self.wanted("a response is an object", f"{self.at}.response", said)
+        if "parts" in response:
+            self._attached(response["parts"])
+        call_id, name = self._id(response), response["name"] if "name" in response else None
         if type(name) is not str or not self.is_name(name):
             self.named(name, self.at)
-        if call_id:
-            self._identified(call_id)
+        return self._answers(call_id, name)
+
+    def _answers(self, call_id: str, name: JsonValue) -> None:
+        """Judge a result by the next call that waits."""
         ids = (call_id,) if call_id else ()
         if not self.due:
             if self.answered:
@@ -108,65 +136,17 @@ class Gemini(GeminiHead):
             what = f"the response of {shown(name)} {shown(call_id)} where {shown(wanted_name)} is due"
             self.fault("GEM-16", self.at, what, call_id or number)
         del self.due[number]
-        self.answered.add(number)
-        return None
-
-    def _identified(self, call_id: str) -> None:
-        """Judge the id of a call or of its result."""
-        if not self.dialect.ids.native_passthrough:
-            self.fault("GEM-09", f"{self.at}.id", "this host refuses ids")
-        else:
-            self.identified(call_id, f"{self.at}.id")
-
-    # --- reading ------------------------------------------------------------------------------------
-
-    def block(self, block: JsonValue) -> None:
-        part = self.fields(block, _PART, self.at)
-        if part is None:
-            return None
-        held = [key for key in part if key in _PARTS]
-        if "thoughtSignature" in part:
-            self.signed(part["thoughtSignature"])
-        if "thought" in part:
-            self.fault("ALL-08", self.at, "thoughts are not sent back")
-        if len(held) != 1:
-            return self.fault("empty", self.at, f"a part holds one kind of data, not {len(held)}")
-        return _PARTS[held[0]](self, part)
-
-    def _text(self, part: dict[str, JsonValue]) -> None:
-        text = part["text"]
-        if type(text) is not str:
-            self.wanted("text is a string", self.at, text)
-        self.text(empty=text == "", signed="thoughtSignature" in part)
-
-    def _call(self, part: dict[str, JsonValue]) -> None:
-        call = self.fields(part["functionCall"], _CALL, self.at)
-        if call is None:
-            return None
-        if self.role != "model":
-            return self.fault("ALL-08", self.at, "a functionCall outside a model content")
-        if type(given := call.get("args")) is not dict:
-            self.fault("ALL-06", f"{self.at}.args", f"arguments are an object, not {kind_of(given)}")
-        return self.call(self._id(call), call.get("name"), signed=bool(part.get("thoughtSignature")))
-
-    def _response(self, part: dict[str, JsonValue]) -> None:
-        response = self.fields(part["functionResponse"], _RESPONSE, self.at)
-        if response is None:
-            return None
-        if self.role != "user":
-            return self.fault("ALL-08", self.at, "a functionResponse outside a user content")
-        if type(said := response.get("response")) is not dict:
-            self.wanted("a response is an object", f"{self.at}.response", said)
-        if "parts" in response:
-            self._attached(response["parts"])
-        return self.response(self._id(response), response.get("name"))
+        return self.answered.add(number)
 
     def _id(self, value: dict[str, JsonValue]) -> str:
-        """Return the id, empty if there is none or what stands there is no id."""
-        call_id = value.get("id", "")
-        if type(call_id) is not str or (not call_id and "id" in value):
-            rule = "id" if self.dialect.ids.native_passthrough else "GEM-09"
-            self.fault(rule, f"{self.at}.id", f"id {shown(call_id)} is not of the form")
+        """Return the id of a call or of its result, judged; empty if there is none."""
+        if "id" not in value:
+            return ""
+        call_id = value["id"]
+        if not self.dialect.ids.native_passthrough:
+            self.fault("GEM-09", ".id", "this host refuses ids")
+        else:
+            self.identified(call_id, ".id")
         return call_id if type(call_id) is str else ""
 
     def _attached(self, parts: JsonValue) -> None:
@@ -175,7 +155,7 @@ class Gemini(GeminiHead):
         if type(parts) is not list or not parts:
             return self.wanted("parts are a list with content", where, parts)
         for part in parts:
-            blob = spelt(part)
+            blob = self.spelt(part)
             if type(blob) is not dict or blob.keys() != {"inlineData"}:
                 self.fault("key", where, "a part of a response has inlineData and no other key")
             elif (kind := self._blob(blob["inlineData"])) not in (None, *self.dialect.media.result_kinds):
@@ -188,7 +168,7 @@ class Gemini(GeminiHead):
 
     def _blob(self, value: JsonValue) -> str | None:
         """Judge data, and return of which kind they are."""
-        blob = self.fields(value, _BLOB, self.at)
+        blob = self.fields(value, _BLOB)
         if blob is None:
             return None
         mime, data = blob.get("mimeType"), blob.get("data")

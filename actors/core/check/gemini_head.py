@@ -1,9 +1,9 @@
 """What Google's generateContent demands of a request beside its contents."""
 
+import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-from actors.core.check.spelling import spelt
 from actors.core.check.turns import Turns
 from actors.core.check.words import shown
 from actors.core.jsonio import JsonValue
@@ -34,6 +34,7 @@ _THINKING = frozenset({"includeThoughts", "thinkingBudget", "thinkingLevel"})
 _CONFIG = frozenset({"functionCallingConfig", "retrievalConfig", "includeServerSideToolInvocations"})
 _CALLING = frozenset({"mode", "allowedFunctionNames"})
 _MODES = ("AUTO", "ANY", "NONE", "VALIDATED", "MODE_UNSPECIFIED")
+_UNDERSCORE = re.compile(r"_([a-z0-9])")
 _DEEPEST = 48  # levels of a schema that are read
 
 
@@ -52,16 +53,14 @@ class GeminiHead(Turns):
         "last": "ALL-05",
     }
 
-    def fields(self, value: JsonValue, keys: frozenset[str], where: str) -> dict[str, JsonValue] | None:
-        """Return an object with its keys in the first spelling, judged; None, with a fault, if it is none."""
-        if type(value) is dict and value.keys() <= keys:
+    def spelt(self, value: JsonValue) -> JsonValue:
+        if type(value) is not dict or "_" not in "".join(value):
             return value
-        given = spelt(value)
-        if type(given) is not dict:
-            self.wanted("an object", where, value)
-            return None
-        self.allow_only(where, given, keys)
-        return given
+        first = {key: _UNDERSCORE.sub(lambda found: found[1].upper(), key) for key in value}
+        return {
+            key if first[key] != key and first[key] in value else first[key]: item
+            for key, item in value.items()
+        }  # a key that is there in both stays in both, and is unknown in the second: the host refuses it too
 
     def head(self, body: dict[str, JsonValue]) -> None:
         body = self.fields(body, _TOP, "request") or {}
@@ -76,17 +75,11 @@ class GeminiHead(Turns):
             self._generation(generation)
 
     def _tools(self, tools: JsonValue, names: set[str]) -> None:
-        if type(tools) is not list:
-            return self.wanted("a list of tools", "tools", tools)
-        for index, value in enumerate(tools):
-            tool = self.fields(value, _TOOLS, f"tools[{index}]")
+        for where, value in self.each(tools, "tools", "tools"):
+            tool = self.fields(value, _TOOLS, where)
             declared = (tool or {}).get("functionDeclarations", [])
-            if type(declared) is not list:
-                self.wanted("a list of declarations", f"tools[{index}].functionDeclarations", declared)
-                continue
-            for at, declaration in enumerate(declared):
-                self._declaration(declaration, f"tools[{index}].functionDeclarations[{at}]", names)
-        return None
+            for at, declaration in self.each(declared, f"{where}.functionDeclarations", "declarations"):
+                self._declaration(declaration, at, names)
 
     def _declaration(self, value: JsonValue, where: str, names: set[str]) -> None:
         declaration = self.fields(value, _DECLARATION, where)

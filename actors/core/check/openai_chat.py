@@ -7,10 +7,9 @@ the family demand besides is told by the dialect.
 """
 
 import sys
-from collections.abc import Sequence
 
 from actors.core.check.openai_chat_head import CALL_KEYS, INPUT, OpenAIChatHead
-from actors.core.check.words import kind_of, listed, shown, why_no_object
+from actors.core.check.words import kind_of, shown, why_no_object
 from actors.core.dialect import ChatDialect
 from actors.core.jsonio import JsonValue
 
@@ -52,15 +51,47 @@ class OpenAIChat(OpenAIChatHead):
         super().__init__(dialect)
         self.keys = _keys(dialect)
         self.longest = dialect.turns.max_string or sys.maxsize
+        self.carrier = dialect.reasoning.carrier if dialect.reasoning.carrier in _FIELDS else None
 
-    # --- facts --------------------------------------------------------------------------------------
+    # --- messages -----------------------------------------------------------------------------------
 
-    def open(self, role: str) -> None:
+    def read(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
+        for value in messages:
+            self.count += 1
+            role = value["role"] if type(value) is dict and "role" in value else None
+            if type(value) is not dict or type(role) is not str or role not in self.keys:
+                self._misnamed(value)
+                continue
+            if role != "tool":
+                self._begin(role)
+            if not value.keys() <= self.keys[role]:
+                self._unknown(value, self.keys[role])
+            content = value["content"] if "content" in value else None
+            if type(content) is str and len(content) <= self.longest:
+                pass
+            elif content is not None or role != "assistant":
+                self._content(content, role)
+            if role == "assistant":
+                self._assistant(value)
+            elif role == "tool":
+                self._result(value["tool_call_id"] if "tool_call_id" in value else None)
+                self.role = role
+
+    def _misnamed(self, message: JsonValue) -> None:
+        if type(message) is not dict:
+            self.wanted("a message is an object", "", message)
+        elif "role" in message:
+            self.fault("OAC-06", "", f"role {shown(message['role'])} does not exist")
+        else:
+            self.fault("OAC-07", "", "the message has no role")
+
+    def _begin(self, role: str) -> None:
         """A message of this role, which is not `tool`, begins."""
         dialect = self.dialect
-        self.answered.clear()
+        if self.answered:
+            self.answered = set()
         if self.due:
-            self._unanswered(f"before this {role} message")
+            self.unanswered(f"before this {role} message")
         if role in ("system", "developer"):
             if not dialect.turns.system_anywhere and self.role in ("assistant", "tool"):
                 self.fault("ALL-08 system", self.here, f"role {role} after role {self.role}")
@@ -73,122 +104,86 @@ class OpenAIChat(OpenAIChatHead):
         if role not in ("system", "developer") or self.role is not None:
             self.role = role
 
-    def spoke(self, *, said: bool, empty: bool, reasons: bool, calls: int | None) -> None:
-        """The assistant's message says something, which may be empty, reasons, and has a list of calls, or none."""
-        if not calls and (not said or (empty and not self.dialect.turns.empty_answers)):
-            self.fault("ALL-11 message", self.here, "an assistant message without tool calls has content")
-        if calls is not None and not calls and not self.dialect.turns.empty_calls:
-            self.fault("ALL-02", f"{self.here}.tool_calls", "a list of at least one tool call")
-        if calls and not reasons and self.dialect.reasoning.required == "with_calls":
-            self.fault("ALL-02 reasoning", self.here, f"tool calls without {self.dialect.reasoning.carrier}")
-        if calls and calls > 1 and not self.dialect.turns.calls_together:
-            self.fault("CMP-02", f"{self.here}.tool_calls", f"{calls} tool calls in one message")
-
-    def composed(self, thinks: Sequence[bool]) -> None:
-        """The assistant's content is a list of parts, each of which is thinking or is not."""
-        if sorted(thinks, reverse=True) != list(thinks):
-            self.fault("ALL-08 thinking", f"{self.here}.content", "thinking after other content")
-
-    def result(self, call_id: str) -> None:
-        """A tool message answers this call."""
-        if call_id in self.due:
+    def _result(self, call_id: JsonValue) -> None:
+        if type(call_id) is not str:
+            what = f"tool_call_id is a string, not {kind_of(call_id)}"
+            self.fault("ALL-02 tool_call_id", self.here, what)
+        elif call_id in self.due:
             del self.due[call_id]
             self.answered.add(call_id)
         elif call_id in self.answered:
             what = f"a second result for tool call {shown(call_id)}"
             self.fault("OAC-02 duplicate", self.here, what, call_id)
         else:
-            case = (
-                "unknown"
-                if self.due
-                else f"after {self.role if self.role in ('assistant', 'tool') else 'user'}"
-            )
+            behind = self.role if self.role in ("assistant", "tool") else "user"
+            case = "unknown" if self.due else f"after {behind}"
             what = f"a result for {shown(call_id)}, which is no open tool call"
             self.fault(f"OAC-02 {case}", self.here, what, call_id)
 
     def finish(self, *, manual_thinking: bool) -> None:
         if self.due:
-            self._unanswered("at the end")
+            self.unanswered("at the end")
         if not self.count:
             self.fault("OAC-04", "messages", "there is no message")
         elif self.role not in self.dialect.turns.last_roles:
             self.fault("ALL-05", self.here, f"a request cannot end with role {self.role or 'system'}")
 
-    def _unanswered(self, when: str) -> None:
-        ids = tuple(self.due)
-        self.fault("OAC-01", self.here, f"no result for tool call {listed(ids)} {when}", *ids)
-        self.due.clear()
-
     def place(self, index: int) -> str:
         return f"{self.here}.tool_calls[{index}].id"
 
-    # --- reading ------------------------------------------------------------------------------------
+    # --- what an assistant says ---------------------------------------------------------------------
 
-    def message(self, value: JsonValue) -> None:
-        self.count += 1
-        if type(value) is not dict:
-            return self.wanted("a message is an object", self.here, value)
-        role = value.get("role")
-        if type(role) is not str or role not in self.keys:
-            if "role" in value:
-                return self.fault("OAC-06", self.here, f"role {shown(role)} does not exist")
-            return self.fault("OAC-07", self.here, "the message has no role")
-        if role != "tool":
-            self.open(role)
-        self._known(value, self.keys[role])
-        if role == "assistant":
-            return self._assistant(value)
-        self._content(value.get("content"), role)
-        if role == "tool":
-            self._result(value.get("tool_call_id"))
-            self.role = role
-        return None
-
-    def _known(self, message: dict[str, JsonValue], keys: frozenset[str]) -> None:
+    def _unknown(self, message: dict[str, JsonValue], keys: frozenset[str]) -> None:
         for field in sorted(_FIELDS & (message.keys() - keys)):
             self.fault(f"key {field}", self.here, f"unknown key {field!r}")
         self.allow_only(self.here, message, keys | _FIELDS)
 
     def _assistant(self, message: dict[str, JsonValue]) -> None:
-        content, calls = message.get("content"), message.get("tool_calls")
-        if content is not None:
-            self._content(content, "assistant")
-        said = content is not None or bool(message.keys() & {"refusal", "audio", "function_call"})
-        if (
-            message.get("prefix") and "prefix" in self.dialect.turns.message_keys
-        ):  # it must be last, and we do not end there
+        calls = message["tool_calls"] if "tool_calls" in message else None
+        if "prefix" in message and message["prefix"] and "prefix" in self.dialect.turns.message_keys:
+            # it must be last, and we do not end there
             self.fault("MIS-11", self.here, "an assistant message with prefix")
-        made = calls if type(calls) is list else []
         if calls is not None and type(calls) is not list:
             self.wanted("a list of tool calls", f"{self.here}.tool_calls", calls)
-        reasons = self._reasons(message)
-        count = None if calls is None else len(made)
-        self.spoke(said=said, empty=content == "", reasons=reasons, calls=count)
-        for index, call in enumerate(made):
+            calls = []
+        reasons = self.carrier is not None and self._reasons(message)
+        if not calls:
+            self._answer(message, calls)
+            return
+        if not reasons and self.dialect.reasoning.required == "with_calls":
+            self.fault("ALL-02 reasoning", self.here, f"tool calls without {self.dialect.reasoning.carrier}")
+        if len(calls) > 1 and not self.dialect.turns.calls_together:
+            self.fault("CMP-02", f"{self.here}.tool_calls", f"{len(calls)} tool calls in one message")
+        for index, call in enumerate(calls):
             self._call(call, index)
 
+    def _answer(self, message: dict[str, JsonValue], calls: list[JsonValue] | None) -> None:
+        """Judge a message without calls."""
+        content = message["content"] if "content" in message else None
+        said = content is not None or bool(message.keys() & {"refusal", "audio", "function_call"})
+        if not said or (content == "" and not self.dialect.turns.empty_answers):
+            self.fault("ALL-11 message", self.here, "an assistant message without tool calls has content")
+        if calls is not None and not self.dialect.turns.empty_calls:
+            self.fault("ALL-02", f"{self.here}.tool_calls", "a list of at least one tool call")
+
     def _reasons(self, message: dict[str, JsonValue]) -> bool:
-        """Judge the field that carries reasoning, where the dialect has one, and say whether it holds some."""
-        carrier = self.dialect.reasoning.carrier
-        given = message.get(carrier) if carrier in _FIELDS else None
-        if given is not None and type(given) is not (str if carrier == "reasoning_content" else list):
-            self.fault("ALL-02", f"{self.here}.{carrier}", f"{kind_of(given)} where reasoning belongs")
+        """Judge the field that carries reasoning, and say whether it holds some."""
+        given = message.get(str(self.carrier))
+        if given is not None and type(given) is not (str if self.carrier == "reasoning_content" else list):
+            self.fault("ALL-02", f".{self.carrier}", f"{kind_of(given)} where reasoning belongs")
         return bool(given)
 
-    def _result(self, call_id: JsonValue) -> None:
-        if type(call_id) is str:
-            self.result(call_id)
-        else:
-            self.fault("ALL-02 tool_call_id", self.here, f"tool_call_id is a string, not {kind_of(call_id)}")
-
     def _call(self, call: JsonValue, index: int) -> None:
-        where = f"{self.here}.tool_calls[{index}]"
-        kind = call.get("type") if type(call) is dict else None
+        where = f".tool_calls[{index}]"
+        kind = call["type"] if type(call) is dict and "type" in call else None
         if type(call) is not dict or type(kind) is not str or kind not in CALL_KEYS:
             return self.fault("ALL-02", where, f"a tool call of type {shown(kind)}")
-        self.known_kind(kind, where)
-        self.allow_only(where, call, CALL_KEYS[kind])
-        call_id, inner = call.get("id"), call.get(kind)
+        if kind != "function":
+            self.known_kind(kind, where)
+        if call.keys() != CALL_KEYS[kind]:
+            self.allow_only(where, call, CALL_KEYS[kind])
+        call_id = call["id"] if "id" in call else None
+        inner = call[kind] if kind in call else None
         if type(call_id) is str:
             self.open_call(call_id, index=index)
         else:
@@ -198,15 +193,20 @@ class OpenAIChat(OpenAIChatHead):
         return self._inner(inner, kind, f"{where}.{kind}")
 
     def _inner(self, inner: dict[str, JsonValue], kind: str, where: str) -> None:
-        argument = INPUT[kind]
-        self.allow_only(where, inner, _INNER_KEYS[kind])
-        self.named(inner.get("name"), where)
-        given = inner.get(argument)
-        why = why_no_object(given) if kind == "function" else "" if type(given) is str else "not a string"
+        name = inner["name"] if "name" in inner else None
+        given = inner[INPUT[kind]] if INPUT[kind] in inner else None
+        if inner.keys() != _INNER_KEYS[kind]:
+            self.allow_only(where, inner, _INNER_KEYS[kind])
+        if type(name) is not str or not self.is_name(name):
+            self.named(name, where)
+        if kind == "function":
+            why = why_no_object(given, strict=self.strict)
+        else:
+            why = "" if type(given) is str else "not a string"
         if why:
-            self.fault("ALL-06", f"{where}.{argument}", f"{shown(given)} is {why}")
-        elif type(given) is str:
-            self._length(given, f"{where}.{argument}")
+            self.fault("ALL-06", f"{where}.{INPUT[kind]}", f"{shown(given)} is {why}")
+        elif type(given) is str and len(given) > self.longest:
+            self._length(given, f"{where}.{INPUT[kind]}")
 
     # --- content ------------------------------------------------------------------------------------
 
@@ -221,7 +221,9 @@ class OpenAIChat(OpenAIChatHead):
         for index, part in enumerate(content):
             self._part(part, role, f"{where}[{index}]")
         if role == "assistant":
-            self.composed([type(part) is dict and part.get("type") == "thinking" for part in content])
+            thinks = [type(part) is dict and part.get("type") == "thinking" for part in content]
+            if sorted(thinks, reverse=True) != thinks:
+                self.fault("ALL-08 thinking", where, "thinking after other content")
         return None
 
     def _part(self, part: JsonValue, role: str, where: str) -> None:

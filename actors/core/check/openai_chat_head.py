@@ -17,8 +17,8 @@ _TOP = frozenset(
     safety_identifier seed service_tier stop store stream stream_options temperature tool_choice tools
     top_logprobs top_p user verbosity web_search_options""".split()  # noqa: SIM905  as a list it is a page
 )
-_SWITCHES = {"type": frozenset({"thinking"}), "reasoning": frozenset({"reasoning"})}
-_PINS = {"provider": frozenset({"provider"})}
+_SWITCHES = {"type": ("thinking",), "reasoning": ("reasoning",)}
+_PINS = {"provider": ("provider",)}
 _LONGEST_KEY = 64
 ROOTLESS = (*CHOICES, "enum", "not")
 """Keywords of a schema that OpenAI does not take at the root of a tool's."""
@@ -36,7 +36,13 @@ class OpenAIChatHead(CheckState):
     """The part of the judge that reads a request's head. A rule may be followed by a word for the case."""
 
     dialect: ChatDialect
-    cites: ClassVar[Mapping[str, str]] = {"long-id": "OAC-03", "name": "OAC-10", "schema": "OAC-11"}
+    cites: ClassVar[Mapping[str, str]] = {
+        "open": "OAC-01",
+        "long-id": "OAC-03",
+        "name": "OAC-10",
+        "schema": "OAC-11",
+        "model": "OAC-19",
+    }
 
     def cited(self, rule: str) -> str:
         rule, _, case = rule.partition(" ")
@@ -48,17 +54,15 @@ class OpenAIChatHead(CheckState):
             self.fault("ALL-02 kind", where, f"a tool of type {shown(kind)}")
 
     def head(self, body: dict[str, JsonValue]) -> None:
-        nothing: frozenset[str] = frozenset()
-        known = self.dialect.request.keys or (
-            _TOP
-            | _SWITCHES.get(self.dialect.reasoning.switch, nothing)
-            | _PINS.get(self.dialect.request.upstream_pin, nothing)
-        )
+        dialect = self.dialect
+        known = dialect.request.keys or _TOP | {
+            *_SWITCHES.get(dialect.reasoning.switch, ()),
+            *_PINS.get(dialect.request.upstream_pin, ()),
+        }
         if unknown := [key for key in body if key not in known]:
             self.fault("OAC-12", "request", "unknown key " + ", ".join(map(shown, unknown)))
         model, key = body.get("model"), body.get("prompt_cache_key")
-        if type(model) is not str or not model:
-            self.fault("OAC-19", "model", f"a model name, not {shown(model)}")
+        self.modelled(model)
         if type(key) is str and len(key) > _LONGEST_KEY:
             self.fault("OAC-17", "prompt_cache_key", f"{len(key)} characters, at most {_LONGEST_KEY}")
         for field in ("max_tokens", "max_completion_tokens"):

@@ -18,8 +18,10 @@ from actors.core.jsonio import JsonValue
 
 _ANY = frozenset({"type", "id", "status", "internal_chat_message_metadata_passthrough"})
 _MESSAGE = _ANY | {"role", "content", "phase"}
-_CALL = _ANY | {"call_id", "name", "namespace", "caller"}
 _ARGUMENTS = {"function_call": "arguments", "custom_tool_call": "input"}
+_CALL = {
+    kind: _ANY | {"call_id", "name", "namespace", "caller", argument} for kind, argument in _ARGUMENTS.items()
+}
 _OUTPUT = _ANY | {"call_id", "output", "caller", "name"}
 _REASONING = _ANY | {"summary", "content", "encrypted_content"}
 _COMPACTION = _ANY | {"encrypted_content"}
@@ -80,9 +82,9 @@ class Responses(ResponsesHead):
         super().__init__(dialect)
         self.longest = dialect.turns.max_string or sys.maxsize
 
-    # --- facts --------------------------------------------------------------------------------------
+    # --- items --------------------------------------------------------------------------------------
 
-    def stand(self, kind: str, role: JsonValue, item_id: JsonValue) -> None:
+    def _stand(self, kind: str, role: JsonValue, item_id: JsonValue) -> None:
         """An item of this kind, role and id stands behind the last."""
         by_model = kind not in _OUTPUTS and (kind != "message" or role == "assistant")
         if self.thinks is not None and not by_model:
@@ -93,7 +95,7 @@ class Responses(ResponsesHead):
         if kind in _OUTPUTS:
             self.outputs = True
         elif self.outputs or kind not in (*_TO_RUN, "reasoning"):
-            if self.dialect.turns.calls_last:
+            if self.due and self.dialect.turns.calls_last:
                 self.stale = self.stale.union(self.due)
             self.outputs = False
         if item_id is not None and kind != "item_reference":
@@ -118,43 +120,6 @@ class Responses(ResponsesHead):
         elif self.take(f"item {item_id}"):  # no call id has a space in it
             self.fault("OAR-07", f"{self.here}.id", f"{shown(item_id)} occurs twice")
 
-    def said(self, role: str) -> None:
-        """The item is a message of this role."""
-        if self.role is None and role in ("user", "assistant") and role not in self.dialect.turns.first_roles:
-            self.fault("ALL-09", self.here, f"a transcript cannot begin with role {role}")
-        if role in ("user", "assistant") or self.role is not None:
-            self.role = role
-
-    def call(self, kind: str, call_id: str) -> None:
-        """The item is a call that its output must answer."""
-        self.role = "assistant"
-        self.open_call(call_id, kind)
-        if call_id in self.stale:
-            self.stale -= {call_id}
-
-    def output(self, kind: str, call_id: str) -> None:
-        """The item is the output of this call."""
-        self.role = "tool"
-        if f"{self.due.get(call_id)}_output" != kind:
-            if not self.continues:
-                what = f"an output for {shown(call_id)}, which is no open call"
-                self.fault("OAR-02", self.here, what, call_id)
-            return
-        if call_id in self.stale:
-            self.fault("OAR-14", self.here, f"the output of {shown(call_id)} is not behind its call", call_id)
-            self.stale -= {call_id}
-        del self.due[call_id]
-        if not self.due:
-            self.outputs = False
-
-    def reasoned(self, *, sealed: bool) -> None:
-        """The item is reasoning, which holds what was thought, or is known by its id alone."""
-        self.role = "assistant"
-        if self.dialect.reasoning.carrier != "reasoning_item":
-            self.fault("ALL-08", self.here, "reasoning is not taken")
-        if not sealed and not self.stores:
-            self.fault("OAR-05", self.here, "reasoning without its encrypted content is only a reference")
-
     def finish(self, *, manual_thinking: bool) -> None:
         if self.thinks is not None:
             self._unfollowed("at the end")
@@ -169,83 +134,107 @@ class Responses(ResponsesHead):
     def place(self, index: int) -> str:
         return f"{self.here}.call_id"
 
-    # --- items --------------------------------------------------------------------------------------
+    # --- what an item is ----------------------------------------------------------------------------
 
-    def message(self, value: JsonValue) -> None:
-        self.count += 1
-        if type(value) is not dict:
-            return self.wanted("an item is an object", self.here, value)
-        kind = value.get("type", "message" if "role" in value else None)
-        if type(kind) is not str or kind not in _READERS:
-            return self.fault("ALL-02", self.here, f"an item of type {shown(kind)}")
-        if kind in _ASIDE:
-            return None
-        self.stand(kind, value.get("role"), value.get("id"))
-        return _READERS[kind](self, value)
+    def read(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
+        for item in messages:
+            self.count += 1
+            if type(item) is not dict:
+                self.wanted("an item is an object", "", item)
+                continue
+            kind = item["type"] if "type" in item else "message" if "role" in item else None
+            if type(kind) is not str or kind not in _READERS:
+                self.fault("ALL-02", "", f"an item of type {shown(kind)}")
+            elif kind not in _ASIDE:
+                role = item["role"] if "role" in item else None
+                self._stand(kind, role, item["id"] if "id" in item else None)
+                _READERS[kind](self, item)
 
     def _message(self, item: dict[str, JsonValue]) -> None:
-        role, content = item.get("role"), item.get("content")
+        role = item["role"] if "role" in item else None
+        content = item["content"] if "content" in item else None
         if type(role) is not str or role not in _PARTS:
             return self.fault("ALL-02", self.here, f"role {shown(role)} does not exist")
-        self.allow_only(self.here, item, _MESSAGE)
-        self.said(role)
-        if item.get("phase") not in (None, "commentary", "final_answer"):
+        self.fields(item, _MESSAGE)
+        if self.role is None and role in ("user", "assistant") and role not in self.dialect.turns.first_roles:
+            self.fault("ALL-09", "", f"a transcript cannot begin with role {role}")
+        if role in ("user", "assistant") or self.role is not None:
+            self.role = role
+        if "phase" in item and item["phase"] not in (None, "commentary", "final_answer"):
             self.fault("ALL-02", f"{self.here}.phase", f"phase {shown(item['phase'])} does not exist")
         if content == "" and role == "assistant":
             self.fault("ALL-11", self.here, "an assistant message is empty")
         return self._content(content, "ALL-02", "content", _PARTS[role], self.dialect.media.user_kinds)
 
     def _call(self, item: dict[str, JsonValue]) -> None:
-        kind = str(item["type"])
+        kind, name = str(item["type"]), item["name"] if "name" in item else None
         argument = _ARGUMENTS[kind]
-        self.allow_only(self.here, item, _CALL | {argument})
-        self.named(item.get("name"), self.here)
-        given = item.get(argument)
-        why = (
-            why_no_object(given) if argument == "arguments" else "" if type(given) is str else "not a string"
-        )
+        self.fields(item, _CALL[kind])
+        if type(name) is not str or not self.is_name(name):
+            self.named(name, self.here)
+        given = item[argument] if argument in item else None
+        if kind == "function_call":
+            why = why_no_object(given, strict=self.strict)
+        else:
+            why = "" if type(given) is str else "not a string"
         if why:
-            self.fault("ALL-06", f"{self.here}.{argument}", f"{shown(given)} is {why}")
+            self.fault("ALL-06", f".{argument}", f"{shown(given)} is {why}")
         self._to_run(item)
 
     def _to_run(self, item: dict[str, JsonValue]) -> None:
         """Read a call that is the client's to run."""
-        call_id = item.get("call_id")
+        call_id = item["call_id"] if "call_id" in item else None
         self.role = "assistant"
-        if type(call_id) is str:
-            self.call(str(item["type"]), call_id)
-        else:
-            self.wanted("a string", f"{self.here}.call_id", call_id)
+        if type(call_id) is not str:
+            return self.wanted("a string", ".call_id", call_id)
+        self.open_call(call_id, item["type"])
+        if call_id in self.stale:
+            self.stale -= {call_id}
+        return None
 
     def _output(self, item: dict[str, JsonValue]) -> None:
-        self.allow_only(self.here, item, _OUTPUT)
+        self.fields(item, _OUTPUT)
         self._answer(item)
         self._content(item.get("output"), "OAR-10", "output", _INPUT_PARTS, self.dialect.media.result_kinds)
 
     def _answer(self, item: dict[str, JsonValue]) -> None:
         """Read whose output an item is."""
-        call_id = item.get("call_id")
+        call_id = item["call_id"] if "call_id" in item else None
         self.role = "tool"
-        if type(call_id) is str:
-            self.output(str(item["type"]), call_id)
-        else:
-            self.wanted("a string", f"{self.here}.call_id", call_id)
+        if type(call_id) is not str:
+            return self.wanted("a string", ".call_id", call_id)
+        if f"{self.due.get(call_id)}_output" != item["type"]:
+            if not self.continues:
+                what = f"an output for {shown(call_id)}, which is no open call"
+                self.fault("OAR-02", "", what, call_id)
+            return None
+        if call_id in self.stale:
+            self.fault("OAR-14", "", f"the output of {shown(call_id)} is not behind its call", call_id)
+            self.stale -= {call_id}
+        del self.due[call_id]
+        if not self.due:
+            self.outputs = False
+        return None
 
     def _reasoning(self, item: dict[str, JsonValue]) -> None:
-        self.allow_only(self.here, item, _REASONING)
+        self.fields(item, _REASONING)
         if type(summary := item.get("summary")) is not list:
-            self.wanted("a list", f"{self.here}.summary", summary)
+            self.wanted("a list", ".summary", summary)
         state = item.get("encrypted_content")
-        self.reasoned(sealed=type(state) is str and bool(state))
+        self.role = "assistant"
+        if self.dialect.reasoning.carrier != "reasoning_item":
+            self.fault("ALL-08", "", "reasoning is not taken")
+        if not (type(state) is str and state) and not self.stores:
+            self.fault("OAR-05", "", "reasoning without its encrypted content is only a reference")
 
     def _compaction(self, item: dict[str, JsonValue]) -> None:
-        self.allow_only(self.here, item, _COMPACTION)
+        self.fields(item, _COMPACTION)
         self.role = self.role or "user"
 
     def _reference(self, item: dict[str, JsonValue]) -> None:
         self.role = self.role or "user"
         if not self.stores:
-            self.fault("OAR-05", self.here, f"item_reference {shown(item.get('id'))}: nothing was stored")
+            self.fault("OAR-05", "", f"item_reference {shown(item.get('id'))}: nothing was stored")
 
     def _own(self, item: dict[str, JsonValue]) -> None:
         """Read an item of the provider's own tools, which is whole in itself."""
@@ -261,9 +250,9 @@ class Responses(ResponsesHead):
         held: Mapping[str, frozenset[str]],
         media: frozenset[str],
     ) -> None:
-        where = f"{self.here}.{key}"
+        where = f".{key}"
         if type(content) is str:
-            return self._length(content, where)
+            return self._length(content, where) if len(content) > self.longest else None
         if type(content) is not list:
             return self.fault(rule, where, f"a string or a list of parts, not {kind_of(content)}")
         if not content:

@@ -41,8 +41,7 @@ class ResponsesHead(CheckState):
     def head(self, body: dict[str, JsonValue]) -> None:
         self.allow_only("request", body, _TOP)
         model = body.get("model")
-        if type(model) is not str or not model:
-            self.fault("ALL-02", "model", f"a model name, not {shown(model)}")
+        self.modelled(model)
         self.stores = body.get("store") is not False
         for key in ("previous_response_id", "conversation"):
             if body.get(key) is not None:

@@ -1,16 +1,14 @@
 """Where the judge stands after some messages, and what every family asks of the next ones.
 
-A family's subclass is its state machine: each method takes one plain fact ("the assistant calls this tool under
-this id") and changes the state. Two readers state the facts, and no rule is in either: the one of whole JSON values
-(the family's module), which also judges the shape of what it reads, and the one of what our encoders write
-(`actors.core.check.typed`), which knows no other shape.
+A family's subclass reads messages and changes with each of them: it judges their shape, and what they may mean
+behind the ones before.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
-from actors.core.check.words import CHOICES, kind_of, shown
+from actors.core.check.words import CHOICES, kind_of, listed, shown
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonValue
 from actors.core.rulebook import FAULTS, RULES
@@ -24,6 +22,7 @@ class CheckState:
     Its size does not grow with the messages, but for the used ids.
 
     Attributes:
+        strict: Read what is JSON inside of texts as strictly as the whole was read; told by who reads.
         role: Role of the last message, as the wire spells it; None before the first.
         count: Messages so far.
         blocks: Blocks of the last message, which is still open in a family that leaves it so.
@@ -50,6 +49,7 @@ class CheckState:
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
+        self.strict = True
         self.is_id = re.compile(dialect.ids.accepted or dialect.ids.pattern).fullmatch
         self.is_name = re.compile(dialect.ids.tool_name_pattern).fullmatch
         self.used: Table[str, None] = nothing()
@@ -63,6 +63,7 @@ class CheckState:
         made = object.__new__(type(self))
         vars(made).update(vars(self))
         made.due, made.answered, made.fresh, made.faults = dict(self.due), set(self.answered), {}, []
+        made.strict = True
         return made
 
     def settled(self) -> tuple[Self, list[Fault]]:
@@ -71,7 +72,7 @@ class CheckState:
         if self.fresh:
             self.used = self.used.update(self.fresh)
         self.due, self.answered = self.due or _NOTHING, self.answered or _NOTHING
-        del self.fresh, self.faults
+        del self.fresh, self.faults, self.strict
         return self, found
 
     def __eq__(self, other: object) -> bool:
@@ -94,12 +95,8 @@ class CheckState:
         """Return what stands under `container` as the list of messages it stands for."""
         return messages
 
-    def message(self, value: JsonValue) -> None:
-        """Read one whole message."""
-        raise NotImplementedError
-
-    def resume(self, value: JsonValue) -> None:
-        """Read what follows in the message that was left open."""
+    def read(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
+        """Read messages. If it `resumes`, the first holds what follows in the message that was left open."""
         raise NotImplementedError
 
     def finish(self, *, manual_thinking: bool) -> None:
@@ -109,8 +106,12 @@ class CheckState:
     # --- faults -------------------------------------------------------------------------------------
 
     def fault(self, rule: str, where: str, what: str, *call_ids: str) -> None:
-        """Record that `rule` is broken: an id of the rulebook, or what it is about (`cites`)."""
+        """Record that `rule` is broken: an id of the rulebook, or what it is about (`cites`).
+
+        `where` is a place in the request; what is empty or begins with a dot goes on behind `at`.
+        """
         rule = self.cited(rule)
+        where = where if where and where[0] != "." else self.at + where
         kind = FAULTS[RULES[rule].fault_class]
         self.faults.append(kind(f"{where}: {what} ({rule})", call_ids=call_ids, rule=rule))
 
@@ -129,12 +130,26 @@ class CheckState:
 
     @property
     def at(self) -> str:
-        """The current block, as faults name it."""
-        return f"{self.here}.{self.opens}[{self.blocks}]"
+        """The current block, or the message where messages are whole, as faults name it."""
+        return f"{self.here}.{self.opens}[{self.blocks}]" if self.opens else self.here
 
     def place(self, index: int) -> str:
         """Return where the id of a call stands, as faults name it."""
         return f"{self.at}.id"
+
+    def fields(self, value: JsonValue, keys: frozenset[str], where: str = "") -> dict[str, JsonValue] | None:
+        """Return an object, its keys judged; None, with a fault, if it is none."""
+        if type(value) is dict and value.keys() <= keys:
+            return value
+        if type(value := self.spelt(value)) is not dict:
+            self.wanted("an object", where, value)
+            return None
+        self.allow_only(where, value, keys)
+        return value
+
+    def spelt(self, value: JsonValue) -> JsonValue:
+        """Return an object with its keys in their first spelling; there is a second in one family."""
+        return value
 
     def allow_only(self, where: str, value: dict[str, JsonValue], keys: frozenset[str]) -> None:
         """Record the keys of `value` that are not among `keys`, if there are any."""
@@ -142,7 +157,7 @@ class CheckState:
             unknown = ", ".join(shown(key) for key in value if key not in keys)
             self.fault("key", where, "unknown key " + unknown)
 
-    # --- facts --------------------------------------------------------------------------------------
+    # --- calls and attachments ----------------------------------------------------------------------
 
     def attach(self, kind: str, where: str) -> None:
         """Count an attachment, and judge whether the request may hold it."""
@@ -189,6 +204,26 @@ class CheckState:
         self.fresh[call_id] = None
         self.due[call_id] = known
 
+    def unanswered(self, when: str) -> None:
+        """Judge the calls that wait where no result can come any more."""
+        ids = tuple(self.due)
+        self.fault("open", self.here, f"no result for tool call {listed(ids)} {when}", *ids)
+        self.due.clear()
+
+    # --- beside the messages ------------------------------------------------------------------------
+
+    def modelled(self, model: JsonValue) -> None:
+        """Judge the name of the model."""
+        if type(model) is not str or not model:
+            self.fault("model", "model", f"a model name, not {shown(model)}")
+
+    def each(self, value: JsonValue, where: str, what: str) -> Iterator[tuple[str, JsonValue]]:
+        """Yield the items of a list, each with its place; none, with a fault, if it is no list."""
+        if type(value) is list:
+            yield from ((f"{where}[{index}]", item) for index, item in enumerate(value))
+        else:
+            self.wanted(f"a list of {what}", where, value)
+
     def declare(self, name: JsonValue, where: str, names: set[str]) -> None:
         """Judge the name under which a request declares a tool, and note it."""
         if type(name) is str and name in names:
@@ -218,6 +253,7 @@ class CheckState:
 
 _NOTHING: Any = ()  # Any: stands for an empty dict or set at no cost
 _EVERYWHERE = {
+    "model": "ALL-02",
     "key": "ALL-07",
     "id": "ALL-03",
     "long-id": "ALL-03",

@@ -29,23 +29,35 @@ class Turns(CheckState):
 
     mixed = False
 
-    # --- reading ------------------------------------------------------------------------------------
+    def read(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
+        key = str(self.opens)
+        for value in messages:
+            if type(value) is not dict:
+                self.count += 1
+                self.wanted("a message is an object", self.here, value)
+                continue
+            role = value["role"] if "role" in value else None
+            if resumes:
+                resumes = False
+            elif type(role) is str and role in ("user", self.model):
+                if not self.blocks and self.role is not None:
+                    self.empty()
+                self.begin(role)
+                self.count += 1
+                if role == self.role or self.role is None:
+                    self.ordered(role)
+                self.role, self.blocks = role, 0
+            else:
+                self.count += 1
+                self.fault("role", self.here, f"role {shown(role)} is neither user nor {self.model}")
+                continue
+            if len(value) != 2 or key not in value:
+                self.allow_only(self.here, value, self.keys)
+            self.content(value[key] if key in value else None)
 
-    def message(self, value: JsonValue) -> None:
-        if type(value) is not dict:
-            self.count += 1
-            return self.wanted("a message is an object", self.here, value)
-        role = value.get("role")
-        if type(role) is not str or role not in ("user", self.model):
-            self.count += 1
-            return self.fault("role", self.here, f"role {shown(role)} is neither user nor {self.model}")
-        self.open(role)
-        return self.resume(value)
-
-    def resume(self, value: JsonValue) -> None:
-        assert type(value) is dict
-        self.allow_only(self.here, value, self.keys)
-        self.content(value.get(str(self.opens)))
+    def begin(self, role: str) -> None:
+        """Judge the message that ends where one of `role` begins, and forget what was true of it."""
+        raise NotImplementedError
 
     def content(self, content: JsonValue) -> None:
         """Read the blocks of the current message."""
@@ -60,17 +72,6 @@ class Turns(CheckState):
     def block(self, block: JsonValue) -> None:
         """Read one block of the current message."""
         raise NotImplementedError
-
-    # --- facts --------------------------------------------------------------------------------------
-
-    def open(self, role: str) -> None:
-        """Judge the message that ends here, forget what was true of it, and begin one of `role`."""
-        raise NotImplementedError
-
-    def ended(self) -> None:
-        """Judge a message that ends without a block, if there was one."""
-        if self.role is not None:
-            self.empty()
 
     def ordered(self, role: str) -> None:
         """Judge the role of a message that is the first, or follows one of the same role."""
@@ -89,10 +90,6 @@ class Turns(CheckState):
         if not self.blocks and (self.role == "user" or not self.may_end_empty):
             self.empty()
         return None
-
-    def unanswered(self, when: str) -> None:
-        """Judge the calls that wait where no result can come any more."""
-        raise NotImplementedError
 
     def empty(self) -> None:
         """Judge a message without blocks."""

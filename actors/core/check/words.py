@@ -1,5 +1,7 @@
 """Values as the faults of the judge show them, and what several families ask of one."""
 
+import msgspec
+
 from actors.core.jsonio import JsonRefused, JsonValue, parse
 
 CHOICES = ("anyOf", "oneOf", "allOf")
@@ -7,13 +9,16 @@ CHOICES = ("anyOf", "oneOf", "allOf")
 KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
 
 
-def why_no_object(text: JsonValue) -> str:
+_QUICK = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def why_no_object(text: JsonValue, *, strict: bool = True) -> str:
     """Return why `text` is not a JSON object written as a string, or an empty string if it is one."""
     if type(text) is not str:
         return "not a string"
     try:
-        value = parse(text.encode())
-    except JsonRefused:
+        value = parse(text.encode()) if strict else _QUICK.decode(text)
+    except (JsonRefused, msgspec.DecodeError, RecursionError):
         return "not JSON"
     return "" if type(value) is dict else "not an object"
 

@@ -68,7 +68,7 @@ def _level(sizes: list[int], room: int, longest: int) -> int:
             return max(room, 0) // left
         room -= size
         left -= 1
-    return longest
+    return 0  # there is no string to cut: what is too large are keys and numbers
 
 
 def _with_strings_cut(value: JsonValue, cap: int, marks: set[str]) -> JsonValue:

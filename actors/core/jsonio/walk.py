@@ -147,7 +147,7 @@ class Walk:
         read = read or _reader(kind)
         if read is None:
             return self._text(_described(value, kind, self))
-        if read in _CONTAINERS and depth >= self._limits.max_depth:
+        if read not in _NOT_CONTAINERS and depth >= self._limits.max_depth:
             return self.mark("depth", f"[{_name(kind)} beyond depth {self._limits.max_depth}]")
         return read(self, value, depth)
 
@@ -253,50 +253,27 @@ def _described(value: object, kind: type, walk: Walk) -> str:
 _Reader: TypeAlias = Callable[[Walk, Any, int], JsonValue]  # Any: each reader takes its own kind of value
 
 
+def _container(
+    read: Callable[[Walk, Any, int, int], JsonValue],
+    items: Callable[[Any], Iterable[Any]] = iter,
+    size: Callable[[Any], int] = len,
+) -> _Reader:
+    """Return what reads a container: its items, in order, and how many it says they are."""
+    return lambda walk, value, depth: read(walk, items(value), size(value), depth)
+
+
+def _named(names: Callable[[Any], Sequence[str]]) -> _Reader:
+    """Return what reads the fields of a record."""
+
+    def read(walk: Walk, value: Any, depth: int) -> JsonValue:  # Any: a record of anybody's
+        held = names(value)
+        return walk.mapping(((name, getattr(value, name)) for name in held), len(held), depth)
+
+    return read
+
+
 def _enumerated(walk: Walk, value: Enum, depth: int) -> JsonValue:
     return walk.plain(value.value, depth)
-
-
-def _buffer(walk: Walk, value: bytes | bytearray | memoryview, depth: int) -> JsonValue:
-    return walk.buffer(value)
-
-
-def _ordered(walk: Walk, value: OrderedDict[object, object], depth: int) -> JsonValue:
-    return walk.mapping(OrderedDict.items(value), dict.__len__(value), depth)
-
-
-def _dict(walk: Walk, value: dict[object, object], depth: int) -> JsonValue:
-    return walk.mapping(dict.items(value), dict.__len__(value), depth)
-
-
-def _list(walk: Walk, value: list[object], depth: int) -> JsonValue:
-    return walk.sequence(list.__iter__(value), list.__len__(value), depth)
-
-
-def _tuple(walk: Walk, value: tuple[object, ...], depth: int) -> JsonValue:
-    return walk.sequence(tuple.__iter__(value), tuple.__len__(value), depth)
-
-
-def _set(walk: Walk, value: AbstractSet[object], depth: int) -> JsonValue:
-    return walk.members(value, len(value), depth)
-
-
-def _mapping(walk: Walk, value: Mapping[object, object], depth: int) -> JsonValue:
-    return walk.mapping(((key, value[key]) for key in value), len(value), depth)
-
-
-def _sequence(walk: Walk, value: Sequence[object], depth: int) -> JsonValue:
-    return walk.sequence(value, len(value), depth)
-
-
-def _dataclass(walk: Walk, value: Any, depth: int) -> JsonValue:  # Any: no static type is "a dataclass"
-    names = [field.name for field in fields(value)]
-    return walk.mapping(((name, getattr(value, name)) for name in names), len(names), depth)
-
-
-def _struct(walk: Walk, value: Any, depth: int) -> JsonValue:  # Any: a struct of anybody's
-    names = value.__struct_fields__
-    return walk.mapping(((name, getattr(value, name)) for name in names), len(names), depth)
 
 
 def _model(walk: Walk, value: Any, depth: int) -> JsonValue:  # Any: pydantic is not imported here
@@ -307,21 +284,24 @@ def _model(walk: Walk, value: Any, depth: int) -> JsonValue:  # Any: pydantic is
     return walk.plain(dumped, depth)
 
 
+# The unbound methods of built-in types read what is there, whatever a subclass claims.
 _BUILT_IN: tuple[tuple[type | tuple[type, ...], _Reader], ...] = (
-    ((bytes, bytearray, memoryview), _buffer),
-    (OrderedDict, _ordered),
-    (dict, _dict),
-    (list, _list),
-    (tuple, _tuple),
-    ((set, frozenset), _set),
+    ((bytes, bytearray, memoryview), lambda walk, value, depth: walk.buffer(value)),
+    (OrderedDict, _container(Walk.mapping, OrderedDict.items, dict.__len__)),
+    (dict, _container(Walk.mapping, dict.items, dict.__len__)),
+    (list, _container(Walk.sequence, list.__iter__, list.__len__)),
+    (tuple, _container(Walk.sequence, tuple.__iter__, tuple.__len__)),
+    ((set, frozenset), _container(Walk.members)),
 )
 _GENERIC: tuple[tuple[type, _Reader], ...] = (
-    (Mapping, _mapping),
-    (MappingView, _sequence),
-    (AbstractSet, _set),
-    (Sequence, _sequence),
+    (Mapping, _container(Walk.mapping, lambda value: ((key, value[key]) for key in value))),
+    (MappingView, _container(Walk.sequence)),
+    (AbstractSet, _container(Walk.members)),
+    (Sequence, _container(Walk.sequence)),
 )
-_CONTAINERS = frozenset({_ordered, _dict, _list, _tuple, _set, _mapping, _sequence, _dataclass, _struct})
+_DATACLASS = _named(lambda value: [field.name for field in fields(value)])
+_STRUCT = _named(lambda value: value.__struct_fields__)
+_NOT_CONTAINERS = (_enumerated, _model, _BUILT_IN[0][1])
 
 
 def _reader(kind: type) -> _Reader | None:
@@ -330,10 +310,10 @@ def _reader(kind: type) -> _Reader | None:
         if issubclass(kind, base):
             return read
     if hasattr(kind, "__dataclass_fields__"):
-        return _dataclass
+        return _DATACLASS
     if hasattr(kind, "__pydantic_serializer__") and hasattr(kind, "model_dump"):
         return _model
     if any((base.__module__, base.__qualname__) in _TEXTUAL for base in _TYPE_MRO.__get__(kind)):
         return None
     generic = next((read for base, read in _GENERIC if issubclass(kind, base)), None)
-    return _struct if generic is None and hasattr(kind, "__struct_fields__") else generic
+    return _STRUCT if generic is None and hasattr(kind, "__struct_fields__") else generic

@@ -5,28 +5,28 @@ from actors.core.rulebook.rule import PROVIDER_MODELS, TOKENS, Rule
 RULES = (
     Rule("BED-01", "rendering", "seen",
          "Every toolUse is answered in the very next message.",
-         "Expected toolResult blocks at messages.2.content for the following Ids: tooluse_…"),
+         "«Expected toolResult blocks at »messages.2.content for the following Ids: tooluse_…"),
     Rule("BED-02", "rendering", "seen",
          "A toolResult answers a toolUse of the message before, and each is answered once.",
-         "The number of toolResult blocks at messages.2.content exceeds the number of toolUse blocks of "
+         "The «number of toolResult blocks at ⟦messages.2.content⟧ exceeds the number of toolUse» blocks of "
          "previous turn."),
     Rule("BED-03", "projection", "seen",
          "A request whose messages hold tool blocks declares tools.",
-         "The toolConfig field must be defined when using toolUse and toolResult content blocks."),
+         "The «toolConfig field must be defined when using toolUse» and toolResult content blocks."),
     Rule("BED-04", "projection", "seen",
          "No text is empty or only whitespace.",
-         "The text field in the ContentBlock object at messages.0.content.0 is blank. Add text to the text "
+         "The «text field in the ContentBlock object at ⟦messages.0.content.0⟧ is blank». Add text to the text "
          "field, and try again."),
     Rule("BED-05", "projection", "seen",
          "No message is empty.",
-         "The content field in the Message object at messages.1 is empty. …"),
+         "The «content field in the Message object at ⟦messages.1⟧ is empty». …"),
     Rule("BED-06", "rendering", "seen",
          "Roles alternate.",
-         "A conversation must alternate between user and assistant roles. Make sure the conversation "
+         "A «conversation must alternate between user and assistant roles». Make sure the conversation "
          "alternates between user and assistant roles and try again."),
     Rule("BED-07", "rendering", "seen",
          "A conversation starts with a user message.",
-         "A conversation must start with a user message. Try again with a conversation that starts with a "
+         "A «conversation must start with a user message». Try again with a conversation that starts with a "
          "user message."),
     Rule("BED-08", "projection", "documented",
          "A toolUseId matches `[a-zA-Z0-9_.:-]{1,64}` and a tool name `[a-zA-Z0-9_-]{1,64}`, declared or in "
@@ -34,14 +34,14 @@ RULES = (
          "… failed to satisfy constraint: Member must satisfy regular expression pattern: …"),
     Rule("BED-09", "projection", "seen",
          "A block is of a kind the model takes. Judged: that the dialect sends such media at all.",
-         "This model doesn't support the video content block that you provided…"),
+         "This model «doesn't support the ⟦video⟧ content block» that you provided…"),
     Rule("BED-10", "rendering", "seen",
          "The vendor of the model behind Bedrock accepts the request. Judged: results stand at the head of "
          "their message, and reasoning opens its own.",
          "The model returned the following errors: …"),
     Rule("BED-11", "projection", "seen",
          "No object has an unknown key.",
-         "extraneous key [toolResult] is not permitted…"),
+         "«extraneous key [⟦toolResult⟧] is not permitted»…"),
     Rule("BED-12", "overflow", "seen",
          "The request fits the model's context.",
          "Input is too long for requested model.",
@@ -50,21 +50,21 @@ RULES = (
          "A message with a document holds a text beside it."),
     Rule("BED-14", "config", "seen",
          "The model exists.",
-         "The provided model identifier is invalid.",
+         "The «provided model identifier is invalid».",
          PROVIDER_MODELS),
     Rule("BED-15", "projection", "seen",
          "Documents of a request differ in their names, wherever they stand.",
-         "Messages can't contain duplicate document names. Rename the document and retry your request."),
+         "Messages «can⟦'⟧t contain duplicate document names». Rename the document and retry your request."),
     Rule("BED-16", "projection", "seen",
          "A request holds at most 5 documents (`media.max_documents`).",
-         "You can't include more than 5 documents in a request."),
+         "You «can⟦'⟧t include more than ⟦5⟧ documents in a request»."),
     Rule("BED-17", "projection", "seen",
          "A request holds at most 20 images and documents, by the vendor of the model (`media.max_count`).",
          "The model returned the following errors: too many images and documents: 21 + 0 > 20"),
     Rule("BED-18", "projection", "seen",
          "A document's name has 1 to 200 letters, digits, spaces, hyphens, parentheses and square brackets, and no "
          "two spaces in a row.",
-         "The document file name can only contain alphanumeric characters, whitespace characters, hyphens, "
+         "The «document file name can only contain» alphanumeric characters, whitespace characters, hyphens, "
          "parentheses, and square brackets. The name can't contain more than one consecutive whitespace "
          "character. Check that the file name conforms to these restrictions and retry your request."),
 )  # fmt: skip

@@ -5,31 +5,31 @@ from actors.core.rulebook.rule import PROVIDER_MODELS, SECRET, TOKENS, Rule
 RULES = (
     Rule("OAR-01", "rendering", "seen",
          "Every function_call has a function_call_output.",
-         "No tool output found for function call call_1."),
+         "«No tool output found for function call» call_1."),
     Rule("OAR-02", "rendering", "seen",
          "A function_call_output answers an earlier function_call that has no output yet.",
-         "No tool call found for function call output with call_id call_1."),
+         "«No tool call found for ⟦function ⟧call output» with call_id call_1."),
     Rule("OAR-03", "rendering", "seen",
          "A reasoning item is followed by an item of the model: what it was thought for. If the one has its id, so "
          "has the other.",
-         "Item 'rs_…' of type 'reasoning' was provided without its required following item."),
+         "Item 'rs_…' «of type 'reasoning' was provided without its required following item»."),
     Rule("OAR-04", "projection", "seen",
          "An item that is sent with its id comes behind its reasoning with that one's id.",
-         "Item 'fc_…' of type 'function_call' was provided without its required 'reasoning' item: 'rs_…'."),
+         "Item 'fc_…' of type 'function_call' «was provided without its required 'reasoning' item»: 'rs_…'."),
     Rule("OAR-05", "projection", "seen",
          "Where nothing is stored, nothing refers to what was: no item_reference, no previous response, no "
          "reasoning without its encrypted content.",
-         "Item with id 'rs_…' not found. Items are not persisted when `store` is set to false. Try again "
+         "Item with id 'rs_…' not found. «Items are not persisted when» `store` is set to false. Try again "
          "with `store` set to true, or remove this item from your input."),
     Rule("OAR-06", "projection", "seen",
          "An item id begins with the prefix of its type.",
-         "Invalid 'input[4].id': 'call_…'. Expected an ID that begins with 'fc'."),
+         "Invalid 'input[4].id': 'call_…'. «Expected an ID that begins with» 'fc'."),
     Rule("OAR-07", "rendering", "seen",
          "An item id occurs once in the whole input.",
-         "Duplicate item found with id …"),
+         "«Duplicate item found with id» …"),
     Rule("OAR-08", "projection", "seen",
          "A call_id is no longer than the limit.",
-         "Invalid 'input[109].call_id': string too long. Expected a string with maximum length 64, …"),
+         "Invalid '«input[⟦109⟧].call_id': string too long». Expected a string with maximum length 64, …"),
     Rule("OAR-09", "projection", "seen",
          "Encrypted reasoning goes back to the account and model that made it.",
          "The encrypted content for item rs_2 could not be verified. Reason: Encrypted content "
@@ -37,14 +37,14 @@ RULES = (
          SECRET),
     Rule("OAR-10", "projection", "seen",
          "An output is a string or a list of parts.",
-         "Invalid type for 'input[0].output': expected one of a string or array of objects, but got an "
+         "«Invalid type for 'input[⟦0⟧].output'»: expected one of a string or array of objects, but got an "
          "object instead."),
     Rule("OAR-11", "rendering", "seen",
          "Every custom_tool_call has a custom_tool_call_output.",
-         "Custom tool call output is missing for call id: …"),
+         "«Custom tool call output is missing» for call id: …"),
     Rule("OAR-12", "config", "seen",
          "The model exists.",
-         "The requested model 'x' does not exist.",
+         "«The requested model '⟦x⟧' does not exist».",
          PROVIDER_MODELS),
     Rule("OAR-13", "overflow", "seen",
          "The input fits the model's context.",
@@ -53,5 +53,5 @@ RULES = (
     Rule("OAR-14", "rendering", "seen",
          "Outputs follow directly after the calls they answer. (OpenAI's own host takes them anywhere, "
          "copies do not.)",
-         "No tool output found for tool call call-a."),
+         "«No tool output found for tool call» call-a."),
 )  # fmt: skip

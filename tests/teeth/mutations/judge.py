@@ -17,22 +17,22 @@ def _demands(what: str, module: str, old: str, new: str, tests: tuple[str, ...])
     return Mutation(f"check, {what}", f"{_HOME}{module}.py", old, new, tests)
 
 
-def _reads(family: str, what: str, old: str, new: str, tests: tuple[str, ...] = READINGS) -> Mutation:
-    return Mutation(f"first reading, {family}: {what}", f"{_HOME}typed/{family}.py", old, new, tests)
+def _reads(what: str, module: str, old: str, new: str) -> Mutation:
+    return Mutation(f"first reading: {what}", f"{_HOME}{module}.py", old, new, READINGS)
 
 
 MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "openai_chat: a call may stay open",
         "openai_chat",
-        '        if self.due:\n            self._unanswered(f"before this {role} message")',
+        '        if self.due:\n            self.unanswered(f"before this {role} message")',
         "        self.due.clear()",
         CHECK,
     ),
     _demands(
         "openai_chat: a call may stay open at the end",
         "openai_chat",
-        '        if self.due:\n            self._unanswered("at the end")\n        if not self.count',
+        '        if self.due:\n            self.unanswered("at the end")\n        if not self.count',
         "        if not self.count",
         CHECK,
     ),
@@ -67,8 +67,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "anthropic: a result may stand behind words",
         "anthropic",
-        "            if self.mixed:\n",
-        "            if False:\n",
+        "not (self.mixed or self.split)",
+        "not self.split",
         CHECK,
     ),
     _demands(
@@ -81,8 +81,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "bedrock: a result may stand behind other content",
         "converse",
-        "            if self.mixed:\n",
-        "            if False:\n",
+        "call_id in self.due and not self.mixed:",
+        "call_id in self.due:",
         CHECK,
     ),
     _demands(
@@ -130,8 +130,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "bedrock: results alone need no declared tool",
         "converse",
-        "        self.called = True\n        result = self._object",
-        "        result = self._object",
+        "        self.called = True\n        result = self.fields",
+        "        result = self.fields",
         CHECK,
     ),
     _demands(
@@ -158,8 +158,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "responses: a reference needs nothing that was stored",
         "responses",
-        '        if not self.stores:\n            self.fault("OAR-05", self.here, f"item_reference',
-        '        if False:\n            self.fault("OAR-05", self.here, f"item_reference',
+        '        if not self.stores:\n            self.fault("OAR-05", "", f"item_reference',
+        '        if False:\n            self.fault("OAR-05", "", f"item_reference',
         RESPONSES,
     ),
     _demands(
@@ -242,92 +242,100 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "the two readings are never compared",
         "__init__",
-        "    if plain is not None and plain != whole:",
+        '    if quick is not None and (whole is None or vars(quick) | {"strict": True} != vars(whole)):',
         "    if False:",
         ("tests/core/test_check_readings.py::test_readings_that_disagree_are_told",),
     ),
-    Mutation(
-        "first reading: a fault of the state machine is no doubt",
-        f"{_HOME}typed/__init__.py",
-        "return None if after.faults else after",
-        "return after",
-        READINGS,
-    ),
-    Mutation(
-        "first reading: it is all there is of a request that opens an epoch again",
-        f"{_HOME}__init__.py",
+    _reads("a fault is no doubt", "__init__", "return None if read.faults else read", "return read"),
+    _reads(
+        "it is all there is of a request that opens an epoch again",
+        "__init__",
         "None if whole and not _Readings.compared else accepted(state, text)",
         "accepted(state, text)",
-        READINGS,
     ),
-    Mutation(
-        "first reading: a blank text is one like others",
-        f"{_HOME}typed/literals.py",
-        "    if not said.strip():\n        raise Doubt\n",
-        "",
-        READINGS,
-    ),
-    Mutation(
-        "first reading: an object stands where a text belongs",
-        f"{_HOME}typed/literals.py",
-        "    if text[0] != QUOTE or len(text) > longest:",
-        "    if len(text) > longest:",
-        READINGS,
-    ),
-    Mutation(
-        "first reading: keys beyond those of the types pass",
-        f"{_HOME}typed/literals.py",
-        "class Shape(msgspec.Struct, forbid_unknown_fields=True, gc=False):",
-        "class Shape(msgspec.Struct, gc=False):",
-        READINGS,
-    ),
-    _reads(
+    _reads("arguments may be any text", "words", "else _QUICK.decode(text)", "else {}"),
+    _demands(
+        "openai_chat: results are not taken out",
         "openai_chat",
-        "arguments may be any text",
-        "        nested_object(function.arguments)\n",
-        "",
+        'self._result(value["tool_call_id"] if "tool_call_id" in value else None)',
+        "pass",
+        CHECK,
     ),
-    _reads("openai_chat", "results are not taken out", "        state.result(message.tool_call_id)\n", ""),
-    _reads("openai_chat", "thinking needs no lead", "        state.composed(thinks)", "        pass"),
-    _reads(
-        "anthropic",
-        "thinking needs no signature",
-        "            state.signed(block.signature)\n",
-        "",
-    ),
-    _reads(
-        "anthropic",
-        "a failed result may be blank",
-        "            words(block.content)\n",
-        "            literal(block.content)\n",
-    ),
-    _reads("responses", "arguments may be any text", "        nested_object(item.arguments)\n", ""),
-    _reads(
-        "responses",
-        "reasoning is sealed in any case",
-        "sealed=bool(item.encrypted_content)",
-        "sealed=True",
-    ),
-    _reads(
-        "gemini", "a signature is what it is", "            state.signed(signature)\n", "            pass\n"
-    ),
-    _reads(
-        "gemini",
-        "a part of two kinds is the first of them",
-        "            if bool(part.text) + (call is not UNSET) + (result is not UNSET) != 1:",
+    _demands(
+        "mistral: thinking needs no lead",
+        "openai_chat",
+        "            if sorted(thinks, reverse=True) != thinks:",
         "            if False:",
+        VENDORS,
     ),
-    _reads(
-        "converse",
-        "a result may have any status",
-        'if not result.content or result.status not in ("success", "error"):',
-        "if not result.content:",
+    _demands(
+        "anthropic: thinking needs no signature",
+        "anthropic",
+        '            self._signed(block.get("signature"))\n',
+        "",
+        CHECK,
     ),
-    _reads("converse", "a result may be blank", "        words(part.text)\n", "        literal(part.text)\n"),
-    _reads(
+    _demands(
+        "anthropic: a failed result may be blank",
+        "anthropic",
+        "elif failed is True and not content.strip():",
+        "elif False:",
+        CHECK,
+    ),
+    _demands(
+        "anthropic: a blank text is one like others",
+        "anthropic",
+        "if len(block) != 2 or self.ragged or not text or type(text) is not str:",
+        "if len(block) != 2 or type(text) is not str:",
+        CHECK,
+    ),
+    _demands(
+        "responses: reasoning is sealed in any case",
+        "responses",
+        "if not (type(state) is str and state) and not self.stores:",
+        "if False:",
+        RESPONSES,
+    ),
+    _demands(
+        "gemini: a signature is what it is",
+        "gemini",
+        '            self._signed(part["thoughtSignature"])\n',
+        "            pass\n",
+        GEMINI,
+    ),
+    _demands(
+        "gemini: a part of two kinds is the first of them",
+        "gemini",
+        "        if len(held) != 1:\n",
+        "        if not held:\n",
+        GEMINI,
+    ),
+    _demands(
+        "gemini: keys beyond those of a call pass",
+        "state",
+        "if type(value) is dict and value.keys() <= keys:",
+        "if type(value) is dict:",
+        GEMINI,
+    ),
+    _demands(
+        "bedrock: a result may have any status",
         "converse",
-        "reasoning may be both plain and redacted",
-        "    if isinstance(reasoning.plain, Signed) is bool(reasoning.redacted):",
-        "    if False:",
+        'if "status" in result and result["status"] not in ("success", "error"):',
+        "if False:",
+        CHECK,
+    ),
+    _demands(
+        "bedrock: a text may be blank",
+        "converse",
+        "elif not value or value.isspace():",
+        "elif False:",
+        CHECK,
+    ),
+    _demands(
+        "bedrock: reasoning may be both plain and redacted",
+        "converse",
+        "if len(held) != 1 or (",
+        "if not held or (",
+        CHECK,
     ),
 )
