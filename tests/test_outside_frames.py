@@ -105,15 +105,6 @@ def test_a_frame_that_is_malformed_is_a_fault(stream: bytes, why: str) -> None:
         FrameParser().feed(stream)
 
 
-def test_a_stream_larger_than_its_cap_is_a_fault() -> None:
-    parser = FrameParser(max_stream=1000)
-    one = frame({":message-type": "event", ":event-type": "a"}, b"x" * 200)
-    for _ in range(3):
-        parser.feed(one)
-    with pytest.raises(StreamFault, match="larger than 1000 bytes"):
-        parser.feed(one)
-
-
 def test_what_came_whole_before_a_fault_is_told_first() -> None:
     good = frame({":message-type": "event", ":event-type": "a"}, b"{}")
     parser = FrameParser()

@@ -13,11 +13,14 @@ from typing import Protocol
 from actors.adapters.assembly import Assembly
 from actors.adapters.classify import unfinished
 from actors.adapters.failure import AnswerFault, broken
-from actors.adapters.sse import MAX_STREAM, EventParser, ServerEvent
+from actors.adapters.sse import EventParser, ServerEvent
 from actors.adapters.wire import Fields, loaded
 from actors.core.content import Message
 from actors.core.stream import StreamEvent, Usage
 from actors.errors import StreamFault
+
+MAX_ANSWER = 32 * 1024 * 1024
+"""Bytes of one answer."""
 
 
 class Reader(Protocol):
@@ -58,6 +61,7 @@ class _Decoder:
         self._reader = reader
         self._fault: StreamFault | None = None
         self._closed = False
+        self._size = 0
 
     @property
     def ended(self) -> bool:
@@ -91,6 +95,13 @@ class _Decoder:
 
     def _end(self) -> None:
         raise NotImplementedError
+
+    def _counted(self, chunk: bytes) -> bytes:
+        """Return bytes of the answer. Raises StreamFault if it is larger than an answer may be."""
+        self._size += len(chunk)
+        if self._size > MAX_ANSWER:
+            raise broken(f"the answer is larger than {MAX_ANSWER} bytes")
+        return chunk
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -130,7 +141,7 @@ class StreamDecoder(_Decoder):
         if self._reader.ended or self._closed:
             return []
         with self._reading():
-            self._read(self._parser.feed(chunk))
+            self._read(self._parser.feed(self._counted(chunk)))
         return self._reader.assembly.take()
 
     def _read(self, events: list[ServerEvent]) -> None:
@@ -152,7 +163,6 @@ class BodyDecoder(_Decoder):
     def __init__(self, reader: Reader) -> None:
         super().__init__(reader)
         self._chunks: list[bytes] = []
-        self._size = 0
 
     def feed(self, chunk: bytes) -> list[StreamEvent]:
         """Collect bytes. Nothing is known before the last one, so this returns no events.
@@ -165,11 +175,7 @@ class BodyDecoder(_Decoder):
         if self._closed:
             return []
         with self._reading():
-            self._size += len(chunk)
-            if self._size > MAX_STREAM:
-                self._chunks.clear()
-                raise broken(f"the answer is larger than {MAX_STREAM} bytes")
-            self._chunks.append(chunk)
+            self._chunks.append(self._counted(chunk))
         return []
 
     def _end(self) -> None:

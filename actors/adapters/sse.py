@@ -2,7 +2,7 @@
 
 A line ends in CR, LF or CRLF; a blank line ends an event; `data` lines of one event are joined by LF. A
 byte order mark at the head, comments and unknown fields are skipped. Lines are decoded whole, so a chunk may
-end inside a character. Memory is bounded by the size caps, and time by the bytes fed.
+end inside a character. Memory is bounded by the cap on an event, and time by the bytes fed.
 
 Two deviations from the standard. It drops an event that is not followed by a blank line; providers do end their
 streams on a bare `data: [DONE]`, so `close` hands that event out. It skips lines that are no field; servers that fail
@@ -16,8 +16,6 @@ from actors.adapters.failure import broken
 
 MAX_EVENT = 1024 * 1024
 """Bytes of one event, or of one line outside any event."""
-MAX_STREAM = 32 * 1024 * 1024
-"""Bytes of one answer."""
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -35,13 +33,10 @@ class EventParser:
 
     Args:
         max_event: Largest event, in bytes.
-        max_stream: Largest stream, in bytes.
     """
 
-    def __init__(self, *, max_event: int = MAX_EVENT, max_stream: int = MAX_STREAM) -> None:
+    def __init__(self, *, max_event: int = MAX_EVENT) -> None:
         self._max_event = max_event
-        self._max_stream = max_stream
-        self._total = 0
         self._line: list[bytes] = []  # pieces of the line that has not ended
         self._size = 0  # bytes held for the current event, its unfinished line included
         self._name = ""
@@ -55,11 +50,8 @@ class EventParser:
         """Return the events that `chunk` completes.
 
         Raises:
-            StreamFault: An event or the whole stream is larger than its cap.
+            StreamFault: An event is larger than its cap.
         """
-        self._total += len(chunk)
-        if self._total > self._max_stream:
-            raise broken(f"the answer is larger than {self._max_stream} bytes")
         if not chunk:
             return []
         if self._after_cr:

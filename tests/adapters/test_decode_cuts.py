@@ -1,17 +1,19 @@
 """All dialects' streams, cut everywhere: the complete answer or a typed fault, never half a call."""
 
 import json
+from collections.abc import Callable
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.adapters.base import BodyDecoder, StreamDecoder
 from actors.adapters.decode import decode, decode_body
 from actors.adapters.failure import AnswerFault
 from actors.core.content import Message, Thinking
 from actors.core.dialect import Dialect
-from actors.core.profiles import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
+from actors.core.profiles import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, PROFILES
 from actors.core.stream import CallDone, CallStarted, StreamEvent, TextDelta
 from actors.errors import StreamFault
 from tests.adapters.wire_streams import RECORDINGS, Recording, cut_at_random, dumped, run, said
@@ -201,6 +203,18 @@ def test_no_body_raises_anything_but_a_stream_fault(profile: Dialect, body: obje
 def test_no_bytes_raise_anything_but_a_stream_fault(profile: Dialect, noise: bytes) -> None:
     run(decode(profile), [noise])
     run(decode_body(profile), [noise])
+
+
+@pytest.mark.parametrize("make", [decode, decode_body])
+@pytest.mark.parametrize("name", sorted(PROFILES))
+def test_an_answer_larger_than_its_cap_is_a_fault_however_it_comes(
+    name: str, make: Callable[[Dialect], StreamDecoder | BodyDecoder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actors.adapters.base.MAX_ANSWER", 300)
+    decoder = make(PROFILES[name])
+    decoder.feed(b":" * 11)  # less than a frame's prelude
+    with pytest.raises(StreamFault, match="larger than 300 bytes"):
+        decoder.feed(b":" * 300)
 
 
 @recordings

@@ -12,7 +12,7 @@ A frame is four parts: a prelude, headers, a payload, a checksum.
 All numbers are big-endian. The header `:message-type` says what a frame is: an `event`, whose kind is in
 `:event-type`, an `exception` of the kind in `:exception-type`, or an `error` without a payload. The last two
 become one event named `exception`, whose JSON holds the kind as `type`. A frame that fails a checksum is a
-fault: nothing behind it can be trusted. Memory is bounded by the caps on a frame and on the stream.
+fault: nothing behind it can be trusted. Memory is bounded by the cap on a frame.
 """
 
 import json
@@ -20,7 +20,7 @@ from struct import unpack_from
 from zlib import crc32
 
 from actors.adapters.failure import broken
-from actors.adapters.sse import MAX_EVENT, MAX_STREAM, ServerEvent
+from actors.adapters.sse import MAX_EVENT, ServerEvent
 from actors.adapters.wire import fields, loaded
 from actors.errors import StreamFault
 
@@ -44,17 +44,9 @@ _BYTES, _STRING = 6, 7  # preceded by two bytes of length
 
 
 class FrameParser:
-    """Splits a stream into events.
+    """Splits a stream into events."""
 
-    Args:
-        max_frame: Largest frame, in bytes.
-        max_stream: Largest stream, in bytes.
-    """
-
-    def __init__(self, *, max_frame: int = MAX_EVENT, max_stream: int = MAX_STREAM) -> None:
-        self._max_frame = max_frame
-        self._max_stream = max_stream
-        self._total = 0
+    def __init__(self) -> None:
         self._held = bytearray()
         self._fault: StreamFault | None = None
 
@@ -64,13 +56,10 @@ class FrameParser:
         A fault behind whole frames is raised by the next call, so that bytes mean the same in any pieces.
 
         Raises:
-            StreamFault: A checksum is wrong, a frame is malformed, or it or the stream is larger than its cap.
+            StreamFault: A checksum is wrong, or a frame is malformed or larger than its cap.
         """
         if self._fault is not None:
             raise self._fault
-        self._total += len(chunk)
-        if self._total > self._max_stream:
-            raise broken(f"the answer is larger than {self._max_stream} bytes")
         self._held += chunk
         events: list[ServerEvent] = []
         place = 0
@@ -103,8 +92,8 @@ class FrameParser:
         size, headers, checksum = unpack_from(">III", self._held, place)
         if crc32(self._held[place : place + 8]) != checksum:
             raise broken("a frame of the stream has a wrong prelude checksum")
-        if size > self._max_frame:
-            raise broken(f"a frame of the stream is larger than {self._max_frame} bytes")
+        if size > MAX_EVENT:
+            raise broken(f"a frame of the stream is larger than {MAX_EVENT} bytes")
         if headers > _MAX_HEADERS or size < _PRELUDE + headers + _CRC:
             raise broken("a frame of the stream has lengths that do not fit")
         return int(size)

@@ -15,10 +15,10 @@ excluded. In the families `openai_chat` and `responses` a message is always whol
 `{"role":"user","content":[{...}` first, then `,{...}` for more blocks and
 `]},{"role":"assistant","content":[{...}` for the next message.
 
-A fragment is parsed twice only if it must be. The first parser takes a third of the strict one's time; whatever the
-judge finds fault with in what it gave is read again strictly. It does not see duplicate keys, a NUL in a key, numbers
-beyond 64 bits, depth, or what is no object inside of arguments written as text, beyond their being JSON. Ingestion has
-proven those of what it let in (`actors.core.jsonio`), and `check` sees them.
+A fragment is parsed twice only if it must be. The first parser takes half the time of the strict one, and does not see
+duplicate keys, a NUL in a key, numbers beyond 64 bits, or depth, neither in the fragment nor in arguments that are
+written as text. Ingestion has proven those of what it let in (`actors.core.jsonio`), and `check` sees them. Where the
+judge finds a fault in what the first parser gave, the fragment is parsed strictly and read again, and that counts.
 
 Faults are returned, not raised, in the order in which they are met. Their `call_ids` are the ids on the
 wire: the judge knows no others. `canonical` gives those of the history.

@@ -6,10 +6,8 @@ and arguments. Several system messages and runs of one role are accepted there, 
 the family demand besides is told by the dialect.
 """
 
-import sys
-
 from actors.core.check.openai_chat_head import CALL_KEYS, INPUT, OpenAIChatHead
-from actors.core.check.words import kind_of, shown, why_no_object
+from actors.core.check.words import kind_of, shown
 from actors.core.dialect import ChatDialect
 from actors.core.jsonio import JsonValue
 
@@ -50,7 +48,6 @@ class OpenAIChat(OpenAIChatHead):
     def __init__(self, dialect: ChatDialect) -> None:
         super().__init__(dialect)
         self.keys = _keys(dialect)
-        self.longest = dialect.turns.max_string or sys.maxsize
         self.carrier = dialect.reasoning.carrier if dialect.reasoning.carrier in _FIELDS else None
 
     # --- messages -----------------------------------------------------------------------------------
@@ -123,10 +120,7 @@ class OpenAIChat(OpenAIChatHead):
     def finish(self, *, manual_thinking: bool) -> None:
         if self.due:
             self.unanswered("at the end")
-        if not self.count:
-            self.fault("OAC-04", "messages", "there is no message")
-        elif self.role not in self.dialect.turns.last_roles:
-            self.fault("ALL-05", self.here, f"a request cannot end with role {self.role or 'system'}")
+        super().finish(manual_thinking=manual_thinking)
 
     def place(self, index: int) -> str:
         return f"{self.here}.tool_calls[{index}].id"
@@ -190,41 +184,22 @@ class OpenAIChat(OpenAIChatHead):
             self.fault("ALL-02 id", f"{where}.id", "a tool call has a string as id")
         if type(inner) is not dict:
             return self.wanted(f"{kind} is an object", where, inner)
-        return self._inner(inner, kind, f"{where}.{kind}")
-
-    def _inner(self, inner: dict[str, JsonValue], kind: str, where: str) -> None:
-        name = inner["name"] if "name" in inner else None
-        given = inner[INPUT[kind]] if INPUT[kind] in inner else None
+        where, key = f"{where}.{kind}", INPUT[kind]
         if inner.keys() != _INNER_KEYS[kind]:
             self.allow_only(where, inner, _INNER_KEYS[kind])
-        if type(name) is not str or not self.is_name(name):
-            self.named(name, where)
-        if kind == "function":
-            why = why_no_object(given, strict=self.strict)
-        else:
-            why = "" if type(given) is str else "not a string"
-        if why:
-            self.fault("ALL-06", f"{where}.{INPUT[kind]}", f"{shown(given)} is {why}")
-        elif type(given) is str and len(given) > self.longest:
-            self._length(given, f"{where}.{INPUT[kind]}")
+        name = inner["name"] if "name" in inner else None
+        return self.given(name, inner[key] if key in inner else None, key, where)
 
     # --- content ------------------------------------------------------------------------------------
 
     def _content(self, content: JsonValue, role: str) -> None:
         where = f"{self.here}.content"
-        if type(content) is str:
-            return self._length(content, where)
-        if type(content) is not list:
-            return self.fault("OAC-05", where, f"a string or a list of parts, not {kind_of(content)}")
-        if not content:
-            self.fault("ALL-11", where, "the list of parts is empty")
-        for index, part in enumerate(content):
-            self._part(part, role, f"{where}[{index}]")
-        if role == "assistant":
+        for at, part in self.parts(content, where, "OAC-05"):
+            self._part(part, role, at)
+        if role == "assistant" and type(content) is list:
             thinks = [type(part) is dict and part.get("type") == "thinking" for part in content]
             if sorted(thinks, reverse=True) != thinks:
                 self.fault("ALL-08 thinking", where, "thinking after other content")
-        return None
 
     def _part(self, part: JsonValue, role: str, where: str) -> None:
         if type(part) is not dict:
@@ -255,20 +230,11 @@ class OpenAIChat(OpenAIChatHead):
             if type(payload) is not list or not payload:
                 self.fault("ALL-02", where, "thinking is a list of text chunks")
         elif kind in ("text", "refusal"):
-            if type(payload) is not str:
-                self.wanted(f"{kind} is a string", where, payload)
-            elif not payload and self.dialect.turns.drop_empty_text:
-                self.fault("ALL-11 part", where, f"the {kind} part is empty")
-            else:
-                self._length(payload, where)
+            self.text(payload, kind, kind, where)
         elif type(payload) is not dict or not payload:
             self.wanted(f"{kind} is an object", where, payload)
         elif kind == "image_url" and not self.dialect.media.urls and not _inline(payload.get("url")):
             self.fault("ALL-10", where, "an image by address")
-
-    def _length(self, text: str, where: str) -> None:
-        if len(text) > self.longest:
-            self.fault("OAC-14", where, f"a string of {len(text)} characters, at most {self.longest}")
 
 
 def _inline(url: JsonValue) -> bool:

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from actors.core.check.moonshot import schema_faults
-from actors.core.check.state import CheckState
-from actors.core.check.words import CHOICES, shown
+from actors.core.check.whole import ROOTLESS, Whole
+from actors.core.check.words import shown
 from actors.core.dialect import ChatDialect
 from actors.core.jsonio import JsonValue
-from actors.core.rulebook.cited import cited
 
 _TOP = frozenset(
     """audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens
@@ -20,8 +19,6 @@ _TOP = frozenset(
 _SWITCHES = {"type": ("thinking",), "reasoning": ("reasoning",)}
 _PINS = {"provider": ("provider",)}
 _LONGEST_KEY = 64
-ROOTLESS = (*CHOICES, "enum", "not")
-"""Keywords of a schema that OpenAI does not take at the root of a tool's."""
 INPUT = {"function": "arguments", "custom": "input"}
 """What a call of each kind gives its tool."""
 CALL_KEYS = {kind: frozenset({"id", "type", kind}) for kind in INPUT}
@@ -32,8 +29,8 @@ _DECLARED_KEYS = {
 }
 
 
-class OpenAIChatHead(CheckState):
-    """The part of the judge that reads a request's head. A rule may be followed by a word for the case."""
+class OpenAIChatHead(Whole):
+    """The part of the judge that reads a request's head."""
 
     dialect: ChatDialect
     cites: ClassVar[Mapping[str, str]] = {
@@ -42,11 +39,9 @@ class OpenAIChatHead(CheckState):
         "name": "OAC-10",
         "schema": "OAC-11",
         "model": "OAC-19",
+        "long": "OAC-14",
+        "nothing": "OAC-04",
     }
-
-    def cited(self, rule: str) -> str:
-        rule, _, case = rule.partition(" ")
-        return cited(self.dialect, super().cited(rule), case)
 
     def known_kind(self, kind: str, where: str) -> None:
         """Judge the kind of a tool, or of a call."""
@@ -89,8 +84,7 @@ class OpenAIChatHead(CheckState):
 
     def _choice(self, body: dict[str, JsonValue], names: set[str]) -> None:
         for key in ("tool_choice", "parallel_tool_calls"):
-            if body.get(key) is not None and not body.get("tools"):
-                self.fault("ALL-14", key, "given without tools")
+            self.chooses(body.get(key), body.get("tools"), key)
         choice = body.get("tool_choice")
         kind = choice.get("type") if type(choice) is dict else None
         if type(choice) is dict and type(kind) is str and kind in _TOOL_KEYS:

@@ -8,12 +8,10 @@ whether the request stores its own.
 """
 
 import re
-import sys
 from collections.abc import Callable, Mapping
 
 from actors.core.check.responses_head import ResponsesHead
-from actors.core.check.words import kind_of, shown, why_no_object
-from actors.core.dialect import Dialect
+from actors.core.check.words import shown
 from actors.core.jsonio import JsonValue
 
 _ANY = frozenset({"type", "id", "status", "internal_chat_message_metadata_passthrough"})
@@ -78,10 +76,6 @@ class Responses(ResponsesHead):
     outputs = False
     stale: frozenset[str] = frozenset()
 
-    def __init__(self, dialect: Dialect) -> None:
-        super().__init__(dialect)
-        self.longest = dialect.turns.max_string or sys.maxsize
-
     # --- items --------------------------------------------------------------------------------------
 
     def _stand(self, kind: str, role: JsonValue, item_id: JsonValue) -> None:
@@ -126,10 +120,7 @@ class Responses(ResponsesHead):
         for call_id, kind in self.due.items():
             rule = "OAR-01" if kind == "function_call" else "OAR-11"
             self.fault(rule, self.here, f"no output for call {shown(call_id)}", call_id)
-        if not self.count:
-            self.fault("ALL-02", "input", "there is no item")
-        elif self.role not in self.dialect.turns.last_roles:
-            self.fault("ALL-05", self.here, f"a request cannot end with role {self.role or 'system'}")
+        super().finish(manual_thinking=manual_thinking)
 
     def place(self, index: int) -> str:
         return f"{self.here}.call_id"
@@ -170,15 +161,7 @@ class Responses(ResponsesHead):
         kind, name = str(item["type"]), item["name"] if "name" in item else None
         argument = _ARGUMENTS[kind]
         self.fields(item, _CALL[kind])
-        if type(name) is not str or not self.is_name(name):
-            self.named(name, self.here)
-        given = item[argument] if argument in item else None
-        if kind == "function_call":
-            why = why_no_object(given, strict=self.strict)
-        else:
-            why = "" if type(given) is str else "not a string"
-        if why:
-            self.fault("ALL-06", f".{argument}", f"{shown(given)} is {why}")
+        self.given(name, item[argument] if argument in item else None, argument, "")
         self._to_run(item)
 
     def _to_run(self, item: dict[str, JsonValue]) -> None:
@@ -250,16 +233,9 @@ class Responses(ResponsesHead):
         held: Mapping[str, frozenset[str]],
         media: frozenset[str],
     ) -> None:
-        where = f".{key}"
-        if type(content) is str:
-            return self._length(content, where) if len(content) > self.longest else None
-        if type(content) is not list:
-            return self.fault(rule, where, f"a string or a list of parts, not {kind_of(content)}")
-        if not content:
-            self.fault("ALL-11", where, "the list of parts is empty")
-        for index, part in enumerate(content):
-            self._part(part, f"{where}[{index}]", held, media)
-        return None
+        if type(content) is not str or len(content) > self.longest:
+            for where, part in self.parts(content, f".{key}", rule):
+                self._part(part, where, held, media)
 
     def _part(
         self, part: JsonValue, where: str, held: Mapping[str, frozenset[str]], media: frozenset[str]
@@ -276,16 +252,7 @@ class Responses(ResponsesHead):
             if not any(type(part.get(source)) is str and part[source] for source in sources):
                 self.fault("ALL-02", where, f"{kind} has one of {', '.join(sources)}")
             return None
-        text = part.get(_WORDS[kind])
-        if type(text) is not str:
-            return self.wanted(f"{_WORDS[kind]} is a string", where, text)
-        if not text and self.dialect.turns.drop_empty_text:
-            self.fault("ALL-11", where, f"the {kind} part is empty")
-        return self._length(text, where)
-
-    def _length(self, text: str, where: str) -> None:
-        if len(text) > self.longest:
-            self.fault("ALL-02", where, f"a string of {len(text)} characters, at most {self.longest}")
+        return self.text(part.get(_WORDS[kind]), _WORDS[kind], kind, where)
 
 
 _Reader = Callable[[Responses, dict[str, JsonValue]], None]

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from actors.core.check.openai_chat_head import ROOTLESS
-from actors.core.check.state import CheckState
+from actors.core.check.whole import ROOTLESS, Whole
 from actors.core.check.words import shown
 from actors.core.jsonio import JsonValue
 
@@ -20,7 +19,7 @@ _TOOL = frozenset(
 )
 
 
-class ResponsesHead(CheckState):
+class ResponsesHead(Whole):
     """The part of the judge that reads a request's head.
 
     Attributes:
@@ -29,7 +28,8 @@ class ResponsesHead(CheckState):
     """
 
     container: ClassVar[str] = "input"
-    cites: ClassVar[Mapping[str, str]] = {"long-id": "OAR-08"}
+    piece: ClassVar[str] = "item"
+    cites: ClassVar[Mapping[str, str]] = {"long-id": "OAR-08", "long": "ALL-02", "nothing": "ALL-02"}
 
     stores = continues = False
 
@@ -54,9 +54,8 @@ class ResponsesHead(CheckState):
         elif tools is not None:
             self.wanted("a list of tools", "tools", tools)
         choice = body.get("tool_choice")
-        if choice is not None and not tools:
-            self.fault("ALL-14", "tool_choice", "given without tools")
-        elif type(choice) is dict and choice.get("type") in ("function", "custom"):
+        self.chooses(choice, tools)
+        if tools and type(choice) is dict and choice.get("type") in ("function", "custom"):
             self.chosen(choice.get("name"), "tool_choice", names)
 
     def _tools(self, tools: list[JsonValue], where: str, names: set[str]) -> None:

@@ -32,8 +32,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "openai_chat: a call may stay open at the end",
         "openai_chat",
-        '        if self.due:\n            self.unanswered("at the end")\n        if not self.count',
-        "        if not self.count",
+        '        if self.due:\n            self.unanswered("at the end")\n        super().finish',
+        "        super().finish",
         CHECK,
     ),
     _demands(
