@@ -311,10 +311,10 @@ class _Round:
         self._counters["requests"] += 1
         total = self._endpoint.timeouts.total
         try:
-            with anyio.move_on_after(total) as scope:
-                if (failure := await self._exchange()) is not None:
+            with anyio.move_on_after(total) as patience:
+                if (failure := await self._exchange(patience)) is not None:
                     return failure
-            if scope.cancelled_caught and not self._decoder.ended:
+            if patience.cancelled_caught and not self._decoder.ended:
                 return Failure("transient", "retry", f"The answer took longer than {total} s.")
             self._take()
             return None
@@ -328,7 +328,7 @@ class _Round:
             telemetry.crashed(f"round {self._command.key}", error)
             return Failure("transient", "retry", f"The answer could not be read: {type(error).__name__}")
 
-    async def _exchange(self) -> Failure | None:
+    async def _exchange(self, patience: anyio.CancelScope) -> Failure | None:
         request, endpoint = self._command.request, self._endpoint
         url = endpoint.url.rstrip("/") + request.path
         outgoing = Outgoing(url, request.segments)
@@ -337,7 +337,7 @@ class _Round:
         async with self._transport.send(url, headers, request.segments, endpoint.timeouts) as response:
             if response.status != 200:
                 return await self._refusal(response)
-            await self._read(response)
+            await self._read(response, patience)
         return None
 
     def _take(self) -> None:
@@ -348,20 +348,19 @@ class _Round:
             self._counters["tool_api_400_total"] += 1
             telemetry.withheld(f"round {self._command.key}", withheld)
 
-    async def _read(self, response: Response) -> None:
+    async def _read(self, response: Response, patience: anyio.CancelScope) -> None:
         """Read the answer to its end. What becomes of the connection after that is no failure of the answer."""
+        is_begun = False
         try:
-            with anyio.CancelScope() as patience:
-                async with aclosing(response.chunks()) as chunks:
-                    is_begun = False
-                    async for chunk in chunks:
-                        if not is_begun and (begun := chunk.lstrip()):
-                            is_begun = True
-                            if begun.startswith(b"{"):  # as some answer whatever was asked for
-                                self._decoder = self._fresh(stream=False)
-                        self._show(self._decoder.feed(chunk))
-                        if self._decoder.ended:
-                            patience.deadline = min(patience.deadline, anyio.current_time() + LINGER)
+            async with aclosing(response.chunks()) as chunks:
+                async for chunk in chunks:
+                    if not is_begun and (begun := chunk.lstrip()):
+                        is_begun = True
+                        if begun.startswith(b"{"):  # as some answer whatever was asked for
+                            self._decoder = self._fresh(stream=False)
+                    self._show(self._decoder.feed(chunk))
+                    if self._decoder.ended:
+                        patience.deadline = min(patience.deadline, anyio.current_time() + LINGER)
         except ProviderFailed:
             if not self._decoder.ended:
                 raise

@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, TypeAlias, assert_never
 
-import anyio
-
 from actors.calls import GRACE, Running, Site, for_model
 from actors.core.arguments import ArgumentError
 from actors.core.batch import Approve, Plan, plan
@@ -28,8 +26,9 @@ from actors.core.jsonio import JsonValue
 from actors.errors import JournalError, KernelError, SessionError
 from actors.executor import Executor
 from actors.journal import Prelude
-from actors.kernel import Actor, Command, Context, Query, Receiver, Ref, Sender, channel
+from actors.kernel import Actor, Command, Context, Query, Ref
 from actors.kernel.life import current
+from actors.kernel.parking import Waiter, parking
 from actors.ledger import LedgerCommand, Record
 from actors.tools import Approval, Bound, Tool
 
@@ -167,12 +166,14 @@ class _Batch:
         }
         self._stopping: Reason | None = None
         self._seq = 0
-        self._news: tuple[Sender[CallEvent], Receiver[CallEvent]] = channel(max(1, len(planned.run)))
+        self._news: list[CallEvent] = []  # that are not recorded yet
+        self._waiter: Waiter | None = None
 
     async def run(self, command: RunBatch, tools: Tools, approve: Approve | None) -> BatchEnded:
         """Run what can run, record every end, and return the ends in call order."""
         variables = command.variables.copy()
         variables.run(current.set, current.get())  # what a tool asks, it asks as this batch
+        variables.run(self._executor.enter)
         site = Site(self._executor, variables, approve, self._begin, self.ended)
         calls = [Running(planned, tools[planned.call.name], site) for planned in self._plan.run]
         try:
@@ -197,7 +198,9 @@ class _Batch:
     def ended(self, running: Running, event: CallEvent | None) -> None:
         """Take how a tool ended; None if it was stopped. After its call was closed, what comes is late."""
         if self._open.pop(running.call.id, None) is not None:
-            self._news[0].send_nowait(event or Cancelled(running.call.id, self._why()))
+            self._news.append(event or Cancelled(running.call.id, self._why()))
+            if self._waiter is not None and not self._waiter.done():
+                self._waiter.set_result(None)
         elif isinstance(event, Returned | Failed) and not running.is_late:
             self._executor.apart(partial(self._late, event), "late")
 
@@ -224,12 +227,11 @@ class _Batch:
 
     async def _collect(self, remaining: int) -> None:
         """Record ends as they come, those of one moment together, until every call is closed."""
-        news = self._news[1]
         while remaining:
-            events = [await news.receive()]
-            with suppress(anyio.WouldBlock):
-                while True:
-                    events.append(news.receive_nowait())
+            if not self._news:
+                self._waiter = parking().waiter()
+                await self._waiter
+            events, self._news = self._news, []
             remaining -= len(events)
             await self._record(tuple(events))
 

@@ -12,12 +12,10 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
-import anyio
-
 from actors.errors import ActorFailed, ActorStopped
 from actors.kernel.actor import Actor, Args, Child, Context
 from actors.kernel.message import Command, Guard, Query, Reply, fail_waiter
-from actors.kernel.parking import Waiter
+from actors.kernel.parking import Scope, Waiter
 from actors.kernel.ref import C, D, Ref
 from actors.kernel.shared import Shared
 from actors.kernel.tasks import Work
@@ -202,7 +200,7 @@ class Task(Child):
 
     __slots__ = ("_scope", "cell", "deadline", "disowned", "holds", "life")
 
-    _scope: anyio.CancelScope
+    _scope: Scope
 
     def __init__(
         self, life: Life[Any], cell: Body[Any], *, holds: bool

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
+import anyio
+
 if TYPE_CHECKING:
     import trio
 
@@ -39,6 +41,30 @@ class Waiter(Protocol):
 
     def __await__(self) -> Generator[Any, None, Any]:  # Any: the traps of the event loop, and see set_result
         """Wait until woken; return at once if it was already."""
+
+
+class Scope(Protocol):
+    """A cancel scope of the event loop, with what the portable layer's has and without its cost."""
+
+    shield: bool
+    deadline: float
+
+    @property
+    def cancel_called(self) -> bool:
+        """Whether it was cancelled, or its deadline has passed."""
+
+    def cancel(self) -> None:
+        """Cancel what runs in it."""
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: types.TracebackType | None,
+        /,
+    ) -> bool | None: ...
 
 
 class TrioWaiter:
@@ -110,6 +136,7 @@ class Parking:
 
     Args:
         waiter: Make a fresh waiter.
+        scope: Make a cancel scope; `shield` and `deadline` by name.
         now: Seconds on the loop's clock, the one that `anyio.current_time` reads.
         task: The running task, as something to compare with `is`.
         next: Call a function at the loop's next turn, from the loop.
@@ -123,6 +150,7 @@ class Parking:
     """
 
     waiter: Callable[[], Waiter]
+    scope: Callable[..., Scope]
     now: Callable[[], float]
     task: Callable[[], object]
     next: Callable[[Callable[[], None]], object]
@@ -159,6 +187,9 @@ def running_loop() -> object | None:
 def _asyncio_parking(loop: asyncio.AbstractEventLoop) -> Parking:
     return Parking(
         waiter=loop.create_future,
+        scope=type(
+            anyio.CancelScope()
+        ),  # what it makes here: to ask for the loop's class each time costs as much again
         now=loop.time,
         task=asyncio.current_task,
         next=loop.call_soon,
@@ -194,6 +225,7 @@ def _trio_parking(token: "trio.lowlevel.TrioToken") -> Parking:
 
     return Parking(
         waiter=TrioWaiter,
+        scope=trio.CancelScope,
         now=trio.current_time,
         task=trio.lowlevel.current_task,
         next=token.run_sync_soon,

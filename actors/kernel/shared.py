@@ -5,14 +5,12 @@ from collections.abc import Callable
 from random import Random
 from time import perf_counter
 
-from anyio import CancelScope
-
 from actors.kernel.account import Tally
 from actors.kernel.deadlines import Deadlines
 from actors.kernel.dispatch import Dispatcher
 from actors.kernel.mailbox import BoundedQueue
 from actors.kernel.message import Command
-from actors.kernel.parking import Parking, Waiter
+from actors.kernel.parking import Parking, Scope, Waiter
 from actors.kernel.tasks import Tasks, Work
 
 
@@ -63,7 +61,7 @@ class Shared:
         self.active = 0
         self._quiet: Waiter | None = None
 
-    def _launch_deadlines(self) -> CancelScope:
+    def _launch_deadlines(self) -> Scope:
         return self.launch(self.deadlines.run, self._deadlines_ended, "deadlines")
 
     def _deadlines_ended(self, error: BaseException | None) -> None:
@@ -73,7 +71,7 @@ class Shared:
         elif error is not None:
             self.fatal(error)
 
-    def launch(self, work: Work, ended: Callable[[BaseException | None], None], name: str) -> CancelScope:
+    def launch(self, work: Work, ended: Callable[[BaseException | None], None], name: str) -> Scope:
         """Start a task, in context variables of the system."""
         return self.tasks.start(work, ended, name, self.variables.copy())
 
