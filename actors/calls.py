@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import anyio
+from msgspec import Struct
 
 from actors.core.batch import Approve, Planned, denied
 from actors.core.events import CallEvent, Failed, Returned
@@ -31,8 +32,7 @@ GRACE = 0.5
 """Seconds a stopped tool may take to clean up before its call is closed without it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Struct, frozen=True):
     """What the calls of one batch share.
 
     Args:
@@ -129,7 +129,7 @@ class Running:
                 return denied(self.call)
             if not self.tool.is_async and self._place is None:
                 self._place = await self._placed()
-            if self._is_stopped or not await self._begins():
+            if self._is_stopped or not (self.is_begun or await self._begins()):
                 return None
             if self.tool.timeout is not None:
                 self._timer = self.site.executor.after(self.tool.timeout, self._overtime)
@@ -144,12 +144,11 @@ class Running:
 
     async def _begins(self) -> bool:
         """Have it written that the call begins; say whether it was."""
-        if not self.is_begun:
-            try:
-                await self.site.begin(self.call.id)
-            except (KernelError, JournalError):  # its session has ended, or goes on from its log
-                return False
-            self.is_begun = True
+        try:
+            await self.site.begin(self.call.id)
+        except (KernelError, JournalError):  # its session has ended, or goes on from its log
+            return False
+        self.is_begun = True
         return True
 
     async def _returned(self) -> CallEvent | None:

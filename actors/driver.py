@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias, assert_never
 
 import anyio
+from msgspec import Struct
 
 from actors.adapters.adapter import Adapter
 from actors.adapters.request import Settings
@@ -54,8 +55,7 @@ Stop: TypeAlias = Callable[[Context[Any]], None]  # Any: whoever cancels an ask
 INTERRUPTED = "[This answer was interrupted.]"
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedBackend:
+class ResolvedBackend(Struct, frozen=True):
     """What requests to one backend are made with, for one session."""
 
     binding: Binding
@@ -102,8 +102,7 @@ class Refusal:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRefs:
+class SessionRefs(Struct, frozen=True):
     """The actors a session commands."""
 
     scheduler: Ref[SchedulerCommand]

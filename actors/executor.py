@@ -10,6 +10,8 @@ from contextvars import Context, ContextVar
 from dataclasses import dataclass
 from functools import partial
 
+from msgspec import Struct
+
 from actors import telemetry
 from actors.kernel import System
 from actors.kernel.contained import Contained
@@ -34,8 +36,7 @@ class ToolFailure:
     error: BaseException
 
 
-@dataclass(frozen=True, slots=True)
-class Inside:
+class Inside(Struct, frozen=True):
     """In a tool: the session it works for, and what that session was asked from, if that was a tool too."""
 
     system: System

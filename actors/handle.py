@@ -14,6 +14,7 @@ from actors.core.diagnostics import Report
 from actors.core.feed import (
     CompleteEvent,
     ErrorEvent,
+    Outlet,
     SessionEvent,
     StatusEvent,
     SwitchOutcome,
@@ -36,6 +37,7 @@ from actors.errors import (
 )
 from actors.executor import is_inside
 from actors.kernel import Lost, Query, Receiver, Ref, Sender, subscription
+from actors.kernel.parking import parking
 from actors.ledger import Snapshot
 from actors.renderer import Render
 from actors.session import Cancel, Look, SessionCommand, Submit, Switch
@@ -134,12 +136,12 @@ class Session:
             SessionError: It crashed just now, and did not take the ask; or this is no message of a human.
         """
         self._check()
-        outlet = _Outlet(self._gone, self._activation.host.check, is_watched=False)
+        outlet = _Answer()
         await self._submit(words, outlet)
-        async for event in outlet:
-            if isinstance(event, CompleteEvent | ErrorEvent):
-                return event.result
-        raise self._gone()
+        await outlet.ended
+        if outlet.result is None:
+            raise self._gone()
+        return outlet.result
 
     @asynccontextmanager
     async def stream(self, words: Words) -> AsyncIterator[AsyncIterator[SessionEvent]]:
@@ -149,7 +151,7 @@ class Session:
         by a `status` event `resync` if it missed more. Raises as `ask` does, the events included.
         """
         self._check()
-        outlet = _Outlet(self._gone, self._activation.host.check, is_watched=True)
+        outlet = _Stream(self._gone, self._activation.host.check)
         await self._submit(words, outlet)
         try:
             yield outlet
@@ -208,7 +210,7 @@ class Session:
         self._check()
         await self._activation.close()
 
-    async def _submit(self, words: Words, outlet: "_Outlet") -> None:
+    async def _submit(self, words: Words, outlet: Outlet) -> None:
         message = Message("human", (Text(words),)) if isinstance(words, str) else words
         if (problem := unkeepable(message)) is not None:
             raise SessionError(f"An ask takes a text or a Message: {problem}")
@@ -263,14 +265,32 @@ class SessionIds(Collection[str]):
         return f"SessionIds({', '.join(self._sessions)})"
 
 
-class _Outlet:
+class _Answer:
+    """How an ask comes out, for a caller who waits for no more than that. `result` is there when it has `ended`."""
+
+    is_watched = False
+
+    def __init__(self) -> None:
+        self.ended = parking().waiter()
+        self.result: TurnResult | None = None
+
+    def put(self, event: SessionEvent) -> None:
+        if isinstance(event, CompleteEvent | ErrorEvent):
+            self.result = event.result
+            self.close()
+
+    def close(self) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+
+class _Stream:
     """An ask's stream. The terminal event has a place of its own, so that no overflow can lose it."""
 
-    def __init__(
-        self, gone: Callable[[], SessionClosed], check: Callable[[], None], *, is_watched: bool
-    ) -> None:
+    is_watched = True
+
+    def __init__(self, gone: Callable[[], SessionClosed], check: Callable[[], None]) -> None:
         self._gone, self._check = gone, check
-        self.is_watched = is_watched
         self._terminal: CompleteEvent | ErrorEvent | None = None
         self._ended = False
         self._seq = 0
@@ -283,7 +303,7 @@ class _Outlet:
         if isinstance(event, CompleteEvent | ErrorEvent):
             self._terminal = event
             self._sender.close()
-        elif self.is_watched:
+        else:
             with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
                 self._sender.send_nowait(event)
 
@@ -293,7 +313,7 @@ class _Outlet:
     def leave(self) -> None:
         self._receiver.close()
 
-    def __aiter__(self) -> "_Outlet":
+    def __aiter__(self) -> "_Stream":
         return self
 
     async def __anext__(self) -> SessionEvent:  # no generator: one that is left early would have to be closed

@@ -11,10 +11,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
+from math import inf
 from random import Random
 from typing import ClassVar, TypeAlias, assert_never
 
 import anyio
+from msgspec import Struct
 
 from actors import telemetry
 from actors.adapters.adapter import Adapter
@@ -37,6 +39,7 @@ from actors.core.stream import (
 from actors.credentials import Credentials, Headers, Keys, Outgoing
 from actors.errors import ConfigError, CredentialFailed, ProviderFailed, StreamFault
 from actors.kernel import Actor, Child, Command, Context, Query
+from actors.kernel.parking import Scope, parking
 from actors.transport import Response, Timeouts, Transport
 
 SECRET = 6
@@ -92,8 +95,7 @@ class Endpoint:
     stream: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The model's whole message."""
 
     message: Message
@@ -102,8 +104,7 @@ class Answer:
     calls: int
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(Struct, frozen=True):
     """The round failed for good.
 
     Args:
@@ -120,8 +121,7 @@ class Broken:
     calls: int
 
 
-@dataclass(frozen=True, slots=True)
-class Aborted:
+class Aborted(Struct, frozen=True):
     """The round was stopped as asked. Fields as in `Broken`."""
 
     message: Message | None
@@ -237,6 +237,7 @@ class _Round:
         self._endpoint = endpoint
         self._transport = transport
         self._counters = counters
+        self._here = parking()
         self._decoder = self._fresh(stream=endpoint.stream)
         self._message: Message | None = None
         self._failure: Failure | None = None
@@ -311,7 +312,8 @@ class _Round:
         self._counters["requests"] += 1
         total = self._endpoint.timeouts.total
         try:
-            with anyio.move_on_after(total) as patience:
+            until = inf if total is None else self._here.now() + total
+            with self._here.scope(deadline=until) as patience:
                 if (failure := await self._exchange(patience)) is not None:
                     return failure
             if patience.cancelled_caught and not self._decoder.ended:
@@ -328,7 +330,7 @@ class _Round:
             telemetry.crashed(f"round {self._command.key}", error)
             return Failure("transient", "retry", f"The answer could not be read: {type(error).__name__}")
 
-    async def _exchange(self, patience: anyio.CancelScope) -> Failure | None:
+    async def _exchange(self, patience: Scope) -> Failure | None:
         request, endpoint = self._command.request, self._endpoint
         url = endpoint.url.rstrip("/") + request.path
         outgoing = Outgoing(url, request.segments)
@@ -348,7 +350,7 @@ class _Round:
             self._counters["tool_api_400_total"] += 1
             telemetry.withheld(f"round {self._command.key}", withheld)
 
-    async def _read(self, response: Response, patience: anyio.CancelScope) -> None:
+    async def _read(self, response: Response, patience: Scope) -> None:
         """Read the answer to its end. What becomes of the connection after that is no failure of the answer."""
         is_begun = False
         try:
@@ -360,7 +362,7 @@ class _Round:
                             self._decoder = self._fresh(stream=False)
                     self._show(self._decoder.feed(chunk))
                     if self._decoder.ended:
-                        patience.deadline = min(patience.deadline, anyio.current_time() + LINGER)
+                        patience.deadline = min(patience.deadline, self._here.now() + LINGER)
         except ProviderFailed:
             if not self._decoder.ended:
                 raise

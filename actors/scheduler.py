@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, TypeAlias, assert_never
 
+from msgspec import Struct
+
 from actors.calls import GRACE, Running, Site, for_model
 from actors.core.arguments import ArgumentError
 from actors.core.batch import Approve, Plan, plan
@@ -35,8 +37,7 @@ from actors.tools import Approval, Bound, Tool
 Tools: TypeAlias = Mapping[str, Tool[..., Any]]  # Any: any function
 
 
-@dataclass(frozen=True, slots=True)
-class BatchEnded:
+class BatchEnded(Struct, frozen=True):
     """Every call of the batch is closed, and that is durable.
 
     Args:
@@ -135,7 +136,8 @@ class SchedulerActor(Actor[SchedulerCommand]):
             self._batch.stop("interrupted")
 
     def _planned(self, calls: tuple[ToolCall, ...]) -> "_Batch":
-        guarded = {call.name: _Guarded(tool) for call in calls if (tool := self._tools.get(call.name))}
+        names = {call.name for call in calls} & self._tools.keys()
+        guarded = {name: _Guarded(self._tools[name]) for name in names}
         most = self._executor.limits.batch
         planned = plan(calls, guarded, most, can_ask=self._approve is not None)
         return _Batch(planned, self._ledger, self._executor)
@@ -245,15 +247,12 @@ class _Batch:
         return self._stopping or "interrupted"
 
 
-@dataclass(frozen=True, slots=True)
 class _Guarded:
     """A tool whose types may raise anything when they read a value: arguments that do that are wrong ones."""
 
-    tool: Tool[..., Any]  # Any: any function
-
-    @property
-    def approval(self) -> Approval:
-        return self.tool.approval
+    def __init__(self, tool: Tool[..., Any]) -> None:  # Any: any function
+        self.tool = tool
+        self.approval: Approval = tool.approval
 
     def bind(self, arguments: Mapping[str, JsonValue]) -> Bound | tuple[ArgumentError, ...]:
         try:

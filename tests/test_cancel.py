@@ -5,7 +5,6 @@ A cancel that were lost would leave these asks hanging: their servers stall and 
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -24,6 +23,7 @@ from actors.core.events import (
     TurnEnded,
 )
 from actors.core.feed import StatusEvent, TextEvent
+from actors.core.form import replace
 from actors.core.identity import Binding, CallId
 from actors.handle import Session
 from actors.kernel import Query, Ref

@@ -98,7 +98,7 @@ class Cell(Body[C]):
     # Sending
 
     async def tell(self, command: C) -> None:
-        sent = told(command) if command.asks else command
+        sent = told(command)
         if not self._take(sent):
             await self._wait_for_room(sent, None)
 
@@ -111,13 +111,14 @@ class Cell(Body[C]):
             )
 
     def offer(self, command: Command) -> bool:
-        return self._take(told(command) if command.asks else command)
+        return self._take(told(command))
 
     async def ask(self, query: Query[R], *, timeout: float | None = None) -> R:
-        shared, caller = self.shared, current.get()
-        if caller is not None and not self.below(caller.cell):
-            raise self._uphill(caller.cell)
-        inherited = None if caller is None else caller.deadline
+        shared, caller, inherited = self.shared, current.get(), None
+        if caller is not None:
+            if self.rank <= caller.cell.rank and shared is caller.cell.shared:
+                raise self._uphill(caller.cell)
+            inherited = caller.deadline
         deadline = None if inherited is timeout is None else self._deadline(inherited, timeout)
         reply: Reply[R] = Reply(deadline)
         query = asked(query, reply)
@@ -271,10 +272,9 @@ class Cell(Body[C]):
             self._raised(error)
         else:
             self.handled += 1
-            if command.asks and isinstance(command, Query):
-                reply = command.reply
-                if not (reply.ended if reply.waiter is None else reply.waiter.done()):
-                    life.defer(reply)
+            reply = command.reply
+            if not (reply.ended if reply.waiter is None else reply.waiter.done()):
+                life.defer(reply)
         took = shared.clock() - began
         if took > shared.slow:
             shared.lagged(self.name, command, took)
@@ -299,7 +299,7 @@ class Cell(Body[C]):
             command = queue.popleft()
             if queue.waiting is not None:
                 queue.grant()
-            if command.asks and isinstance(command, Query) and command.reply.expired:
+            if command.reply.expired:
                 self.shared.tally.bury(self.name, command, "expired")
             else:
                 self.handle(command)
@@ -361,8 +361,7 @@ class Cell(Body[C]):
     def bury(self, command: Command, reason: Reason, error: KernelError) -> None:
         """Make `command`, which was taken and not handled, a dead letter; its asker gets `error`."""
         self.shared.tally.bury(self.name, command, reason)
-        if isinstance(command, Query):
-            command.reply.fail(error)
+        command.reply.fail(error)
 
     @property
     def idle(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from actors.errors import ActorFailed, ActorStopped
 from actors.kernel.actor import Actor, Args, Child, Context
-from actors.kernel.message import Command, Guard, Query, Reply, fail_waiter
+from actors.kernel.message import Command, Guard, Reply, fail_waiter
 from actors.kernel.parking import Scope, Waiter
 from actors.kernel.ref import C, D, Ref
 from actors.kernel.shared import Shared
@@ -31,10 +31,6 @@ class Body(Ref[C]):
     @abstractmethod
     def offer(self, command: Command) -> bool:
         """Send without waiting; False if there is no room."""
-
-    def below(self, other: "Body[Any]") -> bool:  # Any: actors of every protocol
-        """Tell whether this actor stands below `other`, which may wait for it then."""
-        return self.rank > other.rank or self.shared is not other.shared
 
     @abstractmethod
     def occupy(self) -> None:
@@ -107,7 +103,7 @@ class Life(Context[C]):
     def tell(self, ref: Ref[D], command: D) -> None:
         assert isinstance(ref, Body)
         body = self._body
-        if not ref.below(body):
+        if ref.rank <= body.rank and ref.shared is body.shared:
             ref.tell_nowait(command)
         elif self._outbox or not ref.offer(command):
             if self._outbox is None:
@@ -231,7 +227,7 @@ def _inherited(shared: Shared) -> float | None:
     """Return the deadline (loop time) of the ask that is being worked for, if there is one."""
     command = shared.dispatcher.command
     if command is not None:
-        return command.reply.deadline if isinstance(command, Query) else None
+        return command.reply.deadline
     child = current.get()
     return None if child is None else child.deadline
 

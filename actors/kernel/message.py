@@ -8,21 +8,10 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any, ClassVar, Generic, TypeVar
 
-from actors.kernel.parking import Nobody, Waiter
+from actors.kernel.parking import Waiter
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)  # to its asker a query is a promise of its answer
-
-
-class Command:
-    """Base of all messages. Subclasses are frozen dataclasses, with or without slots.
-
-    `control = True` sends a command by the control queue, which is served before mail.
-    """
-
-    __slots__ = ()
-    control: ClassVar[bool] = False
-    asks: ClassVar[bool] = False  # whether it is a `Query`; one test on the hot path of a tell
 
 
 class Failure:
@@ -98,19 +87,30 @@ class Guard:
         self._forgotten(self._waiter)
 
 
-UNSENT: Reply[Any] = Reply(waiter=Nobody())  # Any: it is answered by nobody
+UNSENT: Reply[Any] = Reply()  # Any: it is answered by nobody
 """The reply of a query that was neither asked nor told. To look for an attribute that is missing would be slow."""
+
+TOLD: Reply[Any] = Reply()  # Any: as above
+"""The reply of what is told: nobody waits for it."""
+
+UNSENT.ended = TOLD.ended = True
+
+
+class Command:
+    """Base of all messages. Subclasses are frozen dataclasses, with or without slots.
+
+    `control = True` sends a command by the control queue, which is served before mail.
+    """
+
+    __slots__ = ()
+    control: ClassVar[bool] = False
+    reply: Reply[Any] = TOLD  # Any: replies of every type
 
 
 class Query(Command, Generic[R_co]):
     """A command that wants an answer of type `R_co`. `Ref.ask` attaches the reply."""
 
-    asks: ClassVar[bool] = True
     reply: Reply[R_co] = UNSENT
-
-
-TOLD: Reply[Any] = Reply(waiter=Nobody())  # Any: as above
-"""The reply of a query that is told: nobody waits for it."""
 
 
 def asked(query: Query[R], reply: Reply[R]) -> Query[R]:

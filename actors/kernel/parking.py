@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import anyio
 
@@ -53,10 +53,14 @@ class Scope(Protocol):
     def cancel_called(self) -> bool:
         """Whether it was cancelled, or its deadline has passed."""
 
+    @property
+    def cancelled_caught(self) -> bool:
+        """Whether it was left because of that."""
+
     def cancel(self) -> None:
         """Cancel what runs in it."""
 
-    def __enter__(self) -> object: ...
+    def __enter__(self) -> Self: ...
 
     def __exit__(
         self,
@@ -107,27 +111,6 @@ class TrioWaiter:
         self._task = None
         self._done = self._cancelled = True
         return trio.lowlevel.Abort.SUCCEEDED
-
-
-class Nobody:
-    """A waiter that nobody waits on: what it is woken with falls into nothing."""
-
-    __slots__ = ()
-
-    def done(self) -> bool:
-        return True
-
-    def cancelled(self) -> bool:
-        return True
-
-    def set_result(self, value: object, /) -> None:
-        """Discard `value`."""
-
-    def result(self) -> None:
-        return None
-
-    def __await__(self) -> Generator[Any, None, None]:  # Any: see Waiter.__await__
-        yield from ()
 
 
 @dataclass(frozen=True, slots=True)

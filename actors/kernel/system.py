@@ -166,7 +166,8 @@ class System:
             KernelError: The name is taken.
             Draining: The system is shutting down, and the caller is not one of its actors.
         """
-        supervisor, shared = self.supervisor, self.shared
+        supervisor = self.supervisor
+        shared = supervisor.shared
         if name in supervisor.cells:
             raise KernelError(f"An actor named {name!r} is running already; stop it, or take another name.")
         if shared.draining and current.get() is None:

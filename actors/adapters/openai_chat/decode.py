@@ -109,11 +109,9 @@ class ChatReader:
             self._text(string(refusal))  # it is what the model said
         if fragments := delta.get("tool_calls"):
             self._slots.take([fields(fragment) for fragment in items(fragments)])
-        legacy = delta.get("function_call")
+        legacy = delta.get("function_call")  # an endpoint puts an empty one into every answer
         if isinstance(legacy, dict) and (legacy.get("name") or legacy.get("arguments")):
-            self._slots.take(
-                [{"index": _LEGACY, "function": legacy}]
-            )  # some put an empty one into every answer
+            self._slots.take([{"index": _LEGACY, "function": legacy}])
 
     def _content(self, content: object) -> None:
         """Take a content that is a string or, from some servers, a list of chunks."""
