@@ -54,7 +54,7 @@ from actors.executor import Limits, ToolFailure, is_inside
 from actors.handle import Session, SessionIds
 from actors.journal import Append, Erase, JournalActor
 from actors.kernel import Ref, Restart, System
-from actors.kernel.life import current
+from actors.kernel.actor import current
 from actors.kernel.system import SHARED
 from actors.provider import Endpoint, ProviderActor, ProviderCommand, Retries
 from actors.storage import Storage

@@ -6,7 +6,7 @@ thousand, so what it may need later (queues, watchers, waits) is made late and t
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from math import inf
 from typing import Any, Protocol, TypeAlias
 
@@ -14,11 +14,10 @@ from anyio.lowlevel import checkpoint
 
 from actors.errors import ActorFailed, ActorStopped, AskTimeout, AskUphill, Draining, KernelError, MailboxFull
 from actors.kernel.account import Reason, State
-from actors.kernel.actor import Actor, Restart, Terminated
+from actors.kernel.actor import Actor, Body, Context, Restart, Terminated, current
 from actors.kernel.dispatch import STRETCH
-from actors.kernel.life import Body, Life, current
 from actors.kernel.mailbox import BoundedQueue, Mailbox
-from actors.kernel.message import Command, Failure, Query, R, Reply, asked, fail_waiter, told
+from actors.kernel.message import TOLD, Command, Failure, Query, R, Reply, asked, fail_waiter, told
 from actors.kernel.parking import Waiter
 from actors.kernel.ref import C
 from actors.kernel.shared import Shared
@@ -89,8 +88,8 @@ class Cell(Body[C]):
         self.watchers: list[Callable[[Terminated], object]] | None = None
         self.endings: list[Waiter] | None = None
         actor = factory()
-        self.life: Life[C] | None = Life(self, actor)
-        self.rank = (depth, type(actor).level)
+        self.life: Context[C] | None = Context(self, actor)
+        self.rank = _rank(depth, type(actor).level)
 
     def __repr__(self) -> str:
         return f"<Ref {self.name!r} {self.state.value}>"
@@ -98,7 +97,7 @@ class Cell(Body[C]):
     # Sending
 
     async def tell(self, command: C) -> None:
-        sent = told(command)
+        sent = command if command.reply is TOLD else told(command)
         if not self._take(sent):
             await self._wait_for_room(sent, None)
 
@@ -111,7 +110,7 @@ class Cell(Body[C]):
             )
 
     def offer(self, command: Command) -> bool:
-        return self._take(told(command))
+        return self._take(command if command.reply is TOLD else told(command))
 
     async def ask(self, query: Query[R], *, timeout: float | None = None) -> R:
         shared, caller, inherited = self.shared, current.get(), None
@@ -305,14 +304,14 @@ class Cell(Body[C]):
                 self.handle(command)
         return False
 
-    def _begin(self) -> Life[C] | None:
+    def _begin(self) -> Context[C] | None:
         """Make the actor's object if a crash has cost it, and run its `started` hook; None if that crashed it."""
         dispatcher = self.shared.dispatcher
         dispatcher.acting = self
         try:
             life = self.life
             if life is None:
-                life = self.life = Life(self, self.factory())
+                life = self.life = Context(self, self.factory())
             life.fresh = False
             life.actor.started(life)
         except BaseException as error:
@@ -381,6 +380,12 @@ def failed(name: str, cause: BaseException | None) -> ActorFailed:
     error = ActorFailed(f"Actor {name!r} crashed with {kind}; the message is not tried again.")
     error.__cause__ = cause
     return error
+
+
+@lru_cache(maxsize=256)
+def _rank(depth: int, level: int) -> tuple[int, int]:
+    """Return what orders asks: the same object for all actors that stand alike."""
+    return depth, level
 
 
 def _wake(waiter: Waiter) -> None:

@@ -10,7 +10,6 @@ cancelled scope raises at each of its waits, and whoever swallows that spins. Wh
 coroutine is driven from here, step by step, so it can be closed where it stands instead of being waited for.
 """
 
-import asyncio
 import contextvars
 import sys
 import types
@@ -20,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from actors.kernel.parking import Parking, Waiter
 from actors.kernel.tasks import Ended, Work, begun, primed
@@ -43,10 +43,21 @@ class Dropped(BaseException):
 class Contained:
     """One piece of foreign code while it runs. Made by `Containment.start`."""
 
-    __slots__ = ("_at", "_ended", "_inner", "_outer", "_task", "_work", "cancelled", "dropped", "name")
+    __slots__ = (
+        "_at",
+        "_ended",
+        "_inner",
+        "_outer",
+        "_parking",
+        "_task",
+        "_work",
+        "cancelled",
+        "dropped",
+        "name",
+    )
 
     def __init__(self, parking: Parking, work: Work, ended: Ended, name: str) -> None:
-        self._work, self._ended, self.name = work, ended, name
+        self._parking, self._work, self._ended, self.name = parking, work, ended, name
         self._outer, self._inner = parking.scope(shield=True), parking.scope()
         self._task: Any = None  # Any: the task of either backend
         self._at: object = None  # what it waits for, while it does
@@ -77,7 +88,7 @@ class Contained:
         raised: BaseException | None = None
         try:
             await begun()
-            self._task = _current_task()
+            self._task = self._parking.task()
             with self._outer, self._inner:
                 await self.driven()
         except BaseException as error:  # it ends here, whatever it is
@@ -195,7 +206,7 @@ class Containment:
         for _ in range(PASSES):
             if not self._running:
                 break
-            await self._parking.checkpoint()
+            await checkpoint()
 
     async def _empty(self) -> None:
         """Wait until none runs."""
@@ -210,10 +221,3 @@ def _enter(nursery: "trio.Nursery", run: Run, name: str, context: contextvars.Co
 
 def _drop() -> None:
     raise Dropped
-
-
-def _current_task() -> object:
-    trio = sys.modules.get("trio")
-    if trio is not None and trio.lowlevel.in_trio_run():
-        return trio.lowlevel.current_task()
-    return asyncio.current_task()

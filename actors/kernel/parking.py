@@ -11,7 +11,7 @@ takes the item itself, once it runs; and whoever is cancelled after it was woken
 import asyncio
 import sys
 import types
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context
 from dataclasses import dataclass
 from functools import lru_cache
@@ -121,12 +121,11 @@ class Parking:
         waiter: Make a fresh waiter.
         scope: Make a cancel scope; `shield` and `deadline` by name.
         now: Seconds on the loop's clock, the one that `anyio.current_time` reads.
-        task: The running task, as something to compare with `is`.
+        task: The running task.
         next: Call a function at the loop's next turn, from the loop.
         soon: Call a function in the loop, from any thread and from a finalizer.
         spawn: Start a task of the loop's own, which nobody waits for: coroutine, name, context. It must not raise.
             Whoever starts it keeps what is returned, or the task may be lost.
-        checkpoint: Let other tasks run.
         forgive: Withdraw native cancellation requests against the running task.
         cancelled: The loop's cancellation exception.
         protect: Keep interrupts out of a plain function and what it calls. asyncio raises none in the midst of a task.
@@ -139,7 +138,6 @@ class Parking:
     next: Callable[[Callable[[], None]], object]
     soon: Callable[[Callable[[], None]], object]
     spawn: Callable[[Coroutine[Any, Any, None], str, Context], object]  # Any: the traps of the event loop
-    checkpoint: Callable[[], Awaitable[None]]
     forgive: Callable[[], None]
     cancelled: type[BaseException]
     protect: Callable[[Callable[..., object]], object]
@@ -178,7 +176,6 @@ def _asyncio_parking(loop: asyncio.AbstractEventLoop) -> Parking:
         next=loop.call_soon,
         soon=loop.call_soon_threadsafe,
         spawn=_asyncio_spawn,
-        checkpoint=_asyncio_checkpoint,
         forgive=_uncancel,
         cancelled=asyncio.CancelledError,
         protect=_nothing_of,
@@ -189,11 +186,6 @@ def _asyncio_spawn(
     coroutine: Coroutine[Any, Any, None], name: str, context: Context
 ) -> object:  # Any: as above
     return asyncio.Task(coroutine, name=name, context=context)  # never eager, whatever the loop's factory is
-
-
-@types.coroutine
-def _asyncio_checkpoint() -> Generator[None, None, None]:
-    yield  # what `asyncio.sleep(0)` comes to, two calls further in
 
 
 def _uncancel() -> None:
@@ -214,7 +206,6 @@ def _trio_parking(token: "trio.lowlevel.TrioToken") -> Parking:
         next=token.run_sync_soon,
         soon=token.run_sync_soon,
         spawn=_trio_spawn,
-        checkpoint=trio.lowlevel.checkpoint,
         forgive=_nothing,
         cancelled=trio.Cancelled,
         protect=trio.lowlevel.enable_ki_protection,

@@ -60,7 +60,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kernel: what a crash left behind acts on the next life",
-        "actors/kernel/life.py",
+        "actors/kernel/actor.py",
         "        if not self.is_over:\n            self._body.crash(error)\n",
         "        self._body.crash(error)\n",
         (f"{SEMANTICS}::test_an_actor_held_twice_is_released_twice_and_an_old_life_releases_nobody",),
@@ -88,7 +88,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kernel: an actor goes on before what it sent has gone out",
-        "actors/kernel/life.py",
+        "actors/kernel/actor.py",
         'name="outbox", holds=True)',
         'name="outbox")',
         (
