@@ -14,8 +14,8 @@ from actors.core.diagnostics import Report
 from actors.core.feed import (
     CompleteEvent,
     ErrorEvent,
-    Outlet,
     SessionEvent,
+    Sink,
     StatusEvent,
     SwitchOutcome,
     TurnResult,
@@ -136,12 +136,12 @@ class Session:
             SessionError: It crashed just now, and did not take the ask; or this is no message of a human.
         """
         self._check()
-        outlet = _Answer()
-        await self._submit(words, outlet)
-        await outlet.ended
-        if outlet.result is None:
+        sink = _Answer()
+        await self._submit(words, sink)
+        await sink.ended
+        if sink.result is None:
             raise self._gone()
-        return outlet.result
+        return sink.result
 
     @asynccontextmanager
     async def stream(self, words: Words) -> AsyncIterator[AsyncIterator[SessionEvent]]:
@@ -151,12 +151,12 @@ class Session:
         by a `status` event `resync` if it missed more. Raises as `ask` does, the events included.
         """
         self._check()
-        outlet = _Stream(self._gone, self._activation.host.check)
-        await self._submit(words, outlet)
+        sink = _Stream(self._gone, self._activation.host.check)
+        await self._submit(words, sink)
         try:
-            yield outlet
+            yield sink
         finally:
-            outlet.leave()
+            sink.leave()
 
     async def switch(self, target: str) -> SwitchOutcome:
         """Send the next ask to `target`; return `Applied`, or `Deferred` while one is in flight.
@@ -210,7 +210,7 @@ class Session:
         self._check()
         await self._activation.close()
 
-    async def _submit(self, words: Words, outlet: Outlet) -> None:
+    async def _submit(self, words: Words, sink: Sink) -> None:
         message = Message("human", (Text(words),)) if isinstance(words, str) else words
         if (problem := unkeepable(message)) is not None:
             raise SessionError(f"An ask takes a text or a Message: {problem}")
@@ -218,7 +218,7 @@ class Session:
             raise SessionError(
                 f"An ask takes what a human says, not a message of speaker {message.speaker!r}"
             )
-        await self._put(Submit(message, outlet, copy_context()), lambda actors: actors.head)
+        await self._put(Submit(message, sink, copy_context()), lambda actors: actors.head)
 
     async def _asked(
         self,

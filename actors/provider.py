@@ -23,7 +23,7 @@ from actors.adapters.adapter import Adapter
 from actors.adapters.failure import ACTIONS, AnswerFault, Failure
 from actors.adapters.request import Request
 from actors.core.content import Message
-from actors.core.feed import Outlet, TextEvent, ThinkingEvent
+from actors.core.feed import Sink, TextEvent, ThinkingEvent
 from actors.core.identity import Binding
 from actors.core.stream import (
     ArgumentsDelta,
@@ -142,7 +142,7 @@ class Generate(Query[Generated]):
         binding: Who answers: the message's origin.
         first_call: Number of the first canonical call id to mint.
         turn, round: Stamped on the message and on the deltas.
-        outlet: Where deltas go as they arrive, or None.
+        sink: Where deltas go as they arrive, or None.
     """
 
     key: str
@@ -151,7 +151,7 @@ class Generate(Query[Generated]):
     first_call: int
     turn: int
     round: int
-    outlet: Outlet | None = None
+    sink: Sink | None = None
 
 
 @dataclass(frozen=True)
@@ -397,8 +397,8 @@ class _Round:
     def _emit(self, event: TextEvent | ThinkingEvent) -> None:
         self._shown = True
         self._offset += len(event.text)
-        if self._command.outlet is not None:
-            self._command.outlet.put(event)
+        if self._command.sink is not None:
+            self._command.sink.put(event)
 
 
 def _without_secrets(failure: Failure, proof: Headers) -> Failure:

@@ -137,7 +137,7 @@ class Host:
                     await self._news()
             except self._parking.cancelled:  # the loop is being shut down
                 self._is_leaving = True
-                self._parking.forgive()
+                self._parking.uncancel()
             with anyio.CancelScope(shield=True):
                 is_empty = await self._leave(self)
             if not is_empty:

@@ -126,7 +126,7 @@ class Parking:
         soon: Call a function in the loop, from any thread and from a finalizer.
         spawn: Start a task of the loop's own, which nobody waits for: coroutine, name, context. It must not raise.
             Whoever starts it keeps what is returned, or the task may be lost.
-        forgive: Withdraw native cancellation requests against the running task.
+        uncancel: Withdraw native cancellation requests against the running task.
         cancelled: The loop's cancellation exception.
         protect: Keep interrupts out of a plain function and what it calls. asyncio raises none in the midst of a task.
     """
@@ -138,7 +138,7 @@ class Parking:
     next: Callable[[Callable[[], None]], object]
     soon: Callable[[Callable[[], None]], object]
     spawn: Callable[[Coroutine[Any, Any, None], str, Context], object]  # Any: the traps of the event loop
-    forgive: Callable[[], None]
+    uncancel: Callable[[], None]
     cancelled: type[BaseException]
     protect: Callable[[Callable[..., object]], object]
 
@@ -176,7 +176,7 @@ def _asyncio_parking(loop: asyncio.AbstractEventLoop) -> Parking:
         next=loop.call_soon,
         soon=loop.call_soon_threadsafe,
         spawn=_asyncio_spawn,
-        forgive=_uncancel,
+        uncancel=_uncancel,
         cancelled=asyncio.CancelledError,
         protect=_nothing_of,
     )
@@ -206,7 +206,7 @@ def _trio_parking(token: "trio.lowlevel.TrioToken") -> Parking:
         next=token.run_sync_soon,
         soon=token.run_sync_soon,
         spawn=_trio_spawn,
-        forgive=_nothing,
+        uncancel=_nothing,
         cancelled=trio.Cancelled,
         protect=trio.lowlevel.enable_ki_protection,
     )

@@ -103,6 +103,15 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{PASSIVATE}::test_queues_that_were_used_and_are_empty_keep_nobody",),
     ),
     Mutation(
+        "kernel: foreign code runs in a nursery that other foreign code has spoiled",
+        "actors/kernel/contained.py",
+        "        if is_sound and len(self._spare) < SPARES:\n",
+        "        if len(self._spare) < SPARES:\n",
+        (
+            "tests/kernel/test_leaving.py::test_foreign_code_that_runs_after_other_foreign_code_hears_nothing_of_it",
+        ),
+    ),
+    Mutation(
         "kernel: an actor is passivated that owes an answer",
         "actors/kernel/cell.py",
         "        return not (is_acting or life.children or life.owes) and life.actor.idle",
