@@ -69,7 +69,7 @@ class Running:
         self._task: Contained | None = None
         self._timer: Timer | None = None
         self.is_begun = self.is_late = False
-        self._is_stopped = self._is_over = False
+        self._is_stopped = self.is_over = False
 
     def prepare(self) -> bool:
         """Take what it needs; say whether it begins as soon as it is started, and not when it got more than that."""
@@ -88,8 +88,6 @@ class Running:
     def stop(self) -> None:
         """Tell the tool to end. A thread cannot hear it."""
         self._is_stopped = True
-        if self._is_over:
-            return
         if self._task is None:
             self._give_back()
         elif self._thread is None:
@@ -118,7 +116,7 @@ class Running:
         finally:
             if self._timer is not None:
                 self.site.executor.forget(self._timer)
-            self._is_over = True
+            self.is_over = True
             self._give_back()
             self.site.ended(self, event)
 

@@ -52,7 +52,7 @@ class BatchEnded(Struct, frozen=True):
     @property
     def refused(self) -> int:
         """How many calls were refused for their name or arguments."""
-        return sum(how == "refused" for _, how in self.ends)
+        return [how for _, how in self.ends].count("refused")
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,8 @@ class _Batch:
             await self._collect(len(calls))
         finally:
             for each in calls:
-                each.stop()
+                if not each.is_over:
+                    each.stop()
             self._open.clear()  # what still comes, comes late
         return BatchEnded(tuple([(call.id, self._ends[call.id]) for call in command.calls]), self._seq)
 

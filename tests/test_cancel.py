@@ -361,7 +361,8 @@ async def test_a_stop_never_overtakes_the_batch_it_stops() -> None:
         session = await runtime.open("a", tools=[gate.tool])
         scheduler = session._refs.scheduler
         call = ToolCall(CallId("hist_tool_1"), "work", {"name": "a"})
-        here = Reply[BatchEnded](waiter=parking().waiter())  # an asker that is there, and no task to wait for
+        here = Reply[BatchEnded]()  # an asker that is there, and no task to wait for
+        here.waiter = parking().waiter()
         batch = asked(RunBatch((call,)), here)
         assert isinstance(batch, RunBatch)
         scheduler.tell_nowait(batch)

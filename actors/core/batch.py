@@ -84,7 +84,7 @@ def plan(calls: tuple[ToolCall, ...], tools: Mapping[str, Runnable], most: int, 
             run.append(found)
         else:
             answered.append(found)
-    scheduled = tuple(Scheduled(call.id, intern(call.name), call.json) for call in calls)
+    scheduled = tuple([Scheduled(call.id, intern(call.name), call.json) for call in calls])
     return Plan(tuple(run), tuple(answered), scheduled)
 
 

@@ -283,7 +283,9 @@ class Context(Generic[C]):
             if not self.children:
                 self.children = None
                 self._body.childless()
-        shared.rest()
+        shared.active -= 1
+        if not shared.active:
+            shared.rest()
 
 
 class Child:

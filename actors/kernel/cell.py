@@ -119,7 +119,9 @@ class Cell(Body[C]):
                 raise self._uphill(caller.cell)
             inherited = caller.deadline
         deadline = None if inherited is timeout is None else self._deadline(inherited, timeout)
-        reply: Reply[R] = Reply(deadline)
+        reply: Reply[R] = Reply()
+        if deadline is not None:
+            reply.deadline = deadline
         query = asked(query, reply)
         shared.tally.asked += 1
         try:
@@ -286,7 +288,7 @@ class Cell(Body[C]):
             return False
         life = self.life
         if life is None or life.fresh:
-            life = self._begin()
+            life = self.begin()
         while not (life is None or life.holds or life.is_over):
             queue = self.control or self.mail
             if not queue:
@@ -304,7 +306,7 @@ class Cell(Body[C]):
                 self.handle(command)
         return False
 
-    def _begin(self) -> Context[C] | None:
+    def begin(self) -> Context[C] | None:
         """Make the actor's object if a crash has cost it, and run its `started` hook; None if that crashed it."""
         dispatcher = self.shared.dispatcher
         dispatcher.acting = self
@@ -331,7 +333,9 @@ class Cell(Body[C]):
         """Note that there is nothing to do, and give back the queues, unless somebody waits at one."""
         self.busy = False
         shared, mail = self.shared, self.mail
-        shared.rest()
+        shared.active -= 1
+        if not shared.active:
+            shared.rest()
         if mail is not None and mail.unused:
             self.mail = None
             if len(shared.spares) < SPARES:

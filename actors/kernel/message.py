@@ -30,19 +30,15 @@ class Reply(Generic[R]):
     the asker gets `ActorFailed` when the last reference goes.
 
     Most questions are answered before their asker has to wait. So there is a waiter only from the moment when
-    somebody has to; until then the answer is kept here.
+    somebody has to; until then the answer is kept here. What it has when it is made stands in the class: one is made
+    for each question.
     """
 
-    __slots__ = ("answer", "deadline", "ended", "guard", "waiter")
     guard: "Guard"
-
-    def __init__(self, deadline: float | None = None, waiter: Waiter | None = None) -> None:
-        self.deadline = deadline
-        self.waiter = waiter
-        self.ended = False  # without a waiter; with one, that knows
-        self.answer: Any = (
-            None  # Any: an answer or a `Failure`; `send` is the typed way in, `ask` the way out
-        )
+    deadline: float | None = None
+    waiter: Waiter | None = None
+    ended = False  # without a waiter; with one, that knows
+    answer: Any = None  # Any: an answer or a `Failure`; `send` is the typed way in, `ask` the way out
 
     @property
     def done(self) -> bool:

@@ -76,9 +76,8 @@ class Shared:
         return self.tasks.start(work, ended, name, self.variables.copy())
 
     def rest(self) -> None:
-        """Note that an actor or a child has nothing more to do."""
-        self.active -= 1
-        if not self.active and self._quiet is not None and not self._quiet.done():
+        """Tell whoever waits for it that nothing is `active` any more."""
+        if self._quiet is not None and not self._quiet.done():
             self._quiet.set_result(None)
 
     async def quiescent(self) -> None:

@@ -84,7 +84,9 @@ class Supervisor:
             life.actor = NOBODY  # they hold each other, and would be left to the garbage collector
         _bury_all(cell, "unhandled" if state is State.FAULTED else "stopped")
         if cell.busy:
-            self.shared.rest()
+            self.shared.active -= 1
+            if not self.shared.active:
+                self.shared.rest()
         cell.busy = True  # so that nobody has it visited any more
         self.shared.tally.retire(cell.sent, cell.handled)
         del self.cells[cell.name]

@@ -104,7 +104,11 @@ class System:
         context.run(current.set, None)
         self._host = host = Host(here, self._containment.open, self._leave, context)
         self._supervisor = Supervisor(self._shared(here, host.fail, context))
-        for function in (Cell._take, Dispatcher.serve):  # handlers run on the stacks of tasks that are not
+        for function in (
+            Cell._take,
+            Dispatcher.begin,
+            Dispatcher.serve,
+        ):  # handlers run on the stacks of tasks that are not
             here.protect(function)
         await host.enter()
         return self
@@ -166,8 +170,7 @@ class System:
         if group is not None:
             supervisor.join(cell, group)
         if cell.life is not None and cell.life.fresh:
-            cell.occupy()
-            shared.dispatcher.add(cell)
+            shared.dispatcher.begin(cell)
         return cell
 
     def group(self, restart: Restart = _RESTART) -> Group:

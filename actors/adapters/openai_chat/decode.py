@@ -87,7 +87,8 @@ class ChatReader:
         if reported or not is_usual or choice.get("logprobs") or chunk.get("object") == "error":
             self._beside(chunk, choice, reported=reported)
         self._begun = self._begun or bool(choice)
-        self._take(chunk, choice, fields(choice.get("delta")))
+        delta = choice.get("delta")
+        self._take(chunk, choice, delta if isinstance(delta, dict) else {})
 
     def _take(self, answer: Fields, choice: Fields, said: Fields) -> None:
         if usage := answer.get("usage") or choice.get("usage"):
@@ -254,7 +255,8 @@ def _argument_text(function: Fields) -> str:
 
 def _first_choice(chunk: Fields) -> Fields:
     """Return the choice with index 0; we never ask for more than one."""
-    for choice in items(chunk.get("choices")):
+    choices = chunk.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
         if isinstance(choice, dict) and not choice.get("index"):
             return choice
     return {}
