@@ -176,7 +176,7 @@ class TurnDriver:
         turn = self.log.state.turns
 
         def told(seq: int) -> None:
-            self.sink.put(StatusEvent("turn_ended", seq, turn, detail=status))
+            self.tell("turn_ended", seq, status)
             if last:
                 self.ended(self._result(binding, ended), seq)
 

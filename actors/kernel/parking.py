@@ -14,7 +14,7 @@ import types
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import anyio
@@ -167,7 +167,7 @@ def running_loop() -> object | None:
 @lru_cache(maxsize=1)
 def _asyncio_parking(loop: asyncio.AbstractEventLoop) -> Parking:
     return Parking(
-        waiter=loop.create_future,
+        waiter=partial(asyncio.Future, loop=loop),
         scope=type(
             anyio.CancelScope()
         ),  # what it makes here: to ask for the loop's class each time costs as much again

@@ -88,7 +88,7 @@ class ChatReader:
             self._beside(chunk, choice, reported=reported)
         self._begun = self._begun or bool(choice)
         delta = choice.get("delta")
-        self._take(chunk, choice, delta if isinstance(delta, dict) else {})
+        self._take(chunk, choice, delta if type(delta) is dict else {})
 
     def _take(self, answer: Fields, choice: Fields, said: Fields) -> None:
         if usage := answer.get("usage") or choice.get("usage"):
@@ -256,8 +256,8 @@ def _argument_text(function: Fields) -> str:
 def _first_choice(chunk: Fields) -> Fields:
     """Return the choice with index 0; we never ask for more than one."""
     choices = chunk.get("choices")
-    for choice in choices if isinstance(choices, list) else ():
-        if isinstance(choice, dict) and not choice.get("index"):
+    for choice in choices if type(choices) is list else ():
+        if type(choice) is dict and not choice.get("index"):
             return choice
     return {}
 
