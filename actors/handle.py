@@ -294,9 +294,7 @@ class _Stream:
         self._terminal: CompleteEvent | ErrorEvent | None = None
         self._ended = False
         self._seq = 0
-        ends: tuple[Sender[SessionEvent], Receiver[SessionEvent | Lost]] = subscription(
-            BUFFER, droppable=droppable
-        )
+        ends: tuple[Sender[SessionEvent], Receiver[SessionEvent]] = subscription(BUFFER, droppable=droppable)
         self._sender, self._receiver = ends
 
     def put(self, event: SessionEvent) -> None:

@@ -1,6 +1,6 @@
 """A bounded queue whose freed places go to waiting senders in the order they came.
 
-Every mailbox and every channel is one of these. An item is in the queue or in the hands of a running task,
+An item is in the queue or in the hands of a running task,
 never in a wake-up; a place is free, taken, or granted to a sender that has been woken and not run yet.
 """
 
