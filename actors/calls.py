@@ -24,7 +24,7 @@ from actors.errors import JournalError, KernelError, OwnSession, ThreadsBusy
 from actors.executor import Executor
 from actors.kernel.contained import Contained
 from actors.kernel.deadlines import Timer
-from actors.kernel.parking import Waiter, parking
+from actors.kernel.parking import parking, wake
 from actors.threads import THREADS, Place
 from actors.tools import Tool
 
@@ -206,13 +206,13 @@ class Running:
         with anyio.move_on_after(limits.wait):
             while True:
                 waiter = here.waiter()
-                wake = partial(here.soon, partial(_settle, waiter, None))
-                if (place := THREADS.take(limits.threads, wake)) is not None:
+                freed = partial(here.soon, partial(wake, waiter))
+                if (place := THREADS.take(limits.threads, freed)) is not None:
                     return place
                 try:
                     await waiter
                 finally:
-                    THREADS.withdraw(wake)
+                    THREADS.withdraw(freed)
         raise ThreadsBusy(f"none of the {limits.threads} threads for tools became free in {limits.wait} s")
 
     async def _threaded(self, work: Callable[[], object]) -> Any:  # Any: what it returns, or `_Raised`
@@ -228,7 +228,7 @@ class Running:
             except BaseException as error:  # it must not cross from its thread into the event loop
                 value = _Raised(error)
             with suppress(RuntimeError):  # the loop has ended
-                here.soon(partial(_settle, waiter, value))
+                here.soon(partial(wake, waiter, value))
 
         self._thread = place
         place.run(run)
@@ -282,8 +282,3 @@ def _no_thread(tool: str) -> Json:
 def _is_async(function: Callable[..., object]) -> bool:
     call = getattr(function, "__call__", None)  # noqa: B004  # an object may have an async __call__
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
-
-
-def _settle(waiter: Waiter, value: object) -> None:
-    if not waiter.done():
-        waiter.set_result(value)

@@ -37,7 +37,7 @@ from actors.errors import (
 )
 from actors.executor import is_inside
 from actors.kernel import Lost, Query, Receiver, Ref, Sender, subscription
-from actors.kernel.parking import parking
+from actors.kernel.parking import parking, wake
 from actors.ledger import Snapshot
 from actors.renderer import Render
 from actors.session import Cancel, Look, SessionCommand, Submit, Switch
@@ -280,8 +280,7 @@ class _Answer:
             self.close()
 
     def close(self) -> None:
-        if not self.ended.done():
-            self.ended.set_result(None)
+        wake(self.ended)
 
 
 class _Stream:

@@ -30,7 +30,7 @@ from actors.executor import Executor
 from actors.journal import Prelude
 from actors.kernel import Actor, Command, Context, Query, Ref
 from actors.kernel.actor import current
-from actors.kernel.parking import Waiter, parking
+from actors.kernel.parking import Waiter, parking, wake
 from actors.ledger import LedgerCommand, Record
 from actors.tools import Approval, Bound, Tool
 
@@ -202,8 +202,7 @@ class _Batch:
         """Take how a tool ended; None if it was stopped. After its call was closed, what comes is late."""
         if self._open.pop(running.call.id, None) is not None:
             self._news.append(event or Cancelled(running.call.id, self._why()))
-            if self._waiter is not None and not self._waiter.done():
-                self._waiter.set_result(None)
+            wake(self._waiter)
         elif isinstance(event, Returned | Failed) and not running.is_late:
             self._executor.apart(partial(self._late, event), "late")
 

@@ -18,7 +18,7 @@ from actors.kernel.actor import Actor, Body, Context, Restart, Terminated, curre
 from actors.kernel.dispatch import STRETCH
 from actors.kernel.mailbox import BoundedQueue, Mailbox
 from actors.kernel.message import TOLD, Command, Failure, Query, R, Reply, asked, fail_waiter, told
-from actors.kernel.parking import Waiter
+from actors.kernel.parking import Waiter, wake
 from actors.kernel.ref import C
 from actors.kernel.shared import Shared
 
@@ -204,7 +204,7 @@ class Cell(Body[C]):
             if deadline is None:
                 await queue.room(waiter)
                 continue
-            timer = deadlines.at(deadline, partial(_wake, waiter))
+            timer = deadlines.at(deadline, partial(wake, waiter, False))
             try:
                 await queue.room(waiter)
             finally:
@@ -390,8 +390,3 @@ def failed(name: str, cause: BaseException | None) -> ActorFailed:
 def _rank(depth: int, level: int) -> tuple[int, int]:
     """Return what orders asks: the same object for all actors that stand alike."""
     return depth, level
-
-
-def _wake(waiter: Waiter) -> None:
-    if not waiter.done():
-        waiter.set_result(False)

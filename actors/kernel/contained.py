@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import anyio
 from anyio.lowlevel import checkpoint
 
-from actors.kernel.parking import Parking, Waiter
+from actors.kernel.parking import Parking, Waiter, wake
 from actors.kernel.tasks import Ended, Work, begun, primed
 
 if TYPE_CHECKING:
@@ -163,8 +163,8 @@ class Containment:
             del self._running[contained]
             if self._nursery is not None:
                 self._emptied(is_sound=raised is None and not contained.cancelled)
-            if not self._running and self._gone is not None and not self._gone.done():
-                self._gone.set_result(None)
+            if not self._running:
+                wake(self._gone)
             ended(raised)
 
         contained = Contained(self._parking, work, over, name)

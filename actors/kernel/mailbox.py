@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TypeVar
 
-from actors.kernel.parking import Waiter
+from actors.kernel.parking import Waiter, wake
 
 T = TypeVar("T")
 
@@ -96,5 +96,4 @@ class BoundedQueue(deque[T]):
         """End all waits for room: there will be none."""
         waiting, self.waiting = self.waiting, None
         for waiter in waiting or ():
-            if not waiter.done():
-                waiter.set_result(False)
+            wake(waiter, value=False)

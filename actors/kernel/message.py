@@ -8,7 +8,7 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any, ClassVar, Generic, TypeVar
 
-from actors.kernel.parking import Waiter
+from actors.kernel.parking import Waiter, wake
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)  # to its asker a query is a promise of its answer
@@ -55,7 +55,7 @@ class Reply(Generic[R]):
         """Answer with `value`."""
         waiter = self.waiter
         if waiter is not None:
-            if not waiter.done():
+            if not waiter.done():  # as `wake` does, a call less: each answer comes by here
                 waiter.set_result(value)
         elif not self.ended:
             self.ended = True
@@ -126,5 +126,4 @@ def told(command: Command) -> Command:
 
 def fail_waiter(waiter: Waiter, error: BaseException) -> None:
     """End the question whose asker waits at `waiter` with `error`, unless it has ended."""
-    if not waiter.done():
-        waiter.set_result(Failure(error))
+    wake(waiter, Failure(error))

@@ -43,6 +43,12 @@ class Waiter(Protocol):
         """Wait until woken; return at once if it was already."""
 
 
+def wake(waiter: Waiter | None, value: object = None) -> None:
+    """Wake who waits there, if somebody still does."""
+    if waiter is not None and not waiter.done():
+        waiter.set_result(value)
+
+
 class Scope(Protocol):
     """A cancel scope of the event loop, with what the portable layer's has and without its cost."""
 

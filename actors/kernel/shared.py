@@ -10,7 +10,7 @@ from actors.kernel.deadlines import Deadlines
 from actors.kernel.dispatch import Dispatcher
 from actors.kernel.mailbox import BoundedQueue
 from actors.kernel.message import Command
-from actors.kernel.parking import Parking, Scope, Waiter
+from actors.kernel.parking import Parking, Scope, Waiter, wake
 from actors.kernel.tasks import Tasks, Work
 
 
@@ -77,8 +77,7 @@ class Shared:
 
     def rest(self) -> None:
         """Tell whoever waits for it that nothing is `active` any more."""
-        if self._quiet is not None and not self._quiet.done():
-            self._quiet.set_result(None)
+        wake(self._quiet)
 
     async def quiescent(self) -> None:
         """Wait until no actor has anything to do and no child runs."""

@@ -14,6 +14,7 @@ from actors.kernel.account import Reason, State
 from actors.kernel.actor import Actor, Restart, Terminated
 from actors.kernel.cell import AnyCell, failed
 from actors.kernel.deadlines import Timer
+from actors.kernel.parking import wake
 from actors.kernel.shared import Shared
 
 NOBODY: Actor[Any] = Actor()  # Any: it takes no messages
@@ -96,8 +97,7 @@ class Supervisor:
         for watcher in watchers or ():
             self.notify(watcher, Terminated(cell.name, error, state is State.FAULTED))
         for waiter in cell.endings or ():
-            if not waiter.done():
-                waiter.set_result(None)
+            wake(waiter)
         cell.endings = None
 
     def notify(self, watcher: Callable[[Terminated], object], terminated: Terminated) -> None:

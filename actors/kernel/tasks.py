@@ -13,7 +13,7 @@ import types
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeAlias
 
-from actors.kernel.parking import Parking, Scope, Waiter
+from actors.kernel.parking import Parking, Scope, Waiter, wake
 
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, object]]  # Any: the event loop's own traps and answers
 Ended: TypeAlias = Callable[[BaseException | None], None]
@@ -96,5 +96,5 @@ class Tasks:
             ended(raised)
         finally:
             del raised  # its traceback holds this frame
-            if not self._running and self._gone is not None and not self._gone.done():
-                self._gone.set_result(None)
+            if not self._running:
+                wake(self._gone)
