@@ -274,7 +274,7 @@ class Cell(Body[C]):
         else:
             self.handled += 1
             reply = command.reply
-            if not (reply.ended if reply.waiter is None else reply.waiter.done()):
+            if reply is not TOLD and not (reply.ended if reply.waiter is None else reply.waiter.done()):
                 life.defer(reply)
         took = shared.clock() - began
         if took > shared.slow:
