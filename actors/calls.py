@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import anyio
+from msgspec import Struct
 
 from actors.core.batch import Approve, Planned, denied
 from actors.core.events import CallEvent, Failed, Returned
@@ -23,7 +24,7 @@ from actors.errors import JournalError, KernelError, OwnSession, ThreadsBusy
 from actors.executor import Executor
 from actors.kernel.contained import Contained
 from actors.kernel.deadlines import Timer
-from actors.kernel.parking import Waiter, parking
+from actors.kernel.parking import parking, wake
 from actors.threads import THREADS, Place
 from actors.tools import Tool
 
@@ -31,8 +32,7 @@ GRACE = 0.5
 """Seconds a stopped tool may take to clean up before its call is closed without it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Struct, frozen=True):
     """What the calls of one batch share.
 
     Args:
@@ -69,7 +69,7 @@ class Running:
         self._task: Contained | None = None
         self._timer: Timer | None = None
         self.is_begun = self.is_late = False
-        self._is_stopped = False
+        self._is_stopped = self.is_over = False
 
     def prepare(self) -> bool:
         """Take what it needs; say whether it begins as soon as it is started, and not when it got more than that."""
@@ -116,6 +116,7 @@ class Running:
         finally:
             if self._timer is not None:
                 self.site.executor.forget(self._timer)
+            self.is_over = True
             self._give_back()
             self.site.ended(self, event)
 
@@ -126,7 +127,7 @@ class Running:
                 return denied(self.call)
             if not self.tool.is_async and self._place is None:
                 self._place = await self._placed()
-            if self._is_stopped or not await self._begins():
+            if self._is_stopped or not (self.is_begun or await self._begins()):
                 return None
             if self.tool.timeout is not None:
                 self._timer = self.site.executor.after(self.tool.timeout, self._overtime)
@@ -141,12 +142,11 @@ class Running:
 
     async def _begins(self) -> bool:
         """Have it written that the call begins; say whether it was."""
-        if not self.is_begun:
-            try:
-                await self.site.begin(self.call.id)
-            except (KernelError, JournalError):  # its session has ended, or goes on from its log
-                return False
-            self.is_begun = True
+        try:
+            await self.site.begin(self.call.id)
+        except (KernelError, JournalError):  # its session has ended, or goes on from its log
+            return False
+        self.is_begun = True
         return True
 
     async def _returned(self) -> CallEvent | None:
@@ -206,13 +206,13 @@ class Running:
         with anyio.move_on_after(limits.wait):
             while True:
                 waiter = here.waiter()
-                wake = partial(here.soon, partial(_settle, waiter, None))
-                if (place := THREADS.take(limits.threads, wake)) is not None:
+                freed = partial(here.soon, partial(wake, waiter))
+                if (place := THREADS.take(limits.threads, freed)) is not None:
                     return place
                 try:
                     await waiter
                 finally:
-                    THREADS.withdraw(wake)
+                    THREADS.withdraw(freed)
         raise ThreadsBusy(f"none of the {limits.threads} threads for tools became free in {limits.wait} s")
 
     async def _threaded(self, work: Callable[[], object]) -> Any:  # Any: what it returns, or `_Raised`
@@ -228,7 +228,7 @@ class Running:
             except BaseException as error:  # it must not cross from its thread into the event loop
                 value = _Raised(error)
             with suppress(RuntimeError):  # the loop has ended
-                here.soon(partial(_settle, waiter, value))
+                here.soon(partial(wake, waiter, value))
 
         self._thread = place
         place.run(run)
@@ -282,8 +282,3 @@ def _no_thread(tool: str) -> Json:
 def _is_async(function: Callable[..., object]) -> bool:
     call = getattr(function, "__call__", None)  # noqa: B004  # an object may have an async __call__
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
-
-
-def _settle(waiter: Waiter, value: object) -> None:
-    if not waiter.done():
-        waiter.set_result(value)

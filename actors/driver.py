@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias, assert_never
 
 import anyio
+from msgspec import Struct
 
 from actors.adapters.adapter import Adapter
 from actors.adapters.request import Settings
@@ -31,7 +32,7 @@ from actors.core.events import (
     TurnEnded,
     TurnStatus,
 )
-from actors.core.feed import Attempt, Cause, Outlet, Sent, StatusEvent, ToolCallEvent, TurnResult, switched
+from actors.core.feed import Attempt, Cause, Sent, Sink, StatusEvent, ToolCallEvent, TurnResult, switched
 from actors.core.identity import Binding
 from actors.core.lane import Rendered, seals
 from actors.core.packed import pack
@@ -54,8 +55,7 @@ Stop: TypeAlias = Callable[[Context[Any]], None]  # Any: whoever cancels an ask
 INTERRUPTED = "[This answer was interrupted.]"
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedBackend:
+class ResolvedBackend(Struct, frozen=True):
     """What requests to one backend are made with, for one session."""
 
     binding: Binding
@@ -102,8 +102,7 @@ class Refusal:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRefs:
+class SessionRefs(Struct, frozen=True):
     """The actors a session commands."""
 
     scheduler: Ref[SchedulerCommand]
@@ -122,7 +121,7 @@ class TurnDriver:
         resolver: What targets mean.
         bounds: How long a turn may go on.
         cooldowns: Until when backends are not asked again, by name; shared by the session's asks.
-        outlet: Where events go.
+        sink: Where events go.
         variables: Context variables that the ask's tools see.
         ended: Called with how the ask came out, and the number of its last event, when that is durable.
     """
@@ -132,7 +131,7 @@ class TurnDriver:
     resolver: Resolver
     bounds: Bounds
     cooldowns: dict[str, float]
-    outlet: Outlet
+    sink: Sink
     variables: Variables
     ended: Callable[[TurnResult, int], None]
     cancelled: bool = False
@@ -150,8 +149,8 @@ class TurnDriver:
 
     def tell(self, status: str, seq: int, detail: str = "") -> None:
         """Show that something happened beside the turn: a switch held, applied or superseded."""
-        if self.outlet.is_watched:
-            self.outlet.put(StatusEvent(status, seq, self.log.state.turns, detail=detail))
+        if self.sink.is_watched:
+            self.sink.put(StatusEvent(status, seq, self.log.state.turns, detail=detail))
 
     async def run(self, message: Message) -> None:
         """Drive the ask to its end. How it came out is told by `ended`."""
@@ -177,7 +176,7 @@ class TurnDriver:
         turn = self.log.state.turns
 
         def told(seq: int) -> None:
-            self.outlet.put(StatusEvent("turn_ended", seq, turn, detail=status))
+            self.tell("turn_ended", seq, status)
             if last:
                 self.ended(self._result(binding, ended), seq)
 
@@ -205,7 +204,7 @@ class TurnDriver:
             return pool, None
         if (held := self.log.state.held) is not None:
             event = settled(held, self.resolver.pool)
-            self.outlet.put(switched(event, await self.log.write(event), self.log.state.turns))
+            self.sink.put(switched(event, await self.log.write(event), self.log.state.turns))
             if isinstance(event, SwitchApplied):
                 pool = self._pool(held)
                 return pool, next((name for name in pool.members if name not in tried), None)
@@ -284,7 +283,7 @@ class _Turn:
         self._driver = driver
         self._refs = driver.refs
         self._log = driver.log
-        self._outlet = driver.outlet
+        self._sink = driver.sink
         self._backend = backend
         self._provider = provider
         self._number = number
@@ -344,10 +343,10 @@ class _Turn:
         return True
 
     def _show_request(self, number: int, rendered: Rendered, seq: int) -> None:
-        if self._outlet.is_watched:
+        if self._sink.is_watched:
             lane, binding = rendered.lane, self._backend.binding
             sent = Sent(binding, lane.standing.epoch, rendered.before, lane.size, rendered.report)
-            self._outlet.put(StatusEvent("request", seq, self._number, number, sent=sent))
+            self._sink.put(StatusEvent("request", seq, self._number, number, sent=sent))
 
     async def _rewrite(self, step: turns.Rewrite) -> Outcome:
         """Begin an epoch: without the reasoning of the old one, or with the conservative render."""
@@ -385,7 +384,7 @@ class _Turn:
             self._log.state.calls + 1,
             self._number,
             number,
-            self._outlet if self._outlet.is_watched else None,
+            self._sink if self._sink.is_watched else None,
         )
         self._driver.stoppable(lambda context: context.tell(provider, Abort(key)))
         try:
@@ -459,9 +458,9 @@ class _Turn:
         self._log.hold(event, partial(self._show, event, message))
 
     def _show(self, event: RoundEnded, message: Message, seq: int) -> None:
-        if not self._outlet.is_watched:
+        if not self._sink.is_watched:
             return
-        turn, number, put = event.turn, event.round, self._outlet.put
+        turn, number, put = event.turn, event.round, self._sink.put
         put(StatusEvent("message", seq, turn, number, event.fault or "", message))
         for call in message.calls:
             put(ToolCallEvent(call.id, call.name, call.arguments, turn, number, seq))
@@ -474,5 +473,5 @@ class _Turn:
             ended = await scheduler.ask(RunBatch(step.calls, self._driver.variables, self._log.prelude()))
         finally:
             self._driver.finished()
-        self._outlet.put(StatusEvent("tool_results", ended.seq, self._number, detail="", results=ended.ends))
+        self._sink.put(StatusEvent("tool_results", ended.seq, self._number, detail="", results=ended.ends))
         return turns.Ran(ended.refused)

@@ -10,6 +10,8 @@ from contextvars import Context, ContextVar
 from dataclasses import dataclass
 from functools import partial
 
+from msgspec import Struct
+
 from actors import telemetry
 from actors.kernel import System
 from actors.kernel.contained import Contained
@@ -34,8 +36,7 @@ class ToolFailure:
     error: BaseException
 
 
-@dataclass(frozen=True, slots=True)
-class Inside:
+class Inside(Struct, frozen=True):
     """In a tool: the session it works for, and what that session was asked from, if that was a tool too."""
 
     system: System
@@ -89,10 +90,12 @@ class Executor:
         self.running = 0
         """Tools that have not ended, those included whose call was closed without them."""
 
+    def enter(self) -> None:
+        """Have it known in the running context that it is inside a tool of this session."""
+        inside.set(Inside(self._system, self._session, inside.get()))
+
     def start(self, work: Work, name: str, context: Context) -> Contained:
-        """Run a tool."""
-        here = Inside(self._system, self._session, context.get(inside))
-        context.run(inside.set, here)
+        """Run a tool, in a context that `enter` was called in."""
         self.running += 1
         return self._system.containment.start(work, partial(self._ended, name), name, context)
 

@@ -15,6 +15,7 @@ from actors.core.feed import (
     CompleteEvent,
     ErrorEvent,
     SessionEvent,
+    Sink,
     StatusEvent,
     SwitchOutcome,
     TurnResult,
@@ -36,6 +37,7 @@ from actors.errors import (
 )
 from actors.executor import is_inside
 from actors.kernel import Lost, Query, Receiver, Ref, Sender, subscription
+from actors.kernel.parking import parking, wake
 from actors.ledger import Snapshot
 from actors.renderer import Render
 from actors.session import Cancel, Look, SessionCommand, Submit, Switch
@@ -134,12 +136,12 @@ class Session:
             SessionError: It crashed just now, and did not take the ask; or this is no message of a human.
         """
         self._check()
-        outlet = _Outlet(self._gone, self._activation.host.check, is_watched=False)
-        await self._submit(words, outlet)
-        async for event in outlet:
-            if isinstance(event, CompleteEvent | ErrorEvent):
-                return event.result
-        raise self._gone()
+        sink = _Answer()
+        await self._submit(words, sink)
+        await sink.ended
+        if sink.result is None:
+            raise self._gone()
+        return sink.result
 
     @asynccontextmanager
     async def stream(self, words: Words) -> AsyncIterator[AsyncIterator[SessionEvent]]:
@@ -149,12 +151,12 @@ class Session:
         by a `status` event `resync` if it missed more. Raises as `ask` does, the events included.
         """
         self._check()
-        outlet = _Outlet(self._gone, self._activation.host.check, is_watched=True)
-        await self._submit(words, outlet)
+        sink = _Stream(self._gone, self._activation.host.check)
+        await self._submit(words, sink)
         try:
-            yield outlet
+            yield sink
         finally:
-            outlet.leave()
+            sink.leave()
 
     async def switch(self, target: str) -> SwitchOutcome:
         """Send the next ask to `target`; return `Applied`, or `Deferred` while one is in flight.
@@ -208,7 +210,7 @@ class Session:
         self._check()
         await self._activation.close()
 
-    async def _submit(self, words: Words, outlet: "_Outlet") -> None:
+    async def _submit(self, words: Words, sink: Sink) -> None:
         message = Message("human", (Text(words),)) if isinstance(words, str) else words
         if (problem := unkeepable(message)) is not None:
             raise SessionError(f"An ask takes a text or a Message: {problem}")
@@ -216,7 +218,7 @@ class Session:
             raise SessionError(
                 f"An ask takes what a human says, not a message of speaker {message.speaker!r}"
             )
-        await self._put(Submit(message, outlet, copy_context()), lambda actors: actors.head)
+        await self._put(Submit(message, sink, copy_context()), lambda actors: actors.head)
 
     async def _asked(
         self,
@@ -263,27 +265,42 @@ class SessionIds(Collection[str]):
         return f"SessionIds({', '.join(self._sessions)})"
 
 
-class _Outlet:
+class _Answer:
+    """How an ask comes out, for a caller who waits for no more than that. `result` is there when it has `ended`."""
+
+    is_watched = False
+
+    def __init__(self) -> None:
+        self.ended = parking().waiter()
+        self.result: TurnResult | None = None
+
+    def put(self, event: SessionEvent) -> None:
+        if isinstance(event, CompleteEvent | ErrorEvent):
+            self.result = event.result
+            self.close()
+
+    def close(self) -> None:
+        wake(self.ended)
+
+
+class _Stream:
     """An ask's stream. The terminal event has a place of its own, so that no overflow can lose it."""
 
-    def __init__(
-        self, gone: Callable[[], SessionClosed], check: Callable[[], None], *, is_watched: bool
-    ) -> None:
+    is_watched = True
+
+    def __init__(self, gone: Callable[[], SessionClosed], check: Callable[[], None]) -> None:
         self._gone, self._check = gone, check
-        self.is_watched = is_watched
         self._terminal: CompleteEvent | ErrorEvent | None = None
         self._ended = False
         self._seq = 0
-        ends: tuple[Sender[SessionEvent], Receiver[SessionEvent | Lost]] = subscription(
-            BUFFER, droppable=droppable
-        )
+        ends: tuple[Sender[SessionEvent], Receiver[SessionEvent]] = subscription(BUFFER, droppable=droppable)
         self._sender, self._receiver = ends
 
     def put(self, event: SessionEvent) -> None:
         if isinstance(event, CompleteEvent | ErrorEvent):
             self._terminal = event
             self._sender.close()
-        elif self.is_watched:
+        else:
             with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
                 self._sender.send_nowait(event)
 
@@ -293,7 +310,7 @@ class _Outlet:
     def leave(self) -> None:
         self._receiver.close()
 
-    def __aiter__(self) -> "_Outlet":
+    def __aiter__(self) -> "_Stream":
         return self
 
     async def __anext__(self) -> SessionEvent:  # no generator: one that is left early would have to be closed

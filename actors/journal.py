@@ -16,6 +16,7 @@ from typing import ClassVar, TypeAlias, TypeVar, assert_never
 
 import anyio
 import anyio.to_thread
+from msgspec import Struct
 
 from actors.core.events import Event
 from actors.errors import JournalError
@@ -33,20 +34,15 @@ Told: TypeAlias = Callable[[int], None]
 """Called with an event's number when it is durable."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prelude:
+class Prelude(Struct, frozen=True):
     """Events that are written ahead of others, in the same append, each with who is told of it."""
 
-    held: tuple[tuple[Event, Told], ...]
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What happened, in order."""
-        return tuple(event for event, _ in self.held)
+    events: tuple[Event, ...]
+    told: tuple[Told, ...]
 
     def written(self, last: int) -> None:
         """Tell everybody concerned that it is durable. `last` is the number of the last event."""
-        for number, (_, told) in enumerate(self.held, last - len(self.held) + 1):
+        for number, told in enumerate(self.told, last - len(self.told) + 1):
             told(number)
 
 
@@ -71,9 +67,8 @@ class Append(Query[int]):
     @property
     def entry(self) -> Entry:
         """What is written."""
-        return Entry(
-            self.session, self.events if self.prelude is None else (*self.prelude.events, *self.events)
-        )
+        before = () if self.prelude is None else self.prelude.events
+        return Entry(self.session, (*before, *self.events))
 
     def written(self, last: int) -> None:
         """Tell everybody concerned that it is durable. `last` is the number of the last event."""

@@ -6,8 +6,10 @@ in the order in which it was taken. Each change has a number: who decides someth
 version, and decides again if there is a newer one.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, assert_never
+
+from msgspec import Struct
 
 from actors.core.events import CallEvent, RequestSent
 from actors.core.ledger import Ledger
@@ -17,8 +19,7 @@ from actors.kernel import Actor, Context, Query, Ref
 from actors.log import Generation, Replay
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """The ledger at one moment. Immutable, so keeping it is safe.
 
     Args:
@@ -121,9 +122,8 @@ class LedgerActor(Actor[LedgerCommand]):
     def _write(self, command: Record | Seal, *events: CallEvent | RequestSent) -> None:
         assert self._context is not None
         reply = command.reply
-        self.known = replace(
-            self.known, ledger=self.known.ledger.apply(*events), version=self.known.version + 1
-        )
+        known = self.known
+        self.known = Known(known.ledger.apply(*events), known.version + 1)
 
         def failed(error: Exception) -> None:
             reply.fail(error)

@@ -30,7 +30,8 @@ class LogWriter:
     def __init__(self, state: State, journal: Ref[JournalCommand]) -> None:
         self.resume(state)
         self._journal = journal
-        self._held: list[tuple[Event, Told]] = []
+        self._held: list[Event] = []
+        self._told: list[Told] = []
         self._sent = 0  # calls of `send` not heard of. None is forgotten: what fails crashes the owner
 
     @property
@@ -45,17 +46,22 @@ class LogWriter:
     def hold(self, event: Event, then: Told) -> None:
         """Write an event together with the next ones: nothing waits for it until then."""
         self.state = self.state.apply(event)
-        self._held.append((event, then))
+        self._held.append(event)
+        self._told.append(then)
 
     def prelude(self) -> Prelude | None:
         """Return what is held, for whoever writes next. It is not held any more: that it is written is up to them."""
-        held, self._held = self._held, []
-        return Prelude(tuple(held)) if held else None
+        if not self._held:
+            return None
+        prelude = Prelude(tuple(self._held), tuple(self._told))
+        self._held, self._told = [], []
+        return prelude
 
     def restore(self, prelude: Prelude | None) -> None:
         """Hold again what nobody wrote."""
         if prelude is not None:
-            self._held = [*prelude.held, *self._held]
+            self._held = [*prelude.events, *self._held]
+            self._told = [*prelude.told, *self._told]
 
     async def write(self, event: Event, then: Told | None = None) -> int:
         """Write an event; return its number when it is durable.

@@ -11,17 +11,19 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
+from math import inf
 from random import Random
 from typing import ClassVar, TypeAlias, assert_never
 
 import anyio
+from msgspec import Struct
 
 from actors import telemetry
 from actors.adapters.adapter import Adapter
 from actors.adapters.failure import ACTIONS, AnswerFault, Failure
 from actors.adapters.request import Request
 from actors.core.content import Message
-from actors.core.feed import Outlet, TextEvent, ThinkingEvent
+from actors.core.feed import Sink, TextEvent, ThinkingEvent
 from actors.core.identity import Binding
 from actors.core.stream import (
     ArgumentsDelta,
@@ -37,6 +39,7 @@ from actors.core.stream import (
 from actors.credentials import Credentials, Headers, Keys, Outgoing
 from actors.errors import ConfigError, CredentialFailed, ProviderFailed, StreamFault
 from actors.kernel import Actor, Child, Command, Context, Query
+from actors.kernel.parking import Scope, parking
 from actors.transport import Response, Timeouts, Transport
 
 SECRET = 6
@@ -94,8 +97,7 @@ class Endpoint:
     stream: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The model's whole message."""
 
     message: Message
@@ -104,8 +106,7 @@ class Answer:
     calls: int
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(Struct, frozen=True):
     """The round failed for good.
 
     Args:
@@ -122,8 +123,7 @@ class Broken:
     calls: int
 
 
-@dataclass(frozen=True, slots=True)
-class Aborted:
+class Aborted(Struct, frozen=True):
     """The round was stopped as asked. Fields as in `Broken`."""
 
     message: Message | None
@@ -144,7 +144,7 @@ class Generate(Query[Generated]):
         binding: Who answers: the message's origin.
         first_call: Number of the first canonical call id to mint.
         turn, round: Stamped on the message and on the deltas.
-        outlet: Where deltas go as they arrive, or None.
+        sink: Where deltas go as they arrive, or None.
     """
 
     key: str
@@ -153,7 +153,7 @@ class Generate(Query[Generated]):
     first_call: int
     turn: int
     round: int
-    outlet: Outlet | None = None
+    sink: Sink | None = None
 
 
 @dataclass(frozen=True)
@@ -239,6 +239,7 @@ class _Round:
         self._endpoint = endpoint
         self._transport = transport
         self._counters = counters
+        self._here = parking()
         self._decoder = self._fresh(stream=endpoint.stream)
         self._message: Message | None = None
         self._failure: Failure | None = None
@@ -314,10 +315,11 @@ class _Round:
         self._counters["requests"] += 1
         total = self._endpoint.timeouts.total
         try:
-            with anyio.move_on_after(total) as scope:
-                if (failure := await self._exchange()) is not None:
+            until = inf if total is None else self._here.now() + total
+            with self._here.scope(deadline=until) as patience:
+                if (failure := await self._exchange(patience)) is not None:
                     return failure
-            if scope.cancelled_caught and not self._decoder.ended:
+            if patience.cancelled_caught and not self._decoder.ended:
                 return Failure("transient", "retry", f"The answer took longer than {total} s.")
             self._take()
             return None
@@ -331,7 +333,7 @@ class _Round:
             telemetry.crashed(f"round {self._command.key}", error)
             return Failure("transient", "retry", f"The answer could not be read: {type(error).__name__}")
 
-    async def _exchange(self) -> Failure | None:
+    async def _exchange(self, patience: Scope) -> Failure | None:
         request, endpoint = self._command.request, self._endpoint
         url = endpoint.url.rstrip("/") + request.path
         outgoing = Outgoing(url, request.segments)
@@ -341,7 +343,7 @@ class _Round:
         async with self._transport.send(url, headers, request.segments, endpoint.timeouts) as response:
             if response.status != 200:
                 return await self._refusal(response)
-            await self._read(response)
+            await self._read(response, patience)
         return None
 
     def _take(self) -> None:
@@ -352,20 +354,19 @@ class _Round:
             self._counters["tool_api_400_total"] += 1
             telemetry.withheld(f"round {self._command.key}", withheld)
 
-    async def _read(self, response: Response) -> None:
+    async def _read(self, response: Response, patience: Scope) -> None:
         """Read the answer to its end. What becomes of the connection after that is no failure of the answer."""
+        is_begun = False
         try:
-            with anyio.CancelScope() as patience:
-                async with aclosing(response.chunks()) as chunks:
-                    is_begun = False
-                    async for chunk in chunks:
-                        if not is_begun and (begun := chunk.lstrip()):
-                            is_begun = True
-                            if begun.startswith(b"{"):  # as some answer whatever was asked for
-                                self._decoder = self._fresh(stream=False)
-                        self._show(self._decoder.feed(chunk))
-                        if self._decoder.ended:
-                            patience.deadline = min(patience.deadline, anyio.current_time() + LINGER)
+            async with aclosing(response.chunks()) as chunks:
+                async for chunk in chunks:
+                    if not is_begun and (begun := chunk.lstrip()):
+                        is_begun = True
+                        if begun.startswith(b"{"):  # as some answer whatever was asked for
+                            self._decoder = self._fresh(stream=False)
+                    self._show(self._decoder.feed(chunk))
+                    if self._decoder.ended:
+                        patience.deadline = min(patience.deadline, self._here.now() + LINGER)
         except ProviderFailed:
             if not self._decoder.ended:
                 raise
@@ -400,8 +401,8 @@ class _Round:
     def _emit(self, event: TextEvent | ThinkingEvent) -> None:
         self._shown = True
         self._offset += len(event.text)
-        if self._command.outlet is not None:
-            self._command.outlet.put(event)
+        if self._command.sink is not None:
+            self._command.sink.put(event)
 
 
 def _replaced(usual: Headers, given: Headers) -> Headers:

@@ -12,7 +12,7 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -35,7 +35,7 @@ from actors.core.identity import Binding
 from actors.core.packed import pack, unkeepable
 from actors.core.render import Reader
 from actors.core.routing import Pool
-from actors.core.state import State
+from actors.core.state import Rules, State
 from actors.core.transcript import Encoder
 from actors.core.turn import Bounds
 from actors.credentials import Credentials, Headers, credentials_of, headers_of
@@ -54,7 +54,7 @@ from actors.executor import Limits, ToolFailure, is_inside
 from actors.handle import Session, SessionIds
 from actors.journal import Append, Erase, JournalActor
 from actors.kernel import Ref, Restart, System
-from actors.kernel.life import current
+from actors.kernel.actor import current
 from actors.kernel.system import SHARED
 from actors.provider import Endpoint, ProviderActor, ProviderCommand, Retries
 from actors.storage import Storage
@@ -67,6 +67,9 @@ SETTLING = 3.0
 """Seconds that the asks in flight may take to end when a runtime is left."""
 CLOSING = 5.0
 """Seconds that connections may take to close after that."""
+
+LANES = 256
+"""Bindings whose rules are kept."""
 
 EVIDENCE = 16
 """Refused transcripts that are kept."""
@@ -126,6 +129,9 @@ class Runtime:
         self._sessions: dict[str, Session] = {}
         self._ids = SessionIds(self._sessions)
         self._toolsets: WeakValueDictionary[tuple[Tool[..., Any], ...], Toolset] = WeakValueDictionary()
+        self._resolvers: WeakValueDictionary[tuple[Toolset, str | None], _Resolver] = WeakValueDictionary()
+        self.rules: Rules = lru_cache(LANES)(self._rules)
+        """What a binding's lane is rendered with."""
         self._reserving: set[str] = set()
         self._named = self._made = 0
         self._was_entered = self._was_left = False
@@ -149,7 +155,7 @@ class Runtime:
             Bounds(limits.rounds, limits.corrections),
             limits.waiting_asks,
             self.rules,
-            partial(_Resolver, self),
+            self._resolver,
             self._ended,
             self._on_tool_error,
         )
@@ -225,7 +231,7 @@ class Runtime:
         if not isinstance(system, str | None):
             raise ConfigError(f"system= takes a text, not {type(system).__name__}")
         toolset = self._toolset(tools)
-        _Resolver(self, toolset, system).pool(target)
+        self._resolver(toolset, system).pool(target)
         name = self._reserved(id)
         try:
             while await self._has_log(name):
@@ -303,8 +309,7 @@ class Runtime:
         """Ids of the open sessions, oldest first: a view that is always up to date."""
         return self._ids
 
-    def rules(self, binding: Binding) -> tuple[Dialect, Encoder, Reader]:
-        """Return what a binding's lane is rendered with."""
+    def _rules(self, binding: Binding) -> tuple[Dialect, Encoder, Reader]:
         codec = adapter(self.config.dialect(binding.dialect))
         return codec.dialect, codec.encoder, Reader(binding, self.config.thinking(binding))
 
@@ -360,6 +365,12 @@ class Runtime:
         made = Toolset(tools)
         return self._toolsets.setdefault(tuple(made), made)
 
+    def _resolver(self, tools: Toolset, system: str | None) -> "_Resolver":
+        """Return what targets mean to sessions with these tools and this system prompt: they share it."""
+        if (known := self._resolvers.get((tools, system))) is None:
+            known = self._resolvers[tools, system] = _Resolver(self, tools, system)
+        return known
+
     def _ended(self, activation: Activation) -> None:
         self._sessions.pop(activation.name, None)
 
@@ -369,32 +380,8 @@ class Runtime:
         return bool(self.storage.read(name))
 
 
-class _Outcome:
-    """How something that the host does came out, for a caller who may have gone away."""
-
-    def __init__(self) -> None:
-        self._over = anyio.Event()
-        self._error: BaseException | None = None
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        self._error = error
-        self._over.set()
-        return isinstance(error, ActorsError)  # that is the caller's, who may be gone
-
-    async def wait(self) -> None:
-        """Wait until it is over; raise what it raised."""
-        await self._over.wait()
-        if self._error is not None:
-            raise self._error
-
-
 class _Resolver:
-    """What targets mean to one session: its tools and its system prompt go with every request."""
+    """What targets mean to sessions with the same tools and system prompt, which go with every request."""
 
     def __init__(self, runtime: Runtime, tools: Toolset, system: str | None) -> None:
         self._runtime = runtime

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, TypeAlias, assert_never
 
-import anyio
+from msgspec import Struct
 
 from actors.calls import GRACE, Running, Site, for_model
 from actors.core.arguments import ArgumentError
@@ -28,16 +28,16 @@ from actors.core.jsonio import JsonValue
 from actors.errors import JournalError, KernelError, SessionError
 from actors.executor import Executor
 from actors.journal import Prelude
-from actors.kernel import Actor, Command, Context, Query, Receiver, Ref, Sender, channel
-from actors.kernel.life import current
+from actors.kernel import Actor, Command, Context, Query, Ref
+from actors.kernel.actor import current
+from actors.kernel.parking import Waiter, parking, wake
 from actors.ledger import LedgerCommand, Record
 from actors.tools import Approval, Bound, Tool
 
 Tools: TypeAlias = Mapping[str, Tool[..., Any]]  # Any: any function
 
 
-@dataclass(frozen=True, slots=True)
-class BatchEnded:
+class BatchEnded(Struct, frozen=True):
     """Every call of the batch is closed, and that is durable.
 
     Args:
@@ -52,7 +52,7 @@ class BatchEnded:
     @property
     def refused(self) -> int:
         """How many calls were refused for their name or arguments."""
-        return sum(how == "refused" for _, how in self.ends)
+        return [how for _, how in self.ends].count("refused")
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,8 @@ class SchedulerActor(Actor[SchedulerCommand]):
             self._batch.stop("interrupted")
 
     def _planned(self, calls: tuple[ToolCall, ...]) -> "_Batch":
-        guarded = {call.name: _Guarded(tool) for call in calls if (tool := self._tools.get(call.name))}
+        names = {call.name for call in calls} & self._tools.keys()
+        guarded = {name: _Guarded(self._tools[name]) for name in names}
         most = self._executor.limits.batch
         planned = plan(calls, guarded, most, can_ask=self._approve is not None)
         return _Batch(planned, self._ledger, self._executor)
@@ -167,12 +168,14 @@ class _Batch:
         }
         self._stopping: Reason | None = None
         self._seq = 0
-        self._news: tuple[Sender[CallEvent], Receiver[CallEvent]] = channel(max(1, len(planned.run)))
+        self._news: list[CallEvent] = []  # that are not recorded yet
+        self._waiter: Waiter | None = None
 
     async def run(self, command: RunBatch, tools: Tools, approve: Approve | None) -> BatchEnded:
         """Run what can run, record every end, and return the ends in call order."""
         variables = command.variables.copy()
         variables.run(current.set, current.get())  # what a tool asks, it asks as this batch
+        variables.run(self._executor.enter)
         site = Site(self._executor, variables, approve, self._begin, self.ended)
         calls = [Running(planned, tools[planned.call.name], site) for planned in self._plan.run]
         try:
@@ -182,7 +185,8 @@ class _Batch:
             await self._collect(len(calls))
         finally:
             for each in calls:
-                each.stop()
+                if not each.is_over:
+                    each.stop()
             self._open.clear()  # what still comes, comes late
         return BatchEnded(tuple([(call.id, self._ends[call.id]) for call in command.calls]), self._seq)
 
@@ -197,7 +201,8 @@ class _Batch:
     def ended(self, running: Running, event: CallEvent | None) -> None:
         """Take how a tool ended; None if it was stopped. After its call was closed, what comes is late."""
         if self._open.pop(running.call.id, None) is not None:
-            self._news[0].send_nowait(event or Cancelled(running.call.id, self._why()))
+            self._news.append(event or Cancelled(running.call.id, self._why()))
+            wake(self._waiter)
         elif isinstance(event, Returned | Failed) and not running.is_late:
             self._executor.apart(partial(self._late, event), "late")
 
@@ -224,12 +229,11 @@ class _Batch:
 
     async def _collect(self, remaining: int) -> None:
         """Record ends as they come, those of one moment together, until every call is closed."""
-        news = self._news[1]
         while remaining:
-            events = [await news.receive()]
-            with suppress(anyio.WouldBlock):
-                while True:
-                    events.append(news.receive_nowait())
+            if not self._news:
+                self._waiter = parking().waiter()
+                await self._waiter
+            events, self._news = self._news, []
             remaining -= len(events)
             await self._record(tuple(events))
 
@@ -243,15 +247,12 @@ class _Batch:
         return self._stopping or "interrupted"
 
 
-@dataclass(frozen=True, slots=True)
 class _Guarded:
     """A tool whose types may raise anything when they read a value: arguments that do that are wrong ones."""
 
-    tool: Tool[..., Any]  # Any: any function
-
-    @property
-    def approval(self) -> Approval:
-        return self.tool.approval
+    def __init__(self, tool: Tool[..., Any]) -> None:  # Any: any function
+        self.tool = tool
+        self.approval: Approval = tool.approval
 
     def bind(self, arguments: Mapping[str, JsonValue]) -> Bound | tuple[ArgumentError, ...]:
         try:

@@ -31,7 +31,7 @@ from actors.core.feed import (
     CompleteEvent,
     Deferred,
     ErrorEvent,
-    Outlet,
+    Sink,
     SwitchOutcome,
     TurnResult,
     switched,
@@ -58,12 +58,12 @@ class Submit(Query[None]):
 
     Args:
         message: The user's message.
-        outlet: Where its events go. It is closed without a terminal one if the session ends before the ask.
+        sink: Where its events go. It is closed without a terminal one if the session ends before the ask.
         variables: The caller's context variables, for the tools.
     """
 
     message: Message
-    outlet: Outlet
+    sink: Sink
     variables: Variables
 
 
@@ -140,14 +140,14 @@ class PendingAsks:
     def drop_waiting(self) -> None:
         """End the streams of the asks that wait."""
         for submit in self.waiting:
-            submit.outlet.close()
+            submit.sink.close()
         self.waiting.clear()
 
     def clear(self) -> None:
         """End every stream: the session is gone."""
         self.drop_waiting()
         if self.current is not None:
-            self.current.outlet.close()
+            self.current.sink.close()
             self.current = None
 
 
@@ -273,7 +273,7 @@ class SessionActor(Actor[SessionCommand]):
             self._resolver,
             self._bounds,
             self.cooldowns,
-            submit.outlet,
+            submit.sink,
             submit.variables,
             self._pending.ended,
         )
@@ -336,7 +336,7 @@ class SessionActor(Actor[SessionCommand]):
 
             def told(seq: int) -> None:
                 if submit is not None:
-                    submit.outlet.put(switched(event, seq, self._log.state.turns))
+                    submit.sink.put(switched(event, seq, self._log.state.turns))
                 with suppress(ActorStopped):  # it is ending, and its streams with it
                     self._mine.start(self._mine.ref.tell, Finished(self._generation.number), name="finish")
 
@@ -352,7 +352,7 @@ class SessionActor(Actor[SessionCommand]):
         pending, cancels, result = self._pending, self._cancels, self._pending.outcome
         is_cancelled = self._driver is None or (result is not None and result[0].status == "cancelled")
         if pending.current is not None and pending.outcome is not None:
-            pending.current.outlet.put(_terminal(*pending.outcome))
+            pending.current.sink.put(_terminal(*pending.outcome))
         pending.current = pending.outcome = None
         self._driver, self._cancels = None, []
         for reply in cancels:

@@ -28,6 +28,8 @@ from typing import (
     overload,
 )
 
+from msgspec import Struct
+
 from actors.core.arguments import ArgumentCheck, ArgumentError, compile_schema, unknown_tool_error
 from actors.core.jsonio import Json, JsonValue, dump, ingest, parse
 from actors.errors import ConfigError, ToolDefinitionError
@@ -51,8 +53,7 @@ class ToolOptions(TypedDict, total=False):
     timeout: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """Arguments that passed: what to call the function with."""
 
     kwargs: Mapping[str, Any]  # Any: whatever types the function asks for

@@ -3,6 +3,7 @@
 A1   one more turn of 8 messages on a live lane; floor: a kept prefix and `json.dumps` of the 8
 A2   the same at 10,000 messages over the same at 20, for every dialect; for a wire family each with `--quick`
 A3   the whole transcript for a binding never used before; floor: `orjson.dumps` of the finished wire dicts
+A4   `from_wire` to `encode`: another provider's wire messages to a body; floor: A3
 """
 
 import json
@@ -12,9 +13,10 @@ from typing import Any
 
 import orjson
 
+from actors import dialect, encode, from_wire, render
 from actors.core.profiles import PROFILES
 from benchmarks.table import Measure, Options, Row
-from benchmarks.timing import cpu_ms, interleaved
+from benchmarks.timing import cpu_ms, interleaved, python_calls
 from benchmarks.workload import DIALECTS, FAMILIES, Live, Step
 
 TURNS = 8
@@ -102,13 +104,35 @@ def _a3(options: Options) -> list[Row]:
     return rows
 
 
+def _a4(options: Options) -> list[Row]:
+    rows = []
+    for name, origin in zip(DIALECTS, reversed(DIALECTS), strict=True):
+        live, dicts = Live(origin, name, 2000), wire(Live(origin, origin, 2000).cold())
+        repeats = 7 if options.quick else 15
+        convert = partial(_converted, dicts, origin, name)
+        ours, floor = interleaved(
+            repeats,
+            lambda convert=convert: cpu_ms(convert),  # type: ignore[misc]  # as above
+            lambda live=live: cpu_ms(live.cold),  # type: ignore[misc]  # as above
+        )
+        calls = python_calls(convert), python_calls(live.cold)
+        rows.append(Row("A4", _QUESTIONS["A4"], name, "ms", 2.0, ours, floor, f"from {origin}", *calls))
+    return rows
+
+
+def _converted(messages: list[Any], origin: str, target: str) -> bytes:  # Any: see `wire`
+    return encode(render(*from_wire(messages, origin), dialect(target)), model="model-1")
+
+
 _QUESTIONS = {
     "A1": "next request after 8 more messages on 2,000",
     "A2": "A1 at 10,000 messages against 20",
     "A3": "cold render of 2,000 messages",
+    "A4": "from_wire to encode, 2,000 messages, against A3",
 }
 MEASURES = (
     Measure("A1", _QUESTIONS["A1"], _a1),
     Measure("A2", _QUESTIONS["A2"], _a2),
     Measure("A3", _QUESTIONS["A3"], _a3),
+    Measure("A4", _QUESTIONS["A4"], _a4),
 )

@@ -3,7 +3,8 @@
 import gc
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from statistics import median
 from types import FrameType
 
@@ -26,23 +27,36 @@ async def async_cpu_ms(work: Callable[[], Awaitable[object]]) -> float:
     return (time.thread_time() - began) * 1e3
 
 
-async def async_calls(work: Callable[[], Awaitable[object]]) -> int:
-    """Return how many Python functions are called until `work` has ended, the event loop's included.
+@contextmanager
+def _counting() -> Iterator[list[int]]:
+    """Count the Python functions that are called in the block. Those written in C are not counted.
 
-    A count does not depend on what else the machine does. Functions written in C are not counted.
+    A count does not depend on what else the machine does.
     """
-    calls = 0
+    counted = [0]
 
     def count(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal calls
-        calls += event == "call"
+        counted[0] += event == "call"
 
     sys.setprofile(count)
     try:
-        await work()
+        yield counted
     finally:
         sys.setprofile(None)
-    return calls
+
+
+def python_calls(work: Callable[[], object]) -> int:
+    """Return how many Python functions `work` calls."""
+    with _counting() as counted:
+        work()
+    return counted[0]
+
+
+async def async_calls(work: Callable[[], Awaitable[object]]) -> int:
+    """Return how many Python functions are called until `work` has ended, the event loop's included."""
+    with _counting() as counted:
+        await work()
+    return counted[0]
 
 
 def interleaved(repeats: int, *works: Callable[[], float]) -> list[float]:

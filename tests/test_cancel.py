@@ -5,7 +5,6 @@ A cancel that were lost would leave these asks hanging: their servers stall and 
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -24,6 +23,7 @@ from actors.core.events import (
     TurnEnded,
 )
 from actors.core.feed import StatusEvent, TextEvent
+from actors.core.form import replace
 from actors.core.identity import Binding, CallId
 from actors.handle import Session
 from actors.kernel import Query, Ref
@@ -361,7 +361,8 @@ async def test_a_stop_never_overtakes_the_batch_it_stops() -> None:
         session = await runtime.open("a", tools=[gate.tool])
         scheduler = session._refs.scheduler
         call = ToolCall(CallId("hist_tool_1"), "work", {"name": "a"})
-        here = Reply[BatchEnded](waiter=parking().waiter())  # an asker that is there, and no task to wait for
+        here = Reply[BatchEnded]()  # an asker that is there, and no task to wait for
+        here.waiter = parking().waiter()
         batch = asked(RunBatch((call,)), here)
         assert isinstance(batch, RunBatch)
         scheduler.tell_nowait(batch)

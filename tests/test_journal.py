@@ -148,10 +148,8 @@ async def test_a_prelude_is_written_ahead_and_each_of_its_events_is_told_by_its_
         storage.release.set()
     told: list[tuple[str, int]] = []
     prelude = Prelude(
-        (
-            (to("a"), lambda number: told.append(("a", number))),
-            (to("b"), lambda number: told.append(("b", number))),
-        )
+        (to("a"), to("b")),
+        (lambda number: told.append(("a", number)), lambda number: told.append(("b", number))),
     )
     with anyio.fail_after(60):
         async with System() as system:

@@ -73,7 +73,8 @@ class Pieces:
         """Return all of it. A half pair whose other half never came is U+FFFD."""
         if len(self._kept) > 1:
             self._kept = ["".join(self._kept)]
-        return "".join(self._kept) + mended(self._half)
+        whole = "".join(self._kept)
+        return whole + mended(self._half) if self._half else whole
 
 
 class Words:

@@ -6,9 +6,8 @@ never a success, a reason to stop may be a failure, what follows the end is igno
 further call raises it again.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeVarTuple
 
 from actors.adapters.assembly import Assembly
 from actors.adapters.classify import unfinished
@@ -18,6 +17,8 @@ from actors.adapters.wire import Fields, loaded
 from actors.core.content import Message
 from actors.core.stream import StreamEvent, Usage
 from actors.errors import StreamFault
+
+Args = TypeVarTuple("Args")
 
 MAX_ANSWER = 32 * 1024 * 1024
 """Bytes of one answer."""
@@ -77,9 +78,7 @@ class _Decoder:
         """
         if not self._closed:
             self._closed = True
-            with self._reading():
-                self._end()
-                _judge_end(self._reader.assembly)
+            self._reading(self._finish)
             self.late = self._reader.assembly.take()
         if self._fault is not None:
             raise self._fault
@@ -103,13 +102,16 @@ class _Decoder:
             raise broken(f"the answer is larger than {MAX_ANSWER} bytes")
         return chunk
 
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Remember a fault, so that every further call raises it, and keep the figures up to date."""
+    def _finish(self) -> None:
+        self._end()
+        _judge_end(self._reader.assembly)
+
+    def _reading(self, work: Callable[[*Args], None], *args: *Args) -> None:
+        """Read something, remember a fault, so that every further call raises it, and keep the figures up to date."""
         if self._fault is not None:
             raise self._fault
         try:
-            yield
+            work(*args)
         except StreamFault as fault:
             self._fault = fault
             raise
@@ -140,9 +142,11 @@ class StreamDecoder(_Decoder):
             raise self._fault
         if self._reader.ended or self._closed:
             return []
-        with self._reading():
-            self._read(self._parser.feed(self._counted(chunk)))
+        self._reading(self._take, chunk)
         return self._reader.assembly.take()
+
+    def _take(self, chunk: bytes) -> None:
+        self._read(self._parser.feed(self._counted(chunk)))
 
     def _read(self, events: list[ServerEvent]) -> None:
         for event in events:
@@ -174,9 +178,11 @@ class BodyDecoder(_Decoder):
             raise self._fault
         if self._closed:
             return []
-        with self._reading():
-            self._chunks.append(self._counted(chunk))
+        self._reading(self._take, chunk)
         return []
+
+    def _take(self, chunk: bytes) -> None:
+        self._chunks.append(self._counted(chunk))
 
     def _end(self) -> None:
         text = b"".join(self._chunks).decode("utf-8-sig", "replace")
@@ -216,8 +222,8 @@ def document(text: str, what: str) -> Fields:
         value = loaded(text)
     except ValueError:
         raise broken(f"{what} is not JSON ({len(text)} characters)") from None
-    if isinstance(value, list) and len(value) == 1:
+    if type(value) is list and len(value) == 1:
         value = value[0]
-    if not isinstance(value, dict):
+    if type(value) is not dict:
         raise broken(f"{what} is not a JSON object")
     return value

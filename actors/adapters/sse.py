@@ -10,7 +10,7 @@ write their error among the events as plain JSON, so `close` hands those lines o
 complete is for the decoder to judge, which has to read it as JSON anyway.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from actors.adapters.failure import broken
 
@@ -20,8 +20,7 @@ MAX_EVENT = 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class ServerEvent:
+class ServerEvent(Struct, frozen=True, gc=False):
     """One event. `name` is empty where the server gave none."""
 
     name: str
@@ -37,8 +36,9 @@ class EventParser:
 
     def __init__(self, *, max_event: int = MAX_EVENT) -> None:
         self._max_event = max_event
-        self._line: list[bytes] = []  # pieces of the line that has not ended
-        self._size = 0  # bytes held for the current event, its unfinished line included
+        self._begun: list[bytes] = []  # pieces of the line that has not ended
+        self._held = 0  # bytes of them
+        self._size = 0  # bytes of the current event's lines
         self._name = ""
         self._data: list[str] = []
         self._stray: list[bytes] = []  # lines of JSON that are no field
@@ -57,18 +57,24 @@ class EventParser:
         if self._after_cr:
             chunk = chunk.removeprefix(b"\n")
         self._after_cr = chunk.endswith(b"\r")
-        first, *rest = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        self._keep(first)
+        *lines, rest = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         events: list[ServerEvent] = []
-        for piece in rest:
-            self._end_line(events)
-            self._keep(piece)
+        if lines and (self._begun or self._at_start):
+            self._keep(lines[0])
+            lines[0] = self._line()
+        for line in lines:
+            if line:
+                self._take(line)
+            else:
+                self._dispatch(events)
+        self._keep(rest)
         return events
 
     def close(self) -> list[ServerEvent]:
         """Return what the end of the stream left: an event without its blank line, and JSON outside of events."""
         events: list[ServerEvent] = []
-        self._end_line(events)
+        if line := self._line():
+            self._take(line)
         self._dispatch(events)
         if self._stray:
             events.append(ServerEvent("", b"\n".join(self._stray).decode("utf-8", "replace")))
@@ -76,38 +82,45 @@ class EventParser:
         return events
 
     def _keep(self, piece: bytes) -> None:
-        if not piece:
-            return
-        self._size += len(piece)
-        if self._size > self._max_event:
-            raise broken(f"an event of the stream is larger than {self._max_event} bytes")
-        self._line.append(piece)
+        """Keep a piece of a line that may go on."""
+        if piece:
+            self._check(self._size + self._held + len(piece))
+            self._held += len(piece)
+            self._begun.append(piece)
 
-    def _end_line(self, events: list[ServerEvent]) -> None:
-        line = b"".join(self._line)
-        self._line.clear()
+    def _line(self) -> bytes:
+        """Return the line that was kept in pieces, and begin another."""
+        line = b"".join(self._begun)
+        self._begun.clear()
+        self._held = 0
         if self._at_start:
             self._at_start = False
             line = line.removeprefix(_BOM)
-        if not line:
-            self._dispatch(events)
-        elif line.startswith(b":"):
-            self._size -= len(line)  # keep-alives inside an event do not make it larger
-        else:
-            self._field(line)
+        return line
 
-    def _field(self, line: bytes) -> None:
+    def _check(self, size: int) -> None:
+        if size > self._max_event:
+            raise broken(f"an event of the stream is larger than {self._max_event} bytes")
+
+    def _take(self, line: bytes) -> None:
+        """Take a whole line that is not blank."""
+        size = self._size + len(line)
+        if size > self._max_event:
+            self._check(size)
         field, _, value = line.partition(b":")
-        text = value.removeprefix(b" ").decode("utf-8", "replace")
+        if not field:
+            return  # keep-alives inside an event do not make it larger
+        self._size = size
         if field == b"data":
-            self._data.append(text)
+            self._data.append(value.removeprefix(b" ").decode("utf-8", "replace"))
         elif field == b"event":
-            self._name = text
+            self._name = value.removeprefix(b" ").decode("utf-8", "replace")
         elif self._stray or line.startswith((b"{", b"[")):
             self._stray.append(line)
             self._strayed += len(line)
 
     def _dispatch(self, events: list[ServerEvent]) -> None:
-        if self._data:
-            events.append(ServerEvent(self._name, "\n".join(self._data)))
-        self._name, self._data, self._size = "", [], self._strayed
+        if data := self._data:
+            events.append(ServerEvent(self._name, data[0] if len(data) == 1 else "\n".join(data)))
+            self._data = []
+        self._name, self._size = "", self._strayed

@@ -248,7 +248,7 @@ class Config:
         The same object as before, as long as every variable that was looked up for it is what it was.
         """
         backend, seen = self._resolved.get(target, (None, {}))
-        if backend is None or any(self.environ.get(name) != value for name, value in seen.items()):
+        if backend is None or [*map(self.environ.get, seen)] != [*seen.values()]:
             if len(self._resolved) >= KEPT:
                 self._resolved.clear()
             noting = Noting(self.environ)

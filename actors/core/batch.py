@@ -6,9 +6,10 @@ not understood.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from sys import intern
 from typing import Any, Literal, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from actors.core.arguments import ArgumentError, tool_error, unknown_tool_error
 from actors.core.content import ToolCall
@@ -38,8 +39,7 @@ class Runnable(Protocol):
         """Return the function's arguments, or what is missing and wrong in those given."""
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Struct, frozen=True):
     """A call that can run.
 
     Args:
@@ -53,8 +53,7 @@ class Planned:
     asks: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """What is to be done with a batch.
 
     Args:
@@ -85,7 +84,7 @@ def plan(calls: tuple[ToolCall, ...], tools: Mapping[str, Runnable], most: int, 
             run.append(found)
         else:
             answered.append(found)
-    scheduled = tuple(Scheduled(call.id, intern(call.name), call.json) for call in calls)
+    scheduled = tuple([Scheduled(call.id, intern(call.name), call.json) for call in calls])
     return Plan(tuple(run), tuple(answered), scheduled)
 
 

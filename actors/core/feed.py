@@ -203,7 +203,7 @@ def droppable(event: SessionEvent) -> bool:
     return isinstance(event, TextEvent | ThinkingEvent)
 
 
-class Outlet(Protocol):
+class Sink(Protocol):
     """Where an ask's events go. A reader that is gone or slow disturbs nobody: `put` never waits or raises."""
 
     @property

@@ -186,18 +186,18 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, metaclass=Public):
         for event in events:
             if isinstance(event, RequestSent):
                 for call_id, reason in event.seals:
-                    changed[call_id] = _sealed(self._now(call_id, changed), reason)
+                    changed[call_id] = _sealed(changed.get(call_id) or self._now(call_id), reason)
                 continue
-            before = self._now(event.call_id, changed)
+            before = changed.get(event.call_id) or self._now(event.call_id)
             changed[event.call_id] = after = _told(before, event)
-            if after.late is not None and before.late is None:
+            if after.sealed is not None and after.late is not None and before.late is None:
                 late = (*late, event.call_id)
         if not changed:
             return self
         return kept(Ledger, self._source, self._imported, self._learned.update(changed), late)
 
-    def _now(self, call_id: CallId, changed: dict[CallId, Interaction]) -> Interaction:
-        return changed.get(call_id) or self.get(call_id) or Interaction(call_id)
+    def _now(self, call_id: CallId) -> Interaction:
+        return self.get(call_id) or Interaction(call_id)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ledger):

@@ -26,7 +26,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}").fullmatch
 def parted(value: object) -> tuple[Json, tuple[Media, ...]]:
     """Return what a tool returned as a result's words and its media. Raises nothing."""
     items = value if type(value) is list or type(value) is tuple else (value,)
-    if not any(type(item) is Media for item in items):
+    if Media not in map(type, items):
         return ingest(value).json, ()
     words: list[object] = []
     media: list[Media] = []

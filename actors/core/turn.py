@@ -26,8 +26,9 @@ final text (U-06, U-13).
 """
 
 from collections.abc import Generator
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from actors.core.content import Message, ToolCall
 from actors.core.events import TurnStatus
@@ -35,8 +36,7 @@ from actors.core.feed import Cause
 from actors.core.stream import Usage
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """How long a turn may go on.
 
     Args:
@@ -51,38 +51,33 @@ class Bounds:
 # ---- what a turn asks for
 
 
-@dataclass(frozen=True, slots=True)
-class Render:
+class Render(Struct, frozen=True):
     """Render the history for the turn's binding. `tools_off`: for a final text."""
 
     round: int
     tools_off: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Rewrite:
+class Rewrite(Struct, frozen=True):
     """Begin an epoch: the transcript was refused. `plain`: with the conservative render; else without old reasoning."""
 
     why: str
     plain: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Generate:
+class Generate(Struct, frozen=True):
     """Send the rendered request and read the answer."""
 
     round: int
 
 
-@dataclass(frozen=True, slots=True)
-class RunBatch:
+class RunBatch(Struct, frozen=True):
     """Run these calls at the same time and record how each ended."""
 
     calls: tuple[ToolCall, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Close:
+class Close(Struct, frozen=True):
     """Close what is open: these calls will not be run. Then the turn has ended."""
 
     status: TurnStatus
@@ -96,29 +91,25 @@ Step: TypeAlias = Asking | Close
 # ---- what it is told
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(Struct, frozen=True):
     """It is done."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unfit:
+class Unfit(Struct, frozen=True):
     """The judge refused the rendered transcript. `reasoning`: only for reasoning that is replayed in it."""
 
     why: str
     reasoning: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(Struct, frozen=True):
     """The model's whole message of this round."""
 
     message: Message
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True)
-class Broke:
+class Broke(Struct, frozen=True):
     """The round failed for good. `refused`: for its structure; else the provider failed.
 
     `reasoning` is whether only replayed reasoning was refused, `message` what could be kept of this answer, `shown`
@@ -135,15 +126,13 @@ class Broke:
     cause: Cause | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(Struct, frozen=True):
     """Every call of the batch is closed. `refused` counts those whose arguments or name were invalid."""
 
     refused: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(Struct, frozen=True):
     """The turn was cancelled while this step was under way.
 
     `message` is what could be kept of an answer that was arriving; its calls will not be run. `usage` is what
@@ -157,8 +146,7 @@ class Stopped:
 Outcome: TypeAlias = Ready | Unfit | Answered | Broke | Ran | Stopped
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """How a turn ended: its last word, and what it took."""
 
     status: TurnStatus

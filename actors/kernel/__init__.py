@@ -5,10 +5,10 @@ This package has never heard of a language model. `docs/reference/semantics.md` 
 
 from actors.kernel.account import Counts, DeadLetter, DeadLetters, State
 from actors.kernel.actor import Actor, Child, Context, Restart, Terminated
-from actors.kernel.channel import Lost, Receiver, Sender, channel, subscription
 from actors.kernel.mailbox import Mailbox
 from actors.kernel.message import Command, Query, Reply
 from actors.kernel.ref import Ref
+from actors.kernel.subscription import Lost, Receiver, Sender, subscription
 from actors.kernel.supervisor import Group
 from actors.kernel.system import SHARED, System, spawn
 
@@ -33,7 +33,6 @@ __all__ = [
     "State",
     "System",
     "Terminated",
-    "channel",
     "spawn",
     "subscription",
 ]

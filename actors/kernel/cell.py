@@ -6,7 +6,7 @@ thousand, so what it may need later (queues, watchers, waits) is made late and t
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from math import inf
 from typing import Any, Protocol, TypeAlias
 
@@ -14,12 +14,11 @@ from anyio.lowlevel import checkpoint
 
 from actors.errors import ActorFailed, ActorStopped, AskTimeout, AskUphill, Draining, KernelError, MailboxFull
 from actors.kernel.account import Reason, State
-from actors.kernel.actor import Actor, Restart, Terminated
+from actors.kernel.actor import Actor, Body, Context, Restart, Terminated, current
 from actors.kernel.dispatch import STRETCH
-from actors.kernel.life import Body, Life, current
 from actors.kernel.mailbox import BoundedQueue, Mailbox
-from actors.kernel.message import Command, Failure, Query, R, Reply, asked, fail_waiter, told
-from actors.kernel.parking import Waiter
+from actors.kernel.message import TOLD, Command, Failure, Query, R, Reply, asked, fail_waiter, told
+from actors.kernel.parking import Waiter, wake
 from actors.kernel.ref import C
 from actors.kernel.shared import Shared
 
@@ -89,8 +88,8 @@ class Cell(Body[C]):
         self.watchers: list[Callable[[Terminated], object]] | None = None
         self.endings: list[Waiter] | None = None
         actor = factory()
-        self.life: Life[C] | None = Life(self, actor)
-        self.rank = (depth, type(actor).level)
+        self.life: Context[C] | None = Context(self, actor)
+        self.rank = _rank(depth, type(actor).level)
 
     def __repr__(self) -> str:
         return f"<Ref {self.name!r} {self.state.value}>"
@@ -98,7 +97,7 @@ class Cell(Body[C]):
     # Sending
 
     async def tell(self, command: C) -> None:
-        sent = told(command) if command.asks else command
+        sent = command if command.reply is TOLD else told(command)
         if not self._take(sent):
             await self._wait_for_room(sent, None)
 
@@ -111,15 +110,18 @@ class Cell(Body[C]):
             )
 
     def offer(self, command: Command) -> bool:
-        return self._take(told(command) if command.asks else command)
+        return self._take(command if command.reply is TOLD else told(command))
 
     async def ask(self, query: Query[R], *, timeout: float | None = None) -> R:
-        shared, caller = self.shared, current.get()
-        if caller is not None and not self.below(caller.cell):
-            raise self._uphill(caller.cell)
-        inherited = None if caller is None else caller.deadline
+        shared, caller, inherited = self.shared, current.get(), None
+        if caller is not None:
+            if self.rank <= caller.cell.rank and shared is caller.cell.shared:
+                raise self._uphill(caller.cell)
+            inherited = caller.deadline
         deadline = None if inherited is timeout is None else self._deadline(inherited, timeout)
-        reply: Reply[R] = Reply(deadline)
+        reply: Reply[R] = Reply()
+        if deadline is not None:
+            reply.deadline = deadline
         query = asked(query, reply)
         shared.tally.asked += 1
         try:
@@ -202,7 +204,7 @@ class Cell(Body[C]):
             if deadline is None:
                 await queue.room(waiter)
                 continue
-            timer = deadlines.at(deadline, partial(_wake, waiter))
+            timer = deadlines.at(deadline, partial(wake, waiter, False))
             try:
                 await queue.room(waiter)
             finally:
@@ -271,10 +273,9 @@ class Cell(Body[C]):
             self._raised(error)
         else:
             self.handled += 1
-            if command.asks and isinstance(command, Query):
-                reply = command.reply
-                if not (reply.ended if reply.waiter is None else reply.waiter.done()):
-                    life.defer(reply)
+            reply = command.reply
+            if reply is not TOLD and not (reply.ended if reply.waiter is None else reply.waiter.done()):
+                life.defer(reply)
         took = shared.clock() - began
         if took > shared.slow:
             shared.lagged(self.name, command, took)
@@ -287,7 +288,7 @@ class Cell(Body[C]):
             return False
         life = self.life
         if life is None or life.fresh:
-            life = self._begin()
+            life = self.begin()
         while not (life is None or life.holds or life.is_over):
             queue = self.control or self.mail
             if not queue:
@@ -299,20 +300,20 @@ class Cell(Body[C]):
             command = queue.popleft()
             if queue.waiting is not None:
                 queue.grant()
-            if command.asks and isinstance(command, Query) and command.reply.expired:
+            if command.reply.expired:
                 self.shared.tally.bury(self.name, command, "expired")
             else:
                 self.handle(command)
         return False
 
-    def _begin(self) -> Life[C] | None:
+    def begin(self) -> Context[C] | None:
         """Make the actor's object if a crash has cost it, and run its `started` hook; None if that crashed it."""
         dispatcher = self.shared.dispatcher
         dispatcher.acting = self
         try:
             life = self.life
             if life is None:
-                life = self.life = Life(self, self.factory())
+                life = self.life = Context(self, self.factory())
             life.fresh = False
             life.actor.started(life)
         except BaseException as error:
@@ -332,7 +333,9 @@ class Cell(Body[C]):
         """Note that there is nothing to do, and give back the queues, unless somebody waits at one."""
         self.busy = False
         shared, mail = self.shared, self.mail
-        shared.rest()
+        shared.active -= 1
+        if not shared.active:
+            shared.rest()
         if mail is not None and mail.unused:
             self.mail = None
             if len(shared.spares) < SPARES:
@@ -361,8 +364,7 @@ class Cell(Body[C]):
     def bury(self, command: Command, reason: Reason, error: KernelError) -> None:
         """Make `command`, which was taken and not handled, a dead letter; its asker gets `error`."""
         self.shared.tally.bury(self.name, command, reason)
-        if isinstance(command, Query):
-            command.reply.fail(error)
+        command.reply.fail(error)
 
     @property
     def idle(self) -> bool:
@@ -384,6 +386,7 @@ def failed(name: str, cause: BaseException | None) -> ActorFailed:
     return error
 
 
-def _wake(waiter: Waiter) -> None:
-    if not waiter.done():
-        waiter.set_result(False)
+@lru_cache(maxsize=256)
+def _rank(depth: int, level: int) -> tuple[int, int]:
+    """Return what orders asks: the same object for all actors that stand alike."""
+    return depth, level

@@ -2,30 +2,35 @@
 
 A tool may leave a task group open, swallow its cancellation, raise an exit, or never end. On trio a task that leaves a
 nursery open fails whatever nursery it runs in, and the run itself if that is the system's; so each piece runs in a
-nursery that one containing task opens for it alone, and these run in a nursery of the host's. On asyncio a task of the
-loop's own is container enough.
+nursery that a containing task keeps for one piece at a time, and these run in a nursery of the host's. One that was not
+spoiled is used again. On asyncio a task of the loop's own is container enough.
 
 A piece is told to end by its scope. If it goes on all the same, it is let be: an inner scope is shielded, for a
 cancelled scope raises at each of its waits, and whoever swallows that spins. When the host leaves it is dropped: its
 coroutine is driven from here, step by step, so it can be closed where it stands instead of being waited for.
 """
 
-import asyncio
 import contextvars
 import sys
 import types
 from collections.abc import AsyncIterator, Coroutine, Generator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
+from anyio.lowlevel import checkpoint
 
-from actors.kernel.parking import Parking, Waiter
+from actors.kernel.parking import Parking, Waiter, wake
 from actors.kernel.tasks import Ended, Work, begun, primed
 
 if TYPE_CHECKING:
     import trio
+
+Run: TypeAlias = Coroutine[Any, Any, None]  # Any: as in `Work`
+
+SPARES = 16
+"""Nurseries that are kept for the next pieces."""
 
 PASSES = 64
 """Turns of the event loop that what was dropped has to end."""
@@ -38,11 +43,22 @@ class Dropped(BaseException):
 class Contained:
     """One piece of foreign code while it runs. Made by `Containment.start`."""
 
-    __slots__ = ("_at", "_ended", "_inner", "_outer", "_task", "_work", "cancelled", "dropped", "name")
+    __slots__ = (
+        "_at",
+        "_ended",
+        "_inner",
+        "_outer",
+        "_parking",
+        "_task",
+        "_work",
+        "cancelled",
+        "dropped",
+        "name",
+    )
 
-    def __init__(self, work: Work, ended: Ended, name: str) -> None:
-        self._work, self._ended, self.name = work, ended, name
-        self._outer, self._inner = anyio.CancelScope(shield=True), anyio.CancelScope()
+    def __init__(self, parking: Parking, work: Work, ended: Ended, name: str) -> None:
+        self._parking, self._work, self._ended, self.name = parking, work, ended, name
+        self._outer, self._inner = parking.scope(shield=True), parking.scope()
         self._task: Any = None  # Any: the task of either backend
         self._at: object = None  # what it waits for, while it does
         self.cancelled = self.dropped = False
@@ -72,7 +88,7 @@ class Contained:
         raised: BaseException | None = None
         try:
             await begun()
-            self._task = _current_task()
+            self._task = self._parking.task()
             with self._outer, self._inner:
                 await self.driven()
         except BaseException as error:  # it ends here, whatever it is
@@ -117,6 +133,7 @@ class Containment:
     def __init__(self, parking: Parking) -> None:
         self._parking = parking
         self._nursery: trio.Nursery | None = None
+        self._spare: list[trio.Nursery] = []  # containing nothing now
         self._running: dict[Contained, object] = {}
         self._gone: Waiter | None = None
 
@@ -136,24 +153,46 @@ class Containment:
         )  # an interrupt is for the host, not for a tool to lose
         async with trio.open_nursery() as self._nursery:
             yield
+            self._spare.clear()
+            self._nursery.cancel_scope.cancel()  # the containing tasks; what they contain is shielded from it
 
     def start(self, work: Work, ended: Ended, name: str, context: contextvars.Context) -> Contained:
         """Start `work` in a task that it may spoil. `ended` and `context` as in `Tasks.start`."""
 
         def over(raised: BaseException | None) -> None:
             del self._running[contained]
-            if not self._running and self._gone is not None and not self._gone.done():
-                self._gone.set_result(None)
+            if self._nursery is not None:
+                self._emptied(is_sound=raised is None and not contained.cancelled)
+            if not self._running:
+                wake(self._gone)
             ended(raised)
 
-        contained = Contained(work, over, name)
+        contained = Contained(self._parking, work, over, name)
         run = primed(contained.run())
         self._running[contained] = None
         if self._nursery is None:
             self._running[contained] = self._parking.spawn(run, name, context)
+        elif self._spare:
+            _enter(self._spare.pop(), run, name, context)
         else:
-            context.run(partial(self._nursery.start_soon, _contain, run, name, name=name))
+            self._nursery.start_soon(self._contain, run, name, context)
         return contained
+
+    async def _contain(self, run: Run, name: str, context: contextvars.Context) -> None:
+        """Keep a nursery for one piece at a time. If one spoils it, that is over; how each ended it has said itself."""
+        trio = sys.modules["trio"]
+        with suppress(BaseException):
+            async with trio.open_nursery() as nursery:
+                _enter(nursery, run, name, context)
+                await trio.sleep_forever()
+
+    def _emptied(self, *, is_sound: bool) -> None:
+        """Keep the nursery of the running piece, which has ended, for the next one, or have it end."""
+        nursery = sys.modules["trio"].lowlevel.current_task().parent_nursery
+        if is_sound and len(self._spare) < SPARES:
+            self._spare.append(nursery)
+        else:
+            nursery.cancel_scope.cancel()
 
     async def close(self, grace: float) -> None:
         """End all of them: tell them, wait for `grace` seconds, and drop what is left. Some run on even so."""
@@ -167,7 +206,7 @@ class Containment:
         for _ in range(PASSES):
             if not self._running:
                 break
-            await self._parking.checkpoint()
+            await checkpoint()
 
     async def _empty(self) -> None:
         """Wait until none runs."""
@@ -176,19 +215,9 @@ class Containment:
             await self._gone
 
 
-async def _contain(run: Coroutine[Any, Any, None], name: str) -> None:  # Any: as in `Work`
-    """Run one piece in a nursery that is its own. How it ended it has said itself; a spoiled nursery says it again."""
-    with suppress(BaseException):
-        async with sys.modules["trio"].open_nursery() as nursery:
-            nursery.start_soon(lambda: run, name=name)
+def _enter(nursery: "trio.Nursery", run: Run, name: str, context: contextvars.Context) -> None:
+    context.run(partial(nursery.start_soon, lambda: run, name=name))
 
 
 def _drop() -> None:
     raise Dropped
-
-
-def _current_task() -> object:
-    trio = sys.modules.get("trio")
-    if trio is not None and trio.lowlevel.in_trio_run():
-        return trio.lowlevel.current_task()
-    return asyncio.current_task()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import anyio
 
-from actors.kernel.parking import Parking, Waiter
+from actors.kernel.parking import Parking, Waiter, wake
 
 _SMALL = 64  # husks that are not worth a rebuild
 
@@ -55,7 +55,7 @@ class Deadlines:
         timer = Timer(action)
         heapq.heappush(self._heap, (when, next(self._count), timer))
         if self._heap[0][2] is timer:
-            self._wake()
+            wake(self._asleep)
         return timer
 
     def withdraw(self, timer: Timer) -> None:
@@ -77,10 +77,6 @@ class Deadlines:
             deadline = self._heap[0][0] if self._heap else float("inf")
             with anyio.CancelScope(deadline=deadline):
                 await waiter
-
-    def _wake(self) -> None:
-        if self._asleep is not None and not self._asleep.done():
-            self._asleep.set_result(None)
 
     def _act(self) -> None:
         heap, now = self._heap, self._parking.now()

@@ -23,6 +23,12 @@ STRETCH = 64  # messages handled before the event loop has its turn
 class Handling(Protocol):
     """Something that handles messages: an actor's cell."""
 
+    def occupy(self) -> None:
+        """Note that there is something to do."""
+
+    def begin(self) -> object:
+        """Run the actor's `started` hook. Raises nothing."""
+
     def handle(self, command: Command) -> None:
         """Handle one message. Raises nothing."""
 
@@ -59,6 +65,20 @@ class Dispatcher:
         """Have what has messages visited: now, or as soon as the running handler and those before it are done."""
         self.ready.append(handling)
         if not self.busy:
+            self.serve()
+
+    def begin(self, handling: Handling) -> None:
+        """Have an actor begin: now, or as soon as the running handler and those before it are done."""
+        if self.busy:
+            handling.occupy()
+            self.ready.append(handling)
+            return
+        self.busy = True
+        try:
+            self.run(handling.begin)
+        finally:
+            self.busy = False
+        if self.ready:
             self.serve()
 
     def afterwards(self, work: Callable[[], object]) -> None:

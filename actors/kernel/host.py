@@ -13,7 +13,7 @@ from types import TracebackType
 
 import anyio
 
-from actors.kernel.parking import Parking, Waiter
+from actors.kernel.parking import Parking, Waiter, wake
 from actors.kernel.tasks import Tasks
 
 HURRY = 0.2
@@ -137,7 +137,7 @@ class Host:
                     await self._news()
             except self._parking.cancelled:  # the loop is being shut down
                 self._is_leaving = True
-                self._parking.forgive()
+                self._parking.uncancel()
             with anyio.CancelScope(shield=True):
                 is_empty = await self._leave(self)
             if not is_empty:
@@ -160,5 +160,4 @@ class Host:
     def _tell(self) -> None:
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
-            if not waiter.done():
-                waiter.set_result(None)
+            wake(waiter)

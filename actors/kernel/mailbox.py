@@ -1,6 +1,6 @@
 """A bounded queue whose freed places go to waiting senders in the order they came.
 
-Every mailbox and every channel is one of these. An item is in the queue or in the hands of a running task,
+An item is in the queue or in the hands of a running task,
 never in a wake-up; a place is free, taken, or granted to a sender that has been woken and not run yet.
 """
 
@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TypeVar
 
-from actors.kernel.parking import Waiter
+from actors.kernel.parking import Waiter, wake
 
 T = TypeVar("T")
 
@@ -96,5 +96,4 @@ class BoundedQueue(deque[T]):
         """End all waits for room: there will be none."""
         waiting, self.waiting = self.waiting, None
         for waiter in waiting or ():
-            if not waiter.done():
-                waiter.set_result(False)
+            wake(waiter, value=False)

@@ -11,11 +11,13 @@ takes the item itself, once it runs; and whoever is cancelled after it was woken
 import asyncio
 import sys
 import types
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import anyio
 
 if TYPE_CHECKING:
     import trio
@@ -39,6 +41,40 @@ class Waiter(Protocol):
 
     def __await__(self) -> Generator[Any, None, Any]:  # Any: the traps of the event loop, and see set_result
         """Wait until woken; return at once if it was already."""
+
+
+def wake(waiter: Waiter | None, value: object = None) -> None:
+    """Wake who waits there, if somebody still does."""
+    if waiter is not None and not waiter.done():
+        waiter.set_result(value)
+
+
+class Scope(Protocol):
+    """A cancel scope of the event loop, with what the portable layer's has and without its cost."""
+
+    shield: bool
+    deadline: float
+
+    @property
+    def cancel_called(self) -> bool:
+        """Whether it was cancelled, or its deadline has passed."""
+
+    @property
+    def cancelled_caught(self) -> bool:
+        """Whether it was left because of that."""
+
+    def cancel(self) -> None:
+        """Cancel what runs in it."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: types.TracebackType | None,
+        /,
+    ) -> bool | None: ...
 
 
 class TrioWaiter:
@@ -83,53 +119,32 @@ class TrioWaiter:
         return trio.lowlevel.Abort.SUCCEEDED
 
 
-class Nobody:
-    """A waiter that nobody waits on: what it is woken with falls into nothing."""
-
-    __slots__ = ()
-
-    def done(self) -> bool:
-        return True
-
-    def cancelled(self) -> bool:
-        return True
-
-    def set_result(self, value: object, /) -> None:
-        """Discard `value`."""
-
-    def result(self) -> None:
-        return None
-
-    def __await__(self) -> Generator[Any, None, None]:  # Any: see Waiter.__await__
-        yield from ()
-
-
 @dataclass(frozen=True, slots=True)
 class Parking:
     """What the kernel needs of the running event loop.
 
     Args:
         waiter: Make a fresh waiter.
+        scope: Make a cancel scope; `shield` and `deadline` by name.
         now: Seconds on the loop's clock, the one that `anyio.current_time` reads.
-        task: The running task, as something to compare with `is`.
+        task: The running task.
         next: Call a function at the loop's next turn, from the loop.
         soon: Call a function in the loop, from any thread and from a finalizer.
         spawn: Start a task of the loop's own, which nobody waits for: coroutine, name, context. It must not raise.
             Whoever starts it keeps what is returned, or the task may be lost.
-        checkpoint: Let other tasks run.
-        forgive: Withdraw native cancellation requests against the running task.
+        uncancel: Withdraw native cancellation requests against the running task.
         cancelled: The loop's cancellation exception.
         protect: Keep interrupts out of a plain function and what it calls. asyncio raises none in the midst of a task.
     """
 
     waiter: Callable[[], Waiter]
+    scope: Callable[..., Scope]
     now: Callable[[], float]
     task: Callable[[], object]
     next: Callable[[Callable[[], None]], object]
     soon: Callable[[Callable[[], None]], object]
     spawn: Callable[[Coroutine[Any, Any, None], str, Context], object]  # Any: the traps of the event loop
-    checkpoint: Callable[[], Awaitable[None]]
-    forgive: Callable[[], None]
+    uncancel: Callable[[], None]
     cancelled: type[BaseException]
     protect: Callable[[Callable[..., object]], object]
 
@@ -158,14 +173,16 @@ def running_loop() -> object | None:
 @lru_cache(maxsize=1)
 def _asyncio_parking(loop: asyncio.AbstractEventLoop) -> Parking:
     return Parking(
-        waiter=loop.create_future,
+        waiter=partial(asyncio.Future, loop=loop),
+        scope=type(
+            anyio.CancelScope()
+        ),  # what it makes here: to ask for the loop's class each time costs as much again
         now=loop.time,
         task=asyncio.current_task,
         next=loop.call_soon,
         soon=loop.call_soon_threadsafe,
         spawn=_asyncio_spawn,
-        checkpoint=_asyncio_checkpoint,
-        forgive=_uncancel,
+        uncancel=_uncancel,
         cancelled=asyncio.CancelledError,
         protect=_nothing_of,
     )
@@ -175,11 +192,6 @@ def _asyncio_spawn(
     coroutine: Coroutine[Any, Any, None], name: str, context: Context
 ) -> object:  # Any: as above
     return asyncio.Task(coroutine, name=name, context=context)  # never eager, whatever the loop's factory is
-
-
-@types.coroutine
-def _asyncio_checkpoint() -> Generator[None, None, None]:
-    yield  # what `asyncio.sleep(0)` comes to, two calls further in
 
 
 def _uncancel() -> None:
@@ -194,13 +206,13 @@ def _trio_parking(token: "trio.lowlevel.TrioToken") -> Parking:
 
     return Parking(
         waiter=TrioWaiter,
+        scope=trio.CancelScope,
         now=trio.current_time,
         task=trio.lowlevel.current_task,
         next=token.run_sync_soon,
         soon=token.run_sync_soon,
         spawn=_trio_spawn,
-        checkpoint=trio.lowlevel.checkpoint,
-        forgive=_nothing,
+        uncancel=_nothing,
         cancelled=trio.Cancelled,
         protect=trio.lowlevel.enable_ki_protection,
     )

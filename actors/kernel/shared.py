@@ -5,14 +5,12 @@ from collections.abc import Callable
 from random import Random
 from time import perf_counter
 
-from anyio import CancelScope
-
 from actors.kernel.account import Tally
 from actors.kernel.deadlines import Deadlines
 from actors.kernel.dispatch import Dispatcher
 from actors.kernel.mailbox import BoundedQueue
 from actors.kernel.message import Command
-from actors.kernel.parking import Parking, Waiter
+from actors.kernel.parking import Parking, Scope, Waiter, wake
 from actors.kernel.tasks import Tasks, Work
 
 
@@ -63,7 +61,7 @@ class Shared:
         self.active = 0
         self._quiet: Waiter | None = None
 
-    def _launch_deadlines(self) -> CancelScope:
+    def _launch_deadlines(self) -> Scope:
         return self.launch(self.deadlines.run, self._deadlines_ended, "deadlines")
 
     def _deadlines_ended(self, error: BaseException | None) -> None:
@@ -73,15 +71,13 @@ class Shared:
         elif error is not None:
             self.fatal(error)
 
-    def launch(self, work: Work, ended: Callable[[BaseException | None], None], name: str) -> CancelScope:
+    def launch(self, work: Work, ended: Callable[[BaseException | None], None], name: str) -> Scope:
         """Start a task, in context variables of the system."""
         return self.tasks.start(work, ended, name, self.variables.copy())
 
     def rest(self) -> None:
-        """Note that an actor or a child has nothing more to do."""
-        self.active -= 1
-        if not self.active and self._quiet is not None and not self._quiet.done():
-            self._quiet.set_result(None)
+        """Tell whoever waits for it that nothing is `active` any more."""
+        wake(self._quiet)
 
     async def quiescent(self) -> None:
         """Wait until no actor has anything to do and no child runs."""

@@ -14,6 +14,7 @@ from actors.kernel.account import Reason, State
 from actors.kernel.actor import Actor, Restart, Terminated
 from actors.kernel.cell import AnyCell, failed
 from actors.kernel.deadlines import Timer
+from actors.kernel.parking import wake
 from actors.kernel.shared import Shared
 
 NOBODY: Actor[Any] = Actor()  # Any: it takes no messages
@@ -84,7 +85,9 @@ class Supervisor:
             life.actor = NOBODY  # they hold each other, and would be left to the garbage collector
         _bury_all(cell, "unhandled" if state is State.FAULTED else "stopped")
         if cell.busy:
-            self.shared.rest()
+            self.shared.active -= 1
+            if not self.shared.active:
+                self.shared.rest()
         cell.busy = True  # so that nobody has it visited any more
         self.shared.tally.retire(cell.sent, cell.handled)
         del self.cells[cell.name]
@@ -94,8 +97,7 @@ class Supervisor:
         for watcher in watchers or ():
             self.notify(watcher, Terminated(cell.name, error, state is State.FAULTED))
         for waiter in cell.endings or ():
-            if not waiter.done():
-                waiter.set_result(None)
+            wake(waiter)
         cell.endings = None
 
     def notify(self, watcher: Callable[[Terminated], object], terminated: Terminated) -> None:

@@ -20,12 +20,11 @@ import anyio.lowlevel
 
 from actors.errors import Draining, KernelError
 from actors.kernel.account import Counts, DeadLetters, State
-from actors.kernel.actor import Actor, Restart, Terminated
+from actors.kernel.actor import Actor, Restart, Terminated, current
 from actors.kernel.cell import AnyCell, Cell
 from actors.kernel.contained import Containment
 from actors.kernel.dispatch import Dispatcher
 from actors.kernel.host import Host
-from actors.kernel.life import current
 from actors.kernel.mailbox import Mailbox
 from actors.kernel.parking import parking
 from actors.kernel.ref import C, Ref
@@ -69,12 +68,11 @@ class System:
         first: tuple[Step, float] | None = None,
         last: tuple[Step, float] | None = None,
     ) -> None:
-        self._random = Random(seed)  # noqa: S311 - jitter, not secrets
-        self._patience = patience
+        random = Random(seed)  # noqa: S311 - jitter, not secrets
+        self._shared = partial(
+            Shared, patience=patience, slow=slow, random=random, on_crash=on_crash, on_slow=on_slow
+        )
         self._shutdown = shutdown
-        self._slow = slow
-        self._on_crash = on_crash
-        self._on_slow = on_slow
         self._first, self._last = first, last
         self._supervisor: Supervisor | None = None
         self._containment: Containment | None = None
@@ -105,18 +103,12 @@ class System:
         context = copy_context()
         context.run(current.set, None)
         self._host = host = Host(here, self._containment.open, self._leave, context)
-        shared = Shared(
-            here,
-            host.fail,
-            context,
-            patience=self._patience,
-            slow=self._slow,
-            random=self._random,
-            on_crash=self._on_crash,
-            on_slow=self._on_slow,
-        )
-        self._supervisor = Supervisor(shared)
-        for function in (Cell._take, Dispatcher.serve):  # handlers run on the stacks of tasks that are not
+        self._supervisor = Supervisor(self._shared(here, host.fail, context))
+        for function in (
+            Cell._take,
+            Dispatcher.begin,
+            Dispatcher.serve,
+        ):  # handlers run on the stacks of tasks that are not
             here.protect(function)
         await host.enter()
         return self
@@ -166,7 +158,8 @@ class System:
             KernelError: The name is taken.
             Draining: The system is shutting down, and the caller is not one of its actors.
         """
-        supervisor, shared = self.supervisor, self.shared
+        supervisor = self.supervisor
+        shared = supervisor.shared
         if name in supervisor.cells:
             raise KernelError(f"An actor named {name!r} is running already; stop it, or take another name.")
         if shared.draining and current.get() is None:
@@ -177,8 +170,7 @@ class System:
         if group is not None:
             supervisor.join(cell, group)
         if cell.life is not None and cell.life.fresh:
-            cell.occupy()
-            shared.dispatcher.add(cell)
+            shared.dispatcher.begin(cell)
         return cell
 
     def group(self, restart: Restart = _RESTART) -> Group:

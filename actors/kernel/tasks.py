@@ -13,9 +13,7 @@ import types
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeAlias
 
-import anyio
-
-from actors.kernel.parking import Parking, Waiter
+from actors.kernel.parking import Parking, Scope, Waiter, wake
 
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, object]]  # Any: the event loop's own traps and answers
 Ended: TypeAlias = Callable[[BaseException | None], None]
@@ -52,13 +50,11 @@ class Tasks:
     def __init__(self, parking: Parking, *, shielded: bool = True) -> None:
         self._parking = parking
         self._shielded = shielded
-        self._running: dict[anyio.CancelScope, object] = {}  # the loop itself holds a task only weakly
+        self._running: dict[Scope, object] = {}  # the loop itself holds a task only weakly
         self._gone: Waiter | None = None
         self.cancelled = False
 
-    def start(
-        self, work: Work, ended: Ended, name: str, context: contextvars.Context | None = None
-    ) -> anyio.CancelScope:
+    def start(self, work: Work, ended: Ended, name: str, context: contextvars.Context | None = None) -> Scope:
         """Start `work` in a task, and return the scope that cancels it.
 
         Args:
@@ -68,7 +64,7 @@ class Tasks:
             name: Shown by debuggers.
             context: What it runs in; a copy of the caller's if not given.
         """
-        scope = anyio.CancelScope(shield=self._shielded)
+        scope = self._parking.scope(shield=self._shielded)
         if self.cancelled:
             scope.cancel()
         run = primed(self._run(scope, work, ended))
@@ -87,7 +83,7 @@ class Tasks:
             self._gone = self._parking.waiter()
             await self._gone
 
-    async def _run(self, scope: anyio.CancelScope, work: Work, ended: Ended) -> None:
+    async def _run(self, scope: Scope, work: Work, ended: Ended) -> None:
         raised: BaseException | None = None
         try:
             await begun()
@@ -100,5 +96,5 @@ class Tasks:
             ended(raised)
         finally:
             del raised  # its traceback holds this frame
-            if not self._running and self._gone is not None and not self._gone.done():
-                self._gone.set_result(None)
+            if not self._running:
+                wake(self._gone)

@@ -6,15 +6,15 @@ may read.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from actors.core.codec import encode_event
 from actors.core.events import Event
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """Events of one session, to be appended in this order."""
 
     session: str

@@ -227,6 +227,21 @@ async def test_foreign_code_spoils_its_own_task_and_nothing_else(work: Work) -> 
     await nothing_but_this_runs()
 
 
+@pytest.mark.parametrize("work", [leaves_a_group_open, exits, anyio.lowlevel.checkpoint])
+@pytest.mark.requirement("PROMISE-12")
+async def test_foreign_code_that_runs_after_other_foreign_code_hears_nothing_of_it(work: Work) -> None:
+    """A40: whatever became of the task before."""
+    with anyio.fail_after(10):
+        async with System() as system:
+            for piece in (work, anyio.lowlevel.checkpoint, work, anyio.lowlevel.checkpoint):
+                ends = Ends()
+                start(system, piece, ends)
+                while not ends:
+                    await anyio.lowlevel.checkpoint()
+                assert piece is work or ends == [None]
+                await anyio.wait_all_tasks_blocked()  # what it spoiled has been cleared away
+
+
 async def nothing_but_this_runs() -> None:
     try:
         ours = asyncio.current_task()

@@ -25,7 +25,23 @@ from actors.core.stream import Usage
 Slot: TypeAlias = int | None  # None stands for the latest call, wherever it is
 _LEGACY: Slot = -1  # `function_call`, the one call of the protocol before tools
 _SAID = frozenset({"content", "refusal", "tool_calls", "function_call", "reasoning_content", "reasoning"})
-_READ = _SAID | {"role", "name", "reasoning_details"}
+_REASONING = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
+_READ = _SAID | _REASONING | {"role", "name"}
+_USUAL = frozenset(
+    {
+        "id",
+        "object",
+        "created",
+        "model",
+        "system_fingerprint",
+        "service_tier",
+        "obfuscation",
+        "choices",
+        "usage",
+    }
+)
+_USUAL_CHOICE = frozenset({"index", "delta", "finish_reason", "logprobs", "usage"})
+"""A chunk with no other fields says nothing beside the message."""
 _CUT = frozenset({"error", "network_error", "insufficient_system_resource"})
 """Words for a failure after 200: a gateway's and Mistral's, GLM's, DeepSeek's."""
 _WHOLE_BELOW = 64 * 1024  # characters of argument text that are tried for completeness
@@ -51,15 +67,11 @@ class ChatReader:
 
     def body(self, body: Fields) -> None:
         choice = _first_choice(body)
-        self._raise_reported(body, choice, reported=False)
+        self._beside(body, choice, reported=False)
         if _SAID.isdisjoint(fields(choice.get("message"))):
             raise broken("the body holds no message")
         self._begun = True
-        self._beside(body, choice)
-        self._usage(body.get("usage"))
-        self._served(body)
-        self._said(fields(choice["message"]))
-        self._finish(choice)
+        self._take(body, choice, fields(choice["message"]))
         self._end()
 
     def _end(self) -> None:
@@ -71,27 +83,35 @@ class ChatReader:
 
     def _chunk(self, chunk: Fields, *, reported: bool) -> None:
         choice = _first_choice(chunk)
-        self._raise_reported(chunk, choice, reported=reported)
+        is_usual = chunk.keys() <= _USUAL and choice.keys() <= _USUAL_CHOICE
+        if reported or not is_usual or choice.get("logprobs") or chunk.get("object") == "error":
+            self._beside(chunk, choice, reported=reported)
         self._begun = self._begun or bool(choice)
-        self._beside(chunk, choice)
-        self._usage(chunk.get("usage") or choice.get("usage"))
-        self._served(chunk)
-        self._said(fields(choice.get("delta")))
-        self._finish(choice)
+        delta = choice.get("delta")
+        self._take(chunk, choice, delta if type(delta) is dict else {})
+
+    def _take(self, answer: Fields, choice: Fields, said: Fields) -> None:
+        if usage := answer.get("usage") or choice.get("usage"):
+            self._usage(usage)
+        if said:
+            self._said(said)
+        if reason := choice.get("finish_reason"):
+            self._finish(string(reason))
 
     def _said(self, delta: Fields) -> None:
         """Take a delta, or a whole message, which has the same fields."""
         if not delta.keys() <= _READ:
             self._leave_out(delta)
-        self._reasoning.take(delta)
+        if not _REASONING.isdisjoint(delta):
+            self._reasoning.take(delta)
         if content := delta.get("content"):
             self._content(content)
         if refusal := delta.get("refusal"):
             self._text(string(refusal))  # it is what the model said
         if fragments := delta.get("tool_calls"):
             self._slots.take([fields(fragment) for fragment in items(fragments)])
-        legacy = fields(delta.get("function_call"))
-        if legacy.get("name") or legacy.get("arguments"):  # an endpoint puts an empty one into every answer
+        legacy = delta.get("function_call")  # an endpoint puts an empty one into every answer
+        if isinstance(legacy, dict) and (legacy.get("name") or legacy.get("arguments")):
             self._slots.take([{"index": _LEGACY, "function": legacy}])
 
     def _content(self, content: object) -> None:
@@ -119,19 +139,16 @@ class ChatReader:
         if piece:
             self.assembly.say(self.assembly.latest_words("text"), piece)
 
-    def _served(self, answer: Fields) -> None:
-        """Note which upstream of a gateway answers."""
-        if (upstream := string(answer.get("provider"))) and self._dialect.reasoning.binding == "upstream":
-            self.assembly.upstream = mended(upstream)
-
-    def _beside(self, answer: Fields, choice: Fields) -> None:
-        """Note what is said beside the message: how likely its words were, and what a search found."""
+    def _beside(self, answer: Fields, choice: Fields, *, reported: bool) -> None:
+        """Note what is said beside the message: an error, who serves it, how likely its words were, what was found."""
+        self._raise_reported(answer, choice, reported=reported)
         self.assembly.leave_out_once("logprobs", choice.get("logprobs"))
         for name in ("citations", "search_results"):
             self.assembly.leave_out_once(name, answer.get(name))
+        if (upstream := string(answer.get("provider"))) and self._dialect.reasoning.binding == "upstream":
+            self.assembly.upstream = mended(upstream)
 
-    def _finish(self, choice: Fields) -> None:
-        reason = string(choice.get("finish_reason"))
+    def _finish(self, reason: str) -> None:
         if reason in _CUT:
             raise broken(f"the provider ended the answer with finish_reason {reason!r}")
         if reason:
@@ -174,9 +191,11 @@ class _Slots:
             self._take(fragment, touched)
 
     def _take(self, fragment: Fields, touched: set[Call]) -> None:
-        slot = _slot(fragment.get("index"))
-        native_id = string(fragment.get("id")).strip() and string(fragment.get("id"))
-        self._assembly.leave_out("extra_content", int(bool(fragment.get("extra_content"))))
+        slot, native_id = _slot(fragment.get("index")), string(fragment.get("id"))
+        if not native_id.strip():
+            native_id = ""
+        if fragment.get("extra_content"):
+            self._assembly.leave_out("extra_content")
         function = fields(fragment.get("function")) or fields(fragment.get("custom"))
         name, text = string(function.get("name")), _argument_text(function)
         call = self._existing(slot, native_id)
@@ -236,8 +255,9 @@ def _argument_text(function: Fields) -> str:
 
 def _first_choice(chunk: Fields) -> Fields:
     """Return the choice with index 0; we never ask for more than one."""
-    for choice in map(fields, items(chunk.get("choices"))):
-        if not choice.get("index"):
+    choices = chunk.get("choices")
+    for choice in choices if type(choices) is list else ():
+        if type(choice) is dict and not choice.get("index"):
             return choice
     return {}
 

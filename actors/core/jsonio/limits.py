@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from actors.core.jsonio.text import MAX_DEPTH, Json
 
 MARKS = frozenset(
@@ -43,8 +45,7 @@ class Limits:
             raise ValueError(f"max_depth is 1 to {MAX_DEPTH}, not {self.max_depth}")
 
 
-@dataclass(frozen=True)
-class Ingested:
+class Ingested(Struct, frozen=True):
     """A value as JSON, and what had to be done to it.
 
     `marks` is sorted and from `MARKS`. Empty means that the text says all that the value was.

@@ -60,7 +60,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kernel: what a crash left behind acts on the next life",
-        "actors/kernel/life.py",
+        "actors/kernel/actor.py",
         "        if not self.is_over:\n            self._body.crash(error)\n",
         "        self._body.crash(error)\n",
         (f"{SEMANTICS}::test_an_actor_held_twice_is_released_twice_and_an_old_life_releases_nobody",),
@@ -88,7 +88,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kernel: an actor goes on before what it sent has gone out",
-        "actors/kernel/life.py",
+        "actors/kernel/actor.py",
         'name="outbox", holds=True)',
         'name="outbox")',
         (
@@ -101,6 +101,15 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        if any(queue is not None and not queue.unused for queue in (self.mail, self.control)):",
         "        if self.mail is not None or self.control is not None:",
         (f"{PASSIVATE}::test_queues_that_were_used_and_are_empty_keep_nobody",),
+    ),
+    Mutation(
+        "kernel: foreign code runs in a nursery that other foreign code has spoiled",
+        "actors/kernel/contained.py",
+        "        if is_sound and len(self._spare) < SPARES:\n",
+        "        if len(self._spare) < SPARES:\n",
+        (
+            "tests/kernel/test_leaving.py::test_foreign_code_that_runs_after_other_foreign_code_hears_nothing_of_it",
+        ),
     ),
     Mutation(
         "kernel: an actor is passivated that owes an answer",
