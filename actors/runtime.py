@@ -35,7 +35,6 @@ from actors.core.identity import Binding
 from actors.core.packed import pack, unkeepable
 from actors.core.render import Reader
 from actors.core.routing import Pool
-from actors.core.state import State
 from actors.core.transcript import Encoder
 from actors.core.turn import Bounds
 from actors.credentials import Credentials, credentials_of
@@ -144,6 +143,7 @@ class Runtime:
         limits = self.config.limits
         self._host = Host(
             self.system,
+            self.storage,
             self.system.spawn(lambda: JournalActor(self.storage), "journal", depth=SHARED),
             Limits(limits.batch, limits.tool_threads, limits.tool_wait),
             Bounds(limits.rounds, limits.corrections),
@@ -236,9 +236,7 @@ class Runtime:
                 raise SessionExists(f"Session {name!r} has ended and its log is kept; take another id")
             imported = _imported(messages)
             opened = Opened(name, target, system, tuple(map(pack, imported)), _calls_used(imported))
-            return await self._opened(
-                Activation(State().apply(opened), host, toolset, approve, _below_caller()), opened
-            )
+            return await self._opened(Activation(opened, host, toolset, approve, _below_caller()), opened)
         finally:
             self._reserving.discard(name)
 
