@@ -62,7 +62,7 @@ class Connection:
         self._idle_since = 0.0
 
     def pieces(self, head: h11.Request, segments: Sequence[bytes], length: int) -> Iterator[bytes]:
-        """Give a request as it goes out. Long segments are sliced, not copied; small bodies are one piece."""
+        """Give a request as it goes out: long segments in slices, which are not copied, and short ones joined."""
         begin = self._http.send(head)
         if length <= SMALL:
             body = b"".join(segments)
@@ -71,8 +71,8 @@ class Connection:
             yield begin + body
             return
         yield begin
-        for segment in segments:
-            view = memoryview(segment)
+        for joined in _joined(segments):
+            view = memoryview(joined)
             for at in range(0, len(view), SLICE):
                 data = cast(bytes, view[at : at + SLICE])  # streams take any buffer, and say bytes
                 self._http.send_with_data_passthrough(h11.Data(data=data))
@@ -173,6 +173,18 @@ def _headers(raw: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
         key, text = name.decode("ascii"), value.decode("latin-1")
         headers[key] = f"{headers[key]}, {text}" if key in headers else text
     return headers
+
+
+def _joined(segments: Iterable[bytes]) -> Iterator[bytes]:
+    """Give segments in as few pieces as there may be, of `SLICE` bytes at most but for a longer segment."""
+    together, size = list[bytes](), 0
+    for segment in segments:
+        if together and size + len(segment) > SLICE:
+            yield b"".join(together)
+            together, size = [], 0
+        together.append(segment)
+        size += len(segment)
+    yield b"".join(together)
 
 
 def _reason(error: h11.RemoteProtocolError) -> str:
