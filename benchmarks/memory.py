@@ -125,26 +125,34 @@ async def forgotten(count: int) -> Held:
     """Open sessions, ask each on two backends and forget it, closed before or not; weigh what is left."""
     async with hosted() as runtime:
         for number in range(20):  # what the process keeps, it keeps now
-            await runtime.forget((await _lived(runtime, conversation(number)[:34])).id)
+            await _forgotten(runtime, conversation(number)[:34], closed=False)
         scales = Scales(traced=True)
         for number in range(count):
-            session = await _lived(runtime, conversation(number)[:34])
-            if number % 2:
-                await session.close()
-            await runtime.forget(session.id)
-        del session
+            await _forgotten(runtime, conversation(number)[:34], closed=number % 2 == 0)
         return scales.held(count, 0)
+
+
+async def _forgotten(runtime: Runtime, messages: list[Message], *, closed: bool) -> None:
+    session = await _lived(runtime, messages)
+    if closed:
+        await session.close()
+    await runtime.forget(session.id)
 
 
 async def live(turns: int) -> Held:
     """Hold one session for so many turns and weigh it."""
     async with hosted() as runtime:
-        await _on_both(runtime, [])
+        await runtime.forget((await _asked_often(runtime, turns)).id)  # what the process keeps, it keeps now
         scales = Scales(traced=True)
-        session = await runtime.open(TARGET, tools=[SEARCH])
-        for _ in range(turns):
-            await session.ask("Please settle the question with five searches.")
+        session = await _asked_often(runtime, turns)
         return scales.held(1, payload(list(await session.history())))
+
+
+async def _asked_often(runtime: Runtime, turns: int) -> Session:
+    session = await runtime.open(TARGET, tools=[SEARCH])
+    for _ in range(turns):
+        await session.ask("Please settle the question with five searches.")
+    return session
 
 
 async def buffers(count: int) -> Held:
@@ -202,7 +210,7 @@ def _e3(options: Options) -> list[Row]:
     for backend in options.backends:
         ours = _measured("forgotten", count, backend)
         note = f"{count} sessions, asked on two backends; half of them closed first"
-        rows.append(Row("E3", _FORGOTTEN, backend, "bytes", 100, ours.resident, note=note))
+        rows.append(Row("E3", _FORGOTTEN, backend, "bytes", 200, ours.resident, note=note))
         rows.append(Row("E3", _FORGOTTEN, backend, "objects", 0.1, ours.tracked, note=_TRACKED))
     return rows
 
