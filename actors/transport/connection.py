@@ -7,8 +7,10 @@ another exchange may follow. Waiting and places are the business of others.
 import select
 import socket
 import ssl
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from time import monotonic
 from typing import cast
 
@@ -175,16 +177,14 @@ def _headers(raw: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
     return headers
 
 
-def _joined(segments: Iterable[bytes]) -> Iterator[bytes]:
-    """Give segments in as few pieces as there may be, of `SLICE` bytes at most but for a longer segment."""
-    together, size = list[bytes](), 0
-    for segment in segments:
-        if together and size + len(segment) > SLICE:
-            yield b"".join(together)
-            together, size = [], 0
-        together.append(segment)
-        size += len(segment)
-    yield b"".join(together)
+def _joined(segments: Sequence[bytes]) -> Iterator[bytes]:
+    """Give segments in few pieces, of `SLICE` bytes at most but for a segment that is longer."""
+    ends = list(accumulate(map(len, segments)))
+    first = sent = 0
+    while first < len(ends):
+        last = max(bisect_right(ends, sent + SLICE, first), first + 1)
+        yield b"".join(segments[first:last])  # one alone is not copied
+        first, sent = last, ends[last - 1]
 
 
 def _reason(error: h11.RemoteProtocolError) -> str:
