@@ -1,22 +1,24 @@
 """A session between its uses: what is kept of it, and how its actors come and go.
 
-Idle sessions are many, so one that has not been used has no actors: its state at rest and its lanes are all there is.
-Both are folds of its log, so actors that are made from them are as good as those that were put away. They are made at
-the session's next use. Of the sessions that have nothing to do, the `AWAKE` used last keep their actors.
+Idle sessions are many, so one that has nothing to do is its log and a few words besides. What its actors know, lanes
+included, is a fold of that log, so those that are made at its next use are as good as those that were put away. Of the
+sessions with nothing to do, the `AWAKE` used last keep their actors, and others what had been made of their logs, as
+long as their lanes hold no more than `LANES` bytes in all.
 """
 
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Never
+from typing import NamedTuple, Never
 
 import anyio
 
 from actors import telemetry
 from actors.core.batch import Approve
+from actors.core.events import Event, Opened
 from actors.core.form import replace
-from actors.core.state import Lanes, Rules, State
+from actors.core.state import Lanes, Rules, State, rebuilt
 from actors.core.turn import Bounds
 from actors.driver import Resolver, SessionRefs
 from actors.errors import ActorFailed, ActorStopped, Draining, ForeignLoop
@@ -30,13 +32,14 @@ from actors.log import Generation
 from actors.renderer import RendererActor
 from actors.scheduler import SchedulerActor
 from actors.session import Cancel, End, PendingAsks, SessionActor, SessionCommand
+from actors.storage import Storage
 from actors.tools import Toolset
 
-AWAKE = 256
+AWAKE = 64
 """Sessions with nothing to do that keep their actors."""
 
-LANES = 32 * 1024 * 1024
-"""Bytes of lanes that sessions without actors keep. Beyond it those used least recently drop theirs."""
+LANES = 16 * 1024 * 1024
+"""Bytes of lanes that sessions without actors keep. Beyond it those used least recently keep nothing but their logs."""
 
 
 @dataclass(slots=True)
@@ -45,7 +48,8 @@ class Host:
 
     Args:
         system: Where their actors live.
-        journal: Who writes their logs.
+        storage: Where their logs are kept.
+        journal: Who writes them.
         limits: Bounds of their tools.
         bounds: How long a turn may go on.
         most_waiting: Asks that may wait behind the one in flight.
@@ -54,13 +58,14 @@ class Host:
         ended: Called with a session that has ended.
         tool_failed: Told what goes wrong in a tool.
         awake: The sessions that have actors, those that were not used for longest first.
-        asleep: The sessions without actors that have lanes, likewise.
-        lanes: Bytes of those lanes.
+        asleep: The sessions without actors of which more is kept than the log, likewise.
+        lanes: Bytes of their lanes.
         running: Whether sessions may still get actors.
         loop: The event loop it all belongs to.
     """
 
     system: System
+    storage: Storage
     journal: Ref[JournalCommand]
     limits: Limits
     bounds: Bounds
@@ -80,8 +85,15 @@ class Host:
         self.asleep[activation.name] = activation
         self.lanes += size
         while self.lanes > LANES and self.asleep:
-            oldest = next(iter(self.asleep))
-            self.asleep.pop(oldest).drop_lanes()
+            next(iter(self.asleep.values())).drop()
+
+    def recalled(self, session: str) -> tuple[State, Lanes]:
+        """Return what a session's log says, if it can be read now. Else its actors read it, as after a crash."""
+        events: list[Event] = []
+        if not self.storage.blocking:
+            with suppress(Exception):  # other people's code; read once more, the journal says what is wrong
+                events = self.storage.read(session)
+        return rebuilt(events, self.rules)
 
     def used(self, activation: "Activation") -> None:
         """Note that a session is used now. If too many have actors, put some away that have nothing to do."""
@@ -111,7 +123,7 @@ class Host:
 
     def start(self, work: Work, name: str) -> None:
         """Do something of the host's, that no caller takes back."""
-        self.system.shared.launch(work, partial(_logged, name), name)
+        self.system.shared.launch(work, partial(_told, name), name)
 
     async def settle(self) -> None:
         """End every ask, so that no turn stays open in a log. No session gets actors any more."""
@@ -121,26 +133,25 @@ class Host:
                 tasks.start_soon(activation.settle)
 
 
-@dataclass(frozen=True, slots=True)
-class Asleep:
-    """A session without actors, and what they are made from at its next use.
+class Asleep(NamedTuple):
+    """A session without actors.
 
     Args:
-        state: What it knows.
-        lanes: Its lanes; None if it has none, or if they were dropped.
-        dropped: Whether they were: they are rebuilt from the log, to the same bytes.
-        cooldowns: Until when backends are not asked again, by name.
+        made: What was made of its log, lanes last; None if that has to be done again.
+        cooldowns: Until when backends are not asked again, by name; None where there are none.
     """
 
-    state: State
-    lanes: Lanes | None = None
-    dropped: bool = False
+    made: tuple[State, Lanes] | None = None
     cooldowns: dict[str, float] | None = None
 
     @property
     def size(self) -> int:
         """Bytes of the lanes."""
-        return 0 if self.lanes is None else self.lanes.size
+        return 0 if self.made is None else self.made[1].size
+
+
+LOGGED = Asleep()
+"""Of a session that is nothing but its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,20 +163,22 @@ class Activation:
     """One session, with its actors or without: asleep, awake, asleep again, and at last ended.
 
     Args:
-        state: What it was opened with.
+        opened: The first event of its log.
         host: What it shares with the others.
         tools: What its model may call.
         approve: Asked before calls of some tools.
         depth: Where its actors stand in the order of asks.
     """
 
-    __slots__ = ("_closing", "_now", "_target", "approve", "depth", "host", "name", "tools")
+    __slots__ = ("_closing", "_now", "_target", "approve", "depth", "host", "name", "system", "tools")
 
-    def __init__(self, state: State, host: Host, tools: Toolset, approve: Approve | None, depth: int) -> None:
-        self.name = state.session
+    def __init__(
+        self, opened: Opened, host: Host, tools: Toolset, approve: Approve | None, depth: int
+    ) -> None:
+        self.name, self.system = opened.session, opened.system
         self.host, self.tools, self.approve, self.depth = host, tools, approve, depth
-        self._now: Asleep | SessionActors | Ended = Asleep(state)
-        self._target = state.target
+        self._now: Asleep | SessionActors | Ended = LOGGED
+        self._target = opened.target
         self._closing: anyio.Event | None = None
 
     def wake(self) -> "SessionActors":
@@ -196,11 +209,12 @@ class Activation:
                     self.host.passivated(self, kept.size)
         return not isinstance(self._now, SessionActors)
 
-    def drop_lanes(self) -> None:
-        """Keep a session's state alone while it has no actors."""
+    def drop(self) -> None:
+        """Keep nothing of a session without actors but what its log does not hold."""
         assert isinstance(self._now, Asleep)
+        self.host.asleep.pop(self.name, None)
         self.host.lanes -= self._now.size
-        self._now = Asleep(self._now.state, dropped=True, cooldowns=self._now.cooldowns)
+        self._now = _logged(self._now.cooldowns)
 
     @property
     def target(self) -> str:
@@ -266,22 +280,18 @@ class Activation:
 
 
 class SessionActors:
-    """A session's actors, and what they are made from: first what was kept of it, after a crash its log.
-
-    They restart together.
-    """
+    """A session's actors. They are made from its log, and restart together."""
 
     def __init__(self, activation: Activation, kept: Asleep) -> None:
-        host, state = activation.host, kept.state
+        host = activation.host
         self._activation, self._host, self._name = activation, host, activation.name
-        self._state, self._lanes = state, kept.lanes or Lanes(host.rules, len(state.history))
-        self._dropped = kept.dropped
+        self._state, self._lanes = kept.made or host.recalled(activation.name)
         self._cooldowns = kept.cooldowns or {}
         self._tools = {tool.name: tool for tool in activation.tools}
         self._pending = PendingAsks(host.most_waiting)
         self._executor = Executor(host.system, self._name, host.limits, host.tool_failed)
         self._generation = Generation(self._name, host.journal, host.rules)
-        self.resolver = host.resolver(activation.tools, state.system)
+        self.resolver = host.resolver(activation.tools, activation.system)
         self.refs: SessionRefs
         self.head: Ref[SessionCommand] = self._spawned(activation.depth)
         self._watch()
@@ -318,10 +328,10 @@ class SessionActors:
         assert isinstance(head, SessionActor)
         assert isinstance(renderer, RendererActor)
         assert isinstance(ledger, LedgerActor)
-        state = replace(head.state, ledger=ledger.known.ledger.unread())
-        if self._dropped and renderer.lanes is self._lanes:  # nobody has asked for them since
-            return Asleep(state, dropped=True, cooldowns=head.cooldowns or None)
-        return Asleep(state, renderer.lanes, cooldowns=head.cooldowns or None)
+        cooldowns = head.cooldowns or None
+        if not renderer.lanes.size:
+            return _logged(cooldowns)
+        return Asleep((replace(head.state, ledger=ledger.known.ledger), renderer.lanes), cooldowns)
 
     async def stop(self) -> None:
         """End the actors, the session first: it needs the others."""
@@ -349,18 +359,14 @@ class SessionActors:
         self._unwatch = self._host.system.watch(self.head, self._gone)
 
     def _ledger_actor(self) -> LedgerActor:
-        """Return the ledger, which is made first: another one is the beginning of another generation."""
+        """Return the ledger, which is made first; made of nothing, it begins a generation that reads the log."""
         if not self._state.session:
             number = self._generation.number + 1
             self._generation = Generation(self._name, self._host.journal, self._host.rules, number)
         return LedgerActor(self._name, self._state.ledger, self._host.journal, self._generation)
 
     def _renderer_actor(self) -> RendererActor:
-        """Return the renderer. Lanes that were dropped it makes of the log, as after a crash."""
-        generation = self._generation
-        if self._dropped and self._state.session:
-            generation = Generation(self._name, self._host.journal, self._host.rules, number=1)
-        return RendererActor(self._lanes, generation)
+        return RendererActor(self._lanes, self._generation)
 
     def _scheduler_actor(self, ledger: Ref[LedgerCommand]) -> SchedulerActor:
         return SchedulerActor(self._tools, ledger, self._executor, self._activation.approve)
@@ -378,6 +384,10 @@ class SessionActors:
         self._pending.clear()
 
 
-def _logged(name: str, error: BaseException | None) -> None:
+def _logged(cooldowns: dict[str, float] | None) -> Asleep:
+    return LOGGED if cooldowns is None else Asleep(None, cooldowns)
+
+
+def _told(name: str, error: BaseException | None) -> None:
     if error is not None:
         telemetry.crashed(name, error)

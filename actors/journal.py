@@ -92,13 +92,16 @@ class Append(Query[int]):
 
 
 @dataclass(frozen=True)
-class Read(Query[list[bytes]]):
-    """Read a session's log, behind every append that was sent before: its records, oldest first."""
+class Read(Query[list[Event]]):
+    """Read a session's log, behind every append that was sent before: its events, oldest first."""
 
     session: str
 
     def refused(self, error: Exception) -> None:
         """Tell who asked that it cannot be read."""
+        if isinstance(error, JournalError):
+            self.reply.fail(error)
+            return
         why = f"Session {self.session!r}: its log could not be read: {type(error).__name__}: {error}"
         self.reply.fail(JournalError(why[:500]))
 

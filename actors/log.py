@@ -7,12 +7,10 @@ from typing import Any
 
 import anyio
 
-from actors.core.codec import decode_event
 from actors.core.events import Event
 from actors.core.form import replace
 from actors.core.ledger import Ledger
 from actors.core.state import Lanes, Rules, State, rebuilt
-from actors.errors import JournalError
 from actors.journal import Append, JournalCommand, Prelude, Read, Told
 from actors.kernel import Context, Ref
 
@@ -136,19 +134,9 @@ class Generation:
         """
         if self._read is None:
             self._read = anyio.Event()
-            events = _decoded(self._session, await self._journal.ask(Read(self._session)))
+            events = await self._journal.ask(Read(self._session))
             self._replay = Replay(*rebuilt(events, self._rules), len(events))
             self._read.set()
         await self._read.wait()
         assert self._replay is not None
         return self._replay
-
-
-def _decoded(session: str, records: list[bytes]) -> list[Event]:
-    events: list[Event] = []
-    for number, record in enumerate(records, 1):
-        try:
-            events.append(decode_event(record))
-        except JournalError as error:
-            raise JournalError(f"Session {session!r}, record {number}: {error}") from error
-    return events

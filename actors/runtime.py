@@ -16,13 +16,12 @@ from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakValueDictionary
 
 import anyio
 import anyio.to_thread
 
-from actors import config as configuration
 from actors import telemetry
 from actors.activation import Activation, Host
 from actors.adapters.adapter import Adapter, adapter
@@ -35,10 +34,10 @@ from actors.core.identity import Binding
 from actors.core.packed import pack, unkeepable
 from actors.core.render import Reader
 from actors.core.routing import Pool
-from actors.core.state import Rules, State
+from actors.core.state import Rules
 from actors.core.transcript import Encoder
 from actors.core.turn import Bounds
-from actors.credentials import Credentials, Headers, credentials_of, headers_of
+from actors.credentials import Credentials, Headers
 from actors.driver import Refusal, ResolvedBackend
 from actors.errors import (
     ActorsError,
@@ -62,6 +61,9 @@ from actors.storage.memory import MemoryStorage
 from actors.threads import THREADS
 from actors.tools import Tool, Toolset
 from actors.transport import HttpTransport, Timeouts, Transport
+
+if TYPE_CHECKING:
+    from actors.config import Backend, Config
 
 SETTLING = 3.0
 """Seconds that the asks in flight may take to end when a runtime is left."""
@@ -100,7 +102,7 @@ class Runtime:
 
     def __init__(
         self,
-        config: "str | Path | configuration.Config | None" = None,
+        config: "str | Path | Config | None" = None,
         *,
         environ: Mapping[str, str] | None = None,
         storage: Storage | None = None,
@@ -109,9 +111,7 @@ class Runtime:
         on_tool_error: Callable[[ToolFailure], object] | None = None,
     ) -> None:
         self._environ = os.environ if environ is None else environ
-        self.config = (
-            config if isinstance(config, configuration.Config) else configuration.load(config, self._environ)
-        )
+        self.config = _configured(config, self._environ)
         self.storage: Storage = MemoryStorage() if storage is None else storage
         self.transport: Transport = self._http() if transport is None else transport
         self.system = System(
@@ -150,6 +150,7 @@ class Runtime:
         limits = self.config.limits
         self._host = Host(
             self.system,
+            self.storage,
             self.system.spawn(lambda: JournalActor(self.storage), "journal", depth=SHARED),
             Limits(limits.batch, limits.tool_threads, limits.tool_wait),
             Bounds(limits.rounds, limits.corrections),
@@ -242,9 +243,7 @@ class Runtime:
                 raise SessionExists(f"Session {name!r} has ended and its log is kept; take another id")
             imported = _imported(messages)
             opened = Opened(name, target, system, tuple(map(pack, imported)), _calls_used(imported))
-            return await self._opened(
-                Activation(State().apply(opened), host, toolset, approve, _below_caller()), opened
-            )
+            return await self._opened(Activation(opened, host, toolset, approve, _below_caller()), opened)
         finally:
             self._reserving.discard(name)
 
@@ -325,6 +324,8 @@ class Runtime:
             raise ConfigError(
                 f"{most} backends are in use, and {member!r} would be one more; raise limits.backends"
             )
+        from actors.credentials.configured import credentials_of, headers_of
+
         backend = self.config.backend(member)
         codec = adapter(self.config.dialect(backend.dialect))
         credentials, headers = credentials_of(self.config, member), partial(headers_of, self.config, member)
@@ -387,20 +388,20 @@ class _Resolver:
         self._runtime = runtime
         self._system = system
         self._tools = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools)
-        self._resolved: dict[str, tuple[configuration.Backend, ResolvedBackend]] = {}
+        self._resolved: dict[str, tuple[Backend, ResolvedBackend]] = {}
 
     def pool(self, target: str) -> Pool:
         """Return the pool of a target; see `actors.driver.Resolver`."""
-        found = self._runtime.config.resolve(target)
-        if isinstance(found, configuration.Backend):
-            self._check_tools(found)
-            return Pool(target, (target,))
-        for member in found.members:
+        for member in self._runtime.config.resolve(target).members:
             self._check_tools(member)
-        settings = self._runtime.config.settings.pools[target]
-        return Pool(target, settings.members, found.policy, found.cooldown, found.failover_after_output)
+        settings = self._runtime.config.settings.pools.get(target)
+        if settings is None:
+            return Pool(target, (target,))
+        return Pool(
+            target, settings.members, settings.policy, settings.cooldown, settings.failover_after_output
+        )
 
-    def _check_tools(self, backend: configuration.Backend) -> None:
+    def _check_tools(self, backend: "Backend") -> None:
         """Refuse a backend whose dialect takes fewer tools than the session has."""
         most = self._runtime.config.dialect(backend.dialect).request.max_tools
         if most is not None and (count := len(self._tools)) > most:
@@ -417,7 +418,7 @@ class _Resolver:
             known = self._resolved[member] = backend, self._made(backend)
         return known[1]
 
-    def _made(self, backend: configuration.Backend) -> ResolvedBackend:
+    def _made(self, backend: "Backend") -> ResolvedBackend:
         settings = Settings(
             model=backend.model,
             system=self._system,
@@ -453,7 +454,7 @@ def _below_caller() -> int:
 
 
 def _provider(
-    backend: configuration.Backend,
+    backend: "Backend",
     codec: Adapter,
     credentials: Credentials,
     headers: Callable[[], Headers],
@@ -471,6 +472,13 @@ def _provider(
         backend.stream,
     )
     return ProviderActor(codec, endpoint, transport, random)
+
+
+def _configured(given: "str | Path | Config | None", environ: Mapping[str, str]) -> "Config":
+    """Return a configuration. What it is made with takes long to import, and nobody needs it before."""
+    from actors.config import Config, load
+
+    return given if isinstance(given, Config) else load(given, environ)
 
 
 def _imported(messages: Iterable[Message]) -> tuple[Message, ...]:

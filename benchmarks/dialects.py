@@ -7,6 +7,7 @@ P2D  a streamed answer of 200 deltas decoded, an event at a time; floor: `json.l
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 
 from actors.adapters.adapter import adapter
 from actors.core.profiles import PROFILES, dialect
@@ -41,7 +42,7 @@ def encoding(name: str) -> tuple[Callable[[], object], Callable[[], object]]:
     body = json.loads(b"".join(live.cold()))
     finished = next(body[key] for key in _ARRAYS if key in body)
     return (
-        lambda: b"".join(live.walk().fragments()),
+        lambda: b"".join(chain.from_iterable(live.walk().fragments())),
         lambda: json.dumps(finished, ensure_ascii=False, separators=(",", ":")).encode(),
     )
 

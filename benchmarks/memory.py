@@ -1,11 +1,13 @@
-"""E1 and C2: what sessions hold, each measurement in a process of its own.
+"""E1, E3 and C2: what sessions hold, each measurement in a process of its own.
 
     E1   idle sessions of 50 messages: opened on an import; and after an ask on each of two backends
+    E3   sessions that were asked, closed and forgotten
     C2   one live session at turn 500
 
 python -m benchmarks.memory sessions 1000 asyncio     # prints one JSON object
 python -m benchmarks.memory asked 1000 asyncio        # sessions that lived on two backends
 python -m benchmarks.memory buffers 1000 asyncio      # the floor: one byte buffer a session
+python -m benchmarks.memory forgotten 1000 asyncio    # sessions that lived there and were forgotten
 python -m benchmarks.memory live 500 asyncio          # one session after 500 turns
 """
 
@@ -24,6 +26,7 @@ from typing import Any
 import anyio
 
 from actors.core.content import Message
+from actors.handle import Session
 from actors.runtime import Runtime
 from benchmarks.start import ROOT
 from benchmarks.table import Backend, Measure, Options, Row
@@ -106,23 +109,50 @@ async def asked(count: int) -> Held:
 
 async def _on_both(runtime: Runtime, messages: list[Message]) -> int:
     """Ask a session on each of two backends; return the bytes of what was said."""
+    return payload(list(await (await _lived(runtime, messages)).history()))
+
+
+async def _lived(runtime: Runtime, messages: list[Message]) -> Session:
     session = await runtime.open(TARGET, tools=[SEARCH], messages=messages)
     for target in (TARGET, OTHER):
         await session.switch(target)
         answer = await session.ask("Please settle the question with five searches.")
         assert answer.status == "complete"
-    return payload(list(await session.history()))
+    return session
+
+
+async def forgotten(count: int) -> Held:
+    """Open sessions, ask each on two backends and forget it, closed before or not; weigh what is left."""
+    async with hosted() as runtime:
+        for number in range(20):  # what the process keeps, it keeps now
+            await _forgotten(runtime, conversation(number)[:34], closed=False)
+        scales = Scales(traced=True)
+        for number in range(count):
+            await _forgotten(runtime, conversation(number)[:34], closed=number % 2 == 0)
+        return scales.held(count, 0)
+
+
+async def _forgotten(runtime: Runtime, messages: list[Message], *, closed: bool) -> None:
+    session = await _lived(runtime, messages)
+    if closed:
+        await session.close()
+    await runtime.forget(session.id)
 
 
 async def live(turns: int) -> Held:
     """Hold one session for so many turns and weigh it."""
     async with hosted() as runtime:
-        await _on_both(runtime, [])
+        await runtime.forget((await _asked_often(runtime, turns)).id)  # what the process keeps, it keeps now
         scales = Scales(traced=True)
-        session = await runtime.open(TARGET, tools=[SEARCH])
-        for _ in range(turns):
-            await session.ask("Please settle the question with five searches.")
+        session = await _asked_often(runtime, turns)
         return scales.held(1, payload(list(await session.history())))
+
+
+async def _asked_often(runtime: Runtime, turns: int) -> Session:
+    session = await runtime.open(TARGET, tools=[SEARCH])
+    for _ in range(turns):
+        await session.ask("Please settle the question with five searches.")
+    return session
 
 
 async def buffers(count: int) -> Held:
@@ -159,7 +189,7 @@ def _rows(question: str, backend: Backend, count: int, ours: Held, floor: Held) 
     least = f"{per}; floor: the payload; a byte buffer holds {floor.resident / floor.payload:.2f} x"
     return [
         Row("E1", question, backend, "KB", 1.3, ours.resident / 1e3, ours.payload / 1e3, least),
-        Row("E1", question, backend, "objects", 10, ours.tracked, note="tracked by the garbage collector"),
+        Row("E1", question, backend, "objects", 10, ours.tracked, note=_TRACKED),
         Row("E1", _COLLECTION, backend, "ms", 2.0, ours.collection_ms, floor.collection_ms, _COLLECTION_NOTE),
     ]
 
@@ -174,19 +204,35 @@ def _c2(options: Options) -> list[Row]:
     return rows
 
 
+def _e3(options: Options) -> list[Row]:
+    count = 300 if options.quick else 1000
+    rows = []
+    for backend in options.backends:
+        ours = _measured("forgotten", count, backend)
+        note = f"{count} sessions, asked on two backends; half of them closed first"
+        rows.append(Row("E3", _FORGOTTEN, backend, "bytes", 200, ours.resident, note=note))
+        rows.append(Row("E3", _FORGOTTEN, backend, "objects", 0.1, ours.tracked, note=_TRACKED))
+    return rows
+
+
 _QUESTION = "an idle session of 50 messages"
 _ASKED = "an idle session of 50 messages, asked on two backends"
 _LIVE = "a live session with one lane"
 _COLLECTION = "a full collection with idle sessions"
 _COLLECTION_NOTE = "floor: with byte buffers; goal 30 ms where the floor takes 15"
-MEASURES = (Measure("E1", _QUESTION, _e1), Measure("C2", _LIVE, _c2))
+_FORGOTTEN = "a session that was forgotten"
+_TRACKED = "tracked by the garbage collector"
+MEASURES = (
+    Measure("E1", _QUESTION, _e1),
+    Measure("E3", _FORGOTTEN, _e3),
+    Measure("C2", _LIVE, _c2),
+)
 
 
 def main(what: str, count: str, backend: str) -> None:
     """Print what `count` idle sessions, or buffers, hold."""
-    work: Any = {"sessions": sessions, "asked": asked, "buffers": buffers, "live": live}[
-        what
-    ]  # Any: two coroutine functions
+    works = {each.__name__: each for each in (sessions, asked, forgotten, buffers, live)}
+    work: Any = works[what]  # Any: a coroutine function
     print(json.dumps(asdict(anyio.run(work, int(count), backend=backend))))
 
 

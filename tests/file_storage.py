@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from struct import Struct
 
-from actors.storage import Entry
+from actors.core.events import Event
+from actors.storage import Entry, decoded
 
 _LENGTHS = Struct(">II")
 """Bytes of a session's id and of a record, which follow."""
@@ -39,11 +40,12 @@ class FileStorage:
             self._counts[entry.session] = self._counts.get(entry.session, 0) + len(entry.events)
         return [self._counts[entry.session] for entry in entries]
 
-    def read(self, session: str, after: int = 0) -> list[bytes]:
-        """Return the whole records of a session; a torn last one is no record."""
+    def read(self, session: str, after: int = 0) -> list[Event]:
+        """Return the events of a session's whole records; a torn last one is no record."""
         if not self._path.exists():
             return []
-        return [record for name, record in _frames(self._path.read_bytes()) if name == session][after:]
+        records = [record for name, record in _frames(self._path.read_bytes()) if name == session]
+        return decoded(session, records[after:], after)
 
     def erase(self, session: str) -> None:
         """Leave the session's records out of the file."""

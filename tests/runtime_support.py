@@ -16,7 +16,7 @@ import anyio.lowlevel
 
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings, PoolSettings, RuntimeLimits
 from actors.config.providers import kind_of
-from actors.core.codec import decode_event
+from actors.core.codec import decode_event, encode_event
 from actors.core.events import Closed, Event
 from actors.core.feed import SessionEvent
 from actors.core.form import replace
@@ -95,14 +95,20 @@ def backend_at(
 
 
 def log(runtime: Runtime, session: Session) -> list[Event]:
-    """Return a session's events as they are stored."""
-    return [decode_event(record) for record in runtime.storage.read(session.id)]
+    """Return a session's events as a storage that outlives the process gives them back."""
+    return [decode_event(encode_event(event)) for event in runtime.storage.read(session.id)]
 
 
 async def assert_rebuilds(runtime: Runtime, session: Session) -> None:
-    """Compare a session with the fold of its log, as it is and after its actors were put away, if they can be."""
+    """Compare a session with the fold of its log.
+
+    As it is; after its actors were put away, if they can be; and after all but its log was dropped.
+    """
     await _assert_rebuilds(runtime, session)
     if session._activation.rest():
+        await _assert_rebuilds(runtime, session)
+    if session._activation.rest():
+        session._activation.drop()
         await _assert_rebuilds(runtime, session)
 
 
@@ -123,7 +129,7 @@ async def _assert_rebuilds(runtime: Runtime, session: Session) -> None:
 
 def assert_closed_is_last(storage: Storage, name: str) -> None:
     """Nothing is written behind the end of a session, and its end is written once."""
-    ends = [isinstance(decode_event(record), Closed) for record in storage.read(name)]
+    ends = [isinstance(event, Closed) for event in storage.read(name)]
     assert not any(ends[:-1]), f"{name}: {len(ends) - ends.index(True) - 1} events behind its end"
 
 

@@ -105,6 +105,42 @@ async def test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_no
         assert_paired(body)
 
 
+@pytest.mark.requirement("PROMISE-3", "PROMISE-6")
+async def test_what_a_session_sends_is_the_same_bytes_whatever_was_kept_of_it_between_its_asks() -> None:
+    async def nothing(_: Session) -> None:
+        """Let it keep its actors."""
+
+    async def put_away(session: Session) -> None:
+        await settled(session._activation.rest)
+        assert isinstance(kept := session._activation._now, activation.Asleep)
+        assert kept.size > 0
+
+    async def dropped(session: Session) -> None:
+        await put_away(session)
+        session._activation.drop()
+        assert session._activation._now is activation.LOGGED
+
+    sent = [await _sent(between) for between in (nothing, put_away, dropped)]
+    assert [len(bodies) for bodies in sent] == [8, 8, 8]
+    assert sent[0] == sent[1] == sent[2]
+
+
+async def _sent(between: Callable[[Session], Awaitable[None]]) -> list[bytes]:
+    """Return the bodies that a conversation with two providers sends, with `between` called after each ask."""
+    gate = Gate()
+    gate.open("a", "b")
+    one = anthropic(WORK, Turn(Think("so"), Say("Done.")), WORK, Turn(Say("And more.")))
+    two = openai(WORK, Turn(Say("Here.")), WORK, Turn(Say("There.")))
+    async with hosting(one=one, two=two) as runtime:
+        messages = [*SAID, Message("tool", [ToolResult("hist_tool_1", "text")])]
+        session = await runtime.open("one", tools=[gate.tool], messages=messages, id="same")
+        for target in ("one", "two", "one", "two"):
+            await session.switch(target)
+            assert (await session.ask("Do it.")).served_by.backend == target
+            await between(session)
+    return [request.body for server in (one, two) for request in server.requests]
+
+
 async def test_an_imported_history_is_there_before_the_first_use_and_after_the_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

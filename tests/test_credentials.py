@@ -9,7 +9,8 @@ import anyio
 import pytest
 
 from actors import Runtime
-from actors.credentials import Keys, Outgoing, Tokens
+from actors.credentials import Keys, Outgoing
+from actors.credentials.tokens import Tokens
 from actors.errors import CredentialFailed
 from actors.testing import OpenAIServer, Status, serve
 

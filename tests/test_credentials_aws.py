@@ -21,8 +21,8 @@ from actors.config.providers import aws_region
 from actors.core.content import Message, Text
 from actors.core.identity import Binding
 from actors.core.ledger import Ledger
-from actors.credentials import AwsSigner, Credentials, Headers, Keys, Outgoing, aws
-from actors.credentials.aws import signed
+from actors.credentials import Credentials, Headers, Keys, Outgoing, aws
+from actors.credentials.aws import AwsSigner, signed
 from actors.errors import ConfigError, MissingKey
 from actors.kernel import System
 from actors.provider import Answer, Broken, Endpoint, Generate, Generated, ProviderActor

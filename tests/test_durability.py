@@ -10,7 +10,6 @@ import anyio
 import pytest
 
 from actors import Runtime, tool
-from actors.core.codec import decode_event
 from actors.core.events import Returned, Scheduled
 from actors.core.state import State
 from actors.kernel import Command
@@ -47,21 +46,20 @@ def test_a_durable_event_that_was_seen_survives_kill_9_at_any_step_of_a_write(
     runs = _run(tmp_path, backend, *CROSSINGS)
     for crossing, (status, seen) in zip(CROSSINGS, runs, strict=True):
         died += status == -signal.SIGKILL
-        records = FileStorage(tmp_path / f"{crossing}.log").read(SESSION)
-        assert max(seen, default=0) <= len(records)
+        events = FileStorage(tmp_path / f"{crossing}.log").read(SESSION)
+        assert max(seen, default=0) <= len(events)
         state = State()
-        for record in records:
-            state = state.apply(decode_event(record))  # the log is whole: every record can be folded
+        for event in events:
+            state = state.apply(event)  # the log is whole: every event can be folded
     assert died >= 8
 
 
 @pytest.mark.requirement("PROMISE-6")
 def test_a_conversation_that_nobody_kills_is_in_the_log_to_its_end(tmp_path: Path) -> None:
     [(status, seen)] = _run(tmp_path, "asyncio", 0)
-    records = FileStorage(tmp_path / "0.log").read(SESSION)
+    events = FileStorage(tmp_path / "0.log").read(SESSION)
     assert status == 0
-    assert seen[-1] == len(records)
-    events = [decode_event(record) for record in records]
+    assert seen[-1] == len(events)
     assert len([event for event in events if isinstance(event, Returned)]) == 2
 
 
@@ -107,6 +105,6 @@ async def test_after_a_crash_what_may_have_run_is_outcome_unknown_and_nothing_is
     first, second = ledger.interactions()
     assert (first.status, first.reason) == ("complete", None)
     assert (second.status, second.reason) == ("cancelled", "outcome_unknown")
-    log = map(decode_event, runtime.storage.read("crashing"))
+    log = runtime.storage.read("crashing")
     assert len([event for event in log if isinstance(event, Scheduled)]) == 2
     assert server.refusals == []

@@ -16,7 +16,7 @@ import pytest
 
 from actors import Runtime
 from actors.config import Config, FileSettings
-from actors.core.codec import decode_event, encode_event
+from actors.core.codec import encode_event
 from actors.core.events import (
     Bound,
     Cancelled,
@@ -40,7 +40,7 @@ from actors.kernel import Ref, System
 from actors.kernel.system import SHARED
 from actors.log import Generation
 from actors.session import EndWritten, Finished
-from actors.storage import Entry
+from actors.storage import Entry, decoded
 from actors.storage.memory import MemoryStorage
 from actors.testing import Call, Say, Turn
 from tests.runtime_support import Gate, anthropic, hosting, log, openai
@@ -87,7 +87,7 @@ class Held(MemoryStorage):
         self.begun, self.release = anyio.Event(), threading.Event()
 
     def append(self, entries: Sequence[Entry]) -> list[int]:
-        events = [decode_event(record) for entry in entries for record in entry.records]
+        events = [event for entry in entries for event in entry.events]
         if self._kind is not None and any(isinstance(event, self._kind) for event in events):
             self._kind = None
             anyio.from_thread.run_sync(self.begun.set)
@@ -337,9 +337,10 @@ async def test_a_switch_that_was_held_when_a_session_crashed_is_applied_and_told
 
 async def test_a_damaged_record_is_named_with_its_session_and_its_number() -> None:
     class Damaged(MemoryStorage):
-        def read(self, session: str, after: int = 0) -> list[bytes]:
+        def read(self, session: str, after: int = 0) -> list[Event]:
             cancelled = encode_event(Cancelled(CallId("c"), "compacted"))
-            return [encode_event(Opened("s", "t")), cancelled.replace(b"compacted", b"contacted")]
+            records = (encode_event(Opened("s", "t")), cancelled.replace(b"compacted", b"contacted"))
+            return decoded(session, records, after)
 
     storage = Damaged()
     runtime = Runtime(Config(FileSettings(), {}), storage=storage)

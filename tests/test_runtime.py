@@ -11,7 +11,6 @@ import anyio.lowlevel
 import pytest
 
 from actors.config import Config, FileSettings, Reasoning, RuntimeLimits
-from actors.core.codec import decode_event
 from actors.core.content import Media, Message, Text, ToolCall, ToolResult
 from actors.core.events import Closed, Event, Opened, SwitchApplied, TurnEnded
 from actors.core.feed import SessionEvent
@@ -176,8 +175,7 @@ async def test_leaving_a_runtime_with_turns_in_flight_ends_them_all() -> None:
             runtime._sessions.pop(name)
     assert ends == ["cancelled", "cancelled"]
     for name in runtime.storage.sessions():
-        events = [decode_event(record) for record in runtime.storage.read(name)]
-        assert isinstance(events[-1], TurnEnded)
+        assert isinstance(runtime.storage.read(name)[-1], TurnEnded)
     _assert_nothing_runs()
 
 
@@ -375,7 +373,7 @@ class Failing(MemoryStorage):
         """Kind of event to fail at, once."""
 
     def append(self, entries: Sequence[Entry]) -> list[int]:
-        kinds = [type(decode_event(record)) for entry in entries for record in entry.records]
+        kinds = [type(event) for entry in entries for event in entry.events]
         if self.refused in kinds:
             self.refused = None
             raise OSError("no space left on device")

@@ -1,7 +1,8 @@
 """Adapters by wire family: how each provider says it.
 
 An `Adapter` is pure: a rendered transcript to a request, bytes to events, an error to an action. It repairs
-nothing, retries nothing and opens nothing. A family's modules are imported when its first adapter is asked for.
+nothing, retries nothing and opens nothing. A family's modules are imported when its first adapter is asked for, what
+reads answers with the first of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,8 +10,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Protocol, assert_never
 
-from actors.adapters.classify import classify
-from actors.adapters.decode import decode, decode_body
 from actors.adapters.failure import Failure
 from actors.adapters.open_messages import CLOSING
 from actors.adapters.request import Request, Settings
@@ -86,11 +85,15 @@ class Adapter:
         names: Mapping[str, str] | None = None,
     ) -> Decoder:
         """Return a decoder for one answer; see `actors.adapters.decode`."""
+        from actors.adapters.decode import decode, decode_body
+
         make = decode if stream else decode_body
         return make(self.dialect, binding, first_call=first_call, turn=turn, names=names)
 
     def classify(self, status: int, headers: Mapping[str, str], body: bytes, now: float) -> Failure:
         """Return what an error response means; `now` is Unix time, for a Retry-After that is a date."""
+        from actors.adapters.classify import classify
+
         return classify(status, headers, body, self.dialect, now=now)
 
 

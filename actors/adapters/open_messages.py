@@ -36,8 +36,7 @@ class OpenMessages:
             self._pieces.append(opening if self._role is None else CLOSING + b"," + opening)
             self._role, self._comma = role, b""
 
-    def taken(self) -> bytes:
+    def taken(self) -> list[bytes]:
         """Return what was written since this was asked last."""
-        written = b"".join(self._pieces)
-        self._pieces.clear()
+        written, self._pieces = self._pieces, []
         return written

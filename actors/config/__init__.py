@@ -159,6 +159,11 @@ class Backend(Frozen):
         """What a switch to this backend binds a session to. No secret is in it."""
         return Binding(self.name, self.dialect, self.endpoint, self.account, self.model, self.upstream)
 
+    @property
+    def members(self) -> "tuple[Backend, ...]":
+        """Itself: a backend is a pool of one."""
+        return (self,)
+
 
 class Pool(Frozen):
     """Backends that stand in for each other, in order. `cooldown` is in seconds."""

@@ -59,7 +59,7 @@ class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metacl
     @staticmethod
     def came(messages: Sequence[Message], packed: Sequence[Packed], ledger: Ledger = _NOTHING) -> "History":
         """Return the history of messages of any shape, packed already. It shares those that stay as they are."""
-        said, own, report = normal(messages, ledger, packed=packed)
+        said, own, report = normal(messages, ledger)
         known = {id(message): kept for message, kept in zip(messages, packed, strict=True)}
         return History.of(piled(EMPTY, [known.get(id(each)) or pack(each) for each in said]), own, report)
 

@@ -2,12 +2,14 @@
 
 A lane is where its rendering stands, the encoded text so far, and what the judge knows of it. A request
 renders, encodes and judges only the messages past the cursor, so it costs what is new. The text is kept as
-a few immutable segments: neighbours are joined while they are small, so a lane of any length has few, and a
+immutable segments. Long literals, results above all, are segments as they are: the ledger, the log and every other
+lane hold the same object. What stands between them is joined, and so are its neighbours while they are small: a
 byte is copied only a bounded number of times.
 
 A lane is a cache of a fold over the log: dropped, it is rebuilt to the same bytes (`actors.core.state`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from actors.core.check import CheckState, canonical, extend, finish, start
@@ -23,6 +25,8 @@ from actors.errors import CanonicalFault, Fault
 
 SEGMENT = 128 * 1024
 """Bytes up to which neighbouring segments are joined."""
+SHARED = 512
+"""Bytes from which a literal is a segment of its own: less than that costs more in objects than its copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +37,13 @@ class Lane:
         standing: Where its rendering stands.
         segments: The encoded messages, without what closes the last one.
         judge: What the judge knows after these bytes.
+        size: How many bytes they are.
     """
 
     standing: Standing
     segments: tuple[bytes, ...]
     judge: CheckState
-
-    @property
-    def size(self) -> int:
-        """Bytes of the encoded messages."""
-        return sum(map(len, self.segments))
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +136,19 @@ def advanced(
         )
     notes = Notes()
     walk = Walk(lane.standing, history, ledger, dialect, encoder, reader, notes)
-    segments, judge = lane.segments, lane.judge
+    segments, judge, size = lane.segments, lane.judge, lane.size
     faults: list[Fault] = []
     anew = lane.standing.epoch > 0 and not lane.segments  # what opens an epoch again is read by every rule
-    for fragment in walk.fragments():
+    for pieces in walk.fragments():
+        fragment = b"".join(pieces)
         judge, found = extend(judge, fragment, whole=anew)
         faults += found
-        segments = appended(segments, fragment)
+        size += len(fragment)
+        segments = appended(segments, pieces)
     standing = walk.standing()
     faults = canonical([*faults, *finish(judge)], standing.used.get, lambda: _called(history))
     report = notes.report(dialect.name, tuple(faults))
-    grown = Lane(standing, segments, judge)
+    grown = Lane(standing, segments, judge, size)
     return Rendered(grown, report, dialect, encoder.closing, lane.size)
 
 
@@ -154,18 +157,39 @@ def _called(history: History) -> list[CallId]:
     return [call.id for message in history.since(0) for call in message.calls]
 
 
-def appended(segments: tuple[bytes, ...], fragment: bytes) -> tuple[bytes, ...]:
-    """Return `segments` with one more, small neighbours joined geometrically."""
-    if not fragment:
-        return segments
-    kept = len(segments)
-    size = len(fragment)
-    while kept and len(segments[kept - 1]) <= 2 * size and size + len(segments[kept - 1]) <= SEGMENT:
+def appended(segments: tuple[bytes, ...], pieces: Sequence[bytes]) -> tuple[bytes, ...]:
+    """Return `segments` with what these pieces say: long literals as they are, all else joined."""
+    grown, between = list(segments), list[bytes]()
+    for piece in pieces:
+        if len(piece) >= SHARED and _is_literal(piece):
+            _join(grown, between)
+            grown.append(piece)
+            between.clear()
+        else:
+            between.append(piece)
+    _join(grown, between)
+    return tuple(grown)
+
+
+def _is_literal(segment: bytes) -> bool:
+    """Say whether this is a JSON string. Nothing else that is sent begins as one: before a key stands a brace."""
+    return segment.startswith(b'"')
+
+
+def _join(segments: list[bytes], pieces: list[bytes]) -> None:
+    """Append pieces as one segment, joined geometrically with those before it, but for literals."""
+    text = b"".join(pieces)
+    if not text:
+        return
+    kept, size = len(segments), len(text)
+    while kept and _joins(segments[kept - 1], size):
         kept -= 1
         size += len(segments[kept])
-    if kept == len(segments):
-        return (*segments, fragment)
-    return (*segments[:kept], b"".join((*segments[kept:], fragment)))
+    segments[kept:] = [b"".join((*segments[kept:], text))]
+
+
+def _joins(before: bytes, size: int) -> bool:
+    return len(before) <= 2 * size and size + len(before) <= SEGMENT and not _is_literal(before)
 
 
 def seals(rendered: Rendered, ledger: Ledger) -> tuple[tuple[CallId, Reason], ...]:

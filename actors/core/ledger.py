@@ -104,52 +104,18 @@ def _result(end: End) -> ToolResult:
 class Ledger(Struct, frozen=True, gc=False, eq=False, metaclass=Public):
     """An immutable mapping from canonical call id to `Interaction`. `apply` returns the next ledger."""
 
-    _source: Iterable[Interaction]  # what an imported history held; worked out when it is first asked for
-    _imported: dict[CallId, Interaction] | None
-    _learned: Table[CallId, Interaction]
+    _known: Table[CallId, Interaction]
     late: tuple[CallId, ...]
     """Calls with a late result, in the order in which those came."""
 
     def __init__(self, interactions: Iterable[Interaction] = ()) -> None:
         known = {item.call_id: item for item in interactions}
-        late = tuple(item.call_id for item in known.values() if item.late is not None)
-        self._set((), {}, Table(known), late)
-
-    def _set(self, *values: object) -> None:
-        for name, value in zip(self.__struct_fields__, values, strict=True):
-            set_field(self, name, value)
-
-    @classmethod
-    def of_import(
-        cls, source: Iterable[Interaction], interactions: Iterable[Interaction] | None = None
-    ) -> "Ledger":
-        """Return the ledger of these interactions, which are read when it is first asked; until then it holds none.
-
-        Where they are known already, they are given.
-        """
-        known = None if interactions is None else {item.call_id: item for item in interactions}
-        return kept(Ledger, source, known, nothing(), ())
-
-    def unread(self) -> "Ledger":
-        """Return the ledger as it is kept while nobody asks it: without what can be worked out again."""
-        return kept(Ledger, self._source, None, self._learned, self.late) if self._source else self
-
-    def whole(self) -> "Ledger":
-        """Return the ledger that needs its source no more: the history that it is worked out from is rewritten."""
-        return kept(Ledger, (), {}, Table(self._all()), self.late)
-
-    def _of_import(self) -> dict[CallId, Interaction]:
-        if self._imported is None:
-            set_field(self, "_imported", {item.call_id: item for item in self._source})
-        assert self._imported is not None
-        return self._imported
-
-    def _all(self) -> dict[CallId, Interaction]:
-        return {**self._of_import(), **dict(self._learned.items())}
+        set_field(self, "_known", Table(known) if known else nothing())
+        set_field(self, "late", tuple([item.call_id for item in known.values() if item.late is not None]))
 
     def get(self, call_id: CallId) -> Interaction | None:
         """Return what is known about a call, or None."""
-        return self._learned.get(call_id) or self._of_import().get(call_id)
+        return self._known.get(call_id)
 
     def completion(self, call_id: CallId) -> ToolResult | None:
         """Return a call's effective real completion."""
@@ -173,11 +139,11 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, metaclass=Public):
         return self.get(call_id) is not None
 
     def __len__(self) -> int:
-        return len(self._all())
+        return len(self._known)
 
     def interactions(self) -> list[Interaction]:
         """Return every interaction, in order of first mention."""
-        return list(self._all().values())
+        return [item for _, item in self._known.items()]
 
     def apply(self, *events: CallEvent | RequestSent) -> "Ledger":
         """Return the ledger that knows these events too. Knowing one already changes nothing."""
@@ -194,15 +160,13 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, metaclass=Public):
                 late = (*late, event.call_id)
         if not changed:
             return self
-        return kept(Ledger, self._source, self._imported, self._learned.update(changed), late)
+        return kept(Ledger, self._known.update(changed), late)
 
     def _now(self, call_id: CallId) -> Interaction:
         return self.get(call_id) or Interaction(call_id)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Ledger):
-            return NotImplemented
-        return self._all() == other._all()
+        return self._known == other._known if isinstance(other, Ledger) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]  # compared by value; never a key
 

@@ -10,7 +10,7 @@ which the two kinds met in the log does not matter; `RequestSent` is written by 
 the one place where they meet.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace as with_standing
 from typing import TypeAlias
 
@@ -54,7 +54,7 @@ _CALL_EVENTS = (Scheduled, Started, Returned, Failed, Denied, Refused, Cancelled
 
 
 class State(Form, frozen=True):
-    """What a session knows, while it is used and at rest.
+    """What a session knows.
 
     Args:
         session: Its id; empty before `Opened`.
@@ -95,8 +95,7 @@ class State(Form, frozen=True):
             case Submitted(ask=ask, message=message):
                 return replace(self, asks=ask, history=self.history.extended((message,)))
             case Compacted(start=start, stop=stop, summary=summary):
-                history = self.history.replaced(start, stop, unpack(summary))
-                return replace(self, history=history, ledger=self.ledger.whole())
+                return replace(self, history=self.history.replaced(start, stop, unpack(summary)))
             case EpochBegan():
                 return self
             case _:
@@ -176,10 +175,10 @@ class Lanes:
         """Return the bindings that have a lane, oldest first."""
         return tuple(self._lanes)
 
-    def apply(self, event: Event, before: State) -> None:
-        """Fold one event of the log, given the state before it."""
+    def apply(self, event: Event, before: State, after: State) -> None:
+        """Fold one event of the log, given the state before it and the one after it."""
         if isinstance(event, Opened):
-            self._imported = History.came(tuple(map(unpack, event.messages)), event.messages).length
+            self._imported = after.history.length
         elif isinstance(event, Compacted):
             self._compact(event)
         elif isinstance(event, EpochBegan):
@@ -200,10 +199,10 @@ class Lanes:
             self._lanes[binding] = with_standing(lane, standing=standing)
 
 
-def rebuilt(events: list[Event], rules: Rules) -> tuple[State, Lanes]:
+def rebuilt(events: Iterable[Event], rules: Rules) -> tuple[State, Lanes]:
     """Return the session that wrote `events`: its state and its lanes, byte for byte."""
     state, lanes = State(), Lanes(rules)
     for event in events:
-        lanes.apply(event, state)
-        state = state.apply(event)
+        before, state = state, state.apply(event)
+        lanes.apply(event, before, state)
     return state, lanes

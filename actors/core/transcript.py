@@ -148,8 +148,11 @@ class Writer(Protocol):
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
         """Write the result of a call; `json` is its text as a literal, `""` where it holds media alone."""
 
-    def taken(self) -> bytes:
-        """Return what was written since this was asked last. The last message may be open; it is between two blocks."""
+    def taken(self) -> list[bytes]:
+        """Return the pieces written since this was asked last; of a long literal, the one that was given.
+
+        The last message may be open; it is between two blocks.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ are, so messages are shared with the histories that hold them, and results with 
 
 from collections.abc import Sequence
 
-from actors.core.codec import encode_event
 from actors.core.events import Event
 from actors.core.pile import EMPTY, Pile, above, height, piled
 from actors.storage import Entry
@@ -29,9 +28,9 @@ class MemoryStorage:
             numbers.append(height(log))
         return numbers
 
-    def read(self, session: str, after: int = 0) -> list[bytes]:
-        """Return a session's records past number `after`."""
-        return list(map(encode_event, above(self._logs.get(session, EMPTY), after)))
+    def read(self, session: str, after: int = 0) -> list[Event]:
+        """Return a session's events past number `after`."""
+        return list(above(self._logs.get(session, EMPTY), after))
 
     def erase(self, session: str) -> None:
         """Drop a session's log."""

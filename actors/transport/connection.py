@@ -7,8 +7,10 @@ another exchange may follow. Waiting and places are the business of others.
 import select
 import socket
 import ssl
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from time import monotonic
 from typing import cast
 
@@ -62,7 +64,7 @@ class Connection:
         self._idle_since = 0.0
 
     def pieces(self, head: h11.Request, segments: Sequence[bytes], length: int) -> Iterator[bytes]:
-        """Give a request as it goes out. Long segments are sliced, not copied; small bodies are one piece."""
+        """Give a request as it goes out: long segments in slices, which are not copied, and short ones joined."""
         begin = self._http.send(head)
         if length <= SMALL:
             body = b"".join(segments)
@@ -71,8 +73,8 @@ class Connection:
             yield begin + body
             return
         yield begin
-        for segment in segments:
-            view = memoryview(segment)
+        for joined in _joined(segments):
+            view = memoryview(joined)
             for at in range(0, len(view), SLICE):
                 data = cast(bytes, view[at : at + SLICE])  # streams take any buffer, and say bytes
                 self._http.send_with_data_passthrough(h11.Data(data=data))
@@ -173,6 +175,16 @@ def _headers(raw: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
         key, text = name.decode("ascii"), value.decode("latin-1")
         headers[key] = f"{headers[key]}, {text}" if key in headers else text
     return headers
+
+
+def _joined(segments: Sequence[bytes]) -> Iterator[bytes]:
+    """Give segments in few pieces, of `SLICE` bytes at most but for a segment that is longer."""
+    ends = list(accumulate(map(len, segments)))
+    first = sent = 0
+    while first < len(ends):
+        last = max(bisect_right(ends, sent + SLICE, first), first + 1)
+        yield b"".join(segments[first:last])  # one alone is not copied
+        first, sent = last, ends[last - 1]
 
 
 def _reason(error: h11.RemoteProtocolError) -> str:

@@ -66,8 +66,8 @@ class Recorder:
         held, titles = tuple(item for item, _ in media), tuple(title for _, title in media)
         self._add(Answer(call_id, json, failed, held, titles, name))
 
-    def taken(self) -> bytes:
-        return b""
+    def taken(self) -> list[bytes]:
+        return []
 
     def _add(self, what: object) -> None:
         self.said[-1][1].append(what)
@@ -94,7 +94,7 @@ def written(dialect: Dialect, *said: Said, last_role: Role | None = None, closed
                     writer.media(block, "")
                 case _:
                     writer.media(*block)
-    return writer.taken() + (encoder.closing if closed else b"")
+    return b"".join(writer.taken()) + (encoder.closing if closed else b"")
 
 
 def walked(
@@ -118,5 +118,5 @@ def walked(
     walk = Walk(
         standing or Standing(), history, known, dialect, Encoder(recorder), Reader(reader, policy), notes
     )
-    assert b"".join(walk.fragments()) == b""
+    assert not any(walk.fragments())
     return [(role, tuple(blocks)) for role, blocks in writers[0].said], notes.report(dialect.name)

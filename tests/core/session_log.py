@@ -139,8 +139,8 @@ class Simulated:
     def write(self, *events: Event) -> None:
         for event in events:
             self.log.append(event)
-            self.lanes.apply(event, self.state)
-            self.state = self.state.apply(event)
+            before, self.state = self.state, self.state.apply(event)
+            self.lanes.apply(event, before, self.state)
 
     def render(self, binding: Binding) -> Rendered:
         return self.lanes.render(binding, self.state.history, self.state.ledger)

@@ -12,16 +12,25 @@ from hypothesis import strategies as st
 
 from actors import dialect, render
 from actors.core.content import Block, Message, Seal, Text, Thinking, ToolCall, ToolResult
-from actors.core.events import Compacted, Opened, RequestSent, Returned, RoundEnded, Scheduled, Submitted
+from actors.core.events import (
+    Compacted,
+    Event,
+    Opened,
+    RequestSent,
+    Returned,
+    RoundEnded,
+    Scheduled,
+    Submitted,
+)
 from actors.core.form import replace
 from actors.core.history import History
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import quote
-from actors.core.lane import SEGMENT, Rendered, advanced, appended, empty
+from actors.core.lane import SEGMENT, SHARED, Rendered, advanced, appended, empty
 from actors.core.ledger import Ledger
 from actors.core.packed import pack
 from actors.core.render import STRIDE
-from actors.core.state import Lanes, rebuilt
+from actors.core.state import Lanes, State, rebuilt
 from actors.errors import CanonicalFault
 from actors.testing import AnthropicProfile, AnthropicSettings, validate
 from actors.testing.histories import READERS, history
@@ -394,9 +403,30 @@ def test_segments_are_few_and_their_bytes_are_the_fragments() -> None:
     segments: tuple[bytes, ...] = ()
     fragments = [b"%d," % number * (1 + number % 97) for number in range(5000)]
     for fragment in fragments:
-        segments = appended(segments, fragment)
+        segments = appended(segments, [fragment[:1], fragment[1:]])
     assert b"".join(segments) == b"".join(fragments)
     assert len(segments) < 20 + sum(map(len, fragments)) // (SEGMENT // 4)
+
+
+@pytest.mark.parametrize("binding", BINDINGS, ids=str)
+def test_a_long_result_is_one_object_in_the_log_the_ledger_and_every_lane(binding: Binding) -> None:
+    long, short = quote("21 C " * SHARED), quote("21 C")
+    state = State()
+    log: list[Event] = [Opened("s", "t"), Submitted(1, pack(Message("human", [Text("Go on.")])))]
+    for number, result in enumerate((long, short, long), 1):
+        call = ToolCall(f"hist_tool_{number}", "weather")
+        said = pack(Message("model", [call], number, binding))
+        log += [
+            RoundEnded(1, number, said, calls=1),
+            Scheduled(call.id, "weather"),
+            Returned(call.id, result),
+        ]
+    for event in log:
+        state = state.apply(event)
+    lane = advanced(empty(rules(binding)[0]), state.history, state.ledger, *rules(binding)).lane
+    assert b"".join(lane.segments).count(long) == 2
+    assert lane.size == len(b"".join(lane.segments))
+    assert [segment is long for segment in lane.segments] == [False, True, False, True, False]
 
 
 @either_dialect

@@ -41,7 +41,7 @@ class GeminiWriter(OpenMessages):
         self._sign_nothing()
         super().begin(role)
 
-    def taken(self) -> bytes:
+    def taken(self) -> list[bytes]:
         """Return what was written since this was asked last."""
         self._sign_nothing()
         return super().taken()

@@ -41,11 +41,10 @@ class OpenAIChatWriter:
         self._end()
         self._role = role
 
-    def taken(self) -> bytes:
+    def taken(self) -> list[bytes]:
         """Return what was written since this was asked last."""
         self._end()
-        written = b"".join(self._pieces)
-        self._pieces.clear()
+        written, self._pieces = self._pieces, []
         return written
 
     def text(self, json: Json) -> None:

@@ -38,11 +38,10 @@ class ResponsesWriter:
         self._end()
         self._by_user, self._phase = role == "user", b""
 
-    def taken(self) -> bytes:
+    def taken(self) -> list[bytes]:
         """Return what was written since this was asked last."""
         self._end()
-        written = b"".join(self._pieces)
-        self._pieces.clear()
+        written, self._pieces = self._pieces, []
         return written
 
     def text(self, json: Json) -> None:

@@ -10,17 +10,14 @@ rely on it, so everything that repairs is in this room and runs once:
 It is entered by whoever makes a `History` of messages: `from_wire`, the opening of a session, a compaction, a host.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from actors.core.content import Message
 from actors.core.diagnostics import Intake, Notes
 from actors.core.door.attribute import attributed, is_attributed
 from actors.core.door.settle import Settling
-from actors.core.form import Form
-from actors.core.ledger import Interaction, Ledger
-from actors.core.packed import Packed, unpack
-from actors.core.pile import EMPTY, Pile, above, piled
+from actors.core.ledger import Ledger
 
 __all__ = ["Normal", "normal"]
 
@@ -51,7 +48,6 @@ def normal(
     known: Ledger = _NOTHING,
     wire: Sequence[str] | None = None,
     notes: Sequence[str] = (),
-    packed: Sequence[Packed] = (),
 ) -> Normal:
     """Return messages as a normal history has them.
 
@@ -63,7 +59,6 @@ def normal(
         wire: Where each of the messages stood in a provider's transcript, if they come from one: their call ids are
             that provider's, and each call gets a canonical id by order of appearance.
         notes: What was odd about that transcript as it was read.
-        packed: The messages as they are kept, so that what can be worked out of them again need not be.
     """
     if wire is None and all(message.speaker == "human" and is_attributed(message) for message in messages):
         return Normal(messages, known, _IN_ORDER)
@@ -72,26 +67,5 @@ def normal(
     settling.remember(before, known)
     places = [f"messages[{number}]" for number in range(len(messages))] if wire is None else wire
     said = settling.settled(attributed(messages, places, found))
-    interactions = settling.interactions()
-    if len(known):
-        kept = Ledger({item.call_id: item for item in (*known.interactions(), *interactions)}.values())
-    else:
-        kept = _own(packed, interactions, ledger)
+    kept = Ledger([*known.interactions(), *settling.interactions()])
     return Normal(said, kept, Intake(tuple(found.findings), tuple(found.dedupe), (*notes, *found.odd)))
-
-
-def _own(packed: Sequence[Packed], interactions: list[Interaction], ledger: Ledger) -> Ledger:
-    """Return the ledger of these interactions. Where the messages alone say so again, they are its rest."""
-    if not packed or len(ledger) or not interactions:
-        return Ledger(interactions)
-    return Ledger.of_import(_Recorded(piled(EMPTY, packed)), interactions)
-
-
-class _Recorded(Form, frozen=True):
-    """The interactions of messages, found when they are read: an idle session need not hold them beside it."""
-
-    packed: Pile[Packed]
-
-    def __iter__(self) -> Iterator[Interaction]:
-        messages = list(map(unpack, above(self.packed, 0)))
-        return iter(normal(messages).ledger.interactions())

@@ -74,8 +74,8 @@ class Walk:
         self._parts = dialect.turns.user_after_tool == "filler" or dialect.turns.alternation == "fill"
         self._answers: Role = "user" if dialect.turns.result_carrier == "user_block" else "tool"
 
-    def fragments(self) -> Iterator[bytes]:
-        """Yield what is appended to the lane, a stride at a time; then `standing` says where it stands."""
+    def fragments(self) -> Iterator[list[bytes]]:
+        """Yield what is appended to the lane, in pieces, a stride at a time; then `standing` says where it stands."""
         self._choice.look_back(self._tail)
         said = self._plainly if self._begun.plain else self._group
         fresh = self._begun.floor - self._begun.cursor

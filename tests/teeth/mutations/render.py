@@ -477,9 +477,16 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "lane: what was sent is changed afterwards",
         "actors/core/lane.py",
-        '    return (*segments[:kept], b"".join((*segments[kept:], fragment)))',
-        '    return (*segments[:kept], b"".join((*reversed(segments[kept:]), fragment)))',
+        '    segments[kept:] = [b"".join((*segments[kept:], text))]',
+        '    segments[kept:] = [b"".join((*reversed(segments[kept:]), text))]',
         (f"{LANE}::test_segments_are_few_and_their_bytes_are_the_fragments",),
+    ),
+    Mutation(
+        "lane: long results are copied into it",
+        "actors/core/lane.py",
+        "        if len(piece) >= SHARED and _is_literal(piece):",
+        "        if False:",
+        (f"{LANE}::test_a_long_result_is_one_object_in_the_log_the_ledger_and_every_lane",),
     ),
     Mutation(
         "lane: a render goes on as if the lane had ended otherwise",

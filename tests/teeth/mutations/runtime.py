@@ -50,22 +50,22 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "session: its lanes are forgotten when it is put away",
         "actors/activation.py",
-        "        return Asleep(state, renderer.lanes, cooldowns=head.cooldowns or None)",
-        "        return Asleep(state, None, cooldowns=head.cooldowns or None)",
+        "        return Asleep((replace(head.state, ledger=ledger.known.ledger), renderer.lanes), cooldowns)",
+        "        return Asleep((replace(head.state, ledger=ledger.known.ledger), Lanes(self._host.rules)), cooldowns)",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(
         "session: its ledger is the one it began with when it is put away",
         "actors/activation.py",
-        "        state = replace(head.state, ledger=ledger.known.ledger.unread())",
-        "        state = head.state",
+        "        return Asleep((replace(head.state, ledger=ledger.known.ledger), renderer.lanes), cooldowns)",
+        "        return Asleep((head.state, renderer.lanes), cooldowns)",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(
         "session: lanes that were dropped are begun anew",
         "actors/activation.py",
-        "        if self._dropped and self._state.session:\n",
-        "        if False:\n",
+        "        return rebuilt(events, self.rules)\n",
+        "        return rebuilt(events, self.rules)[0], Lanes(self.rules)\n",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(
