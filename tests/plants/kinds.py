@@ -32,7 +32,7 @@ class Plant:
 
 
 _CONTENT, _EVENTS, _FEED = "actors/core/content.py", "actors/core/events.py", "actors/core/feed.py"
-_DIALECT, _VENDORS = "actors/core/dialect.py", "actors/core/profiles/vendors.py"
+_DIALECT, _PROFILES = "actors/core/dialect.py", "actors/core/profiles"
 
 PLANTS = (
     Plant(
@@ -111,7 +111,13 @@ PLANTS = (
     ),
     Plant(
         "vendor",
-        (Edit(_VENDORS, "    OLLAMA,\n", '    OLLAMA,\n    replace(OPENAI_COMPATIBLE, name="acme"),\n'),),
+        (
+            Edit(
+                f"{_PROFILES}/vendors.py",
+                "    OLLAMA,\n",
+                '    OLLAMA,\n    replace(OPENAI_COMPATIBLE, name="acme"),\n',
+            ),
+        ),
         (
             "actors/testing/histories.py:READERS",
             "actors/testing/rules/__init__.py:DIALECTS",
@@ -193,6 +199,39 @@ PLANTS = (
             "actors/adapters/failure.py:ACTIONS",
             "actors/cli/exits.py:BY_KIND",
             "docs/reference/errors.md:Kind",
+        ),
+    ),
+    Plant(
+        "value that a family cannot write",
+        (
+            Edit(
+                f"{_PROFILES}/openai_chat.py", "ChatMedia(", 'ChatMedia(user_kinds=frozenset({"document"}), '
+            ),
+            Edit(
+                f"{_PROFILES}/responses.py", "ResponsesTurns(c", 'ResponsesTurns(alternation="merge_same", c'
+            ),
+            Edit(
+                f"{_PROFILES}/anthropic.py",
+                "AnthropicReasoning(\n",
+                'AnthropicReasoning(required="before_calls",\n',
+            ),
+            Edit(
+                f"{_PROFILES}/gemini.py",
+                "GeminiMedia(max_count=3600",
+                "GeminiMedia(max_count=3600, urls=True",
+            ),
+            Edit(
+                f"{_PROFILES}/converse.py",
+                "ConverseReasoning(\n",
+                'ConverseReasoning(carrier="reasoning_item",\n',
+            ),
+        ),
+        (
+            f"{_PROFILES}/openai_chat.py:OPENAI_CHAT",
+            f"{_PROFILES}/responses.py:OPENAI_RESPONSES",
+            f"{_PROFILES}/anthropic.py:ANTHROPIC",
+            f"{_PROFILES}/gemini.py:GEMINI",
+            f"{_PROFILES}/converse.py:BEDROCK",
         ),
     ),
 )
