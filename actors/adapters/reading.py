@@ -9,7 +9,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from actors.adapters.wire import Fields, fields, items, string
-from actors.core.content import Block, Media, Message, Seal, Speaker, Text, Thinking, ToolCall, ToolResult
+from actors.core.content import (
+    Block,
+    Code,
+    Media,
+    Message,
+    Seal,
+    Speaker,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from actors.core.identity import Binding
 from actors.core.jsonio import Ingested, Json, ingest, mended, parse_object, quote
 
@@ -133,9 +144,13 @@ class Reading:
         return Read(messages, places, self._notes, "\n\n".join(self._system) or None)
 
     def _speaker_of(self, block: Block) -> Speaker:
-        if isinstance(block, ToolResult):
-            return "tool"
-        return "model" if isinstance(block, ToolCall | Thinking) else self._speaker
+        match block:
+            case ToolResult():
+                return "tool"
+            case ToolCall() | Thinking():
+                return "model"
+            case Text() | Media() | Code():
+                return self._speaker
 
     def _arguments(self, name: str, arguments: object) -> tuple[Json, str | None]:
         """Return arguments as a JSON object, and verbatim if they are none."""

@@ -30,12 +30,16 @@ _ANY_TOOL = b'{"toolSpec":{"name":"any","inputSchema":{"json":{"type":"object"}}
 def whole(text: bytes, rules: Dialect) -> bytes:
     """Return a list of messages, which is the text given, in a body with what it must have beside it."""
     key = container(rules).encode()
-    if rules.family == "converse":
-        return b'{"toolConfig":{"tools":[%b]},"%b":%b}' % (_ANY_TOOL, key, text)
-    if rules.family == "gemini":
-        return b'{"%b":%b}' % (key, text)
-    limit = b',"max_tokens":1' if rules.family == "anthropic" else b""
-    return b'{"model":"%b"%b,"%b":%b}' % (MODEL.encode(), limit, key, text)
+    model = MODEL.encode()
+    match rules.family:
+        case "converse":
+            return b'{"toolConfig":{"tools":[%b]},"%b":%b}' % (_ANY_TOOL, key, text)
+        case "gemini":
+            return b'{"%b":%b}' % (key, text)
+        case "anthropic":
+            return b'{"model":"%b","max_tokens":1,"%b":%b}' % (model, key, text)
+        case "openai_chat" | "responses":
+            return b'{"model":"%b","%b":%b}' % (model, key, text)
 
 
 def limit(body: Body) -> int | None:

@@ -71,10 +71,13 @@ def _of_cause(cause: "Cause | None") -> Exit:
         return Exit.FAILED
     if cause.status in (401, 403):
         return Exit.AUTH
-    match cause.kind:
-        case "transient" | "rate_limit" | "quota":
-            return Exit.UNREACHABLE if cause.status is None else Exit.OVERLOADED
-        case "config":
-            return Exit.CONFIG
-        case _:
-            return Exit.FAILED
+    code = BY_KIND.get(cause.kind, Exit.FAILED)
+    return Exit.UNREACHABLE if code is Exit.OVERLOADED and cause.status is None else code
+
+
+BY_KIND = {
+    **dict.fromkeys(("transient", "rate_limit", "quota"), Exit.OVERLOADED),
+    "config": Exit.CONFIG,
+    **dict.fromkeys(("too_big_for_bucket", "overflow", "transcript", "model_fault", "refusal"), Exit.FAILED),
+}
+"""The exit code of each kind of failure (`actors.adapters.failure`, which is not imported to leave)."""

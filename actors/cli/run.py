@@ -28,6 +28,7 @@ from actors.core.feed import (
     StatusEvent,
     TextEvent,
     ThinkingEvent,
+    ToolCallEvent,
     TurnResult,
 )
 from actors.handle import Session
@@ -187,7 +188,7 @@ class Answer:
                 complain(f"going on with {name}")
             case CompleteEvent() | ErrorEvent() if self._any:
                 self._write("\n")
-            case _:
+            case ToolCallEvent() | StatusEvent() | CompleteEvent() | ErrorEvent():
                 pass
 
     def _delta(self, event: TextEvent | ThinkingEvent) -> None:

@@ -8,9 +8,18 @@ from typing import Any, Protocol
 
 from actors.cli.screen import Screen, Style, one_line, safe
 from actors.cli.shape import Numbers, grown, number, shape
-from actors.core.content import Message, Text, Thinking, ToolCall
+from actors.core.content import Code, Media, Message, Text, Thinking, ToolCall, ToolResult
 from actors.core.diagnostics import Report
-from actors.core.feed import CompleteEvent, ErrorEvent, Sent, SessionEvent, StatusEvent
+from actors.core.feed import (
+    CompleteEvent,
+    ErrorEvent,
+    Sent,
+    SessionEvent,
+    StatusEvent,
+    TextEvent,
+    ThinkingEvent,
+    ToolCallEvent,
+)
 from actors.testing import Exchange
 from actors.testing.server import LoopbackServer
 
@@ -110,7 +119,7 @@ class Watch:
                 self._flush()
                 if result.status == "failed":
                     self.show.note("ended", "failed; every call is closed")
-            case _:
+            case TextEvent() | ThinkingEvent() | ToolCallEvent() | StatusEvent():
                 pass
 
     def _answered(self, message: Message, fault: str) -> None:
@@ -268,7 +277,7 @@ def _words(message: Message, width: int) -> Iterable[str]:
                 yield one_line(text, width)
             case ToolCall():
                 calls.append(f"c{number(block.id)} {block.name}{_arguments(block)}")
-            case _:
+            case Thinking() | ToolResult() | Media() | Code():
                 pass
     if calls:
         yield ", ".join(calls)

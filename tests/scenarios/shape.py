@@ -41,7 +41,7 @@ class Item:
 
 def items(body: bytes, family: str) -> list[Item]:
     """Return what a body of a wire family says, in order."""
-    return list(_READERS[family](json.loads(body)))
+    return list(READERS[family](json.loads(body)))
 
 
 def shape(body: bytes, family: str) -> str:
@@ -225,7 +225,7 @@ def _converse(body: _Json) -> Iterator[Item]:
                     yield Item(side, "picture")
 
 
-_READERS: dict[str, Callable[[_Json], Iterator[Item]]] = {
+READERS: dict[str, Callable[[_Json], Iterator[Item]]] = {
     "openai_chat": _openai_chat,
     "anthropic": _anthropic,
     "responses": _responses,

@@ -9,7 +9,7 @@ human's message belongs to the tools. A message that mixes them is split where t
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 from actors.core.content import Block, Code, Media, Message, Speaker, Text, Thinking, ToolCall, ToolResult
 from actors.core.diagnostics import Notes
@@ -17,10 +17,18 @@ from actors.core.diagnostics import Notes
 Placed: TypeAlias = tuple[str, Message]
 """A message, and where it stood."""
 
-_FOREIGN: dict[Speaker, frozenset[type]] = {  # what each speaker cannot have said
-    "human": frozenset({ToolCall, ToolResult}),
-    "model": frozenset({ToolResult}),
-    "tool": frozenset({Text, Thinking, ToolCall, Media, Code}),
+SAID_BY: dict[type[Block], tuple[Speaker, ...]] = {
+    Text: ("human", "model"),
+    Thinking: ("human", "model"),
+    ToolCall: ("model",),
+    ToolResult: ("tool",),
+    Media: ("human", "model"),
+    Code: ("human", "model"),
+}
+"""Who can have said a block."""
+_FOREIGN = {
+    speaker: frozenset(kind for kind, speakers in SAID_BY.items() if speaker not in speakers)
+    for speaker in get_args(Speaker)
 }
 
 

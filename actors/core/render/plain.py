@@ -9,8 +9,9 @@ misread, a transcript of plain texts breaks none that concerns tools. Nothing re
 """
 
 from collections.abc import Sequence
+from typing import assert_never
 
-from actors.core.content import Block, Media, Text, Thinking, ToolCall
+from actors.core.content import Block, Code, Media, Text, Thinking, ToolCall, ToolResult
 from actors.core.diagnostics import Notes
 from actors.core.jsonio import Json, unquote
 
@@ -24,8 +25,10 @@ def spoken(blocks: Sequence[Block], notes: Notes) -> list[Block]:
         elif isinstance(block, ToolCall):
             notes.calls.append(block.id)
             told.append(Text(f"[Called the tool {block.name} with {block.json.decode()}]"))
-        else:
+        elif isinstance(block, Text | Media | Code | ToolResult):
             told.append(block)
+        else:
+            assert_never(block)
     return told
 
 

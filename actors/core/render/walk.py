@@ -10,9 +10,10 @@ filler that was sent stays: it is part of the lane. Empty and whitespace-only te
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import assert_never
 
 from actors.core.concerns import Role
-from actors.core.content import Block, Code, Media, Message, Text, Thinking, ToolCall
+from actors.core.content import Block, Code, Media, Message, Text, Thinking, ToolCall, ToolResult
 from actors.core.diagnostics import Filler, Notes
 from actors.core.dialect import Dialect
 from actors.core.history import History
@@ -119,10 +120,13 @@ class Walk:
             if not begun:
                 begun = True
                 self._begin("user")
-            if type(block) is Text:
-                self._writer.text(block.json)
-            elif type(block) is Media:
-                self._writer.media(*self._attachments.titled(block))
+            match block:
+                case Text():
+                    self._writer.text(block.json)
+                case Media():
+                    self._writer.media(*self._attachments.titled(block))
+                case Thinking() | ToolCall() | ToolResult() | Code():
+                    raise AssertionError("what a human said has become words and media")
 
     # ---- models, and what their calls came to
 
@@ -153,15 +157,18 @@ class Walk:
     def _write(self, blocks: Iterable[Block], made: Made) -> None:
         writer, notes, calls = self._writer, self._notes, iter(made)
         for block in blocks:
-            if type(block) is Text:
-                writer.text(block.json)
-            elif type(block) is ToolCall:
-                call, emitted, name = next(calls)
-                notes.calls.append(call.id)
-                notes.emitted_calls.append(emitted)
-                writer.call(emitted, name, call.json)
-            elif type(block) is Thinking:
-                writer.thinking(block)
+            match block:
+                case Text():
+                    writer.text(block.json)
+                case ToolCall():
+                    call, emitted, name = next(calls)
+                    notes.calls.append(call.id)
+                    notes.emitted_calls.append(emitted)
+                    writer.call(emitted, name, call.json)
+                case Thinking():
+                    writer.thinking(block)
+                case ToolResult() | Media() | Code():
+                    raise AssertionError("what a model said has become words, calls and reasoning")
 
     def _answered(self, made: Made) -> None:
         """Write a result for each call, in call order; behind them the media they cannot hold."""
@@ -244,8 +251,10 @@ class Walk:
             elif isinstance(block, Thinking) and by_human:
                 if words := worded(block, self._reader, notes):
                     kept.append(words)
-            else:
+            elif isinstance(block, (ToolCall, Thinking, ToolResult)):
                 kept.append(block)
+            else:
+                assert_never(block)
         return kept
 
     def _medium(self, media: Media, by_human: bool) -> Media | Text:

@@ -1,0 +1,116 @@
+"""Plant one of each kind of `tests.plants.kinds` into a copy of the tree, and count the places that tell.
+
+    python -m tests.plants                 all of them
+    python -m tests.plants --only family   those whose kind holds the word
+
+Runs mypy and tests/test_totality.py after each. Ends with status 0 only if no place is silent. The tree itself is
+never changed.
+"""
+
+import argparse
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.plants.kinds import PLANTS, Plant
+from tests.teeth.__main__ import ROOT, copied, say
+
+NAMED_TEST = "tests/test_totality.py"
+_FAILED = re.compile(rf"^(?:FAILED|ERROR) {NAMED_TEST}::\w+\[(.+?)\]", re.MULTILINE)
+_ERROR = re.compile(r"^([\w./]+):(\d+): error:", re.MULTILINE)
+
+
+def main() -> int:
+    """Plant what is asked for and print a line for each."""
+    parser = argparse.ArgumentParser(prog="python -m tests.plants", description="Which places tell?")
+    parser.add_argument("--only", default="", help="a word in the kind")
+    chosen = [plant for plant in PLANTS if parser.parse_args().only in plant.kind]
+    places = silent = 0
+    with tempfile.TemporaryDirectory() as place:
+        copy = copied(Path(place) / "tree")
+        if (ROOT / ".mypy_cache").exists():
+            shutil.copytree(ROOT / ".mypy_cache", copy / ".mypy_cache")
+        if told := checked(copy) | failing(copy):
+            say("The unchanged tree is not in order; mend that first.", *sorted(told))
+            return 1
+        for plant in chosen:
+            with planted(copy, plant):
+                told = checked(copy) | failing(copy)
+            quiet = [name for name in plant.places if name not in told]
+            places, silent = places + len(plant.places), silent + len(quiet)
+            say(f"{len(plant.places) - len(quiet):2} of {len(plant.places):2} places tell: {plant.kind}")
+            say(*(f"    silent: {name}" for name in quiet))
+    say(f"{places - silent} of {places} places tell")
+    return 0 if chosen and not silent else 1
+
+
+@contextmanager
+def planted(copy: Path, plant: Plant) -> Iterator[None]:
+    """Make a new one exist in the copy, and take it back at the end."""
+    before = {edit.file: (copy / edit.file).read_text(encoding="utf-8") for edit in plant.edits}
+    for edit in plant.edits:
+        text = (copy / edit.file).read_text(encoding="utf-8")
+        assert text.count(edit.old) == 1, (edit.file, edit.old)
+        (copy / edit.file).write_text(text.replace(edit.old, edit.new), encoding="utf-8")
+    try:
+        yield
+    finally:
+        for file, text in before.items():
+            (copy / file).write_text(text, encoding="utf-8")
+
+
+def checked(copy: Path) -> set[str]:
+    """Return the places in which mypy finds an error."""
+    told = _run(copy, "-m", "mypy", "--no-error-summary", "--hide-error-context", "--no-pretty")
+    return {f"{file}:{_scope(copy / file, int(line))}" for file, line in _ERROR.findall(told)}
+
+
+def failing(copy: Path) -> set[str]:
+    """Return the places whose test fails."""
+    told = _run(copy, "-m", "pytest", "-q", "-n0", "-rfE", "--tb=no", "-p", "no:cacheprovider", NAMED_TEST)
+    found = set(_FAILED.findall(told))
+    return found if found or " passed" in told else {f"{NAMED_TEST}:cannot be run: {told[-300:]}"}
+
+
+def _run(copy: Path, *command: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, *command], cwd=copy, env=environment, capture_output=True, text=True, check=False
+    )
+    return done.stdout + done.stderr
+
+
+def _scope(file: Path, line: int) -> str:
+    """Return the innermost function, class or top-level name that a line is in."""
+    found, body = "", ast.parse(file.read_text(encoding="utf-8")).body
+    while inside := _at(body, line):
+        found = _named(inside) or found
+        body = (
+            inside.body if isinstance(inside, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else []
+        )
+    return found
+
+
+def _at(body: Sequence[ast.stmt], line: int) -> ast.stmt | None:
+    return next((node for node in body if node.lineno <= line <= (node.end_lineno or node.lineno)), None)
+
+
+def _named(node: ast.stmt) -> str:
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return name
+        case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
+            return name
+        case _:
+            return ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,237 @@
+"""What is planted, as data: the least that makes a new one exist, and every place that must know of it.
+
+A place is a file and the name in it. It tells if mypy finds an error inside that name, or if the test of
+`tests/test_totality.py` that bears its name fails.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """`old` occurs once in `file`, and becomes `new`."""
+
+    file: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plant:
+    """A new one of a kind.
+
+    Args:
+        kind: What it is one of.
+        edits: What makes it exist, and no more.
+        places: The places that must know of it.
+    """
+
+    kind: str
+    edits: tuple[Edit, ...]
+    places: tuple[str, ...]
+
+
+_CONTENT, _EVENTS, _FEED = "actors/core/content.py", "actors/core/events.py", "actors/core/feed.py"
+_DIALECT, _PROFILES = "actors/core/dialect.py", "actors/core/profiles"
+
+PLANTS = (
+    Plant(
+        "block",
+        (
+            Edit(
+                _CONTENT,
+                "Block: TypeAlias = ",
+                'class Quote(Form, frozen=True, tag="q"):\n    json: Quoted\n\n\nBlock: TypeAlias = Quote | ',
+            ),
+        ),
+        (
+            "actors/core/door/attribute.py:SAID_BY",
+            "actors/core/render/walk.py:_kept",
+            "actors/core/render/walk.py:_write",
+            "actors/core/render/walk.py:_user",
+            "actors/core/render/plain.py:spoken",
+            "actors/adapters/reading.py:_speaker_of",
+            "actors/cli/show.py:_words",
+            "actors/testing/strategies.py:blocks",
+            "actors/testing/histories.py:history",
+            "actors/__init__.py:__all__",
+            "docs/reference/api.md:Block",
+        ),
+    ),
+    Plant(
+        "event of the log",
+        (
+            Edit(
+                _EVENTS,
+                "Event: TypeAlias = (",
+                "class Paused(Happening, frozen=True):\n    turn: int\n\n\nEvent: TypeAlias = (\n    Paused |",
+            ),
+        ),
+        (
+            "actors/core/state.py:apply",
+            "actors/core/events.py:__doc__",
+            "actors/testing/strategies.py:events",
+            "docs/reference/api.md:Event",
+        ),
+    ),
+    Plant(
+        "event of a tool call",
+        (
+            Edit(
+                _EVENTS,
+                "CallEvent: TypeAlias = ",
+                "class Waited(Happening, frozen=True):\n    call_id: CallId\n\n\nCallEvent: TypeAlias = Waited | ",
+            ),
+        ),
+        (
+            "actors/core/ledger.py:_told",
+            "actors/core/state.py:apply",
+            "actors/core/events.py:__doc__",
+            "actors/testing/strategies.py:events",
+            "docs/reference/api.md:Event",
+        ),
+    ),
+    Plant(
+        "event of a stream",
+        (
+            Edit(
+                _FEED,
+                "SessionEvent: TypeAlias = ",
+                "@dataclass(frozen=True, slots=True)\nclass PausedEvent:\n"
+                '    type: ClassVar[Literal["paused"]] = "paused"\n    turn: int\n    seq: int\n\n\n'
+                "SessionEvent: TypeAlias = PausedEvent | ",
+            ),
+        ),
+        (
+            "actors/cli/events.py:as_json",
+            "actors/cli/run.py:event",
+            "actors/cli/show.py:event",
+            "docs/reference/api.md:SessionEvent",
+        ),
+    ),
+    Plant(
+        "vendor",
+        (
+            Edit(
+                f"{_PROFILES}/vendors.py",
+                "    OLLAMA,\n",
+                '    OLLAMA,\n    replace(OPENAI_COMPATIBLE, name="acme"),\n',
+            ),
+        ),
+        (
+            "actors/testing/histories.py:READERS",
+            "actors/testing/rules/__init__.py:DIALECTS",
+            "actors/config/providers.py:PROVIDERS",
+            "actors/cli/options.py:DIALECTS",
+            "actors/cli/world.py:STOPS",
+            "tests/teeth/mutations/profiles.py:IDS",
+            "tests/teeth/mutations/profiles.py:PLACES",
+            "tests/scenarios/providers.py:IDS",
+            "tests/scenarios/providers.py:NAMES",
+            "docs/reference/dialects.md:##",
+        ),
+    ),
+    Plant(
+        "kind of backend",
+        (
+            Edit(
+                "actors/config/providers.py",
+                'Literal[\n    "openai",',
+                'Literal[\n    "acme",\n    "openai",',
+            ),
+        ),
+        ("actors/config/providers.py:Kind", "tests/test_configured.py:SERVERS"),
+    ),
+    Plant(
+        "strict host",
+        (
+            Edit(
+                "actors/testing/rules/compatible.py",
+                "HOSTS: dict[str, Host] = {",
+                'HOSTS: dict[str, Host] = {"acme": OPENAI, ',
+            ),
+        ),
+        ("actors/testing/rules/__init__.py:DIALECTS",),
+    ),
+    Plant(
+        "family",
+        (
+            Edit(_DIALECT, 'Family: TypeAlias = Literal["', 'Family: TypeAlias = Literal["telex", "'),
+            Edit(
+                _DIALECT,
+                "Dialect: TypeAlias = ",
+                "@dataclass(frozen=True, slots=True, kw_only=True)\nclass TelexDialect(Profile):\n"
+                '    family: ClassVar[Literal["telex"]] = "telex"\n    turns: BlockTurns\n'
+                "    media: PartMedia\n    __hash__ = Profile.__hash__\n\n\nDialect: TypeAlias = TelexDialect | ",
+            ),
+        ),
+        (
+            "actors/core/profiles/__init__.py:PROFILES",
+            "actors/core/check/__init__.py:_STATES",
+            "actors/core/check/typed/__init__.py:_reading",
+            "actors/core/rulebook/__init__.py:PREFIXES",
+            "actors/adapters/adapter.py:adapter",
+            "actors/adapters/decode.py:_reader",
+            "actors/adapters/importing.py:_read",
+            "actors/cli/bodies.py:whole",
+            "tests/core/answers.py:told",
+            "tests/scenarios/shape.py:READERS",
+        ),
+    ),
+    Plant(
+        "reason without a result",
+        (Edit(_EVENTS, '"compacted", "denied", "lost"\n', '"compacted", "denied", "lost", "forgotten"\n'),),
+        (
+            "actors/core/render/choose.py:SYNTHETIC",
+            "actors/testing/stock.py:REASONS",
+            "docs/reference/errors.md:Reason",
+        ),
+    ),
+    Plant(
+        "reason of an epoch",
+        (Edit(_EVENTS, 'EpochReason: TypeAlias = Literal["', 'EpochReason: TypeAlias = Literal["moved", "'),),
+        ("docs/reference/errors.md:EpochReason",),
+    ),
+    Plant(
+        "kind of failure",
+        (Edit("actors/adapters/failure.py", '    "refusal",\n]', '    "refusal",\n    "paused",\n]'),),
+        (
+            "actors/adapters/failure.py:ACTIONS",
+            "actors/cli/exits.py:BY_KIND",
+            "docs/reference/errors.md:Kind",
+        ),
+    ),
+    Plant(
+        "value that a family cannot write",
+        (
+            Edit(
+                f"{_PROFILES}/openai_chat.py", "ChatMedia(", 'ChatMedia(user_kinds=frozenset({"document"}), '
+            ),
+            Edit(
+                f"{_PROFILES}/responses.py", "ResponsesTurns(c", 'ResponsesTurns(alternation="merge_same", c'
+            ),
+            Edit(
+                f"{_PROFILES}/anthropic.py",
+                "AnthropicReasoning(\n",
+                'AnthropicReasoning(required="before_calls",\n',
+            ),
+            Edit(
+                f"{_PROFILES}/gemini.py",
+                "GeminiMedia(max_count=3600",
+                "GeminiMedia(max_count=3600, urls=True",
+            ),
+            Edit(
+                f"{_PROFILES}/converse.py",
+                "ConverseReasoning(\n",
+                'ConverseReasoning(carrier="reasoning_item",\n',
+            ),
+        ),
+        (
+            f"{_PROFILES}/openai_chat.py:OPENAI_CHAT",
+            f"{_PROFILES}/responses.py:OPENAI_RESPONSES",
+            f"{_PROFILES}/anthropic.py:ANTHROPIC",
+            f"{_PROFILES}/gemini.py:GEMINI",
+            f"{_PROFILES}/converse.py:BEDROCK",
+        ),
+    ),
+)
