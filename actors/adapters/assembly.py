@@ -18,7 +18,7 @@ empty text, an unfinished call, a block of no kind we know) loses its seal: it c
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
-from actors.adapters.classify import unfinished
+from actors.adapters.classify import cut
 from actors.adapters.failure import broken
 from actors.adapters.wire import fields, items, string
 from actors.core.content import Block, Message, Seal, Text, Thinking, ToolCall
@@ -37,9 +37,6 @@ from actors.core.stream import (
     ThinkingDelta,
     Usage,
 )
-
-_CUT = frozenset({"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "incomplete"})
-"""Reasons to stop in the middle of an answer, beside those that are failures."""
 
 _KINDS = 64  # of what is left out, that are told apart
 
@@ -278,7 +275,7 @@ class Assembly:
         """Leave out the calls that the provider did not call complete: it says that the answer is cut."""
         for part in self._parts:
             if isinstance(part, Call) and not part.done:
-                part.dropped = True
+                self._drop(part)
 
     def end(self, part: Part) -> None:
         """Mark a part as complete for good. For a call this is announced; doing it twice changes nothing."""
@@ -391,9 +388,8 @@ class Assembly:
 
     @property
     def _is_cut(self) -> bool:
-        """Whether the provider says that it stopped in the middle."""
-        reason = self.finish_reason or ""
-        return reason in _CUT or unfinished(reason) is not None
+        """Whether the provider says that it stopped in the middle, and may have done so inside a call."""
+        return cut(self.finish_reason or "") not in (None, "paused")
 
     def _release(self) -> None:
         """Decide on the call that was held: something follows it, or the answer has ended."""
@@ -403,12 +399,17 @@ class Assembly:
 
     def _conclude(self, call: Call) -> None:
         self._announce(call)  # a number that was given is told, so that nothing else gets it
-        call.dropped = self._is_cut and not call.is_whole
-        if call.dropped and call.signature is not None:
-            call.signature.seal = None
-        if not call.dropped:
+        if self._is_cut and not call.is_whole:
+            self._drop(call)
+        else:
             call.ended = True
             self._events.append(CallDone(call.id))
+
+    def _drop(self, call: Call) -> None:
+        call.dropped = True
+        self.leave_out("cut_call")
+        if call.signature is not None:
+            call.signature.seal = None
 
     def _is_keepable(self, part: Part) -> bool:
         if isinstance(part, Words) and part.kind == "text":

@@ -21,7 +21,7 @@ from actors.core.form import Form, kept
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json
 from actors.core.packed import Packed
-from actors.core.stream import Usage
+from actors.core.stream import LeftOut, Usage
 
 VERSION: Final = 1
 
@@ -92,7 +92,8 @@ class RequestSent(Happening, frozen=True):
 class RoundEnded(Happening, frozen=True):
     """The model's message of one round, whole; or what could be kept of it, with `fault` saying why.
 
-    `calls` is how many canonical ids the round used, those of dropped calls included.
+    `calls` is how many canonical ids the round used, those of dropped calls included; `left_out` what the answer held
+    beside the message.
     """
 
     turn: int
@@ -102,6 +103,7 @@ class RoundEnded(Happening, frozen=True):
     finish: str | None = None
     fault: str | None = None
     calls: int = 0
+    left_out: LeftOut = ()
 
 
 class Scheduled(Happening, frozen=True):

@@ -8,7 +8,8 @@ byte is copied only a bounded number of times.
 A lane is a cache of a fold over the log: dropped, it is rebuilt to the same bytes (`actors.core.state`).
 """
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
 from actors.core.check import CheckState, canonical, extend, finish, start
 from actors.core.diagnostics import Notes, Report
@@ -18,6 +19,7 @@ from actors.core.history import History
 from actors.core.identity import CallId
 from actors.core.ledger import Ledger
 from actors.core.render import Reader, Walk
+from actors.core.rulebook import FAULTS, RULES
 from actors.core.transcript import Encoder, Shown, Standing
 from actors.errors import CanonicalFault, Fault
 
@@ -147,6 +149,22 @@ def advanced(
     report = notes.report(dialect.name, tuple(faults))
     grown = Lane(standing, segments, judge)
     return Rendered(grown, report, dialect, encoder.closing, lane.size)
+
+
+def blamed(rendered: Rendered, why: str, rule: str | None) -> Report:
+    """Return the report of a request that its provider refused, with what it said as the one fault.
+
+    The calls that its words name have their canonical ids; the class is that of the rule, if the words are known.
+    """
+    used = rendered.lane.standing.used
+    named = [used.get(word) or used.get(word.rstrip(".:")) for word in _NAMES.findall(why)]
+    known = RULES.get(rule or "")
+    kind = FAULTS.get(known.fault_class, Fault) if known else Fault
+    fault = kind(why, call_ids=tuple(dict.fromkeys(filter(None, named))), rule=rule)
+    return replace(rendered.report, faults=(fault,))
+
+
+_NAMES = re.compile(r"[\w.:-]+")  # what an id on the wire may be made of
 
 
 def _called(history: History) -> list[CallId]:
