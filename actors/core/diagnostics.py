@@ -8,7 +8,7 @@ which provider state stayed behind, which faults were met.
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from actors.core.events import Reason
+from actors.core.events import Gap
 from actors.core.identity import Binding, CallId
 from actors.errors import Fault
 
@@ -68,7 +68,7 @@ class Report:
     emitted_calls: tuple[str, ...] = ()
     emitted_results: tuple[str, ...] = ()
     dedupe: tuple[tuple[CallId, Dedupe], ...] = ()
-    synthetic: tuple[tuple[CallId, Reason], ...] = ()
+    synthetic: tuple[tuple[CallId, Gap], ...] = ()
     losses: tuple[tuple[str, int], ...] = ()
     fillers: tuple[tuple[Filler, int], ...] = ()
     faults: tuple[Fault, ...] = ()
@@ -104,7 +104,7 @@ class Notes:
     emitted_calls: list[str] = field(default_factory=list)
     emitted_results: list[str] = field(default_factory=list)
     dedupe: list[tuple[CallId, Dedupe]] = field(default_factory=list)
-    synthetic: list[tuple[CallId, Reason]] = field(default_factory=list)
+    synthetic: list[tuple[CallId, Gap]] = field(default_factory=list)
     losses: dict[str, int] = field(default_factory=dict)
     fillers: dict[Filler, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)

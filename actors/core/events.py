@@ -30,6 +30,9 @@ Reason: TypeAlias = Literal[
 ]
 """Why a call has no real result; the closed list of synthetic reason codes."""
 
+Gap: TypeAlias = Reason | Literal["running"]
+"""Why a reader sees no result of a call: one of these reasons, or it has not ended yet. No event says the latter."""
+
 EpochReason: TypeAlias = Literal["compaction", "tools", "system", "thinking", "refusal", "import"]
 """Why a lane had to be rewritten."""
 

@@ -189,7 +189,7 @@ def appended(segments: tuple[bytes, ...], fragment: bytes) -> tuple[bytes, ...]:
 def seals(rendered: Rendered, ledger: Ledger) -> tuple[tuple[CallId, Reason], ...]:
     """Return the synthetic results that this request sends for the first time."""
     return tuple(
-        (call_id, reason)
+        (call_id, "outcome_unknown" if reason == "running" else reason)
         for call_id, reason in rendered.report.synthetic
         if (known := ledger.get(call_id)) is None or known.sealed is None
     )
