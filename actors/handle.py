@@ -57,8 +57,8 @@ class Preview:
         binding: Whom it would go to.
         body: The whole request body.
         report: What the render did, and why.
-        losses: What the target would not be shown, by kind (`thinking`, `media`, `code`, `empty`), and each setting
-            it does not take, by name (`temperature`, `tool_choice`, `schema:NAME`, ...).
+        losses: What the target would not be shown, by kind (`thinking`, `media`, `code`, `native`, `empty`), and each
+            setting it does not take, by name (`temperature`, `tool_choice`, `schema:NAME`, ...).
         kept: Bytes of the lane that are there already and stay as they are; 0 where it has none.
     """
 

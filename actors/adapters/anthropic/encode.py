@@ -67,7 +67,7 @@ class AnthropicWriter(OpenMessages):
         self._comma = b","
 
 
-ENCODER = Encoder(AnthropicWriter, CLOSING)
+ENCODER = Encoder(AnthropicWriter, CLOSING, natives=True)
 _MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
 _NO_WORDS = quote("(The tool failed and said nothing.)")
 

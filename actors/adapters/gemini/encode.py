@@ -56,6 +56,11 @@ class GeminiWriter(OpenMessages):
         if block.seal is not None and block.seal.kind == BLANK:
             self._part(b'{"text":', block.json)
 
+    def native(self, part: bytes) -> None:
+        """Write a part as it came, its own signature in it."""
+        self._sign_nothing()
+        super().native(part)
+
     def media(self, media: Media, title: str) -> None:
         """Write an attachment, by value."""
         self._part(_inline(media))
@@ -87,7 +92,7 @@ class GeminiWriter(OpenMessages):
             self._part(b'{"text":', b'""')
 
 
-ENCODER = Encoder(GeminiWriter, CLOSING)
+ENCODER = Encoder(GeminiWriter, CLOSING, natives=True)
 
 
 def _inline(media: Media) -> bytes:

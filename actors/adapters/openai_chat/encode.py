@@ -58,6 +58,9 @@ class OpenAIChatWriter:
         """Take reasoning of the open message: it goes beside the content, or leads it."""
         self._thoughts.append(block)
 
+    def native(self, part: bytes) -> None:
+        """Write nothing: a message of this family holds no part of its provider's own, and the renderer sends none."""
+
     def media(self, media: Media, title: str) -> None:
         """Take an image of the open message."""
         self._spread()

@@ -11,7 +11,18 @@ human's message belongs to the tools. A message that mixes them is split where t
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from actors.core.content import Block, Code, Media, Message, Speaker, Text, Thinking, ToolCall, ToolResult
+from actors.core.content import (
+    Block,
+    Code,
+    Media,
+    Message,
+    Native,
+    Speaker,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from actors.core.diagnostics import Notes
 
 Placed: TypeAlias = tuple[str, Message]
@@ -20,7 +31,7 @@ Placed: TypeAlias = tuple[str, Message]
 _FOREIGN: dict[Speaker, frozenset[type]] = {  # what each speaker cannot have said
     "human": frozenset({ToolCall, ToolResult}),
     "model": frozenset({ToolResult}),
-    "tool": frozenset({Text, Thinking, ToolCall, Media, Code}),
+    "tool": frozenset({Text, Thinking, ToolCall, Media, Code, Native}),
 }
 
 

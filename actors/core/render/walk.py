@@ -11,7 +11,7 @@ filler that was sent stays: it is part of the lane. Empty and whitespace-only te
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from actors.core.content import Block, Code, Media, Message, Text, Thinking, ToolCall
+from actors.core.content import Block, Code, Media, Message, Native, Text, Thinking, ToolCall
 from actors.core.diagnostics import Filler, Notes
 from actors.core.dialect import Dialect, Role
 from actors.core.history import History
@@ -22,7 +22,7 @@ from actors.core.render.attach import Attachments
 from actors.core.render.choose import Choice
 from actors.core.render.order import Made, apart, calls_last, standing, supplied
 from actors.core.render.plain import answered, spoken
-from actors.core.render.thinking import Items, Reader, decided, upstream, worded
+from actors.core.render.thinking import Items, Reader, decided, native_part, upstream, worded
 from actors.core.transcript import Encoder, Standing, Titled
 
 STRIDE = 64
@@ -65,6 +65,7 @@ class Walk:
         self._projection = Projection(begun, dialect, reader.binding)
         self._attachments = Attachments(dialect, begun.spent)
         self._items = Items(begun.spent)
+        self._writes_natives = encoder.natives
         self._writer = encoder.writer(dialect, begun.last_role)
         self._last_role = begun.last_role
         self._loop = begun.loop
@@ -138,7 +139,7 @@ class Walk:
         if thinks:
             blocks = decided(said, dialect, self._reader, self._notes, sealed=sealed)
             thinks = Thinking in map(type, blocks)
-        left = self._kept(blocks, by_human=False)
+        left = self._kept(blocks, by_human=False, sealed=sealed)
         if thinks:
             left = self._thoughts_left(left)
         made = [(block, *self._projection.call(block)) for block in left if type(block) is ToolCall]
@@ -161,6 +162,10 @@ class Walk:
                 writer.call(emitted, name, call.json)
             elif type(block) is Thinking:
                 writer.thinking(block)
+            elif type(block) is Native:
+                part = native_part(block, self._dialect, self._reader.binding)
+                assert part is not None, "what is left may go back"
+                writer.native(part)
 
     def _answered(self, made: Made) -> None:
         """Write a result for each call, in call order; behind them the media they cannot hold."""
@@ -223,7 +228,7 @@ class Walk:
 
     # ---- what the target can hold
 
-    def _kept(self, blocks: Iterable[Block], *, by_human: bool) -> list[Block]:
+    def _kept(self, blocks: Iterable[Block], *, by_human: bool, sealed: bool = False) -> list[Block]:
         """Return what is left of blocks: nothing blank, code as fenced text, a note where media cannot stand."""
         dialect, notes = self._dialect, self._notes
         kept: list[Block] = []
@@ -243,9 +248,22 @@ class Walk:
             elif isinstance(block, Thinking) and by_human:
                 if words := worded(block, self._reader, notes):
                     kept.append(words)
+            elif isinstance(block, Native):
+                kept += self._native(block, sealed)
             else:
                 kept.append(block)
         return kept
+
+    def _native(self, block: Native, sealed: bool) -> list[Block]:
+        """Return what is a provider's own for its maker; for others what tells that a part of it stood here."""
+        if sealed and self._writes_natives and native_part(block, self._dialect, self._reader.binding):
+            return [block]
+        self._notes.lost("native")
+        return (
+            []
+            if block.seal.kind == "mark"
+            else [Text(f"[Not shown here: {block.name}, its provider's own.]")]
+        )
 
     def _medium(self, media: Media, by_human: bool) -> Media | Text:
         if by_human and self._attachments.takes(media, self._dialect.user_media):
