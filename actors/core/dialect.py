@@ -86,6 +86,7 @@ class Dialect:
         schema_subset: What a tool's JSON Schema is projected to.
         tools_required: Whether tools must be declared when the transcript has tool blocks (BED-03).
         thinking_carrier: How native thinking travels.
+        reasoning_field: Under which name the words go back where the carrier is `reasoning_content`. Read are all.
         thinking_binding: Who may open a sealed thinking block: nobody, the same model of the same account,
             the same behind the same upstream of a gateway, or only the same with an unchanged prefix.
         thinking_first: Whether a message that holds thinking must begin with it (ANT-39). The newest models write
@@ -156,6 +157,7 @@ class Dialect:
     schema_subset: Literal["json_schema", "gemini", "moonshot"] = "json_schema"
     tools_required: bool = False
     thinking_carrier: ThinkingCarrier
+    reasoning_field: Literal["reasoning_content", "reasoning"] = "reasoning_content"
     thinking_binding: Literal["none", "model", "upstream", "prefix"]
     thinking_first: bool = True
     thinking_followed: bool = False

@@ -61,6 +61,7 @@ _ALONE: Mapping[str, tuple[object, Family]] = {
     "empty_result": (None, "converse"),
     "tools_required": (False, "converse"),
     "thinking_once": (False, "responses"),
+    "reasoning_field": ("reasoning_content", "openai_chat"),
 }
 """Fields that have another value than this in one family alone."""
 _DEMANDS = {

@@ -332,6 +332,35 @@ def test_reasoning_is_read_under_either_name_and_once_under_both(name: str, said
         assert decoder.left_out == {}
 
 
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
+@pytest.mark.parametrize("said", ["reasoning", "reasoning_content"])
+def test_reasoning_goes_back_under_the_name_that_the_profile_says(field: str, said: str) -> None:
+    profile = PROFILES["ollama"].derive(
+        thinking_carrier="reasoning_content",
+        thinking_binding="model",
+        thinking_alone=False,
+        reasoning_field=field,
+    )
+    owner = READERS["ollama"]
+    decoder = decode(profile, owner)
+    _, message = run(
+        decoder, [openai_stream(chunk({said: "Hm."}), chunk({"content": "Hi."}), chunk({}, "stop"))]
+    )
+    assert isinstance(message, Message)
+    history = History([Message("human", [Text("Hello?")]), message, Message("human", [Text("And?")])])
+    rendered = render(history, Ledger(), profile, binding=owner)
+    assistant = json.loads(rendered.transcript)[1]
+    assert assistant == {"role": "assistant", field: "Hm.", "content": "Hi."}
+    assert check(encode(rendered, model="m"), profile) == []
+    other = profile.derive(
+        reasoning_field="reasoning" if field == "reasoning_content" else "reasoning_content"
+    )
+    assert check(encode(rendered, model="m"), other) != []
+    sent = adapter(profile).request(rendered.segments, Settings(model="model-1"), rendered.shown)
+    server = strict_host("ollama", Script([]))
+    assert asked(server, owner, sent).status == 200, server.refusals
+
+
 @pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "whole"])
 def test_the_signature_of_a_call_on_googles_own_copy_is_counted(is_streamed: bool) -> None:
     signed = {"google": {"thought_signature": "c2ln"}}

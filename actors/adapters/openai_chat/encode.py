@@ -25,6 +25,7 @@ class OpenAIChatWriter:
     def __init__(self, dialect: Dialect, last_role: Role | None) -> None:
         self._error_prefix = quote(dialect.error_prefix)[1:-1]
         self._carrier = dialect.thinking_carrier
+        self._reasoning = b',"%b":"' % dialect.reasoning_field.encode()
         self._absent = _ABSENT[dialect.absent_content]
         self._joined = min(_JOINED, dialect.max_string or _JOINED)
         self._comma = b"" if last_role is None else b","
@@ -125,7 +126,7 @@ class OpenAIChatWriter:
             self._spread()
         elif self._carrier == "reasoning_content":
             words = [block.json[1:-1] for block in self._thoughts]
-            self._pieces += (b',"reasoning_content":"', *words, b'"')
+            self._pieces += (self._reasoning, *words, b'"')
         else:
             details = [unquote(block.seal.data).encode()[1:-1] for block in self._thoughts if block.seal]
             self._pieces += (b',"reasoning_details":[', b",".join(details), b"]")

@@ -28,14 +28,20 @@ _PART_KEYS = {
 } | {"thinking": frozenset({"type", "thinking", "signature", "closed"})}
 _MEDIA = {"image_url": "image", "file": "document"}
 _INNER_KEYS = {kind: frozenset({"name", argument}) for kind, argument in INPUT.items()}
-_FIELDS = frozenset({"reasoning_content", "reasoning_details"})
+_FIELDS = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
+
+
+def _carrier(dialect: Dialect) -> str:
+    """Return the name of the field that carries reasoning."""
+    carrier = dialect.thinking_carrier
+    return dialect.reasoning_field if carrier == "reasoning_content" else carrier
 
 
 def _keys(dialect: Dialect) -> dict[str, frozenset[str]]:
     """Return the keys that a message may have, by the roles that there are."""
     plain = frozenset({"role", "content"}) | (dialect.message_keys & {"name"})
     keys = {"system": plain, "user": plain, "tool": frozenset({"role", "content", "tool_call_id", "name"})}
-    keys["assistant"] = plain | dialect.message_keys | {"tool_calls"} | (_FIELDS & {dialect.thinking_carrier})
+    keys["assistant"] = plain | dialect.message_keys | {"tool_calls"} | (_FIELDS & {_carrier(dialect)})
     if dialect.developer_role:
         keys["developer"] = plain
     if "function_call" in dialect.message_keys:
@@ -167,9 +173,9 @@ class OpenAIChat(OpenAIChatHead):
 
     def _reasons(self, message: dict[str, JsonValue]) -> bool:
         """Judge the field that carries reasoning, where the dialect has one, and say whether it holds some."""
-        carrier = self.dialect.thinking_carrier
+        carrier = _carrier(self.dialect)
         given = message.get(carrier) if carrier in _FIELDS else None
-        if given is not None and type(given) is not (str if carrier == "reasoning_content" else list):
+        if given is not None and type(given) is not (list if carrier == "reasoning_details" else str):
             self.fault("ALL-02", f"{self.here}.{carrier}", f"{kind_of(given)} where reasoning belongs")
         return bool(given)
 

@@ -96,7 +96,8 @@ def _reasons(state: OpenAIChat, message: Assistant) -> bool:
     """Say whether the field that carries reasoning holds some. Another is a doubt."""
     plain, details = message.reasoning_content, message.reasoning_details
     carrier = "reasoning_content" if plain else "reasoning_details"
-    if state.dialect.thinking_carrier != carrier or (plain and details is not UNSET):
+    other = plain and (details is not UNSET or state.dialect.reasoning_field != "reasoning_content")
+    if state.dialect.thinking_carrier != carrier or other:
         raise Doubt
     return bool(details) if details is not UNSET else literal(plain) != b'""'
 
