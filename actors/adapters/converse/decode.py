@@ -163,6 +163,8 @@ class ConverseReader:
 
     def _stop(self, index: int, *, told: bool = True) -> None:
         part = self._open.pop(index, None)
+        if part is None:
+            self.assembly.words("text")  # an empty text, of which no piece came, is not sent again
         signatures, redacted = self._signatures.pop(index, []), self._redacted.pop(index, [])
         if isinstance(part, Words) and part.kind == "thinking":
             self.assembly.seal(part, "signature", "".join(signatures))

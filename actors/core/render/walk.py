@@ -259,11 +259,8 @@ class Walk:
         if sealed and self._writes_natives and native_part(block, self._dialect, self._reader.binding):
             return [block]
         self._notes.lost("native")
-        return (
-            []
-            if block.seal.kind == "mark"
-            else [Text(f"[Not shown here: {block.name}, its provider's own.]")]
-        )
+        told = Text(f"[Not shown here: {block.name}, its provider's own.]")
+        return [] if block.seal.kind == "mark" else [told]
 
     def _medium(self, media: Media, by_human: bool) -> Media | Text:
         if by_human and self._attachments.takes(media, self._dialect.user_media):
