@@ -8,7 +8,6 @@ Whatever happens is written before it is shown: the user's message before the re
 seals before its first byte, the model's message before its calls run.
 """
 
-from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from contextvars import Context as Variables
@@ -128,7 +127,7 @@ class TurnDriver:
         None,
         None,
     )  # the last answer: in whose word, and how it is cut
-    _left_out: Counter[str] = field(default_factory=Counter)
+    _left_out: dict[str, int] = field(default_factory=dict)
 
     def cancel(self, context: Context[Any]) -> None:  # Any: whoever cancels it
         """Stop what is under way, from a handler of `context`. The ask ends by itself, soon, with every call closed."""
@@ -189,7 +188,8 @@ class TurnDriver:
     def heard(self, generated: Answer | Broken | Aborted) -> None:
         """Take note of what a round brought: the last one says how the ask's answer ended."""
         self._stopped = _stop_of(generated)
-        self._left_out.update(dict(generated.left_out))
+        for kind, count in generated.left_out:
+            self._left_out[kind] = self._left_out.get(kind, 0) + count
 
     async def _next(self, pool: Pool, tried: list[str], ended: Ended) -> tuple[Pool, str | None]:
         """Return who continues the ask after a failed turn: a held switch first, else the pool's next."""

@@ -297,23 +297,23 @@ class _Round:
 
     def outcome(self) -> Generated:
         """Return how the round ended."""
-        decoder, usage, left_out = self._decoder, self._decoder.usage, self._left_out()
+        decoder, usage = self._decoder, self._decoder.usage
         calls = len(self._begun)
         if (whole := self._message) is not None:
             calls = max(calls, len(whole.calls))
-            return Answer(whole, usage, decoder.finish_reason, calls, decoder.cut, left_out)
-        kept = decoder.rescued()
-        message = kept if kept.blocks else None
+            return Answer(whole, usage, decoder.finish_reason, calls, decoder.cut, self._left_out())
+        kept = decoder.rescued()  # and what is not, is left out
+        message, left_out = kept if kept.blocks else None, self._left_out()
         if self.aborted or self._failure is None:
             return Aborted(message, usage, calls, left_out)
         return Broken(self._failure, self._shown, message, usage, calls, left_out)
 
     def _left_out(self) -> LeftOut:
         """Return what the answer held beside the message, counted and logged."""
-        counts = self._decoder.left_out
-        if counts:
-            self._counters["left_out"] += sum(counts.values())
-            telemetry.left_out(self._command.key, counts)
+        if not (counts := self._decoder.left_out):
+            return ()
+        self._counters["left_out"] += sum(counts.values())
+        telemetry.left_out(self._command.key, counts)
         return tuple(counts.items())
 
     def _fresh(self, *, stream: bool) -> Decoder:

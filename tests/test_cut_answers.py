@@ -13,10 +13,10 @@ from actors.core.feed import CompleteEvent, StatusEvent
 from actors.handle import Session
 from actors.provider import Counters
 from actors.runtime import Runtime
-from actors.testing import Call, Disconnect, Say, Script, Turn
+from actors.testing import Call, Say, Script, Turn
 from actors.testing.server import serve
 from actors.tools import tool
-from tests.runtime_support import assert_rebuilds, gathered, hosting, log, openai
+from tests.runtime_support import assert_rebuilds, gathered, log
 from tests.strict_hosts import backend, strict_host
 
 pytestmark = pytest.mark.anyio
@@ -109,8 +109,8 @@ async def test_what_an_answer_held_and_the_history_does_not_is_told_logged_and_c
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO", logger="actors")
-    places = {"search_results": [{"url": "https://x.test"}]}
-    async with told("openai_chat", Turn(Say("I found it."), extra=places)) as (runtime, session):
+    cut = Turn(Say("I look."), Call("look", raw=""), stop="length")
+    async with told("openai_chat", cut) as (runtime, session):
         events = await gathered(session, "Look it up.")
         quiet = await session.ask("Thanks.")
         (ended, after) = [event for event in log(runtime, session) if isinstance(event, RoundEnded)]
@@ -119,19 +119,7 @@ async def test_what_an_answer_held_and_the_history_does_not_is_told_logged_and_c
     (said,) = [event for event in events if isinstance(event, StatusEvent) and event.status == "message"]
     last = events[-1]
     assert isinstance(last, CompleteEvent)
-    assert said.left_out == ended.left_out == last.result.left_out == (("search_results", 1),)
+    assert said.left_out == ended.left_out == last.result.left_out == (("cut_call", 1),)
     assert (quiet.left_out, after.left_out, counters["left_out"]) == ((), (), 1)
     (record,) = [record.getMessage() for record in caplog.records if "answer_left_out" in record.getMessage()]
-    assert "kinds={'search_results': 1}" in record
-
-
-async def test_what_a_broken_answer_left_out_is_told_too() -> None:
-    fields = {"search_results": [{"url": "https://x.test"}]}
-    server = openai(
-        Turn(Say("I found it in the end."), extra=fields), faults={0: Disconnect(after_bytes=400)}
-    )
-    async with hosting(a=server) as runtime:
-        session = await runtime.open("a")
-        broken = await session.ask("Look it up.")
-    assert (broken.status, broken.cut, broken.finish) == ("failed", None, None)
-    assert broken.left_out == (("search_results", 1),)
+    assert "kinds={'cut_call': 1}" in record

@@ -143,8 +143,10 @@ class Assembly:
 
     def mark(self, name: str, value: object, *, more: bool = True) -> None:
         """Take what is said about the words. `more`: a list comes in pieces; else each time it is all there is."""
+        if not value:
+            return
         known = self._marks.get(name := _word(name))
-        if not value or (known is None and len(self._marks) == _KINDS):
+        if known is None and len(self._marks) == _KINDS:
             return
         if more and known is not None and isinstance(known.value, list) and isinstance(value, list):
             value = [*known.value, *value]

@@ -110,8 +110,7 @@ def test_any_dialect_makes_a_backend_of_its_provider(name: str, monkeypatch: pyt
 
 @pytest.mark.requirement("PROMISE-13")
 async def test_a_person_is_told_that_the_answer_was_cut_and_what_is_not_in_it() -> None:
-    found = {"search_results": [{"url": "https://x.test"}]}
-    turn = Turn(Say("It is"), stop="length", extra=found)
+    turn = Turn(Say("It is"), Call("weather", raw=""), stop="length")
     server = OpenAIServer([turn, turn])
     async with serve(server):
         url = ["--base-url", server.base_url, "-m", "m"]
@@ -120,12 +119,12 @@ async def test_a_person_is_told_that_the_answer_was_cut_and_what_is_not_in_it() 
     assert (read.code, read.out) == (0, "It is\n")
     assert "the answer was cut (length)" in read.err
     assert "stopped with 'length'" in read.err
-    assert "left out of the answer: 1 x search_results" in read.err
+    assert "left out of the answer: 1 x cut_call" in read.err
     last = json.loads(told.out.splitlines()[-1])
     assert (last["status"], last["cut"], last["finish"]) == ("complete", "length", "length")
-    assert last["left_out"] == {"search_results": 1}
+    assert last["left_out"] == {"cut_call": 1}
     (said,) = [e for e in map(json.loads, told.out.splitlines()) if e.get("status") == "message"]
-    assert (said["message"]["cut"], said["message"]["left_out"]) == ("length", {"search_results": 1})
+    assert (said["message"]["cut"], said["message"]["left_out"]) == ("length", {"cut_call": 1})
 
 
 @pytest.mark.requirement("REQ-915-039", "REQ-915-040")
