@@ -134,8 +134,8 @@ def _kind(report: _Report, dialect: Dialect, *, bare: bool) -> tuple[Kind, str |
     words = f"{report.type} {report.code} {report.message}"
     if row := _first(BEFORE_OVERFLOW, words, report.status):
         return row.kind, row.rule
-    if any(re.search(pattern, words, re.IGNORECASE) for pattern in dialect.overflow_patterns):
-        return "overflow", dialect.overflow_rule
+    if any(re.search(pattern, words, re.IGNORECASE) for pattern in dialect.request.overflow_patterns):
+        return "overflow", dialect.request.overflow_rule
     if bare and report.status == 400:  # a server with no words for it
         return "overflow", None
     if row := _first(AFTER_OVERFLOW, words, report.status):

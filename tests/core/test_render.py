@@ -67,7 +67,7 @@ def test_every_call_is_answered_once_directly_behind_it_and_in_call_order(
         assert given_out == waiting
         assert not given_out or role in ("user", "tool")
         assert not made or role == "assistant"
-        assert len(made) <= 1 or dialect.calls_together
+        assert len(made) <= 1 or dialect.turns.calls_together
         waiting = made
     assert waiting == []
     assert tuple(called(said)) == report.emitted_calls == report.emitted_results
@@ -155,7 +155,7 @@ def _unnumbered(block: object) -> object:
 
 def _is_filler(block: object) -> bool:
     dialect = PROFILES["llama_cpp"]
-    fillers = (dialect.filler_first, dialect.filler_last, dialect.filler_between)
+    fillers = (dialect.turns.filler_first, dialect.turns.filler_last, dialect.turns.filler_between)
     return isinstance(block, Text) and block.text in fillers
 
 
@@ -280,7 +280,7 @@ def test_media_stays_where_the_dialect_takes_it_and_holds_something(dialect: Dia
     (message,), _ = walked([human(image, document, Media("image/png"))], dialect)
     kept = [block for block in message[1] if isinstance(block, Media)]
     held = {"image": image, "document": document}
-    assert kept == [media for kind, media in held.items() if kind in dialect.user_media]
+    assert kept == [media for kind, media in held.items() if kind in dialect.media.user_kinds]
     assert len(message[1]) == 3
 
 
@@ -302,8 +302,8 @@ def test_media_stay_in_a_result_or_follow_all_results_and_none_is_lost_in_silenc
     given_out, others, report = used(dialect, first, second)
     held = [media for answer in given_out for media in answer.media]
     moved = [block for _, blocks in others for block in blocks if isinstance(block, Media)]
-    assert held == [m for m in (IMAGE, DOCUMENT) if kind(m) in dialect.result_media]
-    assert moved == [m for m in (IMAGE, DOCUMENT) if m not in held and kind(m) in dialect.user_media]
+    assert held == [m for m in (IMAGE, DOCUMENT) if kind(m) in dialect.media.result_kinds]
+    assert moved == [m for m in (IMAGE, DOCUMENT) if m not in held and kind(m) in dialect.media.user_kinds]
     assert others[-1] == ("user", (Text("u"),))
     said = "".join(answer.words.decode() for answer in given_out)
     assert said.startswith('"seen')
@@ -388,9 +388,9 @@ def test_a_transcript_that_must_begin_with_the_user_does() -> None:
 
 @every_dialect
 def test_no_transcript_ends_with_the_models_words(dialect: Dialect) -> None:
-    assert told(dialect, human(), model(Text("t")))[-1] == ("user", (Text(dialect.filler_last),))
+    assert told(dialect, human(), model(Text("t")))[-1] == ("user", (Text(dialect.turns.filler_last),))
     assert told(dialect, human())[-1] == ("user", (Text("u"),))
-    assert told(dialect)[-1] == ("user", (Text(dialect.filler_last),))
+    assert told(dialect)[-1] == ("user", (Text(dialect.turns.filler_last),))
     assert told(dialect, last="user") == []
 
 

@@ -37,7 +37,7 @@ class MessagesReader:
         self.assembly = assembly
         self._dialect = dialect
         self.ended = False
-        self._unsigned = dialect.thinking_required == "with_calls"  # copies that do not sign want it back
+        self._unsigned = dialect.reasoning.required == "with_calls"  # copies that do not sign want it back
         self._begun = False  # whether anything of a message was there
         self._open: dict[int, Part] = {}
         self._own: list[Own] = []

@@ -80,7 +80,7 @@ def standing(said: Sequence[Block], left: list[Block], made: Made, notes: Notes)
 
 def supplied(blocks: list[Block], dialect: Dialect, notes: Notes) -> list[Block]:
     """Return blocks with reasoning where the dialect demands some: at the head, or before the first call."""
-    demand = dialect.thinking_required
+    demand = dialect.reasoning.required
     kinds = [type(block) for block in blocks]
     if ToolCall not in kinds:
         return blocks
@@ -88,13 +88,13 @@ def supplied(blocks: list[Block], dialect: Dialect, notes: Notes) -> list[Block]
     if Thinking in kinds if demand == "with_calls" else _says_for_the_call(blocks[at - 1 : at], dialect):
         return blocks
     notes.filled("thinking")
-    return [*blocks[:at], Thinking(dialect.thinking_placeholder), *blocks[at:]]
+    return [*blocks[:at], Thinking(dialect.reasoning.placeholder), *blocks[at:]]
 
 
 def _says_for_the_call(before: Sequence[Block], dialect: Dialect) -> bool:
     """Say whether reasoning in front of a call is the call's: sealed as another kind, it is a part of its own."""
     return any(
-        isinstance(block, Thinking) and (block.seal is None or block.seal.kind == dialect.thinking_carrier)
+        isinstance(block, Thinking) and (block.seal is None or block.seal.kind == dialect.reasoning.carrier)
         for block in before
     )
 

@@ -51,7 +51,7 @@ def upstream(tail: Iterable[Message], dialect: Dialect, reader: Reader) -> str |
     the first to count was reached through this very backend: what is pinned elsewhere may not be who serves here.
     """
     binding = reader.binding
-    if dialect.thinking_binding != "upstream" or reader.policy == "drop" or binding is None:
+    if dialect.reasoning.binding != "upstream" or reader.policy == "drop" or binding is None:
         return None
     if binding.upstream:
         return binding.upstream
@@ -100,19 +100,19 @@ def _returns(blocks: Sequence[Block], dialect: Dialect, reader: Reader) -> bool:
     """Say whether a message's own reasoning may go back: all of it, or none where it would not come first."""
     if reader.policy == "drop" and not _demanded(blocks, dialect):
         return False
-    return not dialect.thinking_first or is_own(blocks[0], dialect, reader.binding)
+    return not dialect.reasoning.first or is_own(blocks[0], dialect, reader.binding)
 
 
 def _demanded(blocks: Sequence[Block], dialect: Dialect) -> bool:
     """Say whether its maker demands this message's reasoning back as it was (KIM-03, DSK-05)."""
-    return dialect.thinking_required == "with_calls" and ToolCall in map(type, blocks)
+    return dialect.reasoning.required == "with_calls" and ToolCall in map(type, blocks)
 
 
 def is_own(block: Block, dialect: Dialect, reader: Binding | None) -> bool:
     """Say whether a block is reasoning that its reader may have back. An empty seal opens nothing (ANT-43)."""
     if type(block) is not Thinking or block.seal is None or block.seal.data == b'""':
         return False
-    carrier = dialect.thinking_carrier
+    carrier = dialect.reasoning.carrier
     if block.seal.kind not in _SEALS.get(carrier, (block.seal.kind,)):
         return False
     if carrier == "reasoning_content" and not block.text.strip():

@@ -111,7 +111,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "settings: a temperature is sent however hot",
         "actors/adapters/settings.py",
-        "(settings.temperature or 0) <= dialect.max_temperature",
+        "(settings.temperature or 0) <= dialect.request.max_temperature",
         "True",
         ("tests/adapters/test_settings.py",),
     ),
@@ -230,7 +230,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "responses: reasoning is sent although nothing follows it",
         "actors/core/render/walk.py",
-        "        while dialect.thinking_followed and blocks and",
+        "        while dialect.reasoning.followed and blocks and",
         "        while False and",
         (f"{RESPONSES}::test_reasoning_that_nothing_follows_is_left_out",),
     ),
@@ -309,7 +309,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "gemini: the signature of a blank text stands for the call behind it",
         "actors/core/render/order.py",
-        "(block.seal is None or block.seal.kind == dialect.thinking_carrier)",
+        "(block.seal is None or block.seal.kind == dialect.reasoning.carrier)",
         "True",
         (GEMINI_ENCODE,),
     ),
@@ -366,7 +366,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "mistral: the model says nothing between a result and a user",
         "actors/core/render/walk.py",
-        'needed = dialect.user_after_tool == "filler"',
+        'needed = dialect.turns.user_after_tool == "filler"',
         "needed = False",
         (VENDORS,),
     ),

@@ -166,7 +166,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "walk: a text too long for the target is sent whole",
         "actors/core/render/walk.py",
-        "elif dialect.max_string is not None and len(block.json) > dialect.max_string:",
+        "elif dialect.turns.max_string is not None and len(block.json) > dialect.turns.max_string:",
         "elif False:",
         ("tests/core/test_pairing.py",),
     ),
@@ -295,7 +295,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "order: words stay behind a call",
         "actors/core/render/walk.py",
-        "        if dialect.calls_last:",
+        "        if dialect.turns.calls_last:",
         "        if False:",
         (ORDER,),
     ),
@@ -310,7 +310,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "thinking: anyone's reasoning is sent",
         "actors/core/render/thinking.py",
         "    return dialect.opens(block.seal.origin, reader)",
-        '    return dialect.thinking_carrier != "none"',
+        '    return dialect.reasoning.carrier != "none"',
         (RENDER,),
     ),
     Mutation(
@@ -323,7 +323,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "thinking: it may stand behind other words",
         "actors/core/render/thinking.py",
-        "    return not dialect.thinking_first or is_own(blocks[0], dialect, reader.binding)",
+        "    return not dialect.reasoning.first or is_own(blocks[0], dialect, reader.binding)",
         "    return True",
         (RENDER,),
     ),
@@ -414,7 +414,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "walk: a transcript may begin with the assistant",
         "actors/core/render/walk.py",
-        "if last is None and role not in dialect.first_roles:",
+        "if last is None and role not in dialect.turns.first_roles:",
         "if False:",
         (RENDER,),
     ),
@@ -547,7 +547,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "lane: reasoning in the clear is forgotten when it is rewritten",
         "actors/core/lane.py",
-        'if dialect.thinking_carrier == "reasoning_content" and event.reason != "thinking":',
+        'if dialect.reasoning.carrier == "reasoning_content" and event.reason != "thinking":',
         "if False:",
         (
             ""

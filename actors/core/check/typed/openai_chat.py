@@ -97,7 +97,7 @@ def _reasons(state: OpenAIChat, message: Assistant) -> bool:
     plain, details = message.reasoning_content, message.reasoning_details
     carrier = "reasoning_content" if plain else "reasoning_details"
     other = plain and (details is not UNSET or state.dialect.reasoning_field != "reasoning_content")
-    if state.dialect.thinking_carrier != carrier or other:
+    if state.dialect.reasoning.carrier != carrier or other:
         raise Doubt
     return bool(details) if details is not UNSET else literal(plain) != b'""'
 
@@ -115,7 +115,7 @@ def _content(state: OpenAIChat, content: Raw) -> None:
                 raise Doubt
         elif (
             not part.thinking
-            or state.dialect.thinking_carrier != "thinking_chunk"
+            or state.dialect.reasoning.carrier != "thinking_chunk"
             or state.role != "assistant"
         ):
             raise Doubt
