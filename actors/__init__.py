@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # as type checkers know it; the module `typing` is not ne
 if TYPE_CHECKING:
     from actors.adapters.decode import decode
     from actors.core.check import check
-    from actors.core.content import Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
+    from actors.core.content import Code, Media, Message, Native, Seal, Text, Thinking, ToolCall, ToolResult
     from actors.core.dialect import Dialect
     from actors.core.feed import Applied, Deferred, SessionEvent, TurnResult
     from actors.core.history import History
@@ -36,6 +36,7 @@ __all__ = [
     "Ledger",
     "Media",
     "Message",
+    "Native",
     "Preview",
     "Runtime",
     "Seal",
@@ -60,7 +61,17 @@ __all__ = [
 _HOMES = {
     "adapters.decode": ("decode",),
     "core.check": ("check",),
-    "core.content": ("Code", "Media", "Message", "Seal", "Text", "Thinking", "ToolCall", "ToolResult"),
+    "core.content": (
+        "Code",
+        "Media",
+        "Message",
+        "Native",
+        "Seal",
+        "Text",
+        "Thinking",
+        "ToolCall",
+        "ToolResult",
+    ),
     "core.dialect": ("Dialect",),
     "core.profiles": ("dialect",),
     "core.feed": ("Applied", "Deferred", "SessionEvent", "TurnResult"),

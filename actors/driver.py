@@ -22,6 +22,7 @@ from actors.adapters.adapter import Adapter
 from actors.adapters.request import Settings
 from actors.core import turn as turns
 from actors.core.content import Message, Text
+from actors.core.diagnostics import Refusal, Report
 from actors.core.events import (
     Bound,
     EpochBegan,
@@ -34,11 +35,11 @@ from actors.core.events import (
 )
 from actors.core.feed import Attempt, Cause, Sent, Sink, StatusEvent, ToolCallEvent, TurnResult, switched
 from actors.core.identity import Binding
-from actors.core.lane import Rendered, seals
+from actors.core.lane import Rendered, blamed, seals
 from actors.core.packed import pack
 from actors.core.routing import Pool, after_failure, first, settled
 from actors.core.rulebook import REASONING
-from actors.core.stream import Usage
+from actors.core.stream import Cut, Usage
 from actors.core.turn import Bounds, Ended, Outcome, Step
 from actors.errors import ConfigError, KernelError
 from actors.journal import JournalCommand
@@ -79,27 +80,8 @@ class Resolver(Protocol):
     def provider(self, member: str, binding: Binding) -> Ref[ProviderCommand]:
         """Return who sends requests to a pool's member. Raises what `pool` raises."""
 
-    def refused(self, refusal: "Refusal") -> None:
+    def refused(self, refusal: Refusal) -> None:
         """Count and keep a transcript that was refused for its structure: our bug, with its evidence."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A transcript that was refused for its structure.
-
-    Args:
-        session: Whose it was.
-        binding: Whom it was for.
-        by: `judge`, before it was sent, or `provider`.
-        why: In the words of who refused it.
-        body: The request body.
-    """
-
-    session: str
-    binding: Binding
-    by: Literal["judge", "provider"]
-    why: str
-    body: bytes
 
 
 class SessionRefs(Struct, frozen=True):
@@ -140,6 +122,11 @@ class TurnDriver:
     _usage: Usage = field(default_factory=Usage)
     _rounds: int = 0
     _text: str = ""
+    _stopped: tuple[str | None, Cut | None] = (
+        None,
+        None,
+    )  # the last answer: in whose word, and how it is cut
+    _left_out: dict[str, int] = field(default_factory=dict)
 
     def cancel(self, context: Context[Any]) -> None:  # Any: whoever cancels it
         """Stop what is under way, from a handler of `context`. The ask ends by itself, soon, with every call closed."""
@@ -193,7 +180,15 @@ class TurnDriver:
             self._rounds,
             self._usage,
             ended.why,
+            *self._stopped,
+            tuple(self._left_out.items()),
         )
+
+    def heard(self, generated: Answer | Broken | Aborted) -> None:
+        """Take note of what a round brought: the last one says how the ask's answer ended."""
+        self._stopped = _stop_of(generated)
+        for kind, count in generated.left_out:
+            self._left_out[kind] = self._left_out.get(kind, 0) + count
 
     async def _next(self, pool: Pool, tried: list[str], ended: Ended) -> tuple[Pool, str | None]:
         """Return who continues the ask after a failed turn: a held switch first, else the pool's next."""
@@ -267,6 +262,11 @@ def _ended(conversation: Generator[Step, Outcome, Ended]) -> Ended:
     raise AssertionError("a closed turn asks for nothing")
 
 
+def _stop_of(generated: Answer | Broken | Aborted) -> tuple[str | None, Cut | None]:
+    """Return why an answer stopped, and how it is cut; nothing for one that did not come to its end."""
+    return (generated.finish, generated.cut) if isinstance(generated, Answer) else (None, None)
+
+
 def _stopped(outcome: Outcome) -> turns.Stopped:
     """Return what a step came to in a turn that was cancelled meanwhile: what it brought is kept, not run."""
     if isinstance(outcome, turns.Answered | turns.Broke):
@@ -321,7 +321,9 @@ class _Turn:
             if rendered.report.faults:
                 self._rendered = rendered
                 fault = rendered.report.faults[0]
-                return turns.Unfit(self._refused("judge", str(fault)), fault.rule in REASONING)
+                return turns.Unfit(
+                    self._refused("judge", str(fault), rendered.report), fault.rule in REASONING
+                )
             if self._declined is not None and b"".join(rendered.segments) == self._declined[0]:
                 return turns.Unfit(self._declined[1])  # the same again would be refused again
             if await self._sealed(step.round, rendered, known):
@@ -397,6 +399,7 @@ class _Turn:
             raise
         finally:
             self._driver.finished()
+        self._driver.heard(generated)
         match generated:
             case Answer(message=message):
                 await self._ended(number, message, generated)
@@ -413,7 +416,9 @@ class _Turn:
         failure = broken.failure
         cause = Cause(failure.kind, failure.status)
         if failure.action == "our_bug":
-            why = self._refused("provider", failure.message)
+            assert self._rendered is not None
+            report = blamed(self._rendered, failure.message, failure.rule)
+            why = self._refused("provider", failure.message, report)
             reasoning = failure.rule in REASONING
             return turns.Broke(why, refused=True, reasoning=reasoning, elsewhere=False, cause=cause)
         message = await self._interrupted(number, broken, failure.message)
@@ -426,13 +431,13 @@ class _Turn:
             cause=cause,
         )
 
-    def _refused(self, by: Literal["judge", "provider"], why: str) -> str:
+    def _refused(self, by: Literal["judge", "provider"], why: str, report: Report) -> str:
         """Keep the evidence of a refusal; return its words."""
         assert self._rendered is not None
         self._declined = b"".join(self._rendered.segments), why
         request = self._backend.adapter.request(self._rendered.segments, self._settings, self._rendered.shown)
-        session = self._log.state.session
-        self._driver.resolver.refused(Refusal(session, self._backend.binding, by, why, request.body))
+        session, binding = self._log.state.session, self._backend.binding
+        self._driver.resolver.refused(Refusal(session, binding, by, why, request.body, report))
         return why
 
     async def _interrupted(self, number: int, broken: Broken | Aborted, why: str) -> Message | None:
@@ -451,17 +456,21 @@ class _Turn:
         self, number: int, message: Message, generated: Answer | Broken | Aborted, fault: str | None = None
     ) -> None:
         """Have the round's message written, and shown, with what follows: its batch of calls, or the turn's end."""
-        finish = generated.finish if isinstance(generated, Answer) else None
+        finish, cut = _stop_of(generated)
+        packed, left_out = pack(message), generated.left_out
         event = RoundEnded(
-            self._number, number, pack(message), generated.usage, finish, fault, generated.calls
+            self._number, number, packed, generated.usage, finish, fault, generated.calls, left_out
         )
-        self._log.hold(event, partial(self._show, event, message))
+        self._log.hold(event, partial(self._show, event, message, cut))
 
-    def _show(self, event: RoundEnded, message: Message, seq: int) -> None:
+    def _show(self, event: RoundEnded, message: Message, cut: Cut | None, seq: int) -> None:
         if not self._sink.is_watched:
             return
         turn, number, put = event.turn, event.round, self._sink.put
-        put(StatusEvent("message", seq, turn, number, event.fault or "", message))
+        said = StatusEvent(
+            "message", seq, turn, number, event.fault or "", message, cut=cut, left_out=event.left_out
+        )
+        put(said)
         for call in message.calls:
             put(ToolCallEvent(call.id, call.name, call.arguments, turn, number, seq))
 

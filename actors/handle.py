@@ -25,6 +25,7 @@ from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.ledger import Ledger
 from actors.core.packed import unkeepable
+from actors.core.state import State
 from actors.driver import SessionRefs
 from actors.errors import (
     ActorFailed,
@@ -58,8 +59,8 @@ class Preview:
         binding: Whom it would go to.
         body: The whole request body.
         report: What the render did, and why.
-        losses: What the target would not be shown, by kind (`thinking`, `media`, `code`, `empty`), and each setting
-            it does not take, by name (`temperature`, `tool_choice`, `schema:NAME`, ...).
+        losses: What the target would not be shown, by kind (`thinking`, `media`, `code`, `native`, `empty`), and each
+            setting it does not take, by name (`temperature`, `tool_choice`, `schema:NAME`, ...).
         kept: Bytes of the lane that are there already and stay as they are; 0 where it has none.
     """
 
@@ -174,9 +175,9 @@ class Session:
         return await self._asked(Cancel())
 
     async def history(self) -> History:
-        """Return the conversation so far, tool results in their places."""
-        state = await self._asked(Look())
-        return state.history.knowing(await self.ledger())
+        """Return the conversation so far, tool results in their places; of a call that is running, that it is."""
+        state, ledger = await self._told()
+        return state.history.knowing(ledger)
 
     async def ledger(self) -> Ledger:
         """Return the truth about every tool call."""
@@ -185,11 +186,12 @@ class Session:
     async def preview(self, target: str) -> Preview:
         """Return what would be sent to `target` now. Nothing is sent and nothing is kept.
 
+        While tools run, it says of their calls that they are running.
+
         Raises:
             ConfigError: The target does not exist or cannot be used.
         """
-        state = await self._asked(Look())
-        ledger = await self.ledger()
+        state, ledger = await self._told()
         resolver = self._actors.resolver
         backend = resolver.backend(resolver.pool(target).members[0])
         render = Render(backend.binding, state.history, ledger)
@@ -197,6 +199,11 @@ class Session:
         request = backend.adapter.request(rendered.segments, backend.settings, rendered.shown)
         losses = dict(rendered.report.losses) | dict.fromkeys(request.losses, 1)
         return Preview(backend.binding, request.body, rendered.report, losses, rendered.before)
+
+    async def _told(self) -> tuple[State, Ledger]:
+        """Return what the session knows at one moment, of calls that are about to run too."""
+        state = await self._asked(Look())
+        return state, state.running(await self.ledger())
 
     async def close(self) -> None:
         """Cancel the ask in flight, drop those that wait, write that the session has ended, and end its actors.

@@ -29,8 +29,10 @@ from actors.core.stream import (
     ArgumentsDelta,
     CallDone,
     CallStarted,
+    Cut,
     Decoder,
     Finish,
+    LeftOut,
     StreamEvent,
     TextDelta,
     ThinkingDelta,
@@ -98,12 +100,21 @@ class Endpoint:
 
 
 class Answer(Struct, frozen=True):
-    """The model's whole message."""
+    """The model's whole message.
+
+    Args:
+        finish: Why it stopped, in the provider's word.
+        calls: Canonical ids used.
+        cut: Why it is not whole, though it is all there is.
+        left_out: What the answer held and the message does not.
+    """
 
     message: Message
     usage: Usage
     finish: str | None
     calls: int
+    cut: Cut | None = None
+    left_out: LeftOut = ()
 
 
 class Broken(Struct, frozen=True):
@@ -114,6 +125,7 @@ class Broken(Struct, frozen=True):
         shown: Whether any of an answer was shown.
         message: What could be kept of it, if anything.
         calls: Canonical ids used, those of calls that were dropped included.
+        left_out: What the answer held as far as it came, and the message does not.
     """
 
     failure: Failure
@@ -121,6 +133,7 @@ class Broken(Struct, frozen=True):
     message: Message | None
     usage: Usage
     calls: int
+    left_out: LeftOut = ()
 
 
 class Aborted(Struct, frozen=True):
@@ -129,6 +142,7 @@ class Aborted(Struct, frozen=True):
     message: Message | None
     usage: Usage
     calls: int
+    left_out: LeftOut = ()
 
 
 Generated: TypeAlias = Answer | Broken | Aborted
@@ -168,7 +182,7 @@ class Abort(Command):
 
 @dataclass(frozen=True)
 class Counters(Query[Mapping[str, int]]):
-    """Ask for the counters: requests, retries, rounds by how they ended, refusals."""
+    """Ask for the counters: requests, retries, rounds by how they ended, refusals, what was left out of answers."""
 
 
 ProviderCommand: TypeAlias = Generate | Abort | Counters
@@ -287,17 +301,24 @@ class _Round:
 
     def outcome(self) -> Generated:
         """Return how the round ended."""
-        decoder = self._decoder
+        decoder, usage = self._decoder, self._decoder.usage
         calls = len(self._begun)
-        if self._message is not None:
-            return Answer(
-                self._message, decoder.usage, decoder.finish_reason, max(calls, len(self._message.calls))
-            )
-        kept = decoder.rescued()
-        message = kept if kept.blocks else None
+        if (whole := self._message) is not None:
+            calls = max(calls, len(whole.calls))
+            return Answer(whole, usage, decoder.finish_reason, calls, decoder.cut, self._left_out())
+        kept = decoder.rescued()  # and what is not, is left out
+        message, left_out = kept if kept.blocks else None, self._left_out()
         if self.aborted or self._failure is None:
-            return Aborted(message, decoder.usage, calls)
-        return Broken(self._failure, self._shown, message, decoder.usage, calls)
+            return Aborted(message, usage, calls, left_out)
+        return Broken(self._failure, self._shown, message, usage, calls, left_out)
+
+    def _left_out(self) -> LeftOut:
+        """Return what the answer held beside the message, counted and logged."""
+        if not (counts := self._decoder.left_out):
+            return ()
+        self._counters["left_out"] += sum(counts.values())
+        telemetry.left_out(self._command.key, counts)
+        return tuple(counts.items())
 
     def _fresh(self, *, stream: bool) -> Decoder:
         command = self._command

@@ -28,6 +28,7 @@ from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.core.batch import Approve
 from actors.core.content import Message
+from actors.core.diagnostics import Refusal
 from actors.core.dialect import Dialect
 from actors.core.events import Opened
 from actors.core.identity import Binding
@@ -38,7 +39,7 @@ from actors.core.state import Rules
 from actors.core.transcript import Encoder
 from actors.core.turn import Bounds
 from actors.credentials import Credentials, Headers
-from actors.driver import Refusal, ResolvedBackend
+from actors.driver import ResolvedBackend
 from actors.errors import (
     ActorsError,
     ConfigError,
@@ -443,7 +444,7 @@ class _Resolver:
         """Count, log and keep a refused transcript."""
         self._runtime.refused += 1
         self._runtime.refusals.append(refusal)
-        telemetry.refused(refusal.session, str(refusal.binding), refusal.why)
+        telemetry.refused(refusal)
 
 
 def _below_caller() -> int:

@@ -9,13 +9,18 @@ which is not configured here: that is the program's business.
 
 import logging
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from actors.errors import ActorsError
+from actors.core.diagnostics import Refusal
+from actors.errors import ActorsError, Fault
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
+
+MOST = 50
+"""Entries of a list that an event holds."""
 
 
 def crashed(actor: str, error: BaseException) -> None:
@@ -71,14 +76,48 @@ def slow(actor: str, message: str, seconds: float) -> None:
     _logger().info("slow_handler", actor=actor, message=message, seconds=round(seconds, 3))
 
 
-def refused(session: str, binding: str, why: str) -> None:
-    """Log that a provider or the judge refused a transcript for its structure: our bug."""
-    _logger().error("transcript_refused", session=session, binding=binding, why=why)
+def refused(refusal: Refusal) -> None:
+    """Log that a provider or the judge refused a transcript for its structure: our bug, with what was done for it.
+
+    Calls stand as `canonical id=id on the wire`, and of long lists the first entries.
+    """
+    report = refusal.report
+    sent_as = zip_longest(
+        report.calls, report.emitted_calls, fillvalue=""
+    )  # the conservative render sends none
+    _logger().error(
+        "transcript_refused",
+        session=refusal.session,
+        binding=str(refusal.binding),
+        by=refusal.by,
+        why=refusal.why,
+        dialect=report.dialect,
+        faults=_some([_about(fault) for fault in report.faults]),
+        calls=_some([f"{known}={sent}" if sent else known for known, sent in sent_as]),
+        results=_some(report.emitted_results),
+        synthetic=_some([f"{call_id}: {reason}" for call_id, reason in report.synthetic]),
+        dedupe=_some([f"{call_id}: {reason}" for call_id, reason in report.dedupe]),
+    )
+
+
+def _about(fault: Fault) -> str:
+    words = [fault.fault_class, fault.rule or "no known rule", *_some(fault.call_ids)]
+    return " ".join(words)
+
+
+def _some(values: Sequence[str]) -> list[str]:
+    more = [f"and {len(values) - MOST} more"] if len(values) > MOST else []
+    return [*values[:MOST], *more]
 
 
 def withheld(round_: str, reasons: Sequence[str]) -> None:
     """Log that a provider hid parts of a request from its model: reasoning that does not fit, our bug."""
     _logger().error("input_withheld", round=round_, reasons=sorted(set(reasons)))
+
+
+def left_out(round_: str, counts: Mapping[str, int]) -> None:
+    """Log what an answer held that the history does not, by the provider's word for it."""
+    _logger().info("answer_left_out", round=round_, kinds=dict(counts))
 
 
 def _tools() -> logging.Logger:

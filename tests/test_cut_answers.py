@@ -1,13 +1,22 @@
-"""An answer that was cut inside a call, in a session: no tool runs, and the conversation goes on."""
+"""An answer that is not whole, in a session: the caller is told so, no tool runs without its arguments, and the
+conversation goes on. What an answer holds beside its words is counted, told and logged.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from actors.config import Config, FileSettings
+from actors.core.events import RoundEnded
+from actors.core.feed import CompleteEvent, StatusEvent
+from actors.handle import Session
+from actors.provider import Counters
 from actors.runtime import Runtime
 from actors.testing import Call, Say, Script, Turn
 from actors.testing.server import serve
 from actors.tools import tool
-from tests.runtime_support import assert_rebuilds
+from tests.runtime_support import assert_rebuilds, gathered, log
 from tests.strict_hosts import backend, strict_host
 
 pytestmark = pytest.mark.anyio
@@ -44,5 +53,73 @@ async def test_a_call_that_was_cut_runs_no_tool_and_the_session_goes_on(name: st
             second = await session.ask("Go on.")
             await assert_rebuilds(runtime, session)
     assert (first.status, first.text, second.text) == ("complete", "One done.", "More.")
+    assert (first.cut, dict(first.left_out), second.left_out) == (None, {"cut_call": 1}, ())
     assert ran == ["a"]
     assert host.refusals == []
+
+
+@asynccontextmanager
+async def told(name: str, turn: Turn, *, is_streamed: bool = True) -> AsyncIterator[tuple[Runtime, Session]]:
+    host = strict_host(name, Script([turn, Turn(Say("More."))]))
+    async with serve(host):
+        settings = backend(name, host).model_copy(update={"stream": is_streamed})
+        async with Runtime(Config(FileSettings(backends={name: settings}), {}), seed=1) as runtime:
+            session = await runtime.open(name)
+            yield runtime, session
+            await assert_rebuilds(runtime, session)
+    assert host.refusals == []
+
+
+FILTERS = {
+    "openai_chat": "content_filter",
+    "anthropic": "refusal",
+    "openai_responses": "content_filter",
+    "gemini": "SAFETY",
+    "bedrock": "guardrail_intervened",
+}
+
+
+@pytest.mark.requirement("PROMISE-13")
+@pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize(
+    ("name", "reason", "cut"),
+    [
+        *((name, reason, "length") for name, reason in REASONS.items()),
+        *((name, reason, "filter") for name, reason in FILTERS.items()),
+        ("anthropic", "pause_turn", "paused"),
+    ],
+)
+async def test_an_answer_that_was_cut_says_so_and_the_next_one_does_not(
+    name: str, reason: str, cut: str, is_streamed: bool
+) -> None:
+    async with told(name, Turn(Say("I beg"), stop=reason), is_streamed=is_streamed) as (_, session):
+        events = await gathered(session, "Go.")
+        second = await session.ask("Go on.")
+    (said,) = [event for event in events if isinstance(event, StatusEvent) and event.status == "message"]
+    last = events[-1]
+    assert isinstance(last, CompleteEvent)
+    first = last.result
+    assert (said.cut, first.cut, first.finish) == (cut, cut, reason)
+    assert (first.status, first.text, second.text, second.cut) == ("complete", "I beg", "More.", None)
+    assert second.finish is not None
+
+
+@pytest.mark.requirement("PROMISE-13")
+async def test_what_an_answer_held_and_the_history_does_not_is_told_logged_and_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", logger="actors")
+    cut = Turn(Say("I look."), Call("look", raw=""), stop="length")
+    async with told("openai_chat", cut) as (runtime, session):
+        events = await gathered(session, "Look it up.")
+        quiet = await session.ask("Thanks.")
+        (ended, after) = [event for event in log(runtime, session) if isinstance(event, RoundEnded)]
+        (provider,) = runtime._providers.values()  # no user sees it; the counters are for operators
+        counters = await provider.ask(Counters())
+    (said,) = [event for event in events if isinstance(event, StatusEvent) and event.status == "message"]
+    last = events[-1]
+    assert isinstance(last, CompleteEvent)
+    assert said.left_out == ended.left_out == last.result.left_out == (("cut_call", 1),)
+    assert (quiet.left_out, after.left_out, counters["left_out"]) == ((), (), 1)
+    (record,) = [record.getMessage() for record in caplog.records if "answer_left_out" in record.getMessage()]
+    assert "kinds={'cut_call': 1}" in record

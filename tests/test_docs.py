@@ -19,7 +19,7 @@ from actors.adapters.failure import Kind
 from actors.cli.exits import of_error
 from actors.config import load
 from actors.core.diagnostics import Dedupe
-from actors.core.events import EpochReason, Reason, TurnStatus
+from actors.core.events import EpochReason, Gap, TurnStatus
 from tests.cli.command import environ
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -148,7 +148,7 @@ def test_every_error_is_in_the_reference_with_its_exit_code() -> None:
 
 def test_every_code_of_a_report_is_in_the_reference() -> None:
     page = (ROOT / "docs" / "reference" / "errors.md").read_text()
-    for codes in (Reason, EpochReason, TurnStatus, Dedupe, Kind):
+    for codes in (*get_args(Gap), EpochReason, TurnStatus, Dedupe, Kind):
         for code in get_args(codes):
             assert f"| `{code}` |" in page, code
 

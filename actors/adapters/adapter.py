@@ -109,17 +109,17 @@ def adapter(dialect: Dialect) -> Adapter:
         case AnthropicDialect():
             from actors.adapters.anthropic import encode as anthropic
 
-            encoder = Encoder(partial(anthropic.AnthropicWriter, dialect), CLOSING)
+            encoder = Encoder(partial(anthropic.AnthropicWriter, dialect), CLOSING, natives=True)
             return Adapter(dialect, encoder, partial(anthropic.request, dialect=dialect))
         case ResponsesDialect():
             from actors.adapters.responses import encode as responses
 
-            encoder = Encoder(partial(responses.ResponsesWriter, dialect))
+            encoder = Encoder(partial(responses.ResponsesWriter, dialect), natives=True)
             return Adapter(dialect, encoder, partial(responses.request, dialect=dialect))
         case GeminiDialect():
             from actors.adapters.gemini import encode as gemini
 
-            encoder = Encoder(partial(gemini.GeminiWriter, dialect), CLOSING)
+            encoder = Encoder(partial(gemini.GeminiWriter, dialect), CLOSING, natives=True)
             return Adapter(dialect, encoder, partial(gemini.request, dialect=dialect))
         case ConverseDialect():
             from actors.adapters.converse import encode as converse

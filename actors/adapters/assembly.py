@@ -16,16 +16,17 @@ empty text, an unfinished call, a block of no kind we know) loses its seal: it c
 """
 
 from collections.abc import Callable, Mapping
-from typing import Literal, TypeAlias
+from typing import Literal
 
-from actors.adapters.classify import unfinished
+from actors.adapters.arriving import Call, Own, Part, Pieces, Words
+from actors.adapters.classify import cut
 from actors.adapters.failure import broken
 from actors.adapters.wire import fields, items, string
-from actors.core.content import Block, Message, Seal, Text, Thinking, ToolCall
+from actors.core.content import Block, Media, Message, Seal, Thinking, ToolCall
 from actors.core.dialect import Dialect
 from actors.core.form import replace
-from actors.core.identity import Binding, CallId, mint
-from actors.core.jsonio import Json, mended, parse_object, quote
+from actors.core.identity import Binding, mint
+from actors.core.jsonio import mended, quote
 from actors.core.projection import tool_name
 from actors.core.stream import (
     ArgumentsDelta,
@@ -38,112 +39,10 @@ from actors.core.stream import (
     Usage,
 )
 
-_CUT = frozenset({"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "incomplete"})
-"""Reasons to stop in the middle of an answer, beside those that are failures."""
-
-_KINDS = 64  # of what is left out, that are told apart
+_KINDS = 64  # of what is left out or marked, that are told apart; and characters of a word for it
 
 MAX_CALLS = 1024
 """Calls one message may hold. The scheduler refuses extras far below this; past it the answer is a fault."""
-
-
-class Pieces:
-    """Text that arrives in pieces, which may be cut inside a surrogate pair."""
-
-    __slots__ = ("_half", "_kept", "size")
-
-    def __init__(self) -> None:
-        self._kept: list[str] = []
-        self._half = ""
-        self.size = 0
-        """Characters so far."""
-
-    def add(self, piece: str) -> str:
-        """Keep `piece` and return what can be shown: well-formed, a trailing half pair held back."""
-        piece, self._half = self._half + piece, ""
-        if piece and "\ud800" <= piece[-1] <= "\udbff":
-            piece, self._half = piece[:-1], piece[-1]
-        if not piece.isascii():
-            piece = mended(piece)
-        self._kept.append(piece)
-        self.size += len(piece)
-        return piece
-
-    def whole(self) -> str:
-        """Return all of it. A half pair whose other half never came is U+FFFD."""
-        if len(self._kept) > 1:
-            self._kept = ["".join(self._kept)]
-        whole = "".join(self._kept)
-        return whole + mended(self._half) if self._half else whole
-
-
-class Words:
-    """A text or thinking block that is arriving."""
-
-    __slots__ = ("done", "kind", "pieces", "seal")
-
-    def __init__(self, kind: Literal["text", "thinking"]) -> None:
-        self.kind = kind
-        self.pieces = Pieces()
-        self.seal: Seal | None = None
-        self.done = False
-
-    def block(self) -> Block | None:
-        """Return the block, or None if it would hold nothing."""
-        text = self.pieces.whole()
-        if self.kind == "text":
-            return Text(text) if text else None
-        return Thinking(text, self.seal) if text or self.seal else None
-
-
-class Call:
-    """A tool call that is arriving."""
-
-    __slots__ = (
-        "announced",
-        "arguments",
-        "done",
-        "dropped",
-        "ended",
-        "id",
-        "name",
-        "native_id",
-        "renamed",
-        "signature",
-        "told",
-    )
-
-    def __init__(self, call_id: CallId) -> None:
-        self.id = call_id
-        self.native_id = ""
-        self.name = ""
-        self.arguments = Pieces()
-        self.announced = False
-        self.done = False
-        self.ended = False  # as told; `done` may be taken back
-        self.dropped = False
-        self.told = False  # that it is complete, by name or by coming whole: free text cannot show it
-        self.signature: Words | None = None  # what stands in front of it and is worth nothing without it
-        self.renamed = False
-        """Whether it goes back under another name than the model gave it: one that its provider takes."""
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether there are arguments, and all of them: as told, or an object that was written to its end."""
-        text = self.arguments.whole().strip()
-        return bool(text) and (self.told or parse_object(text) is not None)
-
-    def block(self, binding: Binding) -> ToolCall:
-        """Return the call. Its arguments are the model's own bytes; `{}` and `raw` if they are no object."""
-        raw = self.arguments.whole()
-        text = raw.strip()
-        native = Seal("call_id", quote(self.native_id), binding) if self.native_id else None
-        if parse_object(text) is None:
-            return ToolCall(self.id, self.name, raw=raw, native=native, json=Json(b"{}"))
-        return ToolCall(self.id, self.name, native=native, json=Json(text.encode() or b"{}"))
-
-
-Part: TypeAlias = Words | Call
 
 
 class Assembly:
@@ -181,6 +80,7 @@ class Assembly:
         self._turn = turn
         self._names = names or {}
         self._parts: list[Part] = []
+        self._marks: dict[str, Own] = {}
         self._calls = 0
         self._held: Call | None = None  # the last part: a call that ended, or was cut
         self._events: list[StreamEvent] = []
@@ -198,7 +98,7 @@ class Assembly:
         for part in self._parts:
             if isinstance(part, Call):
                 self._announce(part)
-        self._parts, self._held = [], None
+        self._parts, self._marks, self._held = [], {}, None
         self.left_out = {}
         self.finish_reason = None
 
@@ -222,9 +122,35 @@ class Assembly:
     def seal(self, part: Words, kind: str, data: str) -> None:
         """Attach the provider's own state to a thinking block, verbatim. A later one replaces it."""
         if data:
-            served = self._binding.upstream or self.upstream
-            origin = replace(self._binding, upstream=served) if served else self._binding
-            part.seal = Seal(kind, quote(data), origin)
+            part.seal = Seal(kind, quote(data), self._origin)
+
+    @property
+    def _origin(self) -> Binding:
+        """Who sealed it: the binding, and the upstream that served it."""
+        served = self._binding.upstream or self.upstream
+        return replace(self._binding, upstream=served) if served else self._binding
+
+    def native(self, name: str, value: object, *, goes_back: bool) -> Own:
+        """Take a part that is the provider's own; `goes_back` if the provider takes it back as it is."""
+        part = Own(_word(name), value, "part" if goes_back else "unknown")
+        self._release()
+        self._parts.append(part)
+        return part
+
+    def media(self, mime: str, data: str = "", url: str = "") -> None:
+        """Take an image or another medium that the model made."""
+        self.native("media", Media(mended(mime), mended(data), mended(url)), goes_back=False).done = True
+
+    def mark(self, name: str, value: object, *, more: bool = True) -> None:
+        """Take what is said about the words. `more`: a list comes in pieces; else each time it is all there is."""
+        if not value:
+            return
+        known = self._marks.get(name := _word(name))
+        if known is None and len(self._marks) == _KINDS:
+            return
+        if more and known is not None and isinstance(known.value, list) and isinstance(value, list):
+            value = [*known.value, *value]
+        self._marks[name] = Own(name, value, "mark")
 
     def call(self, native_id: str = "", name: str = "") -> Call:
         """Begin a tool call.
@@ -279,7 +205,7 @@ class Assembly:
         """Leave out the calls that the provider did not call complete: it says that the answer is cut."""
         for part in self._parts:
             if isinstance(part, Call) and not part.done:
-                part.dropped = True
+                self._drop(part)
 
     def end(self, part: Part) -> None:
         """Mark a part as complete for good. For a call this is announced; doing it twice changes nothing."""
@@ -330,8 +256,8 @@ class Assembly:
         )
 
     def leave_out(self, kind: str, count: int = 1) -> None:
-        """Count what no block of a message can hold: citations, results of a provider's own tools, images."""
-        kind = mended(kind)[:_KINDS] or "unknown"
+        """Count what the message does not hold."""
+        kind = _word(kind)
         if count and (kind in self.left_out or len(self.left_out) < _KINDS):
             self.left_out[kind] = self.left_out.get(kind, 0) + count
 
@@ -370,21 +296,28 @@ class Assembly:
         stands = True
         for part in self._parts:
             block = self._block(part) if keeps(part) else None
+            if block is None and isinstance(part, Own):
+                self.leave_out_once(part.name, True)
             if block is not None:
                 blocks.append(block if stands else _unbound(block))
             if self._dialect.reasoning.binding == "prefix":
                 stands = stands and self._is_said_again(part, block)
+        blocks += [block for mark in self._marks.values() if (block := mark.block(self._origin)) is not None]
         return Message("model", blocks, self._turn, self._binding)
 
     def _block(self, part: Part) -> Block | None:
         if isinstance(part, Words):
             return part.block()
+        if isinstance(part, Own):
+            return part.block(self._origin)
         return None if part.dropped else part.block(self._binding)
 
     def _is_said_again(self, part: Part, block: Block | None) -> bool:
         """Say whether a block says all that the model said: it is not left out, cut, trimmed or renamed."""
         if block is None:
             return isinstance(part, Words) and part.kind == "thinking" and part.pieces.size == 0
+        if isinstance(part, Own):
+            return part.kind == "part"
         if isinstance(part, Call) and isinstance(block, ToolCall):
             whole = self._dialect.turns.arguments == "object" or part.arguments.whole() == block.json.decode()
             return whole and not part.renamed
@@ -392,9 +325,8 @@ class Assembly:
 
     @property
     def _is_cut(self) -> bool:
-        """Whether the provider says that it stopped in the middle."""
-        reason = self.finish_reason or ""
-        return reason in _CUT or unfinished(reason) is not None
+        """Whether the provider says that it stopped in the middle, and may have done so inside a call."""
+        return cut(self.finish_reason or "") not in (None, "paused")
 
     def _release(self) -> None:
         """Decide on the call that was held: something follows it, or the answer has ended."""
@@ -404,18 +336,25 @@ class Assembly:
 
     def _conclude(self, call: Call) -> None:
         self._announce(call)  # a number that was given is told, so that nothing else gets it
-        call.dropped = self._is_cut and not call.is_whole
-        if call.dropped and call.signature is not None:
-            call.signature.seal = None
-        if not call.dropped:
+        if self._is_cut and not call.is_whole:
+            self._drop(call)
+        else:
             call.ended = True
             self._events.append(CallDone(call.id))
+
+    def _drop(self, call: Call) -> None:
+        call.dropped = True
+        self.leave_out("cut_call")
+        if call.signature is not None:
+            call.signature.seal = None
 
     def _is_keepable(self, part: Part) -> bool:
         if isinstance(part, Words) and part.kind == "text":
             return True
         if isinstance(part, Call):
             return part.done and (part.ended or part.told or part.is_whole)
+        if isinstance(part, Own):  # a call of a provider's own tool is refused without its result (ANT-10)
+            return part.done and isinstance(part.value, Media)
         return part.done and part.seal is not None
 
     def _announce(self, call: Call) -> None:
@@ -425,6 +364,11 @@ class Assembly:
         self._events.append(CallStarted(call.id, call.name))
         if early := call.arguments.whole():
             self._events.append(ArgumentsDelta(call.id, early))
+
+
+def _word(kind: str) -> str:
+    """Return the provider's word for something, no longer than such words are."""
+    return mended(kind)[:_KINDS] or "unknown"
 
 
 def _unbound(block: Block) -> Block:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVarTuple
 
 from actors.adapters.assembly import Assembly
-from actors.adapters.classify import unfinished
+from actors.adapters.classify import cut, unfinished
 from actors.adapters.failure import AnswerFault, broken
 from actors.adapters.sse import EventParser, ServerEvent
 from actors.adapters.wire import Fields, loaded
 from actors.core.content import Message
-from actors.core.stream import StreamEvent, Usage
+from actors.core.stream import Cut, StreamEvent, Usage
 from actors.errors import StreamFault
 
 Args = TypeVarTuple("Args")
@@ -68,6 +68,11 @@ class _Decoder:
     def ended(self) -> bool:
         """Whether the dialect's end marker was read: what follows it is no part of the answer."""
         return self._reader.ended
+
+    @property
+    def cut(self) -> Cut | None:
+        """Why the answer is not whole, as far as its reason to stop says."""
+        return cut(self.finish_reason or "")
 
     def close(self) -> Message:
         """Return the model's message. Events of the last bytes are in `late`.

@@ -27,6 +27,7 @@ from actors.adapters.wire import Fields, fields, items, json_text, loaded, strin
 from actors.core.dialect import Dialect
 from actors.core.jsonio import mended
 from actors.core.rulebook.cited import cited
+from actors.core.stream import Cut
 
 MAX_MESSAGE = 500
 """Characters of a provider's words that are kept."""
@@ -97,6 +98,24 @@ def unfinished(reason: str) -> Failure | None:
     if kind is None:
         return None
     return Failure(kind, ACTIONS[kind], f"the provider stopped with {reason!r}", code=reason)
+
+
+def cut(reason: str) -> Cut | None:
+    """Return how an answer is cut that stopped for this reason, None if it is whole as far as that says."""
+    kind = KIND_OF_FINISH.get(reason)
+    return _CUTS.get(reason) if kind is None else _CUT_OF_KIND.get(kind, "fault")
+
+
+_CUT_OF_KIND: Mapping[Kind, Cut] = {"overflow": "length", "refusal": "filter"}
+_CUTS: Mapping[str, Cut] = {
+    "length": "length",
+    "max_tokens": "length",
+    "MAX_TOKENS": "length",
+    "max_output_tokens": "length",
+    "incomplete": "length",
+    "pause_turn": "paused",
+}
+"""Reasons to stop in the middle of an answer, beside those that are failures."""
 
 
 def _failure(report: _Report, dialect: Dialect, *, bare: bool) -> Failure:

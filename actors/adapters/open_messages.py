@@ -36,6 +36,11 @@ class OpenMessages:
             self._pieces.append(opening if self._role is None else CLOSING + b"," + opening)
             self._role, self._comma = role, b""
 
+    def native(self, part: bytes) -> None:
+        """Write a block as its provider wrote it."""
+        self._pieces += (self._comma, part)
+        self._comma = b","
+
     def taken(self) -> list[bytes]:
         """Return what was written since this was asked last."""
         written, self._pieces = self._pieces, []

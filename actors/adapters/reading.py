@@ -14,6 +14,7 @@ from actors.core.content import (
     Code,
     Media,
     Message,
+    Native,
     Seal,
     Speaker,
     Text,
@@ -149,7 +150,7 @@ class Reading:
                 return "tool"
             case ToolCall() | Thinking():
                 return "model"
-            case Text() | Media() | Code():
+            case Text() | Media() | Code() | Native():
                 return self._speaker
 
     def _arguments(self, name: str, arguments: object) -> tuple[Json, str | None]:

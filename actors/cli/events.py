@@ -43,7 +43,8 @@ def _place(event: ToolCallEvent | StatusEvent) -> Fields:
 def _details(event: StatusEvent) -> Fields:
     details: Fields = {"detail": event.detail}
     if event.message is not None:
-        details["message"] = message(event.message)
+        left_out = dict(event.left_out)
+        details["message"] = {**message(event.message), "cut": event.cut, "left_out": left_out}
     if event.results:
         details["results"] = [{"id": call_id, "end": end} for call_id, end in event.results]
     if event.sent is not None:
@@ -97,5 +98,8 @@ def _result(result: TurnResult) -> Fields:
             for attempt in result.attempts
         ],
         "rounds": result.rounds,
+        "finish": result.finish,
+        "cut": result.cut,
+        "left_out": dict(result.left_out),
         "usage": {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens},
     }

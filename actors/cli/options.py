@@ -216,7 +216,9 @@ def _command(commands: "Commands", name: str, module: str, summary: str, more: s
     about = f"{summary[0].upper()}{summary[1:]}."
     added = commands.add_parser(name, help=summary, description=about, epilog=more, allow_abbrev=False)
     added.add_argument(
-        "--debug", action="store_true", help="show the traceback of an error, and of what a tool raises"
+        "--debug",
+        action="store_true",
+        help="show what the runtime logs, and the traceback of an error and of what a tool raises",
     )
     added.set_defaults(command=name, module=module)
     return added

@@ -42,17 +42,18 @@ def main(options: argparse.Namespace) -> Exit:
         complain("there is nothing to ask; give a prompt, or standard input")
         return Exit.USAGE
     printer: Printer = Lines() if options.json else Answer()
-    _show_tools(debug=options.debug)
+    _show_logs(debug=options.debug)
     return anyio.run(_run, options, prompt, printer, backend=options.backend)
 
 
-def _show_tools(*, debug: bool) -> None:
-    """Have what tools raise shown on standard error, or nowhere."""
-    logger = logging.getLogger("actors.tools")
+def _show_logs(*, debug: bool) -> None:
+    """Have what tools raise, and what the runtime says about itself, shown on standard error; or nowhere."""
     handler: logging.Handler = logging.StreamHandler() if debug else logging.NullHandler()
     handler.setFormatter(_Safe())
+    logger = logging.getLogger("actors")
     logger.addHandler(handler)
     logger.propagate = False
+    logger.setLevel(logging.INFO)
 
 
 class _Safe(logging.Formatter):
@@ -115,6 +116,8 @@ class _Ask:
                 if isinstance(event, CompleteEvent | ErrorEvent):
                     code = self._code(event.result)
                 self._printer.event(event, code)
+                if isinstance(event, CompleteEvent | ErrorEvent):
+                    _say_what_is_missing(event.result)
         return code
 
     def _code(self, result: TurnResult) -> Exit:
@@ -146,6 +149,15 @@ class _Ask:
             await anyio.sleep(self._timeout)
             self._late = True
             await self._session.cancel()
+
+
+def _say_what_is_missing(result: TurnResult) -> None:
+    """Say of an answer that was given that it is not whole, and what it held beside its words."""
+    if result.cut is not None:
+        complain(f"the answer was cut ({result.cut}): {result.served_by} stopped with {result.finish!r}")
+    if result.left_out:
+        kinds = ", ".join(f"{count} x {kind}" for kind, count in result.left_out)
+        complain(f"left out of the answer: {kinds}")
 
 
 class Printer(Protocol):
@@ -186,6 +198,8 @@ class Answer:
                 self._rest(message.text, broken=bool(event.detail))
             case StatusEvent(status="failover", detail=name):
                 complain(f"going on with {name}")
+            case StatusEvent(status="rewritten", detail=why):
+                complain(f"the request was refused and is written anew: {why}")
             case CompleteEvent() | ErrorEvent() if self._any:
                 self._write("\n")
             case ToolCallEvent() | StatusEvent() | CompleteEvent() | ErrorEvent():

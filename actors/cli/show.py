@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from actors.cli.screen import Screen, Style, one_line, safe
 from actors.cli.shape import Numbers, grown, number, shape
-from actors.core.content import Code, Media, Message, Text, Thinking, ToolCall, ToolResult
+from actors.core.content import Code, Media, Message, Native, Text, Thinking, ToolCall, ToolResult
 from actors.core.diagnostics import Report
 from actors.core.feed import (
     CompleteEvent,
@@ -277,7 +277,7 @@ def _words(message: Message, width: int) -> Iterable[str]:
                 yield one_line(text, width)
             case ToolCall():
                 calls.append(f"c{number(block.id)} {block.name}{_arguments(block)}")
-            case Thinking() | ToolResult() | Media() | Code():
+            case Thinking() | ToolResult() | Media() | Code() | Native():
                 pass
     if calls:
         yield ", ".join(calls)

@@ -217,7 +217,20 @@ class Code(Form, frozen=True, tag="s"):
     language: str = ""
 
 
-Block: TypeAlias = Text | Thinking | ToolCall | ToolResult | Media | Code
+class Native(Form, frozen=True, tag="n"):
+    """Something of an answer that is its provider's own: a call or a result of its own tools, citations, grounding.
+
+    Args:
+        name: The provider's word for it.
+        seal: The wire value as JSON. A `part` goes back in its place to who may open the seal; others are told that it
+            stood there. An `unknown` part goes back to nobody. A `mark` belongs to what was said and stays here.
+    """
+
+    name: str
+    seal: Seal
+
+
+Block: TypeAlias = Text | Thinking | ToolCall | ToolResult | Media | Code | Native
 
 
 class Message(Form, frozen=True, metaclass=Public):

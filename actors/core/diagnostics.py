@@ -1,4 +1,4 @@
-"""What was done and why: the report of a render, and that of messages that came in.
+"""What was done and why: the report of a render, that of messages that came in, and a refusal's evidence.
 
 `Notes` is filled meanwhile; `Intake` and `Report` are what is handed out. Every decision that changes what a
 provider sees leaves a line here, with canonical ids: what was dropped as a duplicate, what was synthesized,
@@ -8,8 +8,8 @@ which provider state stayed behind, which faults were met.
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from actors.core.events import Reason
-from actors.core.identity import CallId
+from actors.core.events import Gap
+from actors.core.identity import Binding, CallId
 from actors.errors import Fault
 
 Dedupe: TypeAlias = Literal["duplicate", "conflicting_duplicate", "late"]
@@ -58,9 +58,9 @@ class Report:
         emitted_calls, emitted_results: Ids as the provider sees them, in order.
         dedupe: Result blocks not emitted as results, as (canonical id, reason).
         synthetic: Synthetic results, as (canonical id, reason code).
-        losses: What the target was not shown, as (kind, count): `thinking`, `media`, `code`, `empty`.
+        losses: What the target was not shown, as (kind, count): `thinking`, `media`, `code`, `native`, `empty`.
         fillers: What nobody said and the protocol demands, as (kind, count).
-        faults: What the judge refused. Empty, or our bug.
+        faults: What the judge refused, or in a `Refusal` the provider. Empty, or our bug.
     """
 
     dialect: str
@@ -68,10 +68,32 @@ class Report:
     emitted_calls: tuple[str, ...] = ()
     emitted_results: tuple[str, ...] = ()
     dedupe: tuple[tuple[CallId, Dedupe], ...] = ()
-    synthetic: tuple[tuple[CallId, Reason], ...] = ()
+    synthetic: tuple[tuple[CallId, Gap], ...] = ()
     losses: tuple[tuple[str, int], ...] = ()
     fillers: tuple[tuple[Filler, int], ...] = ()
     faults: tuple[Fault, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A transcript that was refused for its structure: our bug, with its evidence.
+
+    Args:
+        session: Whose it was.
+        binding: Whom it was for.
+        by: `judge`, before it was sent, or `provider`.
+        why: In the words of who refused it.
+        body: The request body.
+        report: What was rendered for that request, and as its `faults` what was refused: the fault class, the rule and
+            the canonical ids of the calls that it names. The class is `unclassified` where nobody knew the words.
+    """
+
+    session: str
+    binding: Binding
+    by: Literal["judge", "provider"]
+    why: str
+    body: bytes
+    report: Report
 
 
 @dataclass(slots=True)
@@ -82,7 +104,7 @@ class Notes:
     emitted_calls: list[str] = field(default_factory=list)
     emitted_results: list[str] = field(default_factory=list)
     dedupe: list[tuple[CallId, Dedupe]] = field(default_factory=list)
-    synthetic: list[tuple[CallId, Reason]] = field(default_factory=list)
+    synthetic: list[tuple[CallId, Gap]] = field(default_factory=list)
     losses: dict[str, int] = field(default_factory=dict)
     fillers: dict[Filler, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)

@@ -100,8 +100,13 @@ class ChatMedia(MediaRules):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatReasoning(ReasoningRules):
-    """Reasoning beside or in the content of an assistant message, as the vendor has it."""
+    """Reasoning beside or in the content of an assistant message, as the vendor has it.
 
+    Args:
+        field: Under which name the words go back where the carrier is `reasoning_content`. Read are all.
+    """
+
+    field: Literal["reasoning_content", "reasoning"] = "reasoning_content"
     carrier: Literal["none", "reasoning_content", "reasoning_details", "thinking_chunk"] = "none"
     binding: Literal["none", "model", "upstream", "prefix"] = "none"
     required: Literal["no", "with_calls"] = "no"

@@ -21,7 +21,7 @@ from actors.core.form import Form, kept
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json
 from actors.core.packed import Packed
-from actors.core.stream import Usage
+from actors.core.stream import LeftOut, Usage
 
 VERSION: Final = 1
 
@@ -29,6 +29,9 @@ Reason: TypeAlias = Literal[
     "cancelled", "interrupted", "never_started", "outcome_unknown", "compacted", "denied", "lost"
 ]
 """Why a call has no real result; the closed list of synthetic reason codes."""
+
+Gap: TypeAlias = Reason | Literal["running"]
+"""Why a reader sees no result of a call: one of these reasons, or it has not ended yet. No event says the latter."""
 
 EpochReason: TypeAlias = Literal["compaction", "tools", "system", "thinking", "refusal", "import"]
 """Why a lane had to be rewritten."""
@@ -92,7 +95,8 @@ class RequestSent(Happening, frozen=True):
 class RoundEnded(Happening, frozen=True):
     """The model's message of one round, whole; or what could be kept of it, with `fault` saying why.
 
-    `calls` is how many canonical ids the round used, those of dropped calls included.
+    `calls` is how many canonical ids the round used, those of dropped calls included; `left_out` what the answer held
+    beside the message.
     """
 
     turn: int
@@ -102,6 +106,7 @@ class RoundEnded(Happening, frozen=True):
     finish: str | None = None
     fault: str | None = None
     calls: int = 0
+    left_out: LeftOut = ()
 
 
 class Scheduled(Happening, frozen=True):

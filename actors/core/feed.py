@@ -14,7 +14,7 @@ from actors.core.diagnostics import Report
 from actors.core.events import SwitchApplied, SwitchFailed
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import JsonValue
-from actors.core.stream import Usage
+from actors.core.stream import Cut, LeftOut, Usage
 
 AskStatus: TypeAlias = Literal["complete", "cancelled", "failed"]
 
@@ -61,6 +61,10 @@ class TurnResult:
         rounds: Requests that were answered or tried, over all turns.
         usage: Tokens, over all rounds.
         why: One line on why it did not complete, else empty.
+        finish: Why the model stopped, in its provider's word; None if the last round has no answer.
+        cut: Why the last answer is not whole, though the ask is `complete`: `length` (a limit of tokens, a full
+            window), `filter` (a filter or a refusal), `paused` (it would go on if asked again), `fault`; else None.
+        left_out: What the answers held and the history does not, over all rounds.
     """
 
     text: str
@@ -70,6 +74,9 @@ class TurnResult:
     rounds: int
     usage: Usage
     why: str = ""
+    finish: str | None = None
+    cut: Cut | None = None
+    left_out: LeftOut = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +156,9 @@ class StatusEvent:
     """Something happened that the caller may want to know.
 
     `status` is one of: `submitted`, `turn_started`, `request` (with what is `sent`), `message` (with the whole
-    message), `tool_results`, `turn_ended`, `failover`, `rewritten`, `switch_held`, `switch_applied`,
-    `switch_superseded` (with the target as `detail`), `switch_failed` (with the reason): durable; `resync` (what was
-    missed begins after `seq`): ephemeral.
+    message, how it is `cut`, and what was `left_out` of it), `tool_results`, `turn_ended`, `failover`, `rewritten`,
+    `switch_held`, `switch_applied`, `switch_superseded` (with the target as `detail`), `switch_failed` (with the
+    reason): durable; `resync` (what was missed begins after `seq`): ephemeral.
     """
 
     type: ClassVar[Literal["status"]] = "status"
@@ -163,6 +170,8 @@ class StatusEvent:
     message: Message | None = None
     results: tuple[tuple[CallId, str], ...] = field(default=())
     sent: Sent | None = None
+    cut: Cut | None = None
+    left_out: LeftOut = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,20 @@ from actors.core.diagnostics import Intake
 from actors.core.door import normal
 from actors.core.door.attribute import is_attributed
 from actors.core.form import Public, kept, set_field
-from actors.core.ledger import Ledger
+from actors.core.ledger import Interaction, Ledger
 from actors.core.packed import Packed, pack, unpack
 from actors.core.pile import EMPTY, Pile, above, below, height, item, piled
 from actors.errors import CanonicalFault
 
 _NOTHING = Ledger()
 _IN_ORDER = Intake()
+
+
+def _so_far(known: Interaction) -> ToolResult | None:
+    """Return a call's result; one that is pending while the call runs."""
+    if known.reason == "running":
+        return ToolResult(known.call_id, is_complete=False)
+    return known.completion or known.late
 
 
 class _PublicSequence(Public, ABCMeta):
@@ -33,7 +40,8 @@ class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metacl
 
     `History(messages)` makes one of messages of any shape; `append` returns the next. Results are no messages of a
     normal history: what the blocks said of them is in `ledger`. Who reads a history as a sequence is shown them in
-    their places all the same, each group of calls followed by its results; `since` gives the messages as they are kept.
+    their places all the same, each group of calls followed by its results, a `pending` one for a call that is
+    running; `since` gives the messages as they are kept.
 
     Args:
         messages: What was said, in whatever state it is.
@@ -144,9 +152,9 @@ class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metacl
                 yield Message("tool", results, message.turn)
 
     def _results(self, message: Message) -> list[ToolResult]:
-        """Return what came of a message's calls, as far as it is known, in call order."""
+        """Return what came of a message's calls, as far as it is known, in call order: of a running one that it is."""
         known = [item for call in message.calls if (item := self.ledger.get(call.id)) is not None]
-        return [result for item in known if (result := item.completion or item.late) is not None]
+        return [result for item in known if (result := _so_far(item)) is not None]
 
     def __len__(self) -> int:
         return sum(1 for _ in self) if len(self.ledger) else self.length

@@ -9,8 +9,9 @@ byte is copied only a bounded number of times.
 A lane is a cache of a fold over the log: dropped, it is rebuilt to the same bytes (`actors.core.state`).
 """
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from actors.core.check import CheckState, canonical, extend, finish, start
 from actors.core.diagnostics import Notes, Report
@@ -20,6 +21,7 @@ from actors.core.history import History
 from actors.core.identity import CallId
 from actors.core.ledger import Ledger
 from actors.core.render import Reader, Walk
+from actors.core.rulebook import FAULTS, RULES
 from actors.core.transcript import Encoder, Shown, Standing
 from actors.errors import CanonicalFault, Fault
 
@@ -152,6 +154,22 @@ def advanced(
     return Rendered(grown, report, dialect, encoder.closing, lane.size)
 
 
+def blamed(rendered: Rendered, why: str, rule: str | None) -> Report:
+    """Return the report of a request that its provider refused, with what it said as the one fault.
+
+    The calls that its words name have their canonical ids; the class is that of the rule, if the words are known.
+    """
+    used = rendered.lane.standing.used
+    named = [used.get(word) or used.get(word.rstrip(".:")) for word in _NAMES.findall(why)]
+    known = RULES.get(rule or "")
+    kind = FAULTS.get(known.fault_class, Fault) if known else Fault
+    fault = kind(why, call_ids=tuple(dict.fromkeys(filter(None, named))), rule=rule)
+    return replace(rendered.report, faults=(fault,))
+
+
+_NAMES = re.compile(r"[\w.:-]+")  # what an id on the wire may be made of
+
+
 def _called(history: History) -> list[CallId]:
     """Return the calls of a lane's epoch: all that its history holds, in order."""
     return [call.id for message in history.since(0) for call in message.calls]
@@ -195,7 +213,7 @@ def _joins(before: bytes, size: int) -> bool:
 def seals(rendered: Rendered, ledger: Ledger) -> tuple[tuple[CallId, Reason], ...]:
     """Return the synthetic results that this request sends for the first time."""
     return tuple(
-        (call_id, reason)
+        (call_id, "outcome_unknown" if reason == "running" else reason)
         for call_id, reason in rendered.report.synthetic
         if (known := ledger.get(call_id)) is None or known.sealed is None
     )

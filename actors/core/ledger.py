@@ -22,6 +22,7 @@ from actors.core.events import (
     Completion,
     Denied,
     Failed,
+    Gap,
     Reason,
     Refused,
     RequestSent,
@@ -83,8 +84,8 @@ class Interaction(Form, frozen=True):
         return "pending" if (self.cancelled or self.sealed) is None else "cancelled"
 
     @property
-    def reason(self) -> Reason | None:
-        """Why the tool gave no result: the seal's reason, else `denied`, else the state's. None if it ran to its end.
+    def reason(self) -> Gap | None:
+        """Why there is no result: the seal's reason, else `denied`, else the state's. None if the tool ran to its end.
 
         A denial is emitted, as the error it is; for the other reasons a synthetic result is.
         """
@@ -92,9 +93,7 @@ class Interaction(Form, frozen=True):
             return self.sealed
         if self.end is not None:
             return "denied" if type(self.end) is Denied else None
-        if self.cancelled is not None:
-            return self.cancelled
-        return "outcome_unknown" if self.started else "never_started"
+        return self.cancelled or "running"
 
 
 def _result(end: End) -> ToolResult:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from msgspec import MsgspecError, ValidationError
 from msgspec.msgpack import Decoder, Encoder
 
-from actors.core.content import Block, Media, Message, Seal, Thinking, ToolCall, ToolResult
+from actors.core.content import Block, Media, Message, Native, Seal, Thinking, ToolCall, ToolResult
 from actors.core.form import Form, kept, replace, set_field
 from actors.core.identity import Binding
 from actors.core.jsonio import mended
@@ -88,7 +88,7 @@ def seal_of(block: Block) -> Seal | None:
     """Return the provider state that a block carries, if any."""
     if type(block) is ToolCall:
         return block.native
-    return block.seal if type(block) is Thinking else None
+    return block.seal if type(block) is Thinking or type(block) is Native else None
 
 
 def _slim(block: Block, origin: Binding | None, beside: list[str]) -> Block:

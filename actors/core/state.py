@@ -101,6 +101,12 @@ class State(Form, frozen=True):
             case _:
                 return self._lifecycle(event)
 
+    def running(self, ledger: Ledger) -> Ledger:
+        """Return a ledger that knows every call of the turn in flight: those it has no word of are about to run."""
+        calls = self.history[-1].calls if self.bound is not None and self.history.length else ()
+        coming = [Scheduled(call.id, call.name, call.json) for call in calls if call.id not in ledger]
+        return ledger.apply(*coming)
+
     def _lifecycle(
         self,
         event: Opened

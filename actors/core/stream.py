@@ -5,11 +5,18 @@ message. An event here is ephemeral: nothing is rebuilt from it.
 """
 
 from collections.abc import Mapping
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from actors.core.content import Message
 from actors.core.form import Form
 from actors.core.identity import CallId
+
+Cut: TypeAlias = Literal["length", "filter", "paused", "fault"]
+"""Why an answer is not whole: a limit of tokens or a full window; a filter or a refusal; the provider stopped and would
+go on if asked again; it met a fault of its own or of the model's."""
+
+LeftOut: TypeAlias = tuple[tuple[str, int], ...]
+"""What an answer held and its message does not, as (the provider's word for it, how many)."""
 
 
 class TextDelta(Form, frozen=True):
@@ -88,8 +95,12 @@ class Decoder(Protocol):
     withheld: tuple[str, ...]
     """Why the provider hid parts of the request from its model, a reason for each."""
     left_out: Mapping[str, int]
-    """What the answer held that the message does not, by the provider's word for it, and how many: citations, items
-    and results of its own tools, generated images, logprobs."""
+    """What the answer held that the message does not, by the provider's word for it, and how many: logprobs, what a
+    search was grounded in, calls that were cut (`cut_call`)."""
+
+    @property
+    def cut(self) -> Cut | None:
+        """Why the answer is not whole, as far as its reason to stop says; None if it says nothing of the kind."""
 
     @property
     def ended(self) -> bool:

@@ -139,6 +139,9 @@ class Writer(Protocol):
     def thinking(self, block: Thinking) -> None:
         """Write reasoning: sealed for who reads it, or a placeholder without a seal."""
 
+    def native(self, part: bytes) -> None:
+        """Write a provider's own part as it came, where the family has such (`Encoder.natives`)."""
+
     def media(self, media: Media, title: str) -> None:
         """Write an attachment of a user message."""
 
@@ -163,7 +166,9 @@ class Encoder:
         writer: Makes a writer that goes on behind a message of a role, None before the first.
         closing: What must follow the last piece to close the message it left open. It is not part of what a lane
             keeps, because the next piece may go on inside that message.
+        natives: Whether a provider's own parts can be written.
     """
 
     writer: Callable[[Role | None], Writer]
     closing: bytes = b""
+    natives: bool = False

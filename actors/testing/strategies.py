@@ -12,7 +12,18 @@ Hypothesis is imported when a strategy is made, so importing this module does no
 from functools import cache
 from typing import TYPE_CHECKING
 
-from actors.core.content import Block, Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.content import (
+    Block,
+    Code,
+    Media,
+    Message,
+    Native,
+    Seal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from actors.core.events import (
     Bound,
     CallEvent,
@@ -135,6 +146,7 @@ def blocks() -> "SearchStrategy[Block]":
         ),
         media,
         st.builds(Code, words(), words()),
+        st.builds(Native, words(), st.builds(Seal, words(), words().map(quote), bindings())),
     )
 
 

@@ -275,7 +275,7 @@ def test_thinking_that_was_dropped_is_told_by_a_body_too() -> None:
     assert decoder.withheld == ("model_binding_mismatch",)
 
 
-def test_unknown_events_blocks_and_deltas_are_ignored() -> None:
+def test_unknown_events_and_deltas_are_ignored_and_an_unknown_block_is_kept() -> None:
     stream = anthropic_stream(
         {"type": "brand_new", "x": 1},
         start(0, type="server_tool_use", id="srvtoolu_1", name="web_search", input={}),
@@ -288,16 +288,17 @@ def test_unknown_events_blocks_and_deltas_are_ignored() -> None:
         stop(1),
         stop(7),
     )
-    assert said(answer(ANTHROPIC, b"data: [DONE]\n\n" + stream)) == (("text", "ab"),)
+    expected = (("native", "server_tool_use", "unknown"), ("text", "ab"))
+    assert said(answer(ANTHROPIC, b"data: [DONE]\n\n" + stream)) == expected
 
 
-def test_reasoning_behind_a_block_that_is_left_out_has_no_seal() -> None:
+def test_reasoning_behind_a_block_that_does_not_go_back_has_no_seal() -> None:
     parts = [
         part
         for at, kind in ((0, "thinking"), (1, "server_tool_use"), (2, "thinking"))
         for part in (start(at, type=kind, thinking="so", signature=SIGNATURE), stop(at))
     ]
-    first, second = answer(ANTHROPIC, anthropic_stream(*parts)).blocks
+    first, _, second = answer(ANTHROPIC, anthropic_stream(*parts)).blocks
     assert isinstance(first, Thinking)
     assert first.seal is not None
     assert second == Thinking("so")

@@ -122,7 +122,7 @@ def test_a_signature_and_redacted_reasoning_may_come_in_pieces() -> None:
     assert said(message) == (("thinking", "x", '"abcd"'), ("thinking", "", '"c2Vj"'))
 
 
-def test_blocks_of_kinds_that_are_not_ours_are_left_out() -> None:
+def test_blocks_of_kinds_that_are_not_ours_are_kept_and_go_back_to_nobody() -> None:
     message = answered(
         wire.event("contentBlockStart", start={"image": {"format": "png"}}, contentBlockIndex=0)
         + wire.delta(0, image={"source": {}})
@@ -131,10 +131,10 @@ def test_blocks_of_kinds_that_are_not_ours_are_left_out() -> None:
         + wire.delta(1, text="so", citation={})
         + wire.ended()
     )
-    assert said(message) == (("text", "so"),)
+    assert said(message) == (("native", "image", "unknown"), ("text", "so"))
 
 
-def test_reasoning_behind_a_block_that_is_left_out_has_no_seal() -> None:
+def test_reasoning_behind_a_block_that_does_not_go_back_has_no_seal() -> None:
     message = answered(
         wire.thought(0, text="x", signature="ab")
         + wire.stop(0)
@@ -145,7 +145,7 @@ def test_reasoning_behind_a_block_that_is_left_out_has_no_seal() -> None:
         + wire.ended()
     )
     assert said(message)[0] == ("thinking", "x", '"ab"')
-    assert message.blocks[1] == Thinking("y")
+    assert message.blocks[2] == Thinking("y")
 
 
 def test_arguments_that_are_no_object_are_kept_as_they_are() -> None:

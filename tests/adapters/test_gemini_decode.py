@@ -69,7 +69,7 @@ BLANK = "signed_blank"
         ),
         ([{"text": "t", "thought": True}, {"text": "a"}], [Thinking("t"), Text("a")]),
         ([{"text": "t", "thought": True, "thoughtSignature": "cw=="}], [Thinking("t")]),
-        ([{"text": ""}, {"inlineData": {"data": "aGk="}}], []),
+        ([{"thoughtSignature": "cw=="}], [sealed("cw==", "", BLANK)]),
     ],
 )
 @pytest.mark.parametrize("in_one_chunk", [True, False])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors import History, from_wire
-from actors.core.content import Block, Code, Media, Message, Text, Thinking, ToolCall, ToolResult
+from actors.core.content import Block, Code, Media, Message, Native, Text, Thinking, ToolCall, ToolResult
 from actors.core.identity import Binding
 from actors.errors import TranscriptError, UnknownTarget
 
@@ -56,7 +56,7 @@ def _short(block: Block) -> str:
             return f"result{block.call_id.removeprefix('hist_tool_')}({shown}{held})"
         case Media():
             return f"media({block.mime})"
-        case Code():
+        case Code() | Native():
             raise AssertionError(block)
 
 

@@ -1,16 +1,31 @@
-"""What an answer holds and no block of a message can: counted by the provider's own word, in every dialect.
+"""What an answer holds beside words and calls, in every dialect: kept for its maker, told to others, or counted.
 
-A provider's own tools (a search, a code runner) put their calls and results into the answer. They are no calls of ours.
-Citations, grounding, probabilities and generated images stand beside the words. The words are kept.
+A provider's own tools (a search, a code runner) put their calls and results into the answer. They are no calls of ours,
+and go back in their place to who made them. Citations and grounding stay in the history, beside the words that they are
+about. Generated images are media. What nothing can hold is counted by the provider's word for it.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
 
 import pytest
 
+from actors.adapters.adapter import adapter
 from actors.adapters.decode import decode, decode_body
-from actors.core.content import Message, Text
+from actors.adapters.request import Settings
+from actors.core.check import check
+from actors.core.content import Block, Media, Message, Native, Text
+from actors.core.diagnostics import Report
+from actors.core.dialect import ChatDialect
+from actors.core.history import History
+from actors.core.jsonio import unquote
+from actors.core.ledger import Ledger
 from actors.core.profiles import PROFILES
+from actors.pure import encode, render
+from actors.testing import Script
+from actors.testing.histories import READERS
 from tests.adapters import converse_wire as converse
 from tests.adapters.wire_streams import (
     Fields,
@@ -28,12 +43,17 @@ from tests.adapters.wire_streams import (
     start,
     stop,
 )
+from tests.strict_hosts import asked, strict_host
 
 CITED = {"type": "web_search_result_location", "url": "https://x.test", "cited_text": "Four."}
 PLACE = {"type": "url_citation", "url": "https://x.test", "start_index": 0, "end_index": 2}
 LIKELY = {"content": [{"token": "Hi", "logprob": -0.1}]}
 SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "4"}}
 FOUND = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+
+ENDED = {"status": "completed"}
+RAN = {"executableCode": {"language": "PYTHON", "code": "2+2"}}
+CAME = {"outcome": "OUTCOME_OK", "output": "4"}
 
 
 def anthropic() -> tuple[bytes, object]:
@@ -80,10 +100,9 @@ def responses() -> tuple[bytes, object]:
 
 
 def gemini() -> tuple[bytes, object]:
-    ran = {"executableCode": {"language": "PYTHON", "code": "2+2"}, "thoughtSignature": "c2ln"}
     parts: list[Fields] = [
-        ran,
-        {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "4"}},
+        RAN,
+        {"codeExecutionResult": CAME},
         {"text": "Hi."},
         {"inlineData": {"mimeType": "image/png", "data": "AA=="}},
     ]
@@ -93,7 +112,7 @@ def gemini() -> tuple[bytes, object]:
     for answer in (*chunks, ended):
         candidates = answer["candidates"]
         assert isinstance(candidates, list)
-        candidates[0]["groundingMetadata"] = {"webSearchQueries": ["4"]}
+        candidates[0] |= {"groundingMetadata": {"webSearchQueries": ["4"]}, "logprobsResult": {"x": 1}}
     return gemini_stream(*chunks, last), ended
 
 
@@ -113,54 +132,186 @@ def bedrock() -> tuple[bytes, object]:
     return b"".join(frames), converse.body(content, {"image": {"format": "png"}})
 
 
-WIRES: Mapping[str, tuple[tuple[bytes, object], Mapping[str, int]]] = {
-    "anthropic": (anthropic(), {"server_tool_use": 1, "web_search_tool_result": 1, "citations": 2}),
+Kept = tuple[tuple[object, ...], ...]
+WIRES: Mapping[str, tuple[tuple[bytes, object], Kept, Mapping[str, int]]] = {
+    "anthropic": (
+        anthropic(),
+        (
+            ("native", "server_tool_use", "part", SEARCH),
+            ("native", "web_search_tool_result", "part", FOUND),
+            ("text", "Hi."),
+            ("native", "citations", "mark", [CITED, CITED]),
+        ),
+        {},
+    ),
     "openai_chat": (
         chat(),
-        {"reference": 1, "annotations": 2, "images": 1, "logprobs": 1, "citations": 1},
+        (
+            ("text", "Hi."),
+            ("native", "reference", "unknown", {"type": "reference", "reference_ids": [1]}),
+            ("media", "image/png", "AA=="),
+            ("native", "annotations", "mark", [PLACE, PLACE]),
+            ("native", "citations", "mark", ["https://x.test"]),
+        ),
+        {"logprobs": 1},
     ),
     "openai_responses": (
         responses(),
-        {"web_search_call": 2, "image_generation_call": 1, "annotations": 2, "logprobs": 1},
+        (
+            *[("native", "web_search_call", "part", {"type": "web_search_call", **ENDED, "action": {}})] * 2,
+            ("media", "image/png", "AA=="),
+            ("text", "Hi."),
+            ("native", "annotations", "mark", [PLACE, PLACE]),
+        ),
+        {"logprobs": 1},
     ),
     "gemini": (
         gemini(),
-        {
-            "executableCode": 1,
-            "thoughtSignature": 1,
-            "codeExecutionResult": 1,
-            "inlineData": 1,
-            "groundingMetadata": 1,
-        },
+        (
+            ("native", "executableCode", "part", RAN),
+            ("native", "codeExecutionResult", "part", {"codeExecutionResult": CAME}),
+            ("text", "Hi."),
+            ("media", "image/png", "AA=="),
+            ("native", "groundingMetadata", "mark", {"webSearchQueries": ["4"]}),
+        ),
+        {"logprobsResult": 1},
     ),
-    "bedrock": (bedrock(), {"citations": 1, "image": 1}),
+    "bedrock": (
+        bedrock(),
+        (
+            ("text", "Hi."),
+            ("native", "image", "unknown", {"image": {"format": "png"}}),
+            ("native", "citations", "mark", [{"title": "x", "sourceContent": [{"text": "Four."}]}]),
+        ),
+        {},
+    ),
 }
 
 
+def kept(block: Block) -> tuple[object, ...]:
+    match block:
+        case Native(name=name, seal=seal):
+            return "native", name, seal.kind, json.loads(unquote(seal.data))
+        case Media(mime=mime, data=data):
+            return "media", mime, data
+        case Text():
+            return "text", block.text
+        case _:
+            raise AssertionError(block)
+
+
+def by_place(blocks: Sequence[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    """Blocks in order, and behind them the marks, which have none."""
+    marks = [block for block in blocks if "mark" in block]
+    return [block for block in blocks if "mark" not in block] + sorted(marks, key=lambda mark: str(mark[1]))
+
+
+@pytest.mark.requirement("PROMISE-13")
 @pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("name", WIRES)
-def test_what_no_block_can_hold_is_counted_and_the_words_are_kept(name: str, is_streamed: bool) -> None:
-    (stream, body), expected = WIRES[name]
+def test_what_is_a_providers_own_is_kept_in_its_place_and_the_rest_is_counted(
+    name: str, is_streamed: bool
+) -> None:
+    (stream, body), expected, left_out = WIRES[name]
     decoder = decode(PROFILES[name]) if is_streamed else decode_body(PROFILES[name])
     _, message = run(decoder, [stream if is_streamed else dumped(body)])
     assert isinstance(message, Message), message
-    assert message.blocks == (Text("Hi."),)
-    assert decoder.left_out == expected
+    assert message.text == "Hi."
+    assert by_place([kept(block) for block in message.blocks]) == by_place(expected)
+    assert decoder.left_out == left_out
+
+
+OWNERS = {name: replace(READERS[name], backend=name) for name in WIRES}
+
+
+def told(name: str, reader: str) -> tuple[str, Report]:
+    """What a reader is sent of what another provider, or itself, said; a strict server takes it."""
+    decoder = decode(PROFILES[name], OWNERS[name])
+    _, message = run(decoder, [WIRES[name][0][0]])
+    assert isinstance(message, Message)
+    history = History([Message("human", [Text("Find it.")]), message, Message("human", [Text("And?")])])
+    rendered = render(history, Ledger(), PROFILES[reader], binding=OWNERS[reader])
+    body = encode(rendered, model="model-1")
+    assert check(body, PROFILES[reader]) == []
+    server = strict_host(
+        "gemini_2" if reader == "gemini" else reader, Script([])
+    )  # whose signatures are made up
+    sent = adapter(PROFILES[reader]).request(
+        rendered.segments, Settings(model="model-1", max_tokens=9), rendered.shown
+    )
+    assert asked(server, OWNERS[reader], sent).status == 200, server.refusals
+    return body.decode(), rendered.report
+
+
+@pytest.mark.requirement("PROMISE-1", "PROMISE-13")
+@pytest.mark.parametrize("reader", WIRES)
+@pytest.mark.parametrize("name", WIRES)
+def test_a_part_goes_back_to_its_maker_and_others_are_told_that_it_stood_there(
+    name: str, reader: str
+) -> None:
+    body, report = told(name, reader)
+    natives = [block for block in WIRES[name][1] if "native" in block]
+    parts = [block for block in natives if "part" in block]
+    back = [json.dumps(part[3], separators=(",", ":")) for part in parts]
+    assert all((part in body) is (name == reader) for part in back)
+    told_of = [block for block in natives if "mark" not in block and not (name == reader and "part" in block)]
+    assert body.count("its provider's own") == len(told_of)
+    gone = len(natives) - (len(parts) if name == reader else 0)
+    assert dict(report.losses).get("native", 0) == gone
+
+
+def test_a_signed_part_goes_back_with_its_signature_and_what_is_thought_behind_it_stays_valid() -> None:
+    signed = {**RAN, "thoughtSignature": "c2ln"}
+    parts: list[Fields] = [signed, {"text": "Four.", "thoughtSignature": "bW9yZQ=="}]
+    decoder = decode_body(PROFILES["gemini"], OWNERS["gemini"])
+    _, message = run(decoder, [dumped(gemini_chunk(*parts, finish="STOP"))])
+    assert isinstance(message, Message)
+    history = History([Message("human", [Text("2+2?")]), message, Message("human", [Text("And?")])])
+    rendered = render(history, Ledger(), PROFILES["gemini"], binding=OWNERS["gemini"])
+    assert json.loads(rendered.transcript)[1]["parts"] == parts
+    assert check(encode(rendered, model="m"), PROFILES["gemini"]) == []
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_half_of_a_search_goes_back_to_nobody(place: int) -> None:
+    half: Fields = SEARCH if place == 0 else FOUND
+    decoder = decode_body(PROFILES["anthropic"])
+    _, message = run(decoder, [dumped({"content": [half, {"type": "text", "text": "Hi."}]})])
+    assert isinstance(message, Message)
+    assert [kept(block)[:3] for block in message.blocks] == [
+        ("native", half["type"], "unknown"),
+        ("text", "Hi."),
+    ]
+
+
+def test_of_an_answer_that_broke_off_no_part_of_a_providers_own_is_kept_and_it_is_counted() -> None:
+    decoder = decode(PROFILES["anthropic"])
+    stream = WIRES["anthropic"][0][0]
+    run(decoder, [stream[: stream.rindex(b"content_block_stop")]])
+    assert [kept(block)[:2] for block in decoder.rescued().blocks] == [
+        ("text", "Hi."),
+        ("native", "citations"),
+    ]
+    assert decoder.left_out == {"server_tool_use": 1, "web_search_tool_result": 1}
 
 
 def test_of_an_answer_that_begins_again_only_the_second_is_counted() -> None:
     begun: Fields = {"type": "message_start", "message": {}}
     decoder = decode(PROFILES["anthropic"])
     run(decoder, [anthropic_stream(begun, start(0, **SEARCH), stop(0), begun, start(0, **FOUND), stop(0))])
-    assert decoder.left_out == {"web_search_tool_result": 1}
+    assert [kept(block)[1] for block in decoder.close().blocks] == ["web_search_tool_result"]
 
 
 def test_kinds_that_a_server_makes_up_do_not_grow_without_end() -> None:
-    decoder = decode(PROFILES["anthropic"])
-    blocks = [event for at in range(500) for event in (start(at, type=f"{at}" * 90), stop(at))]
-    run(decoder, [anthropic_stream(*blocks)])
-    assert len(decoder.left_out) == 64
-    assert max(map(len, decoder.left_out)) == 64
+    for value in ({"a": 1}, [1]):
+        decoder = decode(PROFILES["openai_chat"])
+        _, message = run(
+            decoder, [openai_stream(*(chunk({f"{at}" * 90: value}) for at in range(500)), chunk({}, "stop"))]
+        )
+        assert isinstance(message, Message)
+        kinds = [*decoder.left_out, *(str(kept(block)[1]) for block in message.blocks)]
+        assert len(kinds) == 64
+        assert max(map(len, kinds)) == 64
 
 
 @pytest.mark.parametrize("name", ["ollama", "glm", "vllm", "qwen", "groq", "openai_compatible"])
@@ -181,6 +332,36 @@ def test_reasoning_is_read_under_either_name_and_once_under_both(name: str, said
             ("Text", "Hi."),
         ]
         assert decoder.left_out == {}
+
+
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
+@pytest.mark.parametrize("said", ["reasoning", "reasoning_content"])
+def test_reasoning_goes_back_under_the_name_that_the_profile_says(
+    field: Literal["reasoning", "reasoning_content"], said: str
+) -> None:
+    ollama = PROFILES["ollama"]
+    assert isinstance(ollama, ChatDialect)
+    reasons = replace(
+        ollama.reasoning, carrier="reasoning_content", binding="model", alone=False, field=field
+    )
+    profile = replace(ollama, reasoning=reasons)
+    owner = READERS["ollama"]
+    decoder = decode(profile, owner)
+    _, message = run(
+        decoder, [openai_stream(chunk({said: "Hm."}), chunk({"content": "Hi."}), chunk({}, "stop"))]
+    )
+    assert isinstance(message, Message)
+    history = History([Message("human", [Text("Hello?")]), message, Message("human", [Text("And?")])])
+    rendered = render(history, Ledger(), profile, binding=owner)
+    assistant = json.loads(rendered.transcript)[1]
+    assert assistant == {"role": "assistant", field: "Hm.", "content": "Hi."}
+    assert check(encode(rendered, model="m"), profile) == []
+    unlike = replace(reasons, field="reasoning" if field == "reasoning_content" else "reasoning_content")
+    other = replace(profile, reasoning=unlike)
+    assert check(encode(rendered, model="m"), other) != []
+    sent = adapter(profile).request(rendered.segments, Settings(model="model-1"), rendered.shown)
+    server = strict_host("ollama", Script([]))
+    assert asked(server, owner, sent).status == 200, server.refusals
 
 
 @pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "whole"])

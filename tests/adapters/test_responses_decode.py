@@ -207,16 +207,16 @@ def test_the_input_of_a_custom_tool_is_kept_verbatim() -> None:
     assert (message.calls[0].raw, message.calls[0].json) == ("select 1", b"{}")
 
 
-def test_items_of_the_providers_own_tools_are_passed_over() -> None:
+def test_items_of_the_providers_own_tools_keep_their_place() -> None:
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
     message = streamed(added(0, **search), finished(0, **search), finished(1, **words("Hi.")), ended())
-    assert said(message) == (("text", "Hi."),)
+    assert said(message) == (("native", "web_search_call", "part"), ("text", "Hi."))
 
 
 @pytest.mark.parametrize(
     "between",
     [
-        {"type": "web_search_call", "id": "ws_1", "status": "completed"},
+        {"type": "brand_new_call", "id": "bn_1", "status": "completed"},
         words(""),
         function_call("fc_1", "call_A", "read", ' {"p":1}'),
         function_call("fc_1", "call_A", "read", ""),

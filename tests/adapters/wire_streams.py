@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 from actors.adapters.decode import decode, decode_body
-from actors.core.content import Message, Text, Thinking, ToolCall
+from actors.core.content import Message, Native, Text, Thinking, ToolCall
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
 from actors.core.profiles import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES
@@ -290,6 +290,8 @@ def _said(block: object) -> tuple[str, ...]:
             native = block.native.data.decode() if block.native else ""
             plain = ("call", block.id, block.name, block.json.decode(), native)
             return plain if block.raw is None else (*plain, block.raw)
+        case Native():
+            return "native", block.name, block.seal.kind
         case _:
             raise AssertionError(block)
 

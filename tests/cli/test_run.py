@@ -108,6 +108,44 @@ def test_any_dialect_makes_a_backend_of_its_provider(name: str, monkeypatch: pyt
     assert PROVIDERS[backend.kind].dialect in (backend.dialect, "gemini")
 
 
+@pytest.mark.requirement("PROMISE-13")
+async def test_a_person_is_told_that_the_answer_was_cut_and_what_is_not_in_it() -> None:
+    turn = Turn(Say("It is"), Call("weather", raw=""), stop="length")
+    server = OpenAIServer([turn, turn])
+    async with serve(server):
+        url = ["--base-url", server.base_url, "-m", "m"]
+        read = await actors("run", "x", *url)
+        told = await actors("run", "x", "--json", *url)
+    assert (read.code, read.out) == (0, "It is\n")
+    assert "the answer was cut (length)" in read.err
+    assert "stopped with 'length'" in read.err
+    assert "left out of the answer: 1 x cut_call" in read.err
+    last = json.loads(told.out.splitlines()[-1])
+    assert (last["status"], last["cut"], last["finish"]) == ("complete", "length", "length")
+    assert last["left_out"] == {"cut_call": 1}
+    (said,) = [e for e in map(json.loads, told.out.splitlines()) if e.get("status") == "message"]
+    assert (said["message"]["cut"], said["message"]["left_out"]) == ("length", {"cut_call": 1})
+
+
+@pytest.mark.requirement("REQ-915-039", "REQ-915-040")
+@pytest.mark.parametrize("debug", [False, True])
+async def test_a_refusal_is_told_and_with_debug_its_class_and_its_calls_are(
+    debug: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "tools.py").write_text(TOOLS)
+    words = "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+    words += "'tool_call_id'. The following tool_call_ids did not have response messages: call_A1"
+    turns = [Turn(Call("weather", {"city": "Oslo"}, id="call_A1")), Turn(Say("21 C."))]
+    server = OpenAIServer(turns, faults={1: Status(400, message=words)})
+    async with serve(server):
+        url = ["--base-url", server.base_url, "-m", "m", "--tools", str(tmp_path / "tools.py")]
+        done = await actors("run", "x", *url, *(["--debug"] if debug else []))
+    assert (done.code, done.out) == (0, "21 C.\n")
+    assert "the request was refused and is written anew: An assistant message" in done.err
+    assert ("calls=['hist_tool_1=call_A1']" in done.err) is debug
+    assert ("faults=['rendering OAC-01 hist_tool_1']" in done.err) is debug
+
+
 async def test_a_configured_backend_is_used_by_name(tmp_path: Path) -> None:
     server = OpenAIServer([Turn(Say("ok"))])
     async with serve(server):

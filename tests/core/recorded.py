@@ -66,6 +66,9 @@ class Recorder:
         held, titles = tuple(item for item, _ in media), tuple(title for _, title in media)
         self._add(Answer(call_id, json, failed, held, titles, name))
 
+    def native(self, part: bytes) -> None:
+        self._add(part)
+
     def taken(self) -> list[bytes]:
         return []
 

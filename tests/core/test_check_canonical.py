@@ -36,7 +36,7 @@ class Forgetful:
         self._real = real
         self._has_answered = False
         self.text, self.thinking, self.media = real.text, real.thinking, real.media
-        self.taken = real.taken
+        self.taken, self.native = real.taken, real.native
 
     def begin(self, role: Role) -> None:
         self._has_answered = False

@@ -74,6 +74,7 @@ def test_an_export_names_what_was_said_and_by_whom() -> None:
         "finish": None,
         "fault": None,
         "calls": 0,
+        "left_out": [],
     }
 
 

@@ -134,8 +134,8 @@ def test_between_a_completion_and_a_seal_the_first_wins() -> None:
 
 @pytest.mark.requirement("REQ-915-048")
 def test_status_and_reason_say_what_is_known() -> None:
-    assert (known(LIFE[0]).status, known(LIFE[0]).reason) == ("pending", "never_started")
-    assert (known(*LIFE[:2]).status, known(*LIFE[:2]).reason) == ("pending", "outcome_unknown")
+    assert (known(LIFE[0]).status, known(LIFE[0]).reason) == ("pending", "running")
+    assert (known(*LIFE[:2]).status, known(*LIFE[:2]).reason) == ("pending", "running")
     assert (known(*LIFE[:3]).status, known(*LIFE[:3]).reason) == ("cancelled", "interrupted")
     assert (
         known(Failed(CALL, ONE)).status

@@ -5,21 +5,29 @@ stop, each with the block's index), `message_delta` with the stop reason, `messa
 anywhere, `error` at any time after the 200. There is no `[DONE]`; relays that send one end nothing by it.
 
 Blocks keep their order and their borders, because thinking is bound to the exact bytes before it.
-Signatures and redacted data are kept verbatim.
+Signatures and redacted data are kept verbatim. So are the calls of the provider's own tools and their results, which go
+back together or not at all (ANT-10, ANT-11).
 """
 
+import re
 from collections.abc import Callable
 from typing import Literal
 
 from actors.adapters.anthropic.encode import UNSIGNED
-from actors.adapters.assembly import Assembly, Call, Part, Words
+from actors.adapters.arriving import Call, Own, Part, Words
+from actors.adapters.assembly import Assembly
 from actors.adapters.base import document
 from actors.adapters.classify import in_answer
 from actors.adapters.failure import AnswerFault, broken
 from actors.adapters.sse import ServerEvent
-from actors.adapters.wire import Fields, fields, items, json_text, number, string
+from actors.adapters.wire import Fields, fields, items, json_text, loaded, number, string
 from actors.core.dialect import Dialect
 from actors.core.stream import Usage
+
+_SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
+_SERVER_RESULTS = frozenset(
+    f"{tool}_tool_result" for tool in ("web_search", "web_fetch", "code_execution", "tool_search", "advisor")
+)
 
 
 class MessagesReader:
@@ -31,7 +39,8 @@ class MessagesReader:
         self.ended = False
         self._unsigned = dialect.reasoning.required == "with_calls"  # copies that do not sign want it back
         self._begun = False  # whether anything of a message was there
-        self._open: dict[int, Part | None] = {}  # None: a kind of block that is not ours to keep
+        self._open: dict[int, Part] = {}
+        self._own: list[Own] = []
         self._given: dict[int, str] = {}  # arguments that came with the start of a call
         self._figures: dict[str, int] = {}
         self._events: dict[str, Callable[[Fields], None]] = {
@@ -71,7 +80,7 @@ class MessagesReader:
         """Begin the message. A second one begins it again, as relays do that ask their provider a second time."""
         if self._begun:
             self.assembly.restart()
-            self._open, self._given, self._figures = {}, {}, {}
+            self._open, self._given, self._figures, self._own = {}, {}, {}, []
         self._begun = True
         message = fields(payload.get("message"))
         self._usage(message.get("usage"))
@@ -87,6 +96,7 @@ class MessagesReader:
             raise broken("the stream ended without a message")
         for index in list(self._open):
             self._stop(index, told=False)
+        self._pair()
         self.assembly.end_all()
         self.ended = True
 
@@ -114,14 +124,15 @@ class MessagesReader:
             case "tool_use":
                 self._open[index] = self._call_start(index, block)
             case kind:
-                self.assembly.leave_out(string(kind))
-                self._open[index] = None
-                self.assembly.words("text")  # what is left out leaves its place
+                kind = string(kind)
+                goes_back = kind == "server_tool_use" or kind in _SERVER_RESULTS
+                own = self._open[index] = self.assembly.native(kind, dict(block), goes_back=goes_back)
+                self._own.append(own)
 
     def _words_start(self, kind: Literal["text", "thinking"], block: Fields) -> Words:
         words = self.assembly.words(kind)
         self.assembly.say(words, string(block.get(kind)))
-        self.assembly.leave_out("citations", len(items(block.get("citations"))))
+        self.assembly.mark("citations", block.get("citations"))
         return words
 
     def _call_start(self, index: int, block: Fields) -> Call:
@@ -144,12 +155,18 @@ class MessagesReader:
             case "input_json_delta", Call():
                 self.assembly.argue(part, string(delta.get("partial_json")))
             case "citations_delta", Words():
-                self.assembly.leave_out("citations")
-            case _:
-                pass  # pieces of what was left out
+                self.assembly.mark("citations", [citation] if (citation := delta.get("citation")) else None)
+            case "input_json_delta", Own():
+                self._given[index] = self._given.get(index, "") + string(delta.get("partial_json"))
+            case _, Own(kind="part"):
+                part.kind = "unknown"  # in pieces that are put together in a way of their own
+            case kind, _:
+                self.assembly.leave_out(string(kind))
 
     def _stop(self, index: int, *, told: bool = True) -> None:
         part, given = self._open.pop(index, None), self._given.pop(index, "")
+        if isinstance(part, Own) and given:
+            _take_input(part, given)
         if isinstance(part, Call) and not part.arguments.whole():
             self.assembly.argue(part, given)
         if isinstance(part, Words) and part.kind == "thinking" and part.seal is None and self._unsigned:
@@ -158,6 +175,16 @@ class MessagesReader:
             self.assembly.end(part)
         elif part is not None:
             self.assembly.break_off(part)
+
+    def _pair(self) -> None:
+        """Let no call of a provider's own tool go back without its result, and no result without its call."""
+        values = [fields(own.value) for own in self._own]
+        called = {string(value.get("id")) for value in values if value.get("type") == "server_tool_use"}
+        answered = {string(value.get("tool_use_id")) for value in values}
+        for own, value in zip(self._own, values, strict=True):
+            own_id = string(value.get("id") or value.get("tool_use_id"))
+            if own_id not in called & answered or not _SERVER_ID.fullmatch(own_id):
+                own.kind = "unknown"
 
     def _stopped(self, delta: Fields) -> None:
         if reason := string(delta.get("stop_reason")):
@@ -173,6 +200,14 @@ class MessagesReader:
         fresh = self._figures.get("input_tokens", 0)  # without what was cached
         output = self._figures.get("output_tokens", 0)
         self.assembly.report_usage(Usage(fresh + read + written, output, read, written))
+
+
+def _take_input(call: Own, text: str) -> None:
+    """Put the input of a provider's own call, which came in pieces, where a whole block has it."""
+    try:
+        call.value = {**fields(call.value), "input": loaded(text)}
+    except ValueError:
+        call.kind = "unknown"
 
 
 def _index(payload: Fields) -> int:

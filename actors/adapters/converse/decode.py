@@ -12,7 +12,8 @@ from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Callable
 
-from actors.adapters.assembly import Assembly, Call, Part, Words
+from actors.adapters.arriving import Call, Own, Part, Words
+from actors.adapters.assembly import Assembly
 from actors.adapters.base import document
 from actors.adapters.classify import in_answer
 from actors.adapters.converse.frames import END
@@ -100,20 +101,20 @@ class ConverseReader:
             self._say(
                 index, "".join(string(fields(piece).get("text")) for piece in items(cited.get("content")))
             )
-            self.assembly.leave_out("citations", len(items(cited.get("citations"))))
+            self.assembly.mark("citations", cited.get("citations"))
         else:
-            self._leave_out(block)
+            self._own(index, block)
 
-    def _leave_out(self, block: Fields) -> None:
-        for kind in block:
-            self.assembly.leave_out(kind)
+    def _own(self, index: int, block: Fields) -> None:
+        """Take a block that is the provider's own. How its pieces are put together is not known: it stays here."""
+        self._open[index] = self.assembly.native(next(iter(block), ""), dict(block), goes_back=False)
 
     def _block_start(self, payload: Fields) -> None:
         start = fields(payload.get("start"))
         if "toolUse" in start:
             self._call_start(_index(payload), fields(start["toolUse"]))
         else:
-            self._leave_out(start)
+            self._own(_index(payload), start)
 
     def _call_start(self, index: int, call: Fields) -> Call:
         part = self.assembly.call(string(call.get("toolUseId")), string(call.get("name")))
@@ -132,7 +133,11 @@ class ConverseReader:
                 raise broken(f"arguments for content block {index}, which is no open tool call")
             self.assembly.argue(part, string(fields(delta["toolUse"]).get("input")))
         elif "citation" in delta:
-            self.assembly.leave_out("citations")
+            self.assembly.mark("citations", [delta["citation"]] if delta["citation"] else None)
+        elif index in self._open and isinstance(self._open[index], Own):
+            self.assembly.leave_out(next(iter(delta), ""))
+        elif delta:
+            self._own(index, delta)
 
     def _say(self, index: int, text: str) -> None:
         part = self._open.get(index)
@@ -159,7 +164,7 @@ class ConverseReader:
     def _stop(self, index: int, *, told: bool = True) -> None:
         part = self._open.pop(index, None)
         if part is None:
-            self.assembly.words("text")  # what is left out leaves its place
+            self.assembly.words("text")  # an empty text, of which no piece came, is not sent again
         signatures, redacted = self._signatures.pop(index, []), self._redacted.pop(index, [])
         if isinstance(part, Words) and part.kind == "thinking":
             self.assembly.seal(part, "signature", "".join(signatures))

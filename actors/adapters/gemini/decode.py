@@ -12,7 +12,8 @@ for people: shown, and never sent back, with their signatures.
 
 from typing import Literal
 
-from actors.adapters.assembly import Assembly, Words
+from actors.adapters.arriving import Words
+from actors.adapters.assembly import Assembly
 from actors.adapters.base import document
 from actors.adapters.classify import in_answer
 from actors.adapters.failure import ACTIONS, AnswerFault, Failure, broken
@@ -23,7 +24,9 @@ from actors.core.dialect import Dialect
 from actors.core.stream import Usage
 
 _KEPT = frozenset({"text", "functionCall"})
-_BESIDE = ("groundingMetadata", "citationMetadata", "urlContextMetadata", "logprobsResult")
+_FLAGS = frozenset({"thought", "thoughtSignature"})
+_OWN = frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"})
+_BESIDE = ("groundingMetadata", "citationMetadata", "urlContextMetadata")
 _IN_PIECES = "a call came in pieces (partialArgs), which was not asked for"
 
 
@@ -58,28 +61,35 @@ class GenerateContentReader:
         for part in items(fields(candidate.get("content")).get("parts")):
             self._part(fields(part))
         for name in _BESIDE:
-            self.assembly.leave_out_once(name, candidate.get(name))
+            self.assembly.mark(name, candidate.get(name), more=False)
+        self.assembly.leave_out_once("logprobsResult", candidate.get("logprobsResult"))
         if reason := string(candidate.get("finishReason")):
             self._finish(reason)
 
     def _part(self, part: Fields) -> None:
         signature = string(part.get("thoughtSignature"))
-        self._leave_out(part)
-        if part.get("thought") is True:
+        if _KEPT.isdisjoint(part) and not part.keys() <= _FLAGS:
+            self._own(part)
+        elif part.get("thought") is True:
             self._words("thinking", string(part.get("text")))
         elif isinstance(call := part.get("functionCall"), dict):
             self._call(call, signature)
-        elif signature and isinstance(text := part.get("text"), str):
+        elif signature and isinstance(text := part.get("text", ""), str):
             self._signed_text(text, signature)
         else:
             self._words("text", string(part.get("text")))
 
-    def _leave_out(self, part: Fields) -> None:
-        """Count what a part holds that is not ours to keep, and the signature that is worth nothing without it."""
-        if _KEPT.isdisjoint(part):
-            for name in part:
-                self.assembly.leave_out_once("thoughtSignature", name == "thoughtSignature")
-                self.assembly.leave_out(name, int(name not in ("thought", "thoughtSignature")))
+    def _own(self, part: Fields) -> None:
+        """Take a part that is Google's own, its signature in it. That of an image is worth nothing without the part."""
+        name = next(name for name in part if name not in _FLAGS)
+        self._open = None
+        image = fields(part[name]) if name == "inlineData" else {}
+        if data := string(image.get("data")):
+            self.assembly.media(string(image.get("mimeType")) or "application/octet-stream", data)
+            self.assembly.leave_out_once("thoughtSignature", part.get("thoughtSignature"))
+        else:
+            goes_back = name in _OWN and part.keys() - _FLAGS == {name} and part.get("thought") is not True
+            self.assembly.native(name, dict(part), goes_back=goes_back).done = True
 
     def _words(self, kind: Literal["text", "thinking"], text: str) -> None:
         if not text:

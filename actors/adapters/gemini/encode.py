@@ -57,6 +57,11 @@ class GeminiWriter(OpenMessages):
         if block.seal is not None and block.seal.kind == BLANK:
             self._part(b'{"text":', block.json)
 
+    def native(self, part: bytes) -> None:
+        """Write a part as it came, its own signature in it."""
+        self._sign_nothing()
+        super().native(part)
+
     def media(self, media: Media, title: str) -> None:
         """Write an attachment, by value."""
         self._part(_inline(media))

@@ -9,9 +9,11 @@ Reasoning comes in three ways, and is sealed where the dialect takes it back the
 (`actors.adapters.openai_chat.reasoning`). Elsewhere it is kept unsealed and is nobody's to replay.
 """
 
+import re
 from typing import TypeAlias
 
-from actors.adapters.assembly import Assembly, Call
+from actors.adapters.arriving import Call
+from actors.adapters.assembly import Assembly
 from actors.adapters.base import document
 from actors.adapters.classify import in_answer
 from actors.adapters.failure import AnswerFault, broken
@@ -44,6 +46,7 @@ _USUAL_CHOICE = frozenset({"index", "delta", "finish_reason", "logprobs", "usage
 """A chunk with no other fields says nothing beside the message."""
 _CUT = frozenset({"error", "network_error", "insufficient_system_resource"})
 """Words for a failure after 200: a gateway's and Mistral's, GLM's, DeepSeek's."""
+_DATA = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 _WHOLE_BELOW = 64 * 1024  # characters of argument text that are tried for completeness
 
 
@@ -100,14 +103,14 @@ class ChatReader:
 
     def _said(self, delta: Fields) -> None:
         """Take a delta, or a whole message, which has the same fields."""
-        if not delta.keys() <= _READ:
-            self._leave_out(delta)
         if not _REASONING.isdisjoint(delta):
             self._reasoning.take(delta)
         if content := delta.get("content"):
             self._content(content)
         if refusal := delta.get("refusal"):
             self._text(string(refusal))  # it is what the model said
+        if not delta.keys() <= _READ:
+            self._beside_words(delta)
         if fragments := delta.get("tool_calls"):
             self._slots.take([fields(fragment) for fragment in items(fragments)])
         legacy = delta.get("function_call")  # an endpoint puts an empty one into every answer
@@ -124,16 +127,30 @@ class ChatReader:
             elif chunk.get("type") == "thinking":
                 self._reasoning.chunk(chunk)
             else:
-                self.assembly.leave_out(string(chunk.get("type")))
+                self.assembly.native(string(chunk.get("type")), dict(chunk), goes_back=False).done = True
         return None
 
-    def _leave_out(self, delta: Fields) -> None:
-        """Count what a message holds that is not ours to keep: a list by its entries, another value once."""
-        for key in delta.keys() - _READ:
-            if isinstance(given := delta[key], list):
-                self.assembly.leave_out(key, len(given))
+    def _beside_words(self, delta: Fields) -> None:
+        """Take what a message holds beside its words: images, and in lists what they are taken from."""
+        for key in (key for key in delta if key not in _READ):
+            given = delta[key]
+            if key == "images":
+                for image in items(given):
+                    self._image(fields(image))
+            elif isinstance(given, list):
+                self.assembly.mark(key, given)
             else:
                 self.assembly.leave_out_once(key, given)
+
+    def _image(self, image: Fields) -> None:
+        """Take a generated image, by value or by address."""
+        url = string(fields(image.get("image_url")).get("url"))
+        if match := _DATA.fullmatch(url):
+            self.assembly.media(match[1], data=match[2])
+        elif url:
+            self.assembly.media("image/*", url=url)
+        else:
+            self.assembly.leave_out("images")
 
     def _text(self, piece: str) -> None:
         if piece:
@@ -144,7 +161,7 @@ class ChatReader:
         self._raise_reported(answer, choice, reported=reported)
         self.assembly.leave_out_once("logprobs", choice.get("logprobs"))
         for name in ("citations", "search_results"):
-            self.assembly.leave_out_once(name, answer.get(name))
+            self.assembly.mark(name, answer.get(name), more=False)
         if (upstream := string(answer.get("provider"))) and self._dialect.reasoning.binding == "upstream":
             self.assembly.upstream = mended(upstream)
 

@@ -26,6 +26,7 @@ class OpenAIChatWriter:
     def __init__(self, dialect: ChatDialect, last_role: Role | None) -> None:
         self._error_prefix = quote(dialect.turns.error_prefix)[1:-1]
         self._carrier = dialect.reasoning.carrier
+        self._reasoning = b',"%b":"' % dialect.reasoning.field.encode()
         self._absent = _ABSENT[dialect.turns.absent_content]
         self._joined = min(_JOINED, dialect.turns.max_string or _JOINED)
         self._comma = b"" if last_role is None else b","
@@ -57,6 +58,9 @@ class OpenAIChatWriter:
     def thinking(self, block: Thinking) -> None:
         """Take reasoning of the open message: it goes beside the content, or leads it."""
         self._thoughts.append(block)
+
+    def native(self, part: bytes) -> None:
+        """Write nothing: a message of this family holds no part of its provider's own, and the renderer sends none."""
 
     def media(self, media: Media, title: str) -> None:
         """Take an image of the open message."""
@@ -122,7 +126,7 @@ class OpenAIChatWriter:
             self._spread()
         elif self._carrier == "reasoning_content":
             words = [block.json[1:-1] for block in self._thoughts]
-            self._pieces += (b',"reasoning_content":"', *words, b'"')
+            self._pieces += (self._reasoning, *words, b'"')
         else:
             details = [unquote(block.seal.data).encode()[1:-1] for block in self._thoughts if block.seal]
             self._pieces += (b',"reasoning_details":[', b",".join(details), b"]")

@@ -7,7 +7,8 @@
 A seal is given when the provider says that the answer is complete, not before: reasoning that broke off is nobody's.
 """
 
-from actors.adapters.assembly import Assembly, Words
+from actors.adapters.arriving import Words
+from actors.adapters.assembly import Assembly
 from actors.adapters.wire import Fields, fields, items, json_text, string
 from actors.core.concerns import Carrier
 

@@ -15,17 +15,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from actors.adapters.assembly import Assembly, Call, Part, Words
+from actors.adapters.arriving import Call, Own, Part, Words
+from actors.adapters.assembly import Assembly
 from actors.adapters.base import document
 from actors.adapters.classify import in_answer
 from actors.adapters.failure import AnswerFault, broken
 from actors.adapters.sse import ServerEvent
 from actors.adapters.wire import Fields, fields, items, number, string
+from actors.core.content import Media
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonValue, dump, mended
 from actors.core.projection import REASONING_ID
 from actors.core.stream import Usage
 
+_OWN = frozenset(
+    {"web_search_call", "file_search_call", "code_interpreter_call", "mcp_call", "mcp_list_tools"}
+)
+"""Items of the provider's own tools that go back, without their id as all others."""
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _WORDS = ("output_text", "refusal", None)
 _PHASES = ("commentary", "final_answer")
@@ -48,13 +54,13 @@ class _Item:
 
     Args:
         kind: Its type.
-        part: What it becomes; None for a kind that is not ours to keep.
+        part: What it becomes.
         phase: Where a message's phase is sealed.
         place: The part of a reasoning item that the last words were of.
     """
 
     kind: str
-    part: Part | None
+    part: Part
     phase: Words | None = None
     place: tuple[str, int | None] | None = None
 
@@ -192,18 +198,16 @@ class ResponsesReader:
 
     def _begin(self, told: Fields, index: int | None) -> _Item:
         kind = string(told.get("type"))
-        item = _Item(kind, None)
         if kind == "message":
-            item.phase = self.assembly.words("thinking")
-            item.part = self.assembly.words("text")
+            phase = self.assembly.words("thinking")
+            item = _Item(kind, self.assembly.words("text"), phase)
             self._seal_phase(item, told)
         elif kind == "reasoning":
-            item.part = self.assembly.words("thinking")
+            item = _Item(kind, self.assembly.words("thinking"))
         elif kind in _CALLS:
-            item.part = self.assembly.call(string(told.get("call_id")), string(told.get("name")))
+            item = _Item(kind, self.assembly.call(string(told.get("call_id")), string(told.get("name"))))
         else:
-            self.assembly.leave_out(kind)
-            self.assembly.words("text")  # what is left out leaves its place
+            item = _Item(kind, self.assembly.native(kind, None, goes_back=kind in _OWN))
         self._items.name(item, string(told.get("id")), index)
         return item
 
@@ -218,15 +222,15 @@ class ResponsesReader:
             case Words(kind="text"):
                 self._seal_phase(item, told)
                 self.assembly.complete(part, _text_of(told))
-                self._leave_out(told)
+                self._beside(told)
             case Words():
                 self.assembly.complete(part, _thought_of(told))
                 self.assembly.seal(part, "reasoning_item", _again(told))
             case Call():
                 self.assembly.identify(part, string(told.get("call_id")), string(told.get("name")))
                 self.assembly.settle(part, string(told.get(_CALLS[item.kind])))
-            case None:
-                return
+            case Own():
+                _take_item(part, told)
         if isinstance(part, Call):
             part.told = kind == "custom_tool_call" and told.get("status") == "completed"
         if isinstance(part, Call) and told.get("status") in ("incomplete", "in_progress"):
@@ -234,12 +238,12 @@ class ResponsesReader:
         else:
             self.assembly.end(part)
 
-    def _leave_out(self, message: Fields) -> None:
-        """Count what the parts of a message hold beside their words."""
+    def _beside(self, message: Fields) -> None:
+        """Take what the parts of a message hold beside their words."""
         for part in map(fields, items(message.get("content"))):
             if part.get("type") not in _WORDS:
-                self.assembly.leave_out(string(part.get("type")))
-            self.assembly.leave_out("annotations", len(items(part.get("annotations"))))
+                self.assembly.mark(string(part.get("type")), [dict(part)])
+            self.assembly.mark("annotations", part.get("annotations"))
             self.assembly.leave_out_once("logprobs", part.get("logprobs"))
 
     def _seal_phase(self, item: _Item, told: Fields) -> None:
@@ -282,6 +286,16 @@ class ResponsesReader:
             self.assembly.say(item.part, "\n\n")
         item.place = place
         self.assembly.say(item.part, string(payload.get("delta")))
+
+
+def _take_item(own: Own, item: Fields) -> None:
+    """Take a whole item of the provider's own. A generated image is a medium; of the others the id stays behind."""
+    if item.get("type") == "image_generation_call" and (data := string(item.get("result"))):
+        own.value = Media(f"image/{mended(string(item.get('output_format')) or 'png')}", mended(data))
+        return
+    own.value = {key: value for key, value in item.items() if key != "id"}
+    if item.get("status") in ("incomplete", "in_progress"):
+        own.kind = "unknown"
 
 
 def _text_of(item: Fields) -> str:

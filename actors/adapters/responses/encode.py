@@ -62,6 +62,10 @@ class ResponsesWriter:
         else:
             self._item(_reasoning_item(block.seal.data))
 
+    def native(self, part: bytes) -> None:
+        """Write an item of the provider's own tools. It is kept without its id, as all items go back (OAR-04)."""
+        self._item(part)
+
     def media(self, media: Media, title: str) -> None:
         """Take an attachment of the user's message."""
         self._only = None

@@ -25,16 +25,20 @@ _PART_KEYS = {
 } | {"thinking": frozenset({"type", "thinking", "signature", "closed"})}
 _MEDIA = {"image_url": "image", "file": "document"}
 _INNER_KEYS = {kind: frozenset({"name", argument}) for kind, argument in INPUT.items()}
-_FIELDS = frozenset({"reasoning_content", "reasoning_details"})
+_FIELDS = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
+
+
+def _carrier(dialect: ChatDialect) -> str:
+    """Return the name of the field that carries reasoning."""
+    carrier = dialect.reasoning.carrier
+    return dialect.reasoning.field if carrier == "reasoning_content" else carrier
 
 
 def _keys(dialect: ChatDialect) -> dict[str, frozenset[str]]:
     """Return the keys that a message may have, by the roles that there are."""
     plain = frozenset({"role", "content"}) | (dialect.turns.message_keys & {"name"})
     keys = {"system": plain, "user": plain, "tool": frozenset({"role", "content", "tool_call_id", "name"})}
-    keys["assistant"] = (
-        plain | dialect.turns.message_keys | {"tool_calls"} | (_FIELDS & {dialect.reasoning.carrier})
-    )
+    keys["assistant"] = plain | dialect.turns.message_keys | {"tool_calls"} | (_FIELDS & {_carrier(dialect)})
     if dialect.turns.developer_role:
         keys["developer"] = plain
     if "function_call" in dialect.turns.message_keys:
@@ -48,7 +52,7 @@ class OpenAIChat(OpenAIChatHead):
     def __init__(self, dialect: ChatDialect) -> None:
         super().__init__(dialect)
         self.keys = _keys(dialect)
-        self.carrier = dialect.reasoning.carrier if dialect.reasoning.carrier in _FIELDS else None
+        self.carrier = carrier if (carrier := _carrier(dialect)) in _FIELDS else None
 
     # --- messages -----------------------------------------------------------------------------------
 
@@ -163,7 +167,7 @@ class OpenAIChat(OpenAIChatHead):
     def _reasons(self, message: dict[str, JsonValue]) -> bool:
         """Judge the field that carries reasoning, and say whether it holds some."""
         given = message.get(str(self.carrier))
-        if given is not None and type(given) is not (str if self.carrier == "reasoning_content" else list):
+        if given is not None and type(given) is not (list if self.carrier == "reasoning_details" else str):
             self.fault("ALL-02", f".{self.carrier}", f"{kind_of(given)} where reasoning belongs")
         return bool(given)
 

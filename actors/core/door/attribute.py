@@ -11,7 +11,18 @@ human's message belongs to the tools. A message that mixes them is split where t
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias, get_args
 
-from actors.core.content import Block, Code, Media, Message, Speaker, Text, Thinking, ToolCall, ToolResult
+from actors.core.content import (
+    Block,
+    Code,
+    Media,
+    Message,
+    Native,
+    Speaker,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from actors.core.diagnostics import Notes
 
 Placed: TypeAlias = tuple[str, Message]
@@ -24,6 +35,7 @@ SAID_BY: dict[type[Block], tuple[Speaker, ...]] = {
     ToolResult: ("tool",),
     Media: ("human", "model"),
     Code: ("human", "model"),
+    Native: ("human", "model"),
 }
 """Who can have said a block."""
 _FOREIGN = {

@@ -19,6 +19,7 @@ from actors.core.content import Block, Media, Message, Text, ToolCall, ToolResul
 from actors.core.diagnostics import Notes
 from actors.core.door.attribute import Placed
 from actors.core.door.pairing import Unanswered
+from actors.core.events import Reason
 from actors.core.identity import RUNTIME, CallId, mint
 from actors.core.jsonio import MAX_DEPTH, Json, mended, parse_object, unquote
 from actors.core.ledger import Interaction, Ledger
@@ -26,10 +27,11 @@ from actors.core.ledger import Interaction, Ledger
 
 @dataclass(slots=True)
 class _Known:
-    """What the blocks say of one call."""
+    """What the blocks say of one call, and why it has no result where it has none."""
 
     call: ToolCall
     results: list[ToolResult] = field(default_factory=list)
+    missing: Reason = "lost"
 
 
 class Settling:
@@ -66,7 +68,7 @@ class Settling:
                 self._taken.add(call.id)
                 seen = known.get(call.id)
                 told = () if seen is None or seen.completion is None else (seen.completion, *seen.duplicates)
-                self._known[call.id] = _Known(call, list(told))
+                self._known[call.id] = _Known(call, list(told), _missing(seen))
                 first = CallId(call.id.rpartition("~")[0])
                 original = first if first in self._taken else call.id
                 self._latest[original] = call.id
@@ -97,15 +99,18 @@ class Settling:
         return self._said
 
     def interactions(self) -> list[Interaction]:
-        """Return what the blocks say of each call, in order of appearance: a call without a result is lost."""
+        """Return what the blocks say of each call, in order of appearance.
+
+        A call without a result is lost; of one that was running when the messages were taken, the outcome is unknown.
+        """
         return [
             Interaction(
                 call_id,
                 known.call.name,
                 known.call.json,
-                started=bool(known.results),
+                started=bool(known.results) or known.missing == "outcome_unknown",
                 end=known.results[0] if known.results else None,
-                cancelled=None if known.results else "lost",
+                cancelled=None if known.results else known.missing,
                 duplicates=tuple(known.results[1:]),
             )
             for call_id, known in self._known.items()
@@ -168,6 +173,8 @@ class Settling:
 
     def _answer(self, name: CallId, result: ToolResult, place: str) -> None:
         if result.status == "pending":
+            if result.is_complete is False:
+                self._known[name].missing = "outcome_unknown"
             return
         results = self._known[name].results
         again = any(_same(result, other) for other in results)
@@ -211,6 +218,13 @@ class Settling:
         if self._waiting:
             self._said.append(Message("human", tuple(self._waiting), origin=RUNTIME))
             self._waiting.clear()
+
+
+def _missing(seen: Interaction | None) -> Reason:
+    """Return why a call has no result that was known before: what was running then may have ended since."""
+    if seen is None or seen.reason is None:
+        return "lost"
+    return "outcome_unknown" if seen.reason == "running" else seen.reason
 
 
 def _said(call_id: str) -> str:

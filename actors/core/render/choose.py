@@ -8,18 +8,21 @@ why a result is missing; the blocks alone could only suggest it. A synthetic res
 moves or repeats a real one, and it says what is known: that no result was recorded, and why. Its text depends on the
 reason alone, so what was sealed is said again in the same words.
 
+A call that its ledger knows and that has no end yet is running. No request of a session is rendered then; a preview, or
+whoever renders a copy of its history, may be.
+
 A real result that came after the seal is told once, as a text ahead of the next human message, with its media.
 """
 
 from actors.core.content import Media, Message, Text, ToolCall, ToolResult
 from actors.core.diagnostics import Notes
-from actors.core.events import Reason
+from actors.core.events import Gap
 from actors.core.identity import CallId
 from actors.core.jsonio import Json, quote, unquote
 from actors.core.ledger import Answer, Ledger
 from actors.core.transcript import Standing
 
-_WHY: dict[Reason, str] = {
+_WHY: dict[Gap, str] = {
     "cancelled": "the call was cancelled before it finished",
     "interrupted": "the turn was interrupted before the call finished",
     "never_started": "the call was not started",
@@ -27,9 +30,10 @@ _WHY: dict[Reason, str] = {
     "compacted": "the record of it was left out when the conversation was shortened",
     "denied": "running the call was not allowed",
     "lost": "the history holds none",
+    "running": "it is still running",
 }
 
-SYNTHETIC: dict[Reason, Json] = {
+SYNTHETIC: dict[Gap, Json] = {
     reason: quote(f"[No result was recorded for this tool call: {why}.]") for reason, why in _WHY.items()
 }
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence, Set
 from operator import is_
 from typing import TypeAlias
 
-from actors.core.content import Block, Text, Thinking, ToolCall
+from actors.core.content import Block, Native, Text, Thinking, ToolCall
 from actors.core.diagnostics import Notes
 from actors.core.dialect import Dialect
 from actors.core.identity import CallId
@@ -119,5 +119,7 @@ def _is_bound(block: Block) -> bool:
 
 
 def _is_free(block: Block) -> bool:
-    """Say whether a block is a mark on the text behind it, and so part of no prefix."""
+    """Say whether a block is a mark on what is said, and so part of no prefix."""
+    if type(block) is Native:
+        return block.seal.kind == "mark"
     return type(block) is Thinking and block.seal is not None and not block.seal.is_bound

@@ -11,7 +11,7 @@ misread, a transcript of plain texts breaks none that concerns tools. Nothing re
 from collections.abc import Sequence
 from typing import assert_never
 
-from actors.core.content import Block, Code, Media, Text, Thinking, ToolCall, ToolResult
+from actors.core.content import Block, Code, Media, Native, Text, Thinking, ToolCall, ToolResult
 from actors.core.diagnostics import Notes
 from actors.core.jsonio import Json, unquote
 
@@ -25,7 +25,7 @@ def spoken(blocks: Sequence[Block], notes: Notes) -> list[Block]:
         elif isinstance(block, ToolCall):
             notes.calls.append(block.id)
             told.append(Text(f"[Called the tool {block.name} with {block.json.decode()}]"))
-        elif isinstance(block, Text | Media | Code | ToolResult):
+        elif isinstance(block, Text | Media | Code | ToolResult | Native):
             told.append(block)
         else:
             assert_never(block)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from actors.core.content import Block, Message, Text, Thinking, ToolCall
+from actors.core.content import Block, Message, Native, Text, Thinking, ToolCall
 from actors.core.diagnostics import Notes
 from actors.core.dialect import Dialect
 from actors.core.form import replace
@@ -118,6 +118,17 @@ def is_own(block: Block, dialect: Dialect, reader: Binding | None) -> bool:
     if carrier == "reasoning_content" and not block.text.strip():
         return False  # the words are all there is
     return dialect.opens(block.seal.origin, reader)
+
+
+def native_part(block: Native, dialect: Dialect, reader: Binding | None) -> bytes | None:
+    """Return the wire value of a provider's own part, if its reader may have that back."""
+    if block.seal.kind != "part" or not dialect.opens(block.seal.origin, reader):
+        return None
+    try:
+        part = unquote(block.seal.data).encode()
+        return part if type(parse(part)) is dict else None
+    except ValueError:  # no JSON, or half a surrogate pair
+        return None
 
 
 class Items:

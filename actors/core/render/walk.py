@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from actors.core.concerns import Role
-from actors.core.content import Block, Code, Media, Message, Text, Thinking, ToolCall, ToolResult
+from actors.core.content import Block, Code, Media, Message, Native, Text, Thinking, ToolCall, ToolResult
 from actors.core.diagnostics import Filler, Notes
 from actors.core.dialect import Dialect
 from actors.core.history import History
@@ -24,7 +24,7 @@ from actors.core.render.attach import Attachments
 from actors.core.render.choose import Choice
 from actors.core.render.order import Made, apart, calls_last, standing, supplied
 from actors.core.render.plain import answered, spoken
-from actors.core.render.thinking import Items, Reader, decided, upstream, worded
+from actors.core.render.thinking import Items, Reader, decided, native_part, upstream, worded
 from actors.core.transcript import Encoder, Standing, Titled
 
 STRIDE = 64
@@ -67,6 +67,7 @@ class Walk:
         self._projection = Projection(begun, dialect, reader.binding)
         self._attachments = Attachments(dialect, begun.spent)
         self._items = Items(begun.spent)
+        self._writes_natives = encoder.natives
         self._writer = encoder.writer(begun.last_role)
         self._last_role = begun.last_role
         self._loop = begun.loop
@@ -125,7 +126,7 @@ class Walk:
                     self._writer.text(block.json)
                 case Media():
                     self._writer.media(*self._attachments.titled(block))
-                case Thinking() | ToolCall() | ToolResult() | Code():
+                case Thinking() | ToolCall() | ToolResult() | Code() | Native():
                     raise AssertionError("what a human said has become words and media")
 
     # ---- models, and what their calls came to
@@ -143,7 +144,7 @@ class Walk:
         if thinks:
             blocks = decided(said, dialect, self._reader, self._notes, sealed=sealed)
             thinks = Thinking in map(type, blocks)
-        left = self._kept(blocks, by_human=False)
+        left = self._kept(blocks, by_human=False, sealed=sealed)
         if thinks:
             left = self._thoughts_left(left)
         made = [(block, *self._projection.call(block)) for block in left if type(block) is ToolCall]
@@ -167,6 +168,10 @@ class Walk:
                     writer.call(emitted, name, call.json)
                 case Thinking():
                     writer.thinking(block)
+                case Native():
+                    part = native_part(block, self._dialect, self._reader.binding)
+                    assert part is not None, "what is left may go back"
+                    writer.native(part)
                 case ToolResult() | Media() | Code():
                     raise AssertionError("what a model said has become words, calls and reasoning")
 
@@ -231,7 +236,7 @@ class Walk:
 
     # ---- what the target can hold
 
-    def _kept(self, blocks: Iterable[Block], *, by_human: bool) -> list[Block]:
+    def _kept(self, blocks: Iterable[Block], *, by_human: bool, sealed: bool = False) -> list[Block]:
         """Return what is left of blocks: nothing blank, code as fenced text, a note where media cannot stand."""
         dialect, notes = self._dialect, self._notes
         kept: list[Block] = []
@@ -251,11 +256,21 @@ class Walk:
             elif isinstance(block, Thinking) and by_human:
                 if words := worded(block, self._reader, notes):
                     kept.append(words)
+            elif isinstance(block, Native):
+                kept += self._native(block, sealed)
             elif isinstance(block, (ToolCall, Thinking, ToolResult)):
                 kept.append(block)
             else:
                 assert_never(block)
         return kept
+
+    def _native(self, block: Native, sealed: bool) -> list[Block]:
+        """Return what is a provider's own for its maker; for others what tells that a part of it stood here."""
+        if sealed and self._writes_natives and native_part(block, self._dialect, self._reader.binding):
+            return [block]
+        self._notes.lost("native")
+        told = Text(f"[Not shown here: {block.name}, its provider's own.]")
+        return [] if block.seal.kind == "mark" else [told]
 
     def _medium(self, media: Media, by_human: bool) -> Media | Text:
         if by_human and self._attachments.takes(media, self._dialect.media.user_kinds):

@@ -33,6 +33,11 @@ _KEYS: Mapping[str, frozenset[str]] = {
         "compaction_trigger": "type id",
         "additional_tools": "type id role tools",
         "item_reference": "type id",
+        "web_search_call": "type id status action",
+        "file_search_call": "type id status queries results",
+        "code_interpreter_call": "type id status container_id code outputs",
+        "mcp_call": "type id status server_label name arguments output error approval_request_id",
+        "mcp_list_tools": "type id server_label tools error",
     }.items()
 }
 _ANY_ITEM = frozenset({"internal_chat_message_metadata_passthrough"})

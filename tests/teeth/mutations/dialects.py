@@ -132,8 +132,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "decode: a call whose arguments were cut is a call without any",
         "actors/adapters/assembly.py",
-        "call.dropped = self._is_cut and not call.is_whole",
-        "call.dropped = False",
+        "if self._is_cut and not call.is_whole:",
+        "if False:",
         ("tests/adapters/test_cut_calls.py",),
     ),
     Mutation(
@@ -167,15 +167,36 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "decode: an answer that begins again gives a call the number of a void one",
         "actors/adapters/assembly.py",
-        "        self._parts, self._held = [], None\n",
-        "        self._parts, self._held, self._calls = [], None, 0\n",
+        "        self._parts, self._marks, self._held = [], {}, None\n",
+        "        self._parts, self._marks, self._held, self._calls = [], {}, None, 0\n",
         ("tests/adapters/test_anthropic_decode.py",),
     ),
     Mutation(
         "decode, responses: an item of the provider's own tools is gone without a word",
         "actors/adapters/responses/decode.py",
-        "            self.assembly.leave_out(kind)\n",
-        "",
+        "                _take_item(part, told)\n",
+        "                pass\n",
+        ("tests/adapters/test_left_out.py",),
+    ),
+    Mutation(
+        "decode, anthropic: a call of a server's tool goes back without its result",
+        "actors/adapters/anthropic/decode.py",
+        "            if own_id not in called & answered or",
+        "            if",
+        ("tests/adapters/test_left_out.py",),
+    ),
+    Mutation(
+        "decode: of an answer that broke off a part that is its provider's own is kept",
+        "actors/adapters/assembly.py",
+        "return part.done and isinstance(part.value, Media)",
+        "return part.done",
+        ("tests/adapters/test_left_out.py",),
+    ),
+    Mutation(
+        "encode, openai_chat: reasoning has one name wherever it goes",
+        "actors/adapters/openai_chat/encode.py",
+        """b',"%b":"' % dialect.reasoning.field.encode()""",
+        """b',"reasoning_content":"'""",
         ("tests/adapters/test_left_out.py",),
     ),
     Mutation(
@@ -265,8 +286,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "responses: encrypted content is taken from an item that is only announced",
         "actors/adapters/responses/decode.py",
-        '            item.part = self.assembly.words("thinking")\n        elif',
-        '            item.part = self.assembly.words("thinking")\n'
+        '            item = _Item(kind, self.assembly.words("thinking"))\n        elif',
+        '            item = _Item(kind, self.assembly.words("thinking"))\n'
         '            self.assembly.seal(item.part, "reasoning_item", _again(told))\n'
         "            item.part.done = True\n        elif",
         ("tests/adapters/test_responses_decode.py",),

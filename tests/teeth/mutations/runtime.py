@@ -11,6 +11,41 @@ OAUTH = "tests/test_oauth_accounts.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
+        "refusal: the calls that a provider names are called as it calls them",
+        "actors/core/lane.py",
+        'named = [used.get(word) or used.get(word.rstrip(".:")) for word in',
+        "named = [word for word in",
+        ("tests/test_refusals.py",),
+    ),
+    Mutation(
+        "refusal: what was done for the request is not logged",
+        "actors/telemetry.py",
+        "        dedupe=_some(",
+        "        duplicates=_some(",
+        ("tests/test_refusals.py",),
+    ),
+    Mutation(
+        "driver: an answer that was cut is complete and no more",
+        "actors/driver.py",
+        "return (generated.finish, generated.cut) if",
+        "return (generated.finish, None) if",
+        ("tests/test_cut_answers.py",),
+    ),
+    Mutation(
+        "provider: what an answer left out is not told",
+        "actors/provider.py",
+        "return tuple(counts.items())",
+        "return ()",
+        ("tests/test_cut_answers.py",),
+    ),
+    Mutation(
+        "preview: a call that is about to run is lost",
+        "actors/core/state.py",
+        "return ledger.apply(*coming)",
+        "return ledger",
+        ("tests/test_while_tools_run.py",),
+    ),
+    Mutation(
         "switch: one asked for during a turn is applied at once",
         "actors/session.py",
         '        if action == "apply":\n',

@@ -1,0 +1,132 @@
+"""What is read of a session while its tools run: their calls are running, neither cancelled nor lost.
+
+A session that is opened on what was read closes those calls, since nobody will ever tell it how they ended; the session
+it was read from goes on as if nobody had looked.
+"""
+
+import json
+from collections.abc import Callable
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from actors.core.check import check
+from actors.core.content import Message, ToolCall, ToolResult
+from actors.core.history import History
+from actors.core.identity import CallId
+from actors.core.ledger import Ledger
+from actors.core.profiles import PROFILES
+from actors.handle import Session
+from actors.pure import encode, render
+from actors.testing import Call, Say, Turn
+from actors.testing.server import LoopbackServer
+from tests.runtime_support import Gate, anthropic, bodies, hosting, openai, results, synthetic
+
+pytestmark = pytest.mark.anyio
+
+MADE = pytest.mark.parametrize("made", [openai, anthropic])
+Made = Callable[..., LoopbackServer]
+BOTH = Turn(Say("Both."), Call("work", {"name": "a"}), Call("work", {"name": "b"}))
+RUNNING = "[No result was recorded for this tool call: it is still running.]"
+UNKNOWN = RUNNING.replace(
+    "it is still running", "the call was started, and it is not known whether it took effect"
+)
+
+
+async def half_done(session: Session, gate: Gate) -> None:
+    """Wait until `b` has returned and `a` runs."""
+    await gate.started("a", "b")
+    gate.open("b")
+    with anyio.fail_after(5):
+        while (known := (await session.ledger()).interactions())[-1].status == "pending":
+            await anyio.lowlevel.checkpoint()
+    assert [each.reason for each in known] == ["running", None]
+
+
+@MADE
+@pytest.mark.requirement("PROMISE-13")
+async def test_a_history_and_a_preview_taken_while_a_tool_runs_say_that_it_runs(made: Made) -> None:
+    gate, server, other = Gate(), made(BOTH), anthropic()
+    async with hosting(a=server, b=other) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Do both.")
+            await half_done(session, gate)
+            history, ledger = await session.history(), await session.ledger()
+            previews = [await session.preview("a"), await session.preview("b")]
+            gate.open("a")
+    assert [result.status for message in history for result in message.results] == ["pending", "complete"]
+    for preview in previews:
+        assert preview.report.synthetic == (("hist_tool_1", "running"),)
+        assert set(results(json.loads(preview.body)).values()) == {RUNNING, "b is done"}
+        assert preview.report.faults == ()
+    for dialect in PROFILES.values():
+        for knows, tells in ((history, Ledger()), (history, ledger)):
+            rendered = render(knows, tells, dialect)
+            assert rendered.report.synthetic == (("hist_tool_1", "running"),)
+            assert check(encode(rendered, model="m"), dialect) == []
+
+
+@MADE
+@pytest.mark.requirement("PROMISE-7", "PROMISE-13")
+async def test_a_session_opened_on_such_a_history_closes_the_call_and_the_first_one_goes_on(
+    made: Made,
+) -> None:
+    gate = Gate()
+    server, copy = made(BOTH, Turn(Say("Done.")), Turn(Say("More."))), made(Turn(Say("I see.")))
+    async with hosting(a=server, b=copy) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Do both.")
+            await half_done(session, gate)
+            taken = await session.history()
+            opened = await runtime.open("b", messages=taken, tools=[gate.tool])
+            assert (await opened.ask("What now?")).text == "I see."
+            known = (await opened.ledger()).interactions()
+            gate.open("a")
+        assert (await session.ask("And?")).text == "More."
+        assert (await session.ledger()).interactions()[0].completion == ToolResult(
+            "hist_tool_1", "a is done", is_complete=True
+        )
+    assert [(each.status, each.reason) for each in known] == [
+        ("cancelled", "outcome_unknown"),
+        ("complete", None),
+    ]
+    assert set(results(bodies(copy)[0]).values()) == {UNKNOWN, "b is done"}
+    assert synthetic(bodies(server)[-1]) == []
+    assert set(results(bodies(server)[-1]).values()) == {"a is done", "b is done"}
+    assert server.refusals == copy.refusals == []
+
+
+@MADE
+@pytest.mark.requirement("PROMISE-13")
+async def test_at_no_moment_of_a_turn_is_a_call_said_to_be_lost(made: Made) -> None:
+    gate = Gate()
+    gate.open("a", "b")
+    told: list[str] = []
+    async with hosting(a=made(BOTH)) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+
+        async def watch() -> None:
+            while True:
+                told.extend(reason for _, reason in (await session.preview("a")).report.synthetic)
+                await anyio.lowlevel.checkpoint()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watch)
+            assert (await session.ask("Do both.")).status == "complete"
+            tasks.cancel_scope.cancel()
+    assert set(told) <= {"running"}
+    assert told
+
+
+def test_what_is_added_to_such_a_history_leaves_its_call_as_it_was() -> None:
+    calls = ToolCall("c1", "work", {}), ToolCall("c2", "work", {})
+    taken = History([Message("model", calls), Message("tool", [ToolResult("c1", is_complete=False)])])
+    longer = taken.append(
+        Message("model", [ToolCall("c3", "work", {})]), Message("tool", [ToolResult("c3", "x")])
+    )
+    for history in (taken, longer):
+        known = {each.call_id: each.reason for each in history.ledger.interactions()}
+        assert (known[CallId("c1")], known[CallId("c2")]) == ("outcome_unknown", "lost")
