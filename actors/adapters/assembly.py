@@ -104,8 +104,10 @@ class Call:
         "done",
         "dropped",
         "ended",
+        "free",
         "id",
         "name",
+        "namespace",
         "native_id",
         "renamed",
         "signature",
@@ -116,6 +118,8 @@ class Call:
         self.id = call_id
         self.native_id = ""
         self.name = ""
+        self.namespace = ""
+        self.free = False  # whether it is given free text, and no arguments
         self.arguments = Pieces()
         self.announced = False
         self.done = False
@@ -137,9 +141,13 @@ class Call:
         raw = self.arguments.whole()
         text = raw.strip()
         native = Seal("call_id", quote(self.native_id), binding) if self.native_id else None
+        if self.free:
+            return ToolCall.free_form(self.id, self.name, raw, native, self.namespace)
         if parse_object(text) is None:
-            return ToolCall(self.id, self.name, raw=raw, native=native, json=Json(b"{}"))
-        return ToolCall(self.id, self.name, native=native, json=Json(text.encode() or b"{}"))
+            raw_text, json = raw, Json(b"{}")
+        else:
+            raw_text, json = None, Json(text.encode() or b"{}")
+        return ToolCall(self.id, self.name, None, raw_text, native, namespace=self.namespace, json=json)
 
 
 Part: TypeAlias = Words | Call

@@ -71,6 +71,7 @@ class Dialect:
         empty_answers: Whether an assistant message that calls nothing may be an empty text (KIM-04).
         empty_calls: Whether an assistant message may have a list of calls without one.
         custom_tools: Whether there are tools that take free text, and no object.
+        namespaces: Whether tools may be in groups, each with a name.
         user_files: Whether a user message may hold a `file` part, though we send what `user_media` names.
         max_tools: Most tools a request may declare.
         user_after_tool: Whether a user message may follow a result, or a constant assistant text goes between.
@@ -141,7 +142,8 @@ class Dialect:
     system_anywhere: bool = True
     empty_answers: bool = True
     empty_calls: bool = False
-    custom_tools: bool = True
+    custom_tools: bool = False
+    namespaces: bool = False
     user_files: bool = False
     max_tools: int | None = None
     user_after_tool: Literal["allowed", "filler"] = "allowed"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from actors.adapters.open_messages import CLOSING, OpenMessages
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.adapters.settings import room, thinking_switch
-from actors.core.content import Media, Thinking
+from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import Dialect
 from actors.core.jsonio import Json, dump, quote, unquote
 from actors.core.transcript import Encoder, Titled
@@ -51,10 +51,10 @@ class AnthropicWriter(OpenMessages):
         self._pieces += (self._comma, _media(media))
         self._comma = b","
 
-    def call(self, call_id: str, name: str, json: Json) -> None:
+    def call(self, call_id: str, name: str, call: ToolCall) -> None:
         """Write a `tool_use` block."""
         head = b'%b{"type":"tool_use","id":"%b","name":"%b","input":'
-        self._pieces += (head % (self._comma, call_id.encode(), name.encode()), json, b"}")
+        self._pieces += (head % (self._comma, call_id.encode(), name.encode()), call.json, b"}")
         self._comma = b","
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import quote as percent
 from actors.adapters.open_messages import CLOSING, OpenMessages
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.adapters.settings import room, thinking_switch
-from actors.core.content import Media, Thinking
+from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import Dialect, Role
 from actors.core.jsonio import Json, dump, quote, unquote
 from actors.core.transcript import Encoder, Titled
@@ -62,10 +62,10 @@ class ConverseWriter(OpenMessages):
         self._pieces += (self._comma, _media(media, title))
         self._comma = b","
 
-    def call(self, call_id: str, name: str, json: Json) -> None:
+    def call(self, call_id: str, name: str, call: ToolCall) -> None:
         """Write a `toolUse` block."""
         head = b'%b{"toolUse":{"toolUseId":"%b","name":"%b","input":'
-        self._pieces += (head % (self._comma, call_id.encode(), name.encode()), json, b"}}")
+        self._pieces += (head % (self._comma, call_id.encode(), name.encode()), call.json, b"}}")
         self._comma = b","
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:

@@ -15,7 +15,7 @@ from urllib.parse import quote as percent_encoded
 from actors.adapters.gemini.schema import projected
 from actors.adapters.open_messages import CLOSING, OpenMessages
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.core.content import Media, Thinking
+from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import Dialect, Role
 from actors.core.jsonio import Json, dump, quote
 from actors.core.transcript import Encoder, Titled
@@ -60,9 +60,9 @@ class GeminiWriter(OpenMessages):
         """Write an attachment, by value."""
         self._part(_inline(media))
 
-    def call(self, call_id: str, name: str, json: Json) -> None:
+    def call(self, call_id: str, name: str, call: ToolCall) -> None:
         """Write a `functionCall` part."""
-        self._part(b'{"functionCall":{', _identified(call_id, name), b',"args":', json, b"}")
+        self._part(b'{"functionCall":{', _identified(call_id, name), b',"args":', call.json, b"}")
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
         """Write a `functionResponse` part."""

@@ -23,7 +23,7 @@ from actors.adapters.sse import ServerEvent
 from actors.adapters.wire import Fields, fields, items, number, string
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonValue, dump, mended
-from actors.core.projection import REASONING_ID
+from actors.core.projection import REASONING_ID, flat_name
 from actors.core.stream import Usage
 
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
@@ -200,7 +200,8 @@ class ResponsesReader:
         elif kind == "reasoning":
             item.part = self.assembly.words("thinking")
         elif kind in _CALLS:
-            item.part = self.assembly.call(string(told.get("call_id")), string(told.get("name")))
+            item.part = call = self.assembly.call(string(told.get("call_id")), _name_of(told))
+            call.free, call.namespace = kind == "custom_tool_call", mended(string(told.get("namespace")))
         else:
             self.assembly.leave_out(kind)
             self.assembly.words("text")  # what is left out leaves its place
@@ -223,7 +224,7 @@ class ResponsesReader:
                 self.assembly.complete(part, _thought_of(told))
                 self.assembly.seal(part, "reasoning_item", _again(told))
             case Call():
-                self.assembly.identify(part, string(told.get("call_id")), string(told.get("name")))
+                self.assembly.identify(part, string(told.get("call_id")), _name_of(told))
                 self.assembly.settle(part, string(told.get(_CALLS[item.kind])))
             case None:
                 return
@@ -282,6 +283,11 @@ class ResponsesReader:
             self.assembly.say(item.part, "\n\n")
         item.place = place
         self.assembly.say(item.part, string(payload.get("delta")))
+
+
+def _name_of(call: Fields) -> str:
+    """Return a tool's name, that of its namespace in front of it."""
+    return flat_name(string(call.get("namespace")), string(call.get("name")))
 
 
 def _text_of(item: Fields) -> str:

@@ -14,10 +14,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from actors.core.content import Message
-from actors.core.diagnostics import Intake, Notes
+from actors.core.diagnostics import Notes
 from actors.core.door.attribute import attributed, is_attributed
 from actors.core.door.settle import Settling
 from actors.core.form import Form
+from actors.core.intake import Intake, Remarks
 from actors.core.ledger import Interaction, Ledger
 from actors.core.packed import Packed, unpack
 from actors.core.pile import EMPTY, Pile, above, piled
@@ -50,7 +51,8 @@ def normal(
     before: Iterable[Message] = (),
     known: Ledger = _NOTHING,
     wire: Sequence[str] | None = None,
-    notes: Sequence[str] = (),
+    remarks: Remarks | None = None,
+    left_out: tuple[tuple[str, int], ...] = (),
     packed: Sequence[Packed] = (),
 ) -> Normal:
     """Return messages as a normal history has them.
@@ -62,12 +64,13 @@ def normal(
         known: What the blocks of those said.
         wire: Where each of the messages stood in a provider's transcript, if they come from one: their call ids are
             that provider's, and each call gets a canonical id by order of appearance.
-        notes: What was odd about that transcript as it was read.
+        remarks: What was odd about that transcript as it was read.
+        left_out: What it held that was not read, as (path, how often).
         packed: The messages as they are kept, so that what can be worked out of them again need not be.
     """
     if wire is None and all(message.speaker == "human" and is_attributed(message) for message in messages):
         return Normal(messages, known, _IN_ORDER)
-    found = Notes()
+    found = Notes(remarks=remarks or Remarks())
     settling = Settling(ledger, found, minted=wire is not None)
     settling.remember(before, known)
     places = [f"messages[{number}]" for number in range(len(messages))] if wire is None else wire
@@ -77,7 +80,8 @@ def normal(
         kept = Ledger({item.call_id: item for item in (*known.interactions(), *interactions)}.values())
     else:
         kept = _own(packed, interactions, ledger)
-    return Normal(said, kept, Intake(tuple(found.findings), tuple(found.dedupe), (*notes, *found.odd)))
+    report = Intake(tuple(found.findings), tuple(found.dedupe), found.remarks.lines(), left_out)
+    return Normal(said, kept, report)
 
 
 def _own(packed: Sequence[Packed], interactions: list[Interaction], ledger: Ledger) -> Ledger:

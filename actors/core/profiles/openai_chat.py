@@ -6,6 +6,7 @@ from actors.core.profiles.overflow import OVERFLOW
 OPENAI_CHAT = Dialect(
     name="openai_chat",
     family="openai_chat",
+    custom_tools=True,
     id_style="openai",
     id_pattern=r"[A-Za-z0-9_-]{1,40}",  # 40 by OAC-03; the character set is what we choose to emit
     id_max_len=40,

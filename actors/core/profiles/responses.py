@@ -10,6 +10,8 @@ from actors.core.profiles.overflow import OVERFLOW
 OPENAI_RESPONSES = Dialect(
     name="openai_responses",
     family="responses",
+    custom_tools=True,
+    namespaces=True,
     id_style="openai",
     id_pattern=r"[A-Za-z0-9_-]{1,64}",  # 64 by OAR-08; the character set is what we choose to emit
     id_max_len=64,

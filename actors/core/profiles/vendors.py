@@ -13,6 +13,7 @@ OPENAI_COMPATIBLE = OPENAI_CHAT.derive(
     max_tokens_field="max_tokens",
     max_media=None,
     max_string=None,
+    custom_tools=False,
     thinking_switch="none",
 )
 """A server of which nothing more is known."""
@@ -38,7 +39,6 @@ MISTRAL = Dialect(
     message_keys=frozenset({"prefix"}),
     system_anywhere=False,  # MIS-12
     empty_calls=True,  # recorded: a client sends them with every answer
-    custom_tools=False,
     first_roles=frozenset({"user"}),  # MIS-13, and calls of a first message are not tracked
     alternation="none",
     user_after_tool="filler",  # MIS-21

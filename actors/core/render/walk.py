@@ -158,7 +158,7 @@ class Walk:
                 call, emitted, name = next(calls)
                 notes.calls.append(call.id)
                 notes.emitted_calls.append(emitted)
-                writer.call(emitted, name, call.json)
+                writer.call(emitted, name, call)
             elif type(block) is Thinking:
                 writer.thinking(block)
 
