@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
+from actors.adapters.guess import guessed, refuse_other
 from actors.adapters.reading import Read, Reading, instructions
 from actors.adapters.wire_object import WireObject, plain
 from actors.core.content import Media
@@ -12,23 +13,30 @@ from actors.core.profiles import dialect
 from actors.errors import TranscriptError
 
 
-def read(transcript: object, name: str) -> Read:
+def read(transcript: object, name: str | None) -> Read:
     """Read a wire transcript in the shape it is in.
 
     Args:
         transcript: The parsed `messages` list (`input`, `contents`), or a whole request body that holds one.
-        name: The dialect it is written in.
+        name: The dialect it is written in; without it, the one it looks like, and the report says which.
 
     What the model said has the origin `imported`, so nothing sealed in it is ever sent to a provider as its own.
 
     Raises:
-        TranscriptError: It is no transcript at all.
+        TranscriptError: It is no transcript at all, or plainly one of another dialect.
         UnknownTarget: There is no such dialect.
     """
-    profile = dialect(name)
-    reading = Reading(Binding("imported", profile.name))
+    told = None if name is None else dialect(name)
     body = WireObject(transcript)
     messages = _messages(transcript, body)
+    if told is None:
+        profile, mark = guessed(transcript)
+    else:
+        profile, mark = told, ""
+        refuse_other(transcript, told)
+    reading = Reading(Binding("imported", profile.name))
+    if mark:
+        reading.note("read as %s: %s", profile.name, mark)
     reading.instruct(instructions(reading, body, _media(profile), *_INSTRUCTIONS))
     _read(profile, messages, reading)
     reading.leave(path.removeprefix(".") for path in body.unread())

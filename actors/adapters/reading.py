@@ -85,7 +85,7 @@ class Reading:
 
     def note(self, kind: str, *about: str) -> None:
         """Note something odd about the wire message being read: `kind` with a `%s` for each thing it is about."""
-        self._remarks.add(self._where or "system", kind, *about)
+        self._remarks.add(self._where or "transcript", kind, *about)
 
     def leave(self, unread: Iterable[str]) -> None:
         """Count paths that are not carried."""

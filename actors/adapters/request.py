@@ -116,6 +116,7 @@ class Request:
         segments: The body, in order.
         losses: Settings that were asked for and that the dialect does not take, by name.
         names: Tools that the provider knows by another name: that name to the tool's own.
+        assumed: What nobody asked for and the dialect demands, in words (`max_tokens 8192`).
     """
 
     path: str
@@ -123,6 +124,7 @@ class Request:
     segments: tuple[bytes, ...]
     losses: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
+    assumed: tuple[str, ...] = ()
 
     @property
     def length(self) -> int:

@@ -101,6 +101,8 @@ def _says_nothing(value: object) -> bool:
 
 def plain(value: object) -> object:
     """Return a value as plain data: people keep what a vendor's client returned among their own dicts."""
+    if type(value) in _PLAIN:
+        return value
     dump = getattr(value, "model_dump", None)
     if not callable(dump) or isinstance(value, type):
         return value
@@ -109,3 +111,6 @@ def plain(value: object) -> object:
     except Exception:  # foreign code; what cannot be read stays as it is and is kept as text
         return value
     return dumped
+
+
+_PLAIN = frozenset({dict, list, str, int, float, bool, type(None)})

@@ -450,8 +450,9 @@ def test_no_list_of_messages_raises_anything_but_a_transcript_error(
 ) -> None:
     try:
         imported, _ = from_wire(transcript, dialect)
-    except TranscriptError:
-        assert not any(isinstance(message, dict) for message in transcript)
+    except TranscriptError as error:
+        other = "looks like" in str(error)  # a transcript of another dialect, by chance
+        assert other or not any(isinstance(message, dict) for message in transcript)
         return
     calls = [call.id for message in imported for call in message.calls]
     assert len(set(calls)) == len(calls)

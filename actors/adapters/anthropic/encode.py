@@ -91,10 +91,8 @@ def request(
     segments: Sequence[bytes], settings: Settings, dialect: Dialect, called: frozenset[str]
 ) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`."""
-    head = b'{"model":%b,"max_tokens":%d' % (
-        quote(settings.model),
-        room(settings, dialect.max_tokens_default or 8192),
-    )
+    most = room(settings, dialect.max_tokens_default or 8192)
+    head = b'{"model":%b,"max_tokens":%d' % (quote(settings.model), most)
     if settings.tools:
         head += b',"tools":[' + b",".join(map(_tool, settings.tools)) + b"]"
         if settings.tool_choice != "auto":
@@ -108,7 +106,11 @@ def request(
     if settings.stream:
         head += b',"stream":true'
     head += b',"messages":['
-    return Request("/v1/messages", (("anthropic-version", VERSION),), (head, *segments, b"]}"))
+    assumed = () if settings.max_tokens == most else (f"max_tokens {most}",)
+    return Request("/v1/messages", _HEADERS, (head, *segments, b"]}"), assumed=assumed)
+
+
+_HEADERS = (("anthropic-version", VERSION),)
 
 
 def _reasons(settings: Settings) -> bytes:

@@ -124,7 +124,9 @@ def request(
         head += b'"system":[{"text":' + quote(settings.system) + b"}],"
     action = "converse-stream" if settings.stream else "converse"
     path = f"/model/{percent(settings.model, safe='')}/{action}"
-    return Request(path, (), (head + b'"messages":[', *segments, b"]}"), tuple(losses))
+    assumed = () if settings.tools else tuple([f"a tool {name!r}" for name in sorted(called)])
+    segments = (head + b'"messages":[', *segments, b"]}")
+    return Request(path, (), segments, tuple(losses), assumed=assumed)
 
 
 def _tools(settings: Settings, dialect: Dialect, called: frozenset[str], losses: list[str]) -> bytes:

@@ -143,14 +143,18 @@ def request(
         head += b',"instructions":' + quote(settings.system)
     head += _tools(settings, dialect)
     head += _reasoning(settings, losses)
+    assumed: tuple[str, ...] = ()
     if settings.max_tokens is not None:
+        if settings.max_tokens < MIN_TOKENS:
+            assumed = (f"{dialect.max_tokens_field} {MIN_TOKENS}",)
         most = max(settings.max_tokens, MIN_TOKENS)
         head += b',"%b":%d' % (dialect.max_tokens_field.encode(), most)
     if settings.temperature is not None:
         head += b',"temperature":' + dump(settings.temperature)
     if settings.stream:
         head += b',"stream":true'
-    return Request("/responses", (), (head + b',"input":[', *segments, b"]}"), tuple(losses))
+    segments = (head + b',"input":[', *segments, b"]}")
+    return Request("/responses", (), segments, tuple(losses), assumed=assumed)
 
 
 def _tools(settings: Settings, dialect: Dialect) -> bytes:
