@@ -96,7 +96,7 @@ def encode(
         rendered: What `render` returned.
         model: The provider's name of the model.
         tools: Tools to declare: `@tool` functions, `ToolSpec`, or `{"name", "description", "parameters"}`.
-        system: System prompt.
+        system: System prompt. Without it, the one that came with the history; `""` sends none.
         max_tokens: Most tokens of the answer, at least 1; None leaves it to the dialect.
         tool_choice: `auto`, `none` or `required`.
         stream: Whether the answer comes as events.
@@ -108,7 +108,7 @@ def encode(
     """
     settings = Settings(
         model=model,
-        system=system,
+        system=rendered.system if system is None else system,
         tools=tuple(map(_spec, tools)),
         tool_choice=tool_choice,
         max_tokens=max_tokens,

@@ -55,6 +55,7 @@ class Rendered:
         dialect: The profile rendered for.
         closing: Bytes that close the last message.
         before: Bytes of the lane that had been sent before; they stay as they are.
+        system: The system prompt that came with the history.
     """
 
     lane: Lane
@@ -62,6 +63,7 @@ class Rendered:
     dialect: Dialect
     closing: bytes
     before: int
+    system: str | None = None
 
     @property
     def segments(self) -> tuple[bytes, ...]:
@@ -146,7 +148,7 @@ def advanced(
     faults = canonical([*faults, *finish(judge)], standing.used.get, lambda: _called(history))
     report = notes.report(dialect.name, tuple(faults))
     grown = Lane(standing, segments, judge)
-    return Rendered(grown, report, dialect, encoder.closing, lane.size)
+    return Rendered(grown, report, dialect, encoder.closing, lane.size, history.system)
 
 
 def _called(history: History) -> list[CallId]:
