@@ -51,6 +51,7 @@ class Reading:
         self._opened: tuple[str, WireObject] | None = None
         self._speaker: Speaker = "human"
         self._runs: list[tuple[str, Speaker, list[Block]]] = []
+        self._silent = False  # whether the wire message being read has said nothing so far
         self._fresh = True  # the next block begins a message of its own
         self._system: list[str] = []
         self._remarks = Remarks()
@@ -66,6 +67,7 @@ class Reading:
         self._close()
         self._where = f"{container}[{number}]"
         value = plain(value)
+        self._silent = True
         if isinstance(value, dict):
             opened = WireObject(value)
             self._opened = f"{container}[]", opened
@@ -85,6 +87,7 @@ class Reading:
 
     def note(self, kind: str, *about: str) -> None:
         """Note something odd about the wire message being read: `kind` with a `%s` for each thing it is about."""
+        self._silent = False
         self._remarks.add(self._where or "transcript", kind, *about)
 
     def leave(self, unread: Iterable[str]) -> None:
@@ -96,12 +99,15 @@ class Reading:
         if self._opened is not None:
             container, opened = self._opened
             self.leave(f"{container}{path}" for path in opened.unread())
+            if self._silent:
+                self._left_out.add(f"{container} that says nothing")
             self._opened = None
 
     def instruct(self, text: str) -> None:
         """Take a part of the system prompt; after the conversation has begun, a note inside it."""
         if not text:
             return
+        self._silent = False
         if not self.begun:
             self._system.append(mended(text))
             return
@@ -113,6 +119,7 @@ class Reading:
         """Take blocks that belong together. The first decides who speaks: models call, tools answer."""
         if not blocks:
             return
+        self._silent = False
         speaker = self._speaker_of(blocks[0])
         if self._fresh or self._runs[-1][1] != speaker:
             self._runs.append((self._where, speaker, []))

@@ -218,6 +218,16 @@ def test_what_says_nothing_is_not_named() -> None:
     assert history.report.left_out == (("messages[].n", 1),)
 
 
+@pytest.mark.requirement("PROMISE-13")
+@pytest.mark.parametrize("name", SAID)
+def test_a_message_that_says_nothing_is_counted(name: str) -> None:
+    (container,) = [key for key in SAID[name] if key in ("messages", "input", "contents")]
+    nothing = {"role": "model" if name == "gemini" else "assistant", "content": [], "parts": []}
+    body = {**SAID[name], container: [*SAID[name][container], nothing, nothing]}
+    history, _ = from_wire(body, name)
+    assert history.report.left_out == ((f"{container}[] that says nothing", 2),)
+
+
 def test_keys_are_counted_and_a_transcript_cannot_fill_the_report_with_them() -> None:
     marked = {"type": "text", "text": "t", "cache_control": {"type": "ephemeral"}}
     history, _ = from_wire([{"role": "user", "content": [marked, marked]}] * 3, "anthropic")
