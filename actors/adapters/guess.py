@@ -32,7 +32,8 @@ _NAMES: Mapping[Family, Dialect] = {
     each.family: each for each in (OPENAI_CHAT, ANTHROPIC, OPENAI_RESPONSES, GEMINI, BEDROCK)
 }
 _BLOCKS: Mapping[str, tuple[Family, bool]] = {
-    **dict.fromkeys(("tool_use", "tool_result", "redacted_thinking", "server_tool_use"), ("anthropic", True)),
+    **dict.fromkeys(("tool_use", "redacted_thinking", "server_tool_use"), ("anthropic", True)),
+    "tool_result": ("anthropic", False),  # without its call it may be one that somebody sent to another host
     **dict.fromkeys(("input_text", "output_text", "input_image", "input_file"), ("responses", False)),
     **dict.fromkeys(("image_url", "input_audio"), ("openai_chat", False)),
 }

@@ -222,7 +222,11 @@ def test_what_says_nothing_is_not_named() -> None:
 @pytest.mark.parametrize("name", SAID)
 def test_a_message_that_says_nothing_is_counted(name: str) -> None:
     (container,) = [key for key in SAID[name] if key in ("messages", "input", "contents")]
-    nothing = {"role": "model" if name == "gemini" else "assistant", "content": [], "parts": []}
+    nothing: dict[str, Json] = {
+        "role": "model" if name == "gemini" else "assistant",
+        "content": [],
+        "parts": [],
+    }
     body = {**SAID[name], container: [*SAID[name][container], nothing, nothing]}
     history, _ = from_wire(body, name)
     assert history.report.left_out == ((f"{container}[] that says nothing", 2),)
