@@ -64,12 +64,13 @@ def declared(body: object) -> Declared:
 
 def _limit(body: WireObject) -> int | None:
     """Return the first limit that is a number above 0."""
-    said = [body.take(key) for key in ("max_tokens", "max_completion_tokens", "max_output_tokens")]
-    said += [
-        body.inner("inferenceConfig").take("maxTokens"),
-        body.inner("generationConfig").take("maxOutputTokens"),
-    ]
-    return next((most for each in said if (most := number(each))), None)
+    inference, generation = body.inner("inferenceConfig"), body.inner("generationConfig")
+    named = [(body, key) for key in ("max_tokens", "max_completion_tokens", "max_output_tokens")]
+    for holder, key in (*named, (inference, "maxTokens"), (generation, "maxOutputTokens")):
+        if most := number(holder.fields.get(key)):
+            holder.take(key)
+            return most
+    return None
 
 
 def _tools(tool: object, left: Tally, namespace: str = "") -> Iterator[ToolSpec]:

@@ -204,6 +204,20 @@ def test_a_value_of_another_type_than_its_reader_wants_is_named(name: str) -> No
         assert kept or [named for named, _ in history.report.left_out if named.endswith(".text")], path
 
 
+@pytest.mark.requirement("PROMISE-13")
+def test_reasoning_under_several_names_is_read_once_and_what_differs_is_said() -> None:
+    details = [{"type": "reasoning.text", "text": "Hm."}, {"type": "reasoning.encrypted", "data": "gAAA"}]
+    said = {"role": "assistant", "content": "t", "reasoning": "Hm.", "reasoning_content": "Hm."}
+    history, _ = from_wire([{**said, "reasoning_details": details}], "openai")
+    sealed = (("messages[].reasoning_details[].type", 1), ("messages[].reasoning_details[].data", 1))
+    assert (history.report.notes, history.report.left_out) == ((), sealed)
+    history, _ = from_wire([{**said, "reasoning": "No."}], "openai")
+    assert history.report.left_out == (("messages[].reasoning", 1),)
+    other = [{"type": "reasoning.text", "text": "No."}]
+    history, _ = from_wire([{**said, "reasoning_details": other}], "openai")
+    assert len(history.report.notes) == 1
+
+
 def test_what_says_nothing_is_not_named() -> None:
     said: dict[str, Json] = {
         "role": "user",

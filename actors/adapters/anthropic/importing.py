@@ -41,7 +41,7 @@ def _redacted(reading: Reading, block: WireObject) -> None:
 
 
 def _tool_use(reading: Reading, block: WireObject) -> None:
-    reading.call(native_key(block.take("id")), block.take("name"), block.take("input"))
+    reading.call(native_key(block.take("id")), block.text("name"), block.take("input"))
 
 
 def _tool_result(reading: Reading, block: WireObject) -> None:

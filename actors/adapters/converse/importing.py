@@ -54,7 +54,7 @@ def _reasoning(reading: Reading, block: WireObject, kind: str) -> None:
 
 def _tool_use(reading: Reading, block: WireObject, kind: str) -> None:
     call = block.inner(kind)
-    reading.call(native_key(call.take("toolUseId")), call.take("name"), call.take("input"))
+    reading.call(native_key(call.take("toolUseId")), call.text("name"), call.take("input"))
 
 
 def _tool_result(reading: Reading, block: WireObject, kind: str) -> None:

@@ -42,22 +42,27 @@ def _user(reading: Reading, message: WireObject) -> None:
 
 
 def _assistant(reading: Reading, message: WireObject) -> None:
-    reading.think(_reasoning(message))
+    reading.think(_reasoning(reading, message))
     _content(reading, message)
     reading.text(message.text("refusal"))
     _calls(reading, message)
 
 
-def _reasoning(message: WireObject) -> str:
-    """Return the words of reasoning beside the content. Its state is not kept: nobody may have it back."""
-    words = message.text("reasoning_content")
-    also = message.text("reasoning")  # the same again, from a gateway that says it under both names
+def _reasoning(reading: Reading, message: WireObject) -> str:
+    """Return the words of reasoning beside the content. Its state is not kept: nobody may have it back.
+
+    A gateway may say the same words under several names.
+    """
+    words = message.text("reasoning_content") or message.text("reasoning")
+    message.says("reasoning", words)
     details: list[str] = []
     for detail in message.each("reasoning_details"):
         if isinstance(detail, WireObject):
             detail.says("type", "reasoning.text", "reasoning.summary")
             details.append(detail.text("text") or detail.text("summary"))
-    return words or also or "".join(details)
+    if words and details and "".join(details) != words:
+        reading.note("reasoning_details that say something else than the reasoning left out")
+    return words or "".join(details)
 
 
 def _tool(reading: Reading, message: WireObject) -> None:
@@ -69,7 +74,7 @@ def _tool(reading: Reading, message: WireObject) -> None:
 
 def _function(reading: Reading, message: WireObject) -> None:
     """The result of a `function_call`, which has no id: its name is what the old protocol pairs by."""
-    reading.result(named_key(message.take("name")), message.take("content"))
+    reading.result(named_key(message.text("name")), message.take("content"))
 
 
 _Role: TypeAlias = tuple[Speaker, Callable[[Reading, WireObject], None]]
@@ -92,7 +97,7 @@ def _calls(reading: Reading, message: WireObject) -> None:
         else:
             reading.fold("item that is no tool call", call)
     if legacy := message.inner("function_call"):
-        name = legacy.take("name")
+        name = legacy.text("name")
         reading.call(named_key(name), name, legacy.take("arguments"))
 
 
@@ -108,10 +113,10 @@ def _call(reading: Reading, call: WireObject) -> None:
     call.take("index")  # the list says as much
     key, custom = native_key(call.take("id")), call.inner("custom")
     if custom:
-        reading.free_call(key, custom.take("name"), custom.take("input"))
+        reading.free_call(key, custom.text("name"), custom.take("input"))
     else:
         function = call.inner("function") or call
-        reading.call(key, function.take("name"), function.take("arguments", "input"))
+        reading.call(key, function.text("name"), function.take("arguments", "input"))
 
 
 def _content(reading: Reading, message: WireObject) -> None:

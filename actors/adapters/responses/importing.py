@@ -86,12 +86,12 @@ def _reasoning(reading: Reading, item: WireObject) -> None:
 
 def _call(reading: Reading, item: WireObject) -> None:
     key, namespace = native_key(item.take("call_id", "id")), item.text("namespace")
-    reading.call(key, item.take("name"), item.take("arguments", "input"), namespace)
+    reading.call(key, item.text("name"), item.take("arguments", "input"), namespace)
 
 
 def _custom_call(reading: Reading, item: WireObject) -> None:
     key, namespace = native_key(item.take("call_id", "id")), item.text("namespace")
-    reading.free_call(key, item.take("name"), item.take("input", "arguments"), namespace)
+    reading.free_call(key, item.text("name"), item.take("input", "arguments"), namespace)
 
 
 def _output(reading: Reading, item: WireObject) -> None:
