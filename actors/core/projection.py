@@ -44,9 +44,9 @@ class Projection:
         self._has_given = len(standing.calls) > 0
         self._index = standing.index
         self._dialect = dialect
-        self._models = dialect.thinking_binding == "upstream"  # behind a gateway, each is another provider's
+        self._models = dialect.reasoning.binding == "upstream"  # behind a gateway, each is another provider's
         self._home = None if reader is None else self._provider(reader)
-        self._is_id = re.compile(dialect.id_pattern).fullmatch
+        self._is_id = re.compile(dialect.ids.pattern).fullmatch
         self._new: dict[CallId, str] = {}
         self._taken: dict[str, CallId] = {}
         self._names: dict[str, str] = {}

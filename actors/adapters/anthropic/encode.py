@@ -91,7 +91,7 @@ def request(
     segments: Sequence[bytes], settings: Settings, dialect: Dialect, called: frozenset[str]
 ) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`."""
-    most = room(settings, dialect.max_tokens_default or 8192)
+    most = room(settings, dialect.request.max_tokens_default or 8192)
     head = b'{"model":%b,"max_tokens":%d' % (quote(settings.model), most)
     if settings.tools:
         head += b',"tools":[' + b",".join(map(_tool, settings.tools)) + b"]"

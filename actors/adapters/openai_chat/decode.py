@@ -40,7 +40,7 @@ class ChatReader:
         self.ended = False
         self._begun = False  # whether anything of a message was there
         self._slots = _Slots(assembly)
-        self._reasoning = Reasoning(assembly, dialect.thinking_carrier)
+        self._reasoning = Reasoning(assembly, dialect.reasoning.carrier)
 
     def event(self, event: ServerEvent) -> None:
         data = event.data.strip()

@@ -25,8 +25,8 @@ class ResponsesWriter:
     """Writes `input`, item by item. Every item is closed, so what is appended never changes what was."""
 
     def __init__(self, dialect: Dialect, last_role: Role | None) -> None:
-        self._error_prefix = quote(dialect.error_prefix)[1:-1]
-        self._pattern = dialect.tool_name_pattern
+        self._error_prefix = quote(dialect.turns.error_prefix)[1:-1]
+        self._pattern = dialect.ids.tool_name_pattern
         self._comma = b"" if last_role is None else b","
         self._pieces: list[bytes] = []
         self._by_user = False
@@ -137,7 +137,7 @@ def request(
     """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`."""
     losses: list[str] = []
     head = b'{"model":%b,"store":false' % quote(settings.model)
-    if dialect.thinking_carrier == "reasoning_item":
+    if dialect.reasoning.carrier == "reasoning_item":
         head += b',"include":["reasoning.encrypted_content"]'
     if settings.system and settings.system.strip():
         head += b',"instructions":' + quote(settings.system)
@@ -146,9 +146,9 @@ def request(
     assumed: tuple[str, ...] = ()
     if settings.max_tokens is not None:
         if settings.max_tokens < MIN_TOKENS:
-            assumed = (f"{dialect.max_tokens_field} {MIN_TOKENS}",)
+            assumed = (f"{dialect.request.max_tokens_field} {MIN_TOKENS}",)
         most = max(settings.max_tokens, MIN_TOKENS)
-        head += b',"%b":%d' % (dialect.max_tokens_field.encode(), most)
+        head += b',"%b":%d' % (dialect.request.max_tokens_field.encode(), most)
     if settings.temperature is not None:
         head += b',"temperature":' + dump(settings.temperature)
     if settings.stream:
@@ -163,7 +163,7 @@ def _tools(settings: Settings, dialect: Dialect) -> bytes:
     head = b',"tools":[' + b",".join(_grouped(settings.tools)) + b"]"
     if settings.tool_choice == "auto":
         return head
-    choice = dialect.required_choice if settings.tool_choice == "required" else "none"
+    choice = dialect.request.required_choice if settings.tool_choice == "required" else "none"
     return head + b',"tool_choice":' + quote(choice)
 
 

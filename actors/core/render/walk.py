@@ -68,10 +68,10 @@ class Walk:
         self._writer = encoder.writer(dialect, begun.last_role)
         self._last_role = begun.last_role
         self._loop = begun.loop
-        self._orders = dialect.calls_last or dialect.thinking_required != "no"
-        self._leads = dialect.alternation == "merge_same" and dialect.thinking_first
-        self._parts = dialect.user_after_tool == "filler" or dialect.alternation == "fill"
-        self._answers: Role = "user" if dialect.result_carrier == "user_block" else "tool"
+        self._orders = dialect.turns.calls_last or dialect.reasoning.required != "no"
+        self._leads = dialect.turns.alternation == "merge_same" and dialect.reasoning.first
+        self._parts = dialect.turns.user_after_tool == "filler" or dialect.turns.alternation == "fill"
+        self._answers: Role = "user" if dialect.turns.result_carrier == "user_block" else "tool"
 
     def fragments(self) -> Iterator[bytes]:
         """Yield what is appended to the lane, a stride at a time; then `standing` says where it stands."""
@@ -195,9 +195,9 @@ class Walk:
         kept: list[Titled] = []
         said: list[str] = []
         for media in held:
-            if not failed and attachments.takes(media, dialect.result_media):
+            if not failed and attachments.takes(media, dialect.media.result_kinds):
                 kept.append(attachments.titled(media))
-            elif attachments.takes(media, dialect.user_media):
+            elif attachments.takes(media, dialect.media.user_kinds):
                 moved.append(media)
                 said.append(f"[Attachment {len(moved)}, of type {media.mime}, follows the tool results.]")
             else:
@@ -229,10 +229,10 @@ class Walk:
         kept: list[Block] = []
         for block in blocks:
             if isinstance(block, Text):
-                if dialect.drop_empty_text and block.json[1] in _MAYBE_BLANK and _is_blank(block.json):
+                if dialect.turns.drop_empty_text and block.json[1] in _MAYBE_BLANK and _is_blank(block.json):
                     notes.lost("empty")
-                elif dialect.max_string is not None and len(block.json) > dialect.max_string:
-                    kept += _pieces(block, dialect.max_string, dialect)
+                elif dialect.turns.max_string is not None and len(block.json) > dialect.turns.max_string:
+                    kept += _pieces(block, dialect.turns.max_string, dialect)
                 else:
                     kept.append(block)
             elif isinstance(block, Media):
@@ -256,13 +256,13 @@ class Walk:
     def _thoughts_left(self, blocks: list[Block]) -> list[Block]:
         """Return blocks without reasoning that would stand last, alone or twice where that is refused."""
         dialect, notes = self._dialect, self._notes
-        while dialect.thinking_followed and blocks and type(blocks[-1]) is Thinking:  # OAR-03
+        while dialect.reasoning.followed and blocks and type(blocks[-1]) is Thinking:  # OAR-03
             blocks.pop()
             notes.lost("thinking")
-        if not dialect.thinking_alone and {Thinking}.issuperset(map(type, blocks)):
+        if not dialect.reasoning.alone and {Thinking}.issuperset(map(type, blocks)):
             notes.lost("thinking", len(blocks))
             return []
-        if dialect.thinking_once:
+        if dialect.reasoning.once:
             going = [block for block in blocks if not self._items.withholds(block)]
             notes.lost("thinking", len(blocks) - len(going))
             return going
@@ -271,11 +271,11 @@ class Walk:
     def _ordered(self, said: Sequence[Block], left: list[Block], made: Made) -> list[Block]:
         """Return blocks in the order the reader takes, with the reasoning that may and must stand there."""
         dialect, demands = self._dialect, self._dialect.thinking_required != "no"
-        if dialect.calls_last:
+        if dialect.turns.calls_last:
             left = calls_last(left)
         if demands:  # first: a placeholder too changes the prefix of what is behind it
             left = supplied(left, dialect, self._notes)
-        if dialect.thinking_binding == "prefix":
+        if dialect.reasoning.binding == "prefix":
             stands = standing(said, left, made, self._notes)
             if demands and len(stands) < len(left):
                 stands = supplied(stands, dialect, self._notes)
@@ -292,14 +292,14 @@ class Walk:
         assistant without a filler between.
         """
         dialect, last = self._dialect, self._last_role
-        if last is None and role not in dialect.first_roles:
-            self._fill("user", "first", dialect.filler_first)
+        if last is None and role not in dialect.turns.first_roles:
+            self._fill("user", "first", dialect.turns.filler_first)
         elif role == "user":
             if self._parts:
                 self._between()
-        elif role == "assistant" == last and ((self._leads and thinks) or dialect.alternation == "fill"):
-            self._fill("user", "last", dialect.filler_last)
-        if dialect.thinking_switch == "anthropic":
+        elif role == "assistant" == last and ((self._leads and thinks) or dialect.turns.alternation == "fill"):
+            self._fill("user", "last", dialect.turns.filler_last)
+        if dialect.reasoning.switch == "anthropic":
             self._loop = self._loop.after(role, self._last_role, thinks, results)
         self._writer.begin(role)
         self._last_role = role
@@ -308,11 +308,11 @@ class Walk:
         """Write what the model must say before the next user message, if anything."""
         dialect, last = self._dialect, self._last_role
         if last == "tool":
-            needed = dialect.user_after_tool == "filler"
+            needed = dialect.turns.user_after_tool == "filler"
         else:
-            needed = last == "user" and dialect.alternation == "fill"
+            needed = last == "user" and dialect.turns.alternation == "fill"
         if needed:
-            self._fill("assistant", "between", dialect.filler_between)
+            self._fill("assistant", "between", dialect.turns.filler_between)
 
     def _end(self) -> None:
         """Let the transcript end on a role that the dialect takes last."""
@@ -338,4 +338,4 @@ def _pieces(block: Text, longest: int, dialect: Dialect) -> list[Text]:
     """Return a text as several, none longer than the target takes (rulebook OAC-14)."""
     text = block.text
     pieces = (text[start : start + longest] for start in range(0, len(text), longest))
-    return [Text(piece) for piece in pieces if piece.strip() or not dialect.drop_empty_text]
+    return [Text(piece) for piece in pieces if piece.strip() or not dialect.turns.drop_empty_text]
