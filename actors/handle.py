@@ -62,6 +62,7 @@ class Preview:
         losses: What the target would not be shown, by kind (`thinking`, `media`, `code`, `native`, `empty`), and each
             setting it does not take, by name (`temperature`, `tool_choice`, `schema:NAME`, ...).
         kept: Bytes of the lane that are there already and stay as they are; 0 where it has none.
+        assumed: What nobody asked for and the target demands, in words (`max_tokens 8192`). Fillers are in `report`.
     """
 
     binding: Binding
@@ -69,6 +70,7 @@ class Preview:
     report: Report
     losses: dict[str, int]
     kept: int
+    assumed: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -175,7 +177,10 @@ class Session:
         return await self._asked(Cancel())
 
     async def history(self) -> History:
-        """Return the conversation so far, tool results in their places; of a call that is running, that it is."""
+        """Return the conversation so far, tool results in their places; of a call that is running, that it is.
+
+        Its `report` says what was done to the messages that the session was opened with, `system` is its prompt.
+        """
         state, ledger = await self._told()
         return state.history.knowing(ledger)
 
@@ -198,7 +203,8 @@ class Session:
         rendered = await self._asked(render, lambda actors: actors.refs.renderer)
         request = backend.adapter.request(rendered.segments, backend.settings, rendered.shown)
         losses = dict(rendered.report.losses) | dict.fromkeys(request.losses, 1)
-        return Preview(backend.binding, request.body, rendered.report, losses, rendered.before)
+        kept, assumed = rendered.before, request.assumed
+        return Preview(backend.binding, request.body, rendered.report, losses, kept, assumed)
 
     async def _told(self) -> tuple[State, Ledger]:
         """Return what the session knows at one moment, of calls that are about to run too."""

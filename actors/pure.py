@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from actors.adapters.adapter import adapter
 from actors.adapters.importing import read
-from actors.adapters.request import Settings, ToolChoice, ToolSpec
+from actors.adapters.request import Request, Settings, ToolChoice, ToolSpec
 from actors.core.check import check
 from actors.core.dialect import Dialect
 from actors.core.history import History
@@ -28,19 +28,20 @@ __all__ = ["encode", "from_wire", "render"]
 Declared: TypeAlias = "Tool[..., Any] | ToolSpec | dict[str, Any]"  # Any: any function; a schema as JSON
 
 
-def from_wire(transcript: object, name: str) -> tuple[History, Ledger]:
+def from_wire(transcript: object, name: str | None = None) -> tuple[History, Ledger]:
     """Read wire messages, in whatever state they are, into a history and the ledger they support.
 
     Args:
         transcript: A list of messages as one provider takes them, or a whole request body.
-        name: The dialect they are written in: `openai`, `anthropic`, ...
+        name: The dialect they are written in: `openai`, `anthropic`, ... Left out, it is the one they look like, and
+            `history.report` says which.
 
     Calls get canonical ids by order of appearance; a result is paired with the nearest earlier unanswered
-    call of its native id. `history.system` is the system prompt it begins with, `history.report` what was odd and
-    what became of it.
+    call of its native id. `history.system` is the system prompt it begins with, `history.report` what was odd, what
+    became of it, and what was left out.
 
     Raises:
-        TranscriptError: It is no transcript at all.
+        TranscriptError: It is no transcript at all, or plainly one of another dialect.
         UnknownTarget: There is no such dialect.
     """
     history = History.read(*read(transcript, name))
@@ -95,7 +96,7 @@ def encode(
         rendered: What `render` returned.
         model: The provider's name of the model.
         tools: Tools to declare: `@tool` functions, `ToolSpec`, or `{"name", "description", "parameters"}`.
-        system: System prompt.
+        system: System prompt. Without it, the one that came with the history; `""` sends none.
         max_tokens: Most tokens of the answer, at least 1; None leaves it to the dialect.
         tool_choice: `auto`, `none` or `required`.
         stream: Whether the answer comes as events.
@@ -105,20 +106,29 @@ def encode(
             tools, two of one name, a schema that is none.
         ConfigError: `max_tokens` is below 1.
     """
-    if rendered.report.faults:
-        raise rendered.report.faults[0]
     settings = Settings(
         model=model,
-        system=system,
+        system=rendered.system if system is None else system,
         tools=tuple(map(_spec, tools)),
         tool_choice=tool_choice,
         max_tokens=max_tokens,
         stream=stream,
     )
-    body = adapter(rendered.dialect).request(rendered.segments, settings, rendered.shown).body
-    if faults := check(body, rendered.dialect):
+    return requested(rendered, settings).body
+
+
+def requested(rendered: Rendered, settings: Settings) -> Request:
+    """Return the request for a rendered transcript, which says what of the settings was left out or assumed.
+
+    Raises:
+        Fault: As `encode`.
+    """
+    if rendered.report.faults:
+        raise rendered.report.faults[0]
+    request = adapter(rendered.dialect).request(rendered.segments, settings, rendered.shown)
+    if faults := check(request.body, rendered.dialect):
         raise faults[0]
-    return body
+    return request
 
 
 def _spec(declared: Declared) -> ToolSpec:

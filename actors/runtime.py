@@ -31,7 +31,9 @@ from actors.core.content import Message
 from actors.core.diagnostics import Refusal
 from actors.core.dialect import Dialect
 from actors.core.events import Opened
+from actors.core.history import History
 from actors.core.identity import Binding
+from actors.core.intake import Intake
 from actors.core.packed import pack, unkeepable
 from actors.core.render import Reader
 from actors.core.routing import Pool
@@ -214,8 +216,8 @@ class Runtime:
             target: `provider:model`, the name of a configured backend, or of a configured pool.
             tools: What the model may call; functions are made tools.
             id: 1 to 64 letters, digits, `_` and `-`; made up if not given.
-            system: System prompt, fixed for the session's life.
-            messages: A history to begin with, as `from_wire` gives it.
+            system: System prompt, fixed for the session's life. Without it, the one that came with `messages`.
+            messages: A history to begin with, as `from_wire` gives it. Its report stays that of the session's history.
             approve: Asked before a call of a tool with `approval="ask"` runs, which it may only if the answer is True;
                 without it such calls are denied. It may be async; a plain one runs in a thread.
 
@@ -232,6 +234,9 @@ class Runtime:
             raise KernelError("This runtime is being left; no session is opened any more")
         if not isinstance(system, str | None):
             raise ConfigError(f"system= takes a text, not {type(system).__name__}")
+        report = Intake()
+        if isinstance(messages, History):
+            system, report = messages.system if system is None else system, messages.report
         toolset = self._toolset(tools)
         self._resolver(toolset, system).pool(target)
         name = self._reserved(id)
@@ -243,7 +248,8 @@ class Runtime:
                     continue
                 raise SessionExists(f"Session {name!r} has ended and its log is kept; take another id")
             imported = _imported(messages)
-            opened = Opened(name, target, system, tuple(map(pack, imported)), _calls_used(imported))
+            packed, calls = tuple(map(pack, imported)), _calls_used(imported)
+            opened = Opened(name, target, system, packed, calls, report)
             return await self._opened(Activation(opened, host, toolset, approve, _below_caller()), opened)
         finally:
             self._reserving.discard(name)

@@ -119,6 +119,7 @@ async def _assert_rebuilds(runtime: Runtime, session: Session) -> None:
     ledger = await session.ledger()
     assert ledger == state.ledger
     assert live.history == state.history
+    assert (live.history.report, live.history.system) == (state.history.report, state.history.system)
     assert replace(live, ledger=ledger, history=state.history) == replace(state, ledger=ledger)
     shown = await session._refs.renderer.ask(Shown())  # as above
     assert set(shown) == set(lanes.bindings())

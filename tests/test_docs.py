@@ -18,8 +18,8 @@ from actors import errors
 from actors.adapters.failure import Kind
 from actors.cli.exits import of_error
 from actors.config import load
-from actors.core.diagnostics import Dedupe
 from actors.core.events import EpochReason, Gap, TurnStatus
+from actors.core.intake import Dedupe
 from tests.cli.command import environ
 
 ROOT = Path(__file__).resolve().parents[1]

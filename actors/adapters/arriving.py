@@ -66,8 +66,10 @@ class Call:
         "done",
         "dropped",
         "ended",
+        "free",
         "id",
         "name",
+        "namespace",
         "native_id",
         "renamed",
         "signature",
@@ -78,6 +80,8 @@ class Call:
         self.id = call_id
         self.native_id = ""
         self.name = ""
+        self.namespace = ""
+        self.free = False  # whether it is given free text, and no arguments
         self.arguments = Pieces()
         self.announced = False
         self.done = False
@@ -99,9 +103,13 @@ class Call:
         raw = self.arguments.whole()
         text = raw.strip()
         native = Seal("call_id", quote(self.native_id), binding) if self.native_id else None
+        if self.free:
+            return ToolCall.free_form(self.id, self.name, raw, native, self.namespace)
         if parse_object(text) is None:
-            return ToolCall(self.id, self.name, raw=raw, native=native, json=Json(b"{}"))
-        return ToolCall(self.id, self.name, native=native, json=Json(text.encode() or b"{}"))
+            raw_text, json = raw, Json(b"{}")
+        else:
+            raw_text, json = None, Json(text.encode() or b"{}")
+        return ToolCall(self.id, self.name, None, raw_text, native, namespace=self.namespace, json=json)
 
 
 class Own:

@@ -1,44 +1,46 @@
 """From a provider's wire transcript to messages: for transcripts made by anyone, broken or not."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
-from actors.adapters.anthropic.importing import instructions
-from actors.adapters.reading import Read, Reading
+from actors.adapters.guess import guessed, refuse_other
+from actors.adapters.reading import Read, Reading, instructions
+from actors.adapters.wire_object import WireObject, plain
+from actors.core.content import Media
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
 from actors.core.profiles import dialect
 from actors.errors import TranscriptError
 
 
-def read(transcript: object, name: str) -> Read:
+def read(transcript: object, name: str | None) -> Read:
     """Read a wire transcript in the shape it is in.
 
     Args:
         transcript: The parsed `messages` list (`input`, `contents`), or a whole request body that holds one.
-        name: The dialect it is written in.
+        name: The dialect it is written in; without it, the one it looks like, and the report says which.
 
     What the model said has the origin `imported`, so nothing sealed in it is ever sent to a provider as its own.
 
     Raises:
-        TranscriptError: It is no transcript at all.
+        TranscriptError: It is no transcript at all, or plainly one of another dialect.
         UnknownTarget: There is no such dialect.
     """
-    profile = dialect(name)
+    told = None if name is None else dialect(name)
+    body = WireObject(transcript)
+    messages = _messages(transcript, body)
+    if told is None:
+        profile, mark = guessed(transcript)
+    else:
+        profile, mark = told, ""
+        refuse_other(transcript, told)
     reading = Reading(Binding("imported", profile.name))
-    messages, system = _parts(transcript)
-    reading.begin("system", "human")
-    reading.instruct(_instructions(profile, system))
+    if mark:
+        reading.note("read as %s: %s", profile.name, mark)
+    reading.instruct(instructions(reading, body, _media(profile), *_INSTRUCTIONS))
     _read(profile, messages, reading)
+    reading.leave(path.removeprefix(".") for path in body.unread())
     return reading.done()
-
-
-def _instructions(profile: Dialect, system: object) -> str:
-    if profile.family == "converse":
-        from actors.adapters.converse import importing as converse
-
-        return converse.instructions(system)
-    return instructions(system)
 
 
 def _read(profile: Dialect, messages: Sequence[object], reading: Reading) -> None:
@@ -67,54 +69,36 @@ def _read(profile: Dialect, messages: Sequence[object], reading: Reading) -> Non
             assert_never(profile.family)
 
 
-def _parts(transcript: object) -> tuple[Sequence[object], object]:
-    """Return the messages and the top-level system prompt, if the transcript is a body that has one."""
-    system: object = None
+def _media(profile: Dialect) -> Callable[[WireObject], Media | None]:
+    """Return what finds the attachment that a block of a system prompt is."""
+    if profile.family == "converse":
+        from actors.adapters.converse.importing import media
+
+        return media
+    from actors.adapters.anthropic.importing import media as as_copied
+
+    return as_copied
+
+
+def _messages(transcript: object, body: WireObject) -> Sequence[object]:
+    """Return the messages of a transcript, or of a body that holds one."""
     if isinstance(transcript, Mapping):
         held = next((key for key in _HOLDERS if key in transcript), None)
         if held is None:
             raise TranscriptError("Not a transcript: an object without 'messages'; give a list of messages")
-        system = _spread(next((transcript[key] for key in _INSTRUCTIONS if key in transcript), None))
-        transcript = transcript[held]
+        transcript = body.take(held)
         if held == "input" and isinstance(transcript, str):
             transcript = [{"role": "user", "content": transcript}]
     if not isinstance(transcript, list | tuple):
         raise TranscriptError(f"Not a transcript: {type(transcript).__name__}; give a list of messages")
-    messages = [_plain(message) for message in transcript]
-    if messages and not any(isinstance(message, dict) for message in messages):
-        raise TranscriptError(f"Not a transcript: none of its {len(messages)} items is an object with a role")
-    return messages, system
+    if transcript and not any(isinstance(plain(message), dict) for message in transcript):
+        raise TranscriptError(
+            f"Not a transcript: none of its {len(transcript)} items is an object with a role"
+        )
+    return transcript
 
 
 _HOLDERS = ("messages", "input", "contents")
 """Keys under which a request body holds its transcript."""
 _INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")
 """Keys under which it holds the system prompt."""
-
-
-def _spread(system: object) -> object:
-    """Return a system prompt that is a content with parts as a list of text blocks."""
-    system = _dumped(system)
-    if not isinstance(system, Mapping) or not isinstance(system.get("parts"), list | tuple):
-        return system
-    return [{"type": "text", **part} for part in map(_dumped, system["parts"]) if isinstance(part, Mapping)]
-
-
-def _plain(message: object) -> object:
-    """Return a message as plain data: people keep what a vendor's client returned among their own dicts."""
-    message = _dumped(message)
-    if not isinstance(message, dict):
-        return message
-    lists = {key: message[key] for key in ("content", "parts") if isinstance(message.get(key), list)}
-    return {**message, **{key: [_dumped(block) for block in blocks] for key, blocks in lists.items()}}
-
-
-def _dumped(value: object) -> object:
-    dump = getattr(value, "model_dump", None)
-    if not callable(dump) or isinstance(value, type):
-        return value
-    try:
-        plain: object = dump()
-    except Exception:  # foreign code; what cannot be read stays as it is and is kept as text
-        return value
-    return plain

@@ -2,13 +2,14 @@
 
 Transcripts that people bring are broken: ids blank or repeated, results before their calls, twice, or for
 calls nobody made. Shapes are read here and nothing is repaired: calls and results keep the ids they came with, and
-`actors.core.door` pairs them. What was odd about a shape is noted, one line each.
+`actors.core.door` pairs them. What was odd about a shape is noted, and what is not carried is counted by its path.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from actors.adapters.wire import Fields, fields, items, string
+from actors.adapters.wire import string
+from actors.adapters.wire_object import WireObject, plain
 from actors.core.content import (
     Block,
     Code,
@@ -23,7 +24,9 @@ from actors.core.content import (
     ToolResult,
 )
 from actors.core.identity import Binding
+from actors.core.intake import Remarks, Tally
 from actors.core.jsonio import Ingested, Json, ingest, mended, parse_object, quote
+from actors.core.projection import flat_name
 
 _NAMED = "\0"
 """Begins what pairs a result with its call where the protocol goes by the tool's name."""
@@ -35,13 +38,15 @@ class Read(NamedTuple):
     Args:
         messages: In wire order, with the call ids of their provider. A wire message that mixes speakers is several.
         places: Where each of them stood.
-        notes: One line for each thing whose shape was odd.
+        remarks: What was odd about their shapes.
+        left_out: The path of each key that is not carried, with how often it was met.
         system: The system prompt, if the transcript begins with one.
     """
 
     messages: list[Message]
     places: list[str]
-    notes: list[str]
+    remarks: Remarks
+    left_out: tuple[tuple[str, int], ...]
     system: str | None
 
 
@@ -55,35 +60,66 @@ class Reading:
     def __init__(self, origin: Binding) -> None:
         self._origin = origin
         self._where = ""
+        self._opened: tuple[str, WireObject] | None = None
         self._speaker: Speaker = "human"
         self._runs: list[tuple[str, Speaker, list[Block]]] = []
+        self._silent = False  # whether the wire message being read has said nothing so far
         self._fresh = True  # the next block begins a message of its own
         self._system: list[str] = []
-        self._notes: list[str] = []
+        self._remarks = Remarks()
+        self._left_out = Tally()
 
     @property
     def begun(self) -> bool:
         """Whether anything but the system prompt has been read."""
         return bool(self._runs)
 
-    def begin(self, where: str, speaker: Speaker, *, joins: bool = False) -> None:
-        """Turn to the next wire message. `where` names it in diagnostics.
+    def open(self, container: str, number: int, value: object) -> WireObject | None:
+        """Turn to the next wire message and return it, to be read key by key; None if it is no object."""
+        self._close()
+        self._where = f"{container}[{number}]"
+        value = plain(value)
+        self._silent = True
+        if isinstance(value, dict):
+            opened = WireObject(value)
+            self._opened = f"{container}[]", opened
+            return opened
+        self.begin("human")
+        return None
+
+    def begin(self, speaker: Speaker, *, joins: bool = False) -> None:
+        """Let what follows be said by this speaker: a message of its own.
 
         One that `joins` goes on with the message before it, where that is of the same speaker.
         """
-        self._where, self._speaker = where, speaker
+        self._speaker = speaker
         if joins and self.begun:
             return
         self._fresh = True
 
-    def note(self, text: str) -> None:
-        """Note something odd about the wire message being read."""
-        self._notes.append(f"{self._where}: {mended(text)}")
+    def note(self, kind: str, *about: str) -> None:
+        """Note something odd about the wire message being read: `kind` with a `%s` for each thing it is about."""
+        self._silent = False
+        self._remarks.add(self._where or "transcript", kind, *about)
+
+    def leave(self, unread: Iterable[str]) -> None:
+        """Count paths that are not carried."""
+        for path in unread:
+            self._left_out.add(path)
+
+    def _close(self) -> None:
+        if self._opened is not None:
+            container, opened = self._opened
+            self.leave(f"{container}{path}" for path in opened.unread())
+            if self._silent:
+                self._left_out.add(f"{container} that says nothing")
+            self._opened = None
 
     def instruct(self, text: str) -> None:
         """Take a part of the system prompt; after the conversation has begun, a note inside it."""
         if not text:
             return
+        self._silent = False
         if not self.begun:
             self._system.append(mended(text))
             return
@@ -95,6 +131,7 @@ class Reading:
         """Take blocks that belong together. The first decides who speaks: models call, tools answer."""
         if not blocks:
             return
+        self._silent = False
         speaker = self._speaker_of(blocks[0])
         if self._fresh or self._runs[-1][1] != speaker:
             self._runs.append((self._where, speaker, []))
@@ -108,7 +145,7 @@ class Reading:
 
     def fold(self, label: str, value: object) -> None:
         """Take what has no place in a conversation as labelled text, and note it."""
-        self.note(f"{label} kept as text")
+        self.note(f"{label} kept as text".replace("%", ""))
         self.say(Text(f"[{label}] {as_text(value)}"))
 
     def think(self, text: str, kind: str = "", state: str = "") -> None:
@@ -117,19 +154,31 @@ class Reading:
         if text or seal:
             self.say(Thinking(text, seal))
 
-    def call(self, key: str, name: object, arguments: object) -> None:
+    def call(self, key: str, name: object, arguments: object, namespace: str = "") -> None:
         """Take a tool call under what a result of it is known by (`native_key`, `named_key`)."""
+        named, native = self._called(key, name, namespace)
+        json, raw = self._arguments(named, arguments)
+        self.say(ToolCall(key, named, raw=raw, native=native, namespace=mended(namespace), json=json))
+
+    def free_call(self, key: str, name: object, text: object, namespace: str = "") -> None:
+        """Take a call of a tool that is given free text."""
+        named, native = self._called(key, name, namespace)
+        words = "" if text is None else as_text(text)
+        self.say(ToolCall.free_form(key, named, words, native, mended(namespace)))
+
+    def _called(self, key: str, name: object, namespace: str) -> tuple[str, Seal | None]:
+        """Return a call's name, that of its group in front of it, and its own id."""
         if not key:
-            self.note(f"call to {string(name)!r} has no id")
+            self.note("call to %s has no id", repr(string(name))[:80])
         is_id = key and not key.startswith(_NAMED)
         native = Seal("call_id", quote(key), self._origin) if is_id else None
-        json, raw = self._arguments(string(name), arguments)
-        self.say(ToolCall(key, mended(string(name)), raw=raw, native=native, json=json))
+        return mended(flat_name(namespace, string(name))), native
 
     def result(self, key: str, content: object, *, failed: bool = False, media: Iterable[Media] = ()) -> None:
         """Take a tool result, and the media in it. One that is not there is an empty one: it was sent as an answer."""
         held = ingest("" if content is None else content)
-        self._note_marks("result", held)
+        if held.marks:
+            self.note("result changed on the way in: %s", ", ".join(held.marks))
         if failed:
             self.say(ToolResult(key, error_json=held.json, media=media))
         else:
@@ -137,12 +186,14 @@ class Reading:
 
     def done(self) -> Read:
         """Return all that was read."""
+        self._close()
         messages = [
             Message(speaker, blocks, origin=self._origin if speaker == "model" else None)
             for _, speaker, blocks in self._runs
         ]
         places = [place for place, _, _ in self._runs]
-        return Read(messages, places, self._notes, "\n\n".join(self._system) or None)
+        system = "\n\n".join(self._system) or None
+        return Read(messages, places, self._remarks, self._left_out.counts(), system)
 
     def _speaker_of(self, block: Block) -> Speaker:
         match block:
@@ -162,15 +213,15 @@ class Reading:
                 return Json(arguments.strip().encode() or b"{}"), None
         elif isinstance(arguments, Mapping):
             held = ingest(arguments)
-            self._note_marks(f"arguments of {name!r}", held)
+            self._changed(name, held)
             if held.json.startswith(b"{"):
                 return held.json, None
-        self.note(f"arguments of {name!r} are not a JSON object; kept verbatim beside {{}}")
+        self.note("arguments of %s are not a JSON object; kept verbatim beside {}", repr(name)[:80])
         return Json(b"{}"), mended(arguments) if isinstance(arguments, str) else as_text(arguments)
 
-    def _note_marks(self, what: str, held: Ingested) -> None:
+    def _changed(self, name: str, held: Ingested) -> None:
         if held.marks:
-            self.note(f"{what} changed on the way in: {', '.join(held.marks)}")
+            self.note("arguments of %s changed on the way in: %s", repr(name)[:80], ", ".join(held.marks))
 
 
 def native_key(value: object) -> str:
@@ -197,8 +248,8 @@ _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "model"}
 def read_turns(
     messages: Sequence[object],
     reading: Reading,
-    content: Callable[[Reading, object], None],
-    instructions: Callable[[object], str],
+    content: Callable[[Reading, WireObject], None],
+    media_of: Callable[[WireObject], Media | None],
 ) -> None:
     """Read messages of the user and the assistant, as Anthropic and those who copy it have them.
 
@@ -206,42 +257,85 @@ def read_turns(
         messages: Oldest first. One of another role is folded into what the human says.
         reading: What they are read into.
         content: Reads what a message holds.
-        instructions: Gives the text of a system prompt that stands among the messages.
+        media_of: Reads the attachment that a block is, if it is one.
     """
-    for number, message in enumerate(messages):
-        role = string(fields(message).get("role"))
-        reading.begin(f"messages[{number}]", _SPEAKERS.get(role, "human"))
-        if not isinstance(message, dict):
-            reading.fold("item that is no message", message)
-        elif role == "system":
-            reading.instruct(instructions(message.get("content")))
+    for number, value in enumerate(messages):
+        message = reading.open("messages", number, value)
+        if message is None:
+            reading.fold("item that is no message", value)
+            continue
+        role = message.text("role")
+        reading.begin(_SPEAKERS.get(role, "human"))
+        if role == "system":
+            reading.instruct(instructions(reading, message, media_of, "content"))
         elif role in _SPEAKERS:
-            content(reading, message.get("content"))
+            content(reading, message)
         else:
-            held = message.get("content")
-            label = f"message of role {as_text(message.get('role'))[:40]}"
-            reading.fold(label, held if isinstance(held, str) else message)
+            fold_role(reading, message)
 
 
-def spread(content: object, media_of: Callable[[Fields], Media | None]) -> tuple[object, list[Media]]:
-    """Return the content of a result or a system prompt, and the media in it.
+def fold_role(reading: Reading, message: WireObject) -> None:
+    """Take a message of a role that the protocol does not have: its words, or all of it."""
+    label = f"message of role {as_text(message.take('role'))[:40]}"
+    words = message.text("content")
+    reading.fold(label, words or message.whole())
+
+
+def each(message: WireObject, *keys: str) -> Iterable[object]:
+    """Give the parts of a content: texts, objects to be read, and what is neither.
+
+    A text is a part; so is anything else that is no list.
+    """
+    listed = list(message.each(*keys))
+    if listed or (value := message.take(*keys)) is None or isinstance(value, list | tuple):
+        return listed
+    return [value]
+
+
+def spread(
+    holder: WireObject, media_of: Callable[[WireObject], Media | None], *keys: str
+) -> tuple[object, list[Media]]:
+    """Return the content of a result, and the media in it.
 
     A list of parts becomes its texts, one a line, parts of an unknown kind as JSON. What is no list of
     parts is returned as it is.
     """
-    parts = [content] if isinstance(content, dict) else items(content)
-    if not any(string(fields(part).get("type")) for part in parts):
-        return content, []
+    parts = [part for part in holder.each(*keys) if part is not None]
+    if not any(isinstance(part, WireObject) and part.text("type") for part in parts):
+        return holder.take(*keys), []
     texts: list[str] = []
     media: list[Media] = []
     for part in parts:
-        if found := media_of(fields(part)):
-            media.append(found)
-        elif string(fields(part).get("type")) in ("text", "input_text", "output_text"):
-            texts.append(string(fields(part).get("text")))
-        else:
+        if not isinstance(part, WireObject):
             texts.append(as_text(part))
+        elif part.fields.get("type") in ("text", "input_text", "output_text"):
+            texts.append(part.text("text"))
+        elif found := media_of(part):
+            media.append(found)
+        else:
+            texts.append(as_text(part.whole()))
     return "\n".join(texts), media
+
+
+def instructions(
+    reading: Reading, holder: WireObject, media_of: Callable[[WireObject], Media | None], *keys: str
+) -> str:
+    """Return a system prompt as text: it is one, or blocks, or a content that has parts."""
+    content = holder.inner(*keys)
+    if "parts" in content.fields:
+        holder, keys = content, ("parts",)
+    texts: list[str] = []
+    for part in each(holder, *keys):
+        if not isinstance(part, WireObject):
+            texts.append(as_text(part))
+        elif isinstance(part.fields.get("text"), str):
+            part.says("type", "text", "input_text")
+            texts.append(part.text("text"))
+        elif found := media_of(part):
+            reading.note("%s in the system prompt left out", found.mime)
+        elif "cachePoint" not in part.fields:
+            texts.append(as_text(part.whole()))
+    return "\n".join(texts)
 
 
 def data_url(url: str) -> Media:

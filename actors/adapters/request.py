@@ -15,13 +15,35 @@ ToolChoice: TypeAlias = Literal["auto", "none", "required"]
 Mode: TypeAlias = Literal["default", "adaptive", "manual", "off"]
 
 
+TEXT = Json(b'{"type":"text"}')
+_FREE = Json(
+    b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}'
+)
+
+
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as a model is told of it. `parameters` is its JSON Schema, encoded."""
+    """A tool as a model is told of it.
+
+    Args:
+        name: Its name; a tool of a namespace has that in front (`crm__lookup`).
+        description: What it does.
+        parameters: JSON Schema of its arguments, encoded.
+        form: For a tool that is given free text: how the text looks, as Responses says it (`{"type":"text"}`, or a
+            grammar). Where there are only functions, the text is an argument, and `parameters` say which.
+        namespace: The group of tools it is in, where there are such groups.
+    """
 
     name: str
     description: str
     parameters: Json
+    form: Json | None = None
+    namespace: str = ""
+
+    @staticmethod
+    def free_form(name: str, description: str, form: Json = TEXT, namespace: str = "") -> "ToolSpec":
+        """Return a tool that is given free text."""
+        return ToolSpec(name, description, _FREE, form, namespace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +116,7 @@ class Request:
         segments: The body, in order.
         losses: Settings that were asked for and that the dialect does not take, by name.
         names: Tools that the provider knows by another name: that name to the tool's own.
+        assumed: What nobody asked for and the dialect demands, in words (`max_tokens 8192`).
     """
 
     path: str
@@ -101,6 +124,7 @@ class Request:
     segments: tuple[bytes, ...]
     losses: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
+    assumed: tuple[str, ...] = ()
 
     @property
     def length(self) -> int:

@@ -17,9 +17,9 @@ from actors.cli.screen import screen
 from actors.cli.shape import number
 from actors.cli.show import LEGEND, Lines, Printed, Watch
 from actors.cli.world import STOPS
-from actors.core.diagnostics import Intake
 from actors.core.feed import Deferred, SessionEvent, ToolCallEvent
 from actors.core.identity import CallId, mint
+from actors.core.intake import Intake
 from actors.core.ledger import Interaction, Ledger
 from actors.handle import Session
 from actors.pure import from_wire

@@ -142,9 +142,7 @@ def _convert(commands: "Commands") -> None:
         commands, "convert", "transcripts", "make a valid request body of any transcript", _DIALECTS
     )
     convert.add_argument("file", help="a request body or a list of messages, as JSON; `-` is standard input")
-    convert.add_argument(
-        "--from", dest="source", required=True, metavar="DIALECT", help="what the file is in"
-    )
+    _source(convert)
     convert.add_argument("--to", required=True, metavar="DIALECT", help="what to write")
     convert.add_argument("--model", metavar="NAME", help="model name in the body; the file's own by default")
 
@@ -158,11 +156,15 @@ def _preview(commands: "Commands") -> None:
         _DIALECTS,
     )
     preview.add_argument("file", help="a request body or a list of messages, as JSON; `-` is standard input")
-    preview.add_argument(
-        "--from", dest="source", required=True, metavar="DIALECT", help="what the file is in"
-    )
+    _source(preview)
     preview.add_argument("--to", required=True, metavar="DIALECT", help="what would be written")
     preview.add_argument("--json", action="store_true", help="print one JSON object, the body in it")
+
+
+def _source(command: Parser) -> None:
+    command.add_argument(
+        "--from", dest="source", metavar="DIALECT", help="what the file is in; by default what it looks like"
+    )
 
 
 def _simulate(commands: "Commands") -> None:

@@ -5,11 +5,12 @@ result a text. Arguments are made from the tool's schema, as plainly as it allow
 for it, because a host that was asked refuses an answer without thinking when it comes back (ANT-40, DSK-05).
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from actors.cli import bodies
+from actors.adapters.declared import declared
 from actors.testing.rules.compatible import HOSTS
 from actors.testing.script import Call, Say, Think, Turn
 
@@ -38,14 +39,14 @@ def answer(request: Request, *, thinks: bool = False) -> Turn:
 
 
 def _said(request: Request) -> Turn:
-    tool = next(bodies.tools(request), None)
+    tool = next((tool for tool in declared(request).tools if not tool.namespace), None)
     last = _last(request)
     if last == "result":
         return Turn(Say("I have the result."))
     if tool is None or last != "text" or _forbidden(request):
         return Turn(Say("ok"))
-    arguments = _arguments(tool["parameters"]) if tool["parameters"] is not None else {"input": "text"}
-    return Turn(Call(tool["name"], arguments))
+    arguments = {"input": "text"} if tool.form is not None else _arguments(json.loads(tool.parameters))
+    return Turn(Call(tool.name, arguments))
 
 
 def _asks_to_think(request: Request, usual: bool) -> bool:

@@ -8,21 +8,24 @@ import argparse
 import codecs
 import json
 import sys
-from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from actors.adapters.declared import declared
+from actors.adapters.guess import refuse_other
+from actors.adapters.request import Settings
 from actors.cli import bodies
 from actors.cli.exits import Exit
 from actors.cli.screen import complain, safe
 from actors.cli.shape import Numbers, shape
 from actors.core.check import check
+from actors.core.diagnostics import Filler
 from actors.core.dialect import Dialect
-from actors.core.history import History
-from actors.core.lane import Rendered
+from actors.core.intake import Remarks
 from actors.core.profiles import dialect
 from actors.errors import TranscriptError
-from actors.pure import encode, from_wire, render
+from actors.pure import from_wire, render, requested
 
 MAX_BYTES = 256 * 1024 * 1024
 Body = dict[str, Any]  # Any: parsed JSON of a file
@@ -38,10 +41,11 @@ def _lint(options: argparse.Namespace) -> Exit:
     text, value = _read(options.file)
     if options.source is None:
         lines = [str(fault) for fault in check(_whole(text, value, rules), rules)]
+        if lines and (other := _other(value, rules)):
+            complain(f"{other}; give --from to judge what would be sent of it")
     else:
-        history, rendered = _rendered(value, options.source, rules)
-        body = _encoded(rendered, history, value, bodies.MODEL)
-        lines = [*_repairs(history, rendered), *(str(fault) for fault in check(body, rules))]
+        made = _Made(value, options.source, rules)
+        lines = [*made.repairs(), *(str(fault) for fault in check(made.request.body, rules))]
     for line in lines:
         print(safe(line))
     verdict = f"{len(lines)} found" if lines else "nothing is wrong"
@@ -50,16 +54,11 @@ def _lint(options: argparse.Namespace) -> Exit:
 
 
 def _convert(options: argparse.Namespace) -> Exit:
-    rules = dialect(options.to)
     _, value = _read(options.file)
-    history, rendered = _rendered(value, options.source, rules)
-    named = value.get("model") if isinstance(value, dict) else None
-    body = _encoded(
-        rendered, history, value, options.model or (named if isinstance(named, str) else bodies.MODEL)
-    )
-    for line in (*_repairs(history, rendered), *_losses(rendered, value)):
+    made = _Made(value, options.source, dialect(options.to), options.model)
+    for line in (*made.repairs(), *made.additions(), *made.losses()):
         complain(line)
-    sys.stdout.write(body.decode() + "\n")
+    sys.stdout.write(made.request.body.decode() + "\n")
     return Exit.OK
 
 
@@ -67,28 +66,90 @@ def _preview(options: argparse.Namespace) -> Exit:
     """Say what another provider would be sent of a transcript, and what it would not be shown."""
     rules = dialect(options.to)
     _, value = _read(options.file)
-    history, rendered = _rendered(value, options.source, rules)
-    body = _encoded(rendered, history, value, bodies.MODEL)
+    made = _Made(value, options.source, rules)
+    body = made.request.body
     numbers = Numbers()
-    numbers.learn(rendered.report)
-    words, repairs, losses = (
-        shape(body, numbers),
-        [*_repairs(history, rendered)],
-        [*_losses(rendered, value)],
-    )
+    numbers.learn(made.rendered.report)
+    words = shape(body, numbers)
+    told = {"repairs": made.repairs(), "additions": made.additions(), "losses": made.losses()}
     if options.json:
-        told = {
-            "dialect": rules.name,
-            "size": len(body),
-            "shape": words,
-            "repairs": repairs,
-            "losses": losses,
-        }
-        print(json.dumps(told | {"body": json.loads(body)}))
+        about = {"dialect": rules.name, "size": len(body), "shape": words, **told}
+        print(json.dumps({**about, "body": json.loads(body)}))
         return Exit.OK
-    for line in (f"{rules.name}: {len(body):,} bytes", " ".join(words), *repairs, *losses):
+    for line in (f"{rules.name}: {len(body):,} bytes", " ".join(words), *chain(*told.values())):
         print(safe(line))
     return Exit.OK
+
+
+class _Made:
+    """The request that is made of a file, and what was done on the way.
+
+    Args:
+        value: What the file holds.
+        source: The dialect it is in, None if nobody said.
+        rules: The dialect to write.
+        model: Name of the model, where one was given.
+    """
+
+    def __init__(self, value: object, source: str | None, rules: Dialect, model: str | None = None) -> None:
+        self._history, ledger = from_wire(value, source)
+        self._said = declared(value)
+        self._model = model or self._said.model
+        self.rendered = render(self._history, ledger, rules)
+        self.request = requested(
+            self.rendered,
+            Settings(
+                model=self._model or bodies.MODEL,
+                system=self._history.system,
+                tools=self._said.tools,
+                max_tokens=self._said.max_tokens,
+                stream=self._said.stream,
+            ),
+        )
+        self._body = value if isinstance(value, dict) else {}
+
+    def repairs(self) -> list[str]:
+        """Return a line for each thing that was wrong with the transcript; of many of a kind, a few and a count."""
+        done, report = Remarks(), self.rendered.report
+        for call_id, dedupe in (*self._history.report.dedupe, *report.dedupe):
+            done.add("deduplicated", f"a result of %s ({dedupe})", call_id)
+        for call_id, reason in report.synthetic:
+            done.add("synthesized", f"a result for %s ({reason})", call_id)
+        return [*self._history.report.notes, *done.lines()]
+
+    def additions(self) -> list[str]:
+        """Return a line for each thing that nobody said."""
+        added = [f"added: {_ADDED[kind]} ({count:,})" for kind, count in self.rendered.report.fillers]
+        assumed = [*self.request.assumed, *([] if self._model else [f"model {bodies.MODEL!r}"])]
+        renamed = [f"renamed: tool {own!r} is {made!r}" for made, own in self.request.names.items()]
+        return [*added, *(f"assumed: {what}" for what in assumed), *renamed]
+
+    def losses(self) -> list[str]:
+        """Return a line for each thing the other dialect is not shown."""
+        lost = [f"dropped: {count} {kind}" for kind, count in self.rendered.report.losses]
+        lost += [f"not taken: {name}" for name in self.request.losses]
+        read = [item for item in self._history.report.left_out if item[0] not in self._body]
+        left = [
+            path if count == 1 else f"{path} ({count:,})" for path, count in (*self._said.left_out, *read)
+        ]
+        return [*lost, *([f"left out: {', '.join(left)}"] if left else [])]
+
+
+_ADDED: dict[Filler, str] = {
+    "first": "a message before all others",
+    "last": "a message behind the model's",
+    "between": "a message of the model's between two others",
+    "thinking": "a placeholder for reasoning in front of a call",
+}
+
+
+def _other(value: object, rules: Dialect) -> str | None:
+    """Say which other dialect a file looks like, if it plainly does."""
+    try:
+        refuse_other(value, rules)
+    except TranscriptError as error:
+        return str(error)
+    return None
 
 
 def _read(path: str) -> tuple[bytes, Body | list[Any]]:  # Any: parsed JSON
@@ -134,38 +195,3 @@ def _file(path: Path) -> bytes:
 
 def _whole(text: bytes, value: Body | list[Any], rules: Dialect) -> bytes:  # Any: parsed JSON
     return text if isinstance(value, dict) else bodies.whole(text, rules)
-
-
-def _rendered(value: object, source: str, rules: Dialect) -> tuple[History, Rendered]:
-    history, ledger = from_wire(value, source)
-    return history, render(history, ledger, rules)
-
-
-def _encoded(rendered: Rendered, history: History, value: object, model: str) -> bytes:
-    body: Body = value if isinstance(value, dict) else {}
-    return encode(
-        rendered,
-        model=model,
-        system=history.system,
-        tools=[*bodies.tools(body)],
-        max_tokens=bodies.limit(body),
-        stream=body.get("stream") is True,
-    )
-
-
-def _repairs(history: History, rendered: Rendered) -> Iterator[str]:
-    """Give one line for each thing that was wrong with the transcript, and what became of it."""
-    yield from history.report.notes
-    report = rendered.report
-    for call_id, dedupe in report.dedupe:
-        yield f"deduplicated: a result of {call_id} ({dedupe})"
-    for call_id, reason in report.synthetic:
-        yield f"synthesized: a result for {call_id} ({reason})"
-
-
-def _losses(rendered: Rendered, value: object) -> Iterator[str]:
-    """Give one line for each thing the other dialect is not shown."""
-    for kind, count in rendered.report.losses:
-        yield f"dropped: {count} {kind}"
-    if isinstance(value, dict) and (left := bodies.left_out(value)):
-        yield f"left out: {', '.join(left)}"

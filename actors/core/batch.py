@@ -97,8 +97,8 @@ def _sorted(call: ToolCall, tools: Mapping[str, Runnable], *, can_ask: bool) -> 
     tool = tools.get(call.name)
     if tool is None:
         return _refused(call, unknown_tool_error(call.name, tools))
-    if call.raw is not None:
-        return _refused(call, tool_error(call.name, (), call.raw))
+    if call.is_malformed:
+        return _refused(call, tool_error(call.name, (), call.raw or ""))
     bound = tool.bind(call.arguments)
     if isinstance(bound, tuple):
         return _refused(call, tool_error(call.name, bound))

@@ -161,6 +161,8 @@ class RequestRules:
     """What a request says beside its messages, and how a refusal for its length is known.
 
     Args:
+        namespaces: Whether tools may be in groups, each with a name.
+        custom_tools: Whether there are tools that take free text, and no object.
         max_tools: Most tools a request may declare.
         forced_choice: Whether a tool may be forced; where not, `auto` is sent and the loss is reported.
         sampling: Whether sampling settings are taken; where not, they are left out and the loss is reported.
@@ -169,6 +171,8 @@ class RequestRules:
         overflow_rule: The rule a context overflow breaks.
     """
 
+    namespaces: ClassVar[bool] = False
+    custom_tools: bool = False
     max_tools: int | None = None
     forced_choice: Literal["yes", "no", "not_when_thinking"] = "yes"
     sampling: bool = True

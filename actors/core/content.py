@@ -83,8 +83,9 @@ class ToolCall(Form, frozen=True, tag="c", metaclass=Public):
         name: The tool's name as the model gave it.
         arguments: The arguments: any Python value, ingested to a JSON object once. What is not an object
             becomes `{}`, and the value is kept in `raw`.
-        raw: The model's own argument text, verbatim, when it was malformed.
+        raw: The model's own text, verbatim, when it was no JSON object: malformed arguments, or free text.
         native: The provider's own id for the call, sealed.
+        namespace: The group of tools that the name is in, where its provider has groups; the name begins with it.
         json: The arguments as a JSON object already encoded; used in place of `arguments`.
     """
 
@@ -93,6 +94,7 @@ class ToolCall(Form, frozen=True, tag="c", metaclass=Public):
     json: JsonObject
     raw: str | None
     native: Seal | None
+    namespace: str
 
     def __init__(
         self,
@@ -102,6 +104,7 @@ class ToolCall(Form, frozen=True, tag="c", metaclass=Public):
         raw: str | None = None,
         native: Seal | None = None,
         *,
+        namespace: str = "",
         json: Json | None = None,
     ) -> None:
         if json is None:
@@ -113,6 +116,29 @@ class ToolCall(Form, frozen=True, tag="c", metaclass=Public):
         set_field(self, "json", json)
         set_field(self, "raw", raw)
         set_field(self, "native", native)
+        set_field(self, "namespace", namespace)
+
+    @staticmethod
+    def free_form(
+        id: str,  # noqa: A002  as above
+        name: str,
+        text: str,
+        native: Seal | None = None,
+        namespace: str = "",
+    ) -> "ToolCall":
+        """Return a call of a tool that takes free text. Where there are only functions, the text is their `input`."""
+        given = _free(text)
+        return ToolCall(id, name, raw=text, native=native, namespace=namespace, json=given)
+
+    @property
+    def text(self) -> str | None:
+        """The free text the tool was given; None if it was given arguments."""
+        return self.raw if self.raw is not None and self.json == _free(self.raw) else None
+
+    @property
+    def is_malformed(self) -> bool:
+        """Whether what the model gave the tool was to be a JSON object, and is none."""
+        return self.raw is not None and self.text is None
 
     @property
     def arguments(self) -> dict[str, JsonValue]:
@@ -120,6 +146,10 @@ class ToolCall(Form, frozen=True, tag="c", metaclass=Public):
         value = parse(self.json)
         assert isinstance(value, dict)
         return value
+
+
+def _free(text: str) -> Json:
+    return Json(b'{"input":%b}' % quote(text))
 
 
 class Media(Form, frozen=True, tag="m"):

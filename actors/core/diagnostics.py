@@ -1,8 +1,8 @@
 """What was done and why: the report of a render, that of messages that came in, and a refusal's evidence.
 
-`Notes` is filled meanwhile; `Intake` and `Report` are what is handed out. Every decision that changes what a
-provider sees leaves a line here, with canonical ids: what was dropped as a duplicate, what was synthesized,
-which provider state stayed behind, which faults were met.
+`Notes` is filled meanwhile; `Report` and `Intake` (`actors.core.intake`) are what is handed out. Every decision that
+changes what a provider sees leaves a line here, with canonical ids: what was dropped as a duplicate, what was
+synthesized, which provider state stayed behind, which faults were met.
 """
 
 from dataclasses import dataclass, field
@@ -10,42 +10,12 @@ from typing import Literal, TypeAlias
 
 from actors.core.events import Gap
 from actors.core.identity import Binding, CallId
+from actors.core.intake import Dedupe, Finding, Remarks
 from actors.errors import Fault
-
-Dedupe: TypeAlias = Literal["duplicate", "conflicting_duplicate", "late"]
-"""Why a result was not emitted as one: the same again; a different one; after its seal."""
 
 Filler: TypeAlias = Literal["first", "last", "between", "thinking"]
 """What stands in where a protocol demands it: a message before all others, after the model's, between two users', or
 reasoning in front of a call."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something about messages that came in which had to be worked around.
-
-    `code` is one of: orphan_result, restored_call, repeated_id, misplaced_call, misplaced_result,
-    malformed_arguments, unknown_speaker. `fault_class` is `canonical`, `rendering` or `projection`.
-    """
-
-    code: str
-    fault_class: str
-    call_ids: tuple[CallId, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Intake:
-    """What was done to messages that came in (`History.report`).
-
-    Args:
-        findings: What was wrong with them and was worked around.
-        dedupe: Results of which only one can stand, as (canonical id, reason).
-        notes: One line for each thing that was odd, with the place where it stood.
-    """
-
-    findings: tuple[Finding, ...] = ()
-    dedupe: tuple[tuple[CallId, Dedupe], ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +78,7 @@ class Notes:
     losses: dict[str, int] = field(default_factory=dict)
     fillers: dict[Filler, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
-    odd: list[str] = field(default_factory=list)
+    remarks: Remarks = field(default_factory=Remarks)
 
     def lost(self, kind: str, count: int = 1) -> None:
         """Count something the target is not shown."""

@@ -119,7 +119,6 @@ class ChatRequest(RequestRules):
 
     Args:
         keys: Keys a request may have, where the vendor has a list of its own; empty for the family's.
-        custom_tools: Whether there are tools that take free text, and no object.
         max_tokens_field: Name of the field that bounds the answer.
         stream_usage: Whether a stream must be asked for its token figures.
         required_choice: The word by which any tool is forced.
@@ -128,7 +127,6 @@ class ChatRequest(RequestRules):
     """
 
     keys: frozenset[str] = frozenset()
-    custom_tools: bool = True
     max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
     stream_usage: bool = True
     required_choice: str = "required"
@@ -199,6 +197,14 @@ class ResponsesReasoning(ReasoningRules):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResponsesRequest(RequestRules):
+    """The request of OpenAI Responses."""
+
+    namespaces = True
+    custom_tools: Literal[True] = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResponsesDialect(Profile):
     """OpenAI Responses."""
 
@@ -206,6 +212,7 @@ class ResponsesDialect(Profile):
     turns: ResponsesTurns
     media: PartMedia
     reasoning: ResponsesReasoning
+    request: ResponsesRequest
     __hash__ = Profile.__hash__
 
 
@@ -226,6 +233,7 @@ class AnthropicRequest(RequestRules):
         max_tokens_default: Most tokens of an answer where nobody said, since the field is required.
     """
 
+    custom_tools: Literal[False] = False
     max_tokens_default: int = 8192
 
 
@@ -278,6 +286,7 @@ class GeminiRequest(RequestRules):
         schema_subset: What a tool's JSON Schema is projected to.
     """
 
+    custom_tools: Literal[False] = False
     models_path: str
     max_tokens_default: int | None = None
     schema_subset: Literal["json_schema", "gemini"] = "gemini"
@@ -331,6 +340,13 @@ class ConverseReasoning(ReasoningRules):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConverseRequest(RequestRules):
+    """The request of Bedrock Converse."""
+
+    custom_tools: Literal[False] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConverseDialect(Profile):
     """AWS Bedrock Converse."""
 
@@ -338,6 +354,7 @@ class ConverseDialect(Profile):
     turns: ConverseTurns
     media: ConverseMedia
     reasoning: ConverseReasoning
+    request: ConverseRequest
     __hash__ = Profile.__hash__
 
 

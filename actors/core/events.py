@@ -19,6 +19,7 @@ from typing import Final, Literal, TypeAlias
 from actors.core.content import Media, ToolResult
 from actors.core.form import Form, kept
 from actors.core.identity import Binding, CallId
+from actors.core.intake import Intake
 from actors.core.jsonio import Json
 from actors.core.packed import Packed
 from actors.core.stream import LeftOut, Usage
@@ -49,13 +50,23 @@ class Happening(Form, frozen=True, tag=_word):
 
 
 class Opened(Happening, frozen=True):
-    """A session began. `messages` is an imported history, `calls` how many canonical ids it used."""
+    """A session began.
+
+    Args:
+        session: Its id.
+        target: What its first turn is sent to.
+        system: System prompt.
+        messages: An imported history.
+        calls: How many canonical ids that used.
+        report: What was done to it when it was read, before it came here.
+    """
 
     session: str
     target: str
     system: str | None = None
     messages: tuple[Packed, ...] = ()
     calls: int = 0
+    report: Intake = Intake()
 
 
 class Submitted(Happening, frozen=True):

@@ -11,10 +11,10 @@ from typing import overload
 from msgspec import Struct
 
 from actors.core.content import Message, ToolResult
-from actors.core.diagnostics import Intake
 from actors.core.door import normal
 from actors.core.door.attribute import is_attributed
 from actors.core.form import Public, kept, set_field
+from actors.core.intake import Intake, Remarks
 from actors.core.ledger import Interaction, Ledger
 from actors.core.packed import Packed, pack, unpack
 from actors.core.pile import EMPTY, Pile, above, below, height, item, piled
@@ -73,17 +73,23 @@ class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metacl
 
     @classmethod
     def read(
-        cls, messages: Sequence[Message], places: Sequence[str], notes: Sequence[str], system: str | None
+        cls,
+        messages: Sequence[Message],
+        places: Sequence[str],
+        remarks: Remarks,
+        left_out: tuple[tuple[str, int], ...],
+        system: str | None,
     ) -> "History":
         """Return the history of a provider's transcript, whose call ids are that provider's.
 
         Args:
             messages: What was read, in wire order. A wire message that mixes speakers may be several.
             places: Where each of them stood.
-            notes: One line for each thing that was odd.
+            remarks: What was odd about it.
+            left_out: What it held that was not read, as (path, how often).
             system: The system prompt, if the transcript begins with one.
         """
-        said, ledger, report = normal(messages, wire=places, notes=notes)
+        said, ledger, report = normal(messages, wire=places, remarks=remarks, left_out=left_out)
         return cls.of(piled(EMPTY, map(pack, said)), ledger, report, system)
 
     @staticmethod
@@ -101,11 +107,7 @@ class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metacl
         if all(message.speaker == "human" and is_attributed(message) for message in messages):
             return self.said(*messages)
         came = normal(messages, ledger, before=self.since(0), known=self.ledger)
-        found = Intake(
-            self.report.findings + came.report.findings,
-            self.report.dedupe + came.report.dedupe,
-            self.report.notes + came.report.notes,
-        )
+        found = self.report.then(came.report)
         return self.of(piled(self.packed, map(pack, came.messages)), came.ledger, found, self.system)
 
     def said(self, *messages: Message) -> "History":

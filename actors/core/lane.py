@@ -58,6 +58,7 @@ class Rendered:
         dialect: The profile rendered for.
         closing: Bytes that close the last message.
         before: Bytes of the lane that had been sent before; they stay as they are.
+        system: The system prompt that came with the history.
     """
 
     lane: Lane
@@ -65,6 +66,7 @@ class Rendered:
     dialect: Dialect
     closing: bytes
     before: int
+    system: str | None = None
 
     @property
     def segments(self) -> tuple[bytes, ...]:
@@ -151,7 +153,7 @@ def advanced(
     faults = canonical([*faults, *finish(judge)], standing.used.get, lambda: _called(history))
     report = notes.report(dialect.name, tuple(faults))
     grown = Lane(standing, segments, judge, size)
-    return Rendered(grown, report, dialect, encoder.closing, lane.size)
+    return Rendered(grown, report, dialect, encoder.closing, lane.size, history.system)
 
 
 def blamed(rendered: Rendered, why: str, rule: str | None) -> Report:

@@ -144,6 +144,16 @@ def _digest(text: str) -> str:
     return "".join(digits)
 
 
+def flat_name(namespace: str, name: str) -> str:
+    """Return the name of a tool of a namespace, where there are no namespaces."""
+    return f"{namespace}__{name}" if namespace else name
+
+
+def within(name: str, namespace: str) -> str:
+    """Return the name that a tool has within its namespace; `flat_name` undone."""
+    return name.removeprefix(f"{namespace}__") if namespace else name
+
+
 @lru_cache(maxsize=4096)
 def tool_name(name: str, pattern: str) -> str:
     """Return `name` if it matches the dialect's pattern, else a name made from it that does.

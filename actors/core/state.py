@@ -121,7 +121,9 @@ class State(Form, frozen=True):
         match event:
             case Opened(session=session, target=target, system=system, messages=messages, calls=calls):
                 came = History.came(tuple(map(unpack, messages)), messages)
-                kept = History.of(came.packed)  # what its blocks say of its calls is the session's ledger now
+                report = event.report.then(came.report)
+                # what its blocks say of its calls is the session's ledger now
+                kept = History.of(came.packed, report=report, system=system)
                 return State(session, target, None, system, kept, came.ledger, calls)
             case Bound(turn=turn, binding=binding):
                 return replace(self, turns=turn, bound=binding)

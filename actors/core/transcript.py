@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 from actors.core.concerns import Role
-from actors.core.content import Media, Text, Thinking
+from actors.core.content import Media, Text, Thinking, ToolCall
 from actors.core.identity import CallId
 from actors.core.jsonio import Json
 from actors.core.table import Table, nothing
@@ -145,8 +145,8 @@ class Writer(Protocol):
     def media(self, media: Media, title: str) -> None:
         """Write an attachment of a user message."""
 
-    def call(self, call_id: str, name: str, json: Json) -> None:
-        """Write a tool call; `json` is its arguments as a JSON object."""
+    def call(self, call_id: str, name: str, call: ToolCall) -> None:
+        """Write a tool call under the id and the name it has here."""
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
         """Write the result of a call; `json` is its text as a literal, `""` where it holds media alone."""

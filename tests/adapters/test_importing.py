@@ -301,7 +301,7 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
             answered("c"),
         ),
         ["model: call1 call2 '[item that is no tool call] junk'", "tool: result1(ok) result2(ok)"],
-        ["arguments of 'c' are not a JSON object", "item that is no tool call"],
+        ["item that is no tool call"],
     ),
     "parts of odd kinds": (
         openai(
@@ -450,8 +450,9 @@ def test_no_list_of_messages_raises_anything_but_a_transcript_error(
 ) -> None:
     try:
         imported, _ = from_wire(transcript, dialect)
-    except TranscriptError:
-        assert not any(isinstance(message, dict) for message in transcript)
+    except TranscriptError as error:
+        other = "looks like" in str(error)  # a transcript of another dialect, by chance
+        assert other or not any(isinstance(message, dict) for message in transcript)
         return
     calls = [call.id for message in imported for call in message.calls]
     assert len(set(calls)) == len(calls)

@@ -204,7 +204,8 @@ def test_the_input_of_a_custom_tool_is_kept_verbatim() -> None:
         finished(0, **item),
         ended(),
     )
-    assert (message.calls[0].raw, message.calls[0].json) == ("select 1", b"{}")
+    assert (message.calls[0].text, message.calls[0].arguments) == ("select 1", {"input": "select 1"})
+    assert not message.calls[0].is_malformed
 
 
 def test_items_of_the_providers_own_tools_keep_their_place() -> None:

@@ -115,6 +115,33 @@ def test_what_has_no_place_is_kept_as_labelled_text(odd: object, note: str) -> N
     assert imported.report.notes == (f"input[1]: {note} kept as text",)
 
 
+def test_items_of_a_providers_own_tools_are_the_models_words_and_no_calls() -> None:
+    search = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"query": "x"}}
+    mcp = {"type": "mcp_call", "id": "mcp_1", "name": "lookup", "arguments": "{}", "output": "found"}
+    image = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "AAAA"}
+    imported = read(user("u"), search, mcp, model("t"), image, user("v"))
+    assert [message.speaker for message in imported] == ["human", "model", "human"]
+    assert [call for message in imported for call in message.calls] == []
+    assert [type(block).__name__ for block in imported[1].blocks] == ["Text", "Text", "Text", "Media"]
+    assert "found" in imported[1].text
+    assert [note.split(": ", 1)[1] for note in imported.report.notes] == [
+        "item of type 'web_search_call' kept as text",
+        "item of type 'mcp_call' kept as text",
+        "image made by its provider's tool kept as an image of the model's",
+    ]
+
+
+def test_what_only_its_provider_can_read_is_left_out_and_said() -> None:
+    compacted = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA"}
+    tools = {"type": "additional_tools", "role": "developer", "tools": [{"type": "function", "name": "f"}]}
+    imported = read(user("u"), compacted, tools)
+    assert outline(imported) == ["human: 'u'"]
+    assert [note.split(": ", 1)[1] for note in imported.report.notes] == [
+        "item of type 'compaction' left out",
+        "item of type 'additional_tools' left out",
+    ]
+
+
 def test_broken_pairs_are_read_as_they_stand() -> None:
     imported = read(
         gave("z"), user("u"), call("a"), call("a"), gave("a", "1"), gave("a", "2"), gave("a", "3")

@@ -11,7 +11,7 @@ from actors import History, Ledger, from_wire
 from actors.cli import main
 from actors.core.check import check
 from actors.core.content import Media, Message, Text, ToolCall, ToolResult
-from actors.core.profiles import PROFILES
+from actors.core.profiles import PROFILES, dialect
 from actors.pure import encode, render
 from actors.testing import validate
 
@@ -111,6 +111,38 @@ DOCUMENTS = [name for name, profile in PROFILES.items() if "document" in profile
 PDF = "JVBERi0xLjQKJSVFT0YK"
 
 
+@pytest.mark.parametrize("source", PROFILES)
+def test_without_a_word_of_its_dialect_a_file_is_read_as_what_it_looks_like(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = rich(source)
+    named, _ = convert(body, source, "anthropic", tmp_path, capsys)
+    file = written(tmp_path / "body.json", body)
+    assert main(["convert", file, "--to", "anthropic", "--model", "m"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) == named
+    family = PROFILES[source].family
+    (looks,) = [name for name, profile in PROFILES.items() if f"transcript: read as {name}: " in err]
+    assert PROFILES[looks].family == family
+
+
+@pytest.mark.parametrize("source", PROFILES)
+def test_a_file_that_is_plainly_of_another_dialect_is_refused_by_the_name_of_that(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path / "body.json", rich(source))
+    for told in ("openai", "anthropic", "responses", "gemini", "bedrock"):
+        if PROFILES[source].family == dialect(told).family:
+            continue
+        assert main(["convert", file, "--from", told, "--to", "mistral"]) == 2, told
+        out, err = capsys.readouterr()
+        assert out == ""
+        (line,) = err.splitlines()
+        (looks,) = [name for name in PROFILES if f"looks like {name} (" in line]
+        assert PROFILES[looks].family == PROFILES[source].family
+        assert f"not {dialect(told).name}" in line
+
+
 @pytest.mark.parametrize("source", DOCUMENTS)
 def test_a_document_comes_back_from_every_dialect_that_can_hold_one(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -190,7 +222,7 @@ def test_preview_says_what_convert_would_write_and_what_it_would_say(
     assert main(line) == 0
     first, *rest = capsys.readouterr().out.splitlines()
     assert first == f"{target}: {told['size']:,} bytes"
-    assert rest == [words, *told["repairs"], *told["losses"]]
+    assert rest == [words, *told["repairs"], *told["additions"], *told["losses"]]
 
 
 def test_preview_tells_repairs_and_synthetic_results(
@@ -202,4 +234,8 @@ def test_preview_tells_repairs_and_synthetic_results(
     assert main(["preview", file, "--from", "openai", "--to", "anthropic"]) == 0
     _, words, *lines = capsys.readouterr().out.splitlines()
     assert words == "U A[c1] U[R1*]"
-    assert lines == ["synthesized: a result for hist_tool_1 (lost)"]
+    assert lines == [
+        "synthesized: a result for hist_tool_1 (lost)",
+        "assumed: max_tokens 8192",
+        "assumed: model 'model'",
+    ]

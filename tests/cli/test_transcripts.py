@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from actors.adapters.declared import declared
 from actors.cli import main
 from actors.core.check import check
 from actors.core.profiles import dialect
@@ -181,3 +182,115 @@ def test_a_responses_body_is_linted_and_converted_with_its_items(
     assert validate(shown.out.encode(), "anthropic") is None
     assert main(["convert", source, "--from", "responses", "--to", "responses"]) == 0
     assert validate(capsys.readouterr().out.encode(), "openai_responses") is None
+
+
+@pytest.mark.requirement("PROMISE-13")
+def test_of_a_long_broken_file_a_few_lines_are_said_with_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said: list[dict[str, Any]] = []  # Any: JSON
+    for number in range(2_500):
+        said += [
+            {"role": "user", "content": "Weather?", "name": "x"},
+            {"role": "assistant", "content": None, "tool_calls": [call("", '{"city":'), call("c")]},
+            {"role": "tool", "tool_call_id": f"zz{number}", "content": f"lost {number}"},
+            {"role": "tool", "tool_call_id": "c", "content": "4 C"},
+        ]
+    source = file(tmp_path, said)
+    assert main(["convert", source, "--from", "openai", "--to", "mistral"]) == 0
+    _, err = capsys.readouterr()
+    lines = err.splitlines()
+    assert len(lines) < 25
+    for counted in (
+        "2,497 more: call to ... has no id",
+        "2,497 more: arguments of ... are not a JSON object; kept verbatim beside {}",
+        "2,497 more: result for unknown call ... kept as text",
+        "2,497 more: a result for ... (lost)",
+        "left out: messages[].name (2,500)",
+        "added: a message of the model's between two others (",
+        "assumed: model 'model'",
+    ):
+        assert [line for line in lines if counted in line], counted
+
+
+TOOLS_OF_PROVIDERS: dict[str, list[dict[str, Any]]] = {  # Any: JSON
+    "anthropic": [{"type": "web_search_20250305", "name": "web_search", "max_uses": 3}],
+    "responses": [
+        {"type": "web_search"},
+        {"type": "code_interpreter", "container": {"type": "auto"}},
+        {"type": "mcp", "server_label": "x", "server_url": "https://x.test"},
+    ],
+    "gemini": [{"googleSearch": {}}, {"codeExecution": {}}],
+    "openai": [{"type": "builtin_function", "function": {"name": "$web_search"}}],
+}
+
+
+@pytest.mark.requirement("PROMISE-13")
+@pytest.mark.parametrize("source", TOOLS_OF_PROVIDERS)
+def test_a_providers_own_tools_are_never_made_functions_of_the_client(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs = TOOLS_OF_PROVIDERS[source]
+    container = {"responses": "input", "gemini": "contents"}.get(source, "messages")
+    said = [{"role": "user", "parts": [{"text": "u"}]} if source == "gemini" else BROKEN[1]]
+    flat: dict[str, Any] = {  # Any: JSON
+        "anthropic": {"name": "weather", "input_schema": TOOL["parameters"]},
+        "gemini": {"functionDeclarations": [TOOL]},
+        "responses": {"type": "function", **TOOL},
+    }
+    ours = flat.get(source, {"type": "function", "function": TOOL})
+    path = file(tmp_path, {container: said, "tools": [*theirs, ours]})
+    for target in ("openai", "anthropic", "responses", "gemini", "bedrock", "mistral"):
+        assert main(["convert", path, "--from", source, "--to", target]) == 0
+        out, err = capsys.readouterr()
+        kept = [tool.name for tool in declared(json.loads(out)).tools]
+        assert kept == ["weather"]
+        (left,) = [line for line in err.splitlines() if "left out: " in line]
+        for tool in theirs:
+            name = tool.get("type") or next(iter(tool))
+            assert name in left
+            assert f'"{name}"' not in out
+
+
+@pytest.mark.requirement("PROMISE-13")
+def test_every_key_of_a_body_that_is_not_carried_is_named_by_its_path(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    function = {
+        "type": "function",
+        "function": {**TOOL, "strict": True},
+        "cache_control": {"type": "ephemeral"},
+    }
+    body = {"model": "m", "messages": BROKEN[:2], "tools": [function], "seed": 0, "metadata": {"a": "b"}}
+    assert main(["convert", file(tmp_path, body), "--to", "gemini"]) == 0
+    _, err = capsys.readouterr()
+    assert "left out: tools[].function.strict, tools[].cache_control, seed, metadata" in err
+    config = {"maxOutputTokens": 5, "temperature": 1.0}
+    body = {
+        "contents": [{"parts": [{"text": "u"}]}],
+        "generationConfig": config,
+        "safetySettings": [{"a": 1}],
+    }
+    assert main(["convert", file(tmp_path, body), "--to", "responses"]) == 0
+    _, err = capsys.readouterr()
+    assert "left out: generationConfig.temperature, safetySettings" in err
+    assert "assumed: max_output_tokens 16" in err
+
+
+def test_lint_says_which_dialect_a_file_looks_like_that_it_finds_fault_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lint", file(tmp_path, BROKEN), "--for", "anthropic"]) == 1
+    assert "looks like openai_chat (messages[2] has 'tool_calls'), not anthropic" in capsys.readouterr().err
+
+
+def test_a_transcript_that_looks_like_two_dialects_must_be_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]}
+    path = file(tmp_path, [*BROKEN, use])
+    assert main(["convert", path, "--to", "gemini"]) == 2
+    err = capsys.readouterr().err
+    assert "openai_chat (messages[2] has 'tool_calls')" in err
+    assert "anthropic (messages[6].content[0] is a tool_use block)" in err
+    assert main(["convert", path, "--from", "openai", "--to", "gemini"]) == 0

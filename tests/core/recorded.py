@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from actors.adapters.adapter import adapter
 from actors.core.concerns import Role
-from actors.core.content import Media, Message, Text, Thinking
+from actors.core.content import Media, Message, Text, Thinking, ToolCall
 from actors.core.diagnostics import Notes, Report
 from actors.core.dialect import Dialect
 from actors.core.history import History
@@ -59,8 +59,8 @@ class Recorder:
     def media(self, media: Media, title: str) -> None:
         self._add(media)
 
-    def call(self, call_id: str, name: str, json: Json) -> None:
-        self._add(Called(call_id, name, json))
+    def call(self, call_id: str, name: str, call: ToolCall) -> None:
+        self._add(Called(call_id, name, call.json))
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
         held, titles = tuple(item for item, _ in media), tuple(title for _, title in media)
@@ -89,7 +89,7 @@ def written(dialect: Dialect, *said: Said, last_role: Role | None = None, closed
                 case Thinking():
                     writer.thinking(block)
                 case Called(id=call_id, name=name, json=json):
-                    writer.call(call_id, name, Json(json))
+                    writer.call(call_id, name, ToolCall(call_id, name, json=Json(json)))
                 case Answer():
                     held = tuple(zip(block.media, block.titles or [""] * len(block.media), strict=True))
                     writer.result(block.id, block.name, Json(block.words), block.failed, held)

@@ -42,8 +42,8 @@ class Forgetful:
         self._has_answered = False
         self._real.begin(role)
 
-    def call(self, call_id: str, name: str, json: Json) -> None:
-        self._real.call(call_id, name, json)
+    def call(self, call_id: str, name: str, call: ToolCall) -> None:
+        self._real.call(call_id, name, call)
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
         if not self._has_answered:

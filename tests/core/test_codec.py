@@ -55,6 +55,7 @@ def test_an_export_names_what_was_said_and_by_whom() -> None:
                     "json": {"a": 1},
                     "raw": None,
                     "native": {"kind": "call_id", "data": "n", "maker": MAKER},
+                    "namespace": "",
                 },
                 {
                     "type": "ToolResult",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from actors.adapters.open_messages import OpenMessages
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.adapters.settings import room, thinking_switch
-from actors.core.content import Media, Thinking
+from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import AnthropicDialect
 from actors.core.jsonio import Json, dump, quote, unquote
 from actors.core.transcript import Titled
@@ -51,10 +51,10 @@ class AnthropicWriter(OpenMessages):
         self._pieces += (self._comma, _media(media))
         self._comma = b","
 
-    def call(self, call_id: str, name: str, json: Json) -> None:
+    def call(self, call_id: str, name: str, call: ToolCall) -> None:
         """Write a `tool_use` block."""
         head = b'%b{"type":"tool_use","id":"%b","name":"%b","input":'
-        self._pieces += (head % (self._comma, call_id.encode(), name.encode()), json, b"}")
+        self._pieces += (head % (self._comma, call_id.encode(), name.encode()), call.json, b"}")
         self._comma = b","
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
@@ -90,10 +90,8 @@ def request(
     segments: Sequence[bytes], settings: Settings, dialect: AnthropicDialect, called: frozenset[str]
 ) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`."""
-    head = b'{"model":%b,"max_tokens":%d' % (
-        quote(settings.model),
-        room(settings, dialect.request.max_tokens_default),
-    )
+    most = room(settings, dialect.request.max_tokens_default)
+    head = b'{"model":%b,"max_tokens":%d' % (quote(settings.model), most)
     if settings.tools:
         head += b',"tools":[' + b",".join(map(_tool, settings.tools)) + b"]"
         if settings.tool_choice != "auto":
@@ -107,7 +105,11 @@ def request(
     if settings.stream:
         head += b',"stream":true'
     head += b',"messages":['
-    return Request("/v1/messages", (("anthropic-version", VERSION),), (head, *segments, b"]}"))
+    assumed = () if settings.max_tokens == most else (f"max_tokens {most}",)
+    return Request("/v1/messages", _HEADERS, (head, *segments, b"]}"), assumed=assumed)
+
+
+_HEADERS = (("anthropic-version", VERSION),)
 
 
 def _reasons(settings: Settings) -> bytes:

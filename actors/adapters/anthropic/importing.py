@@ -6,78 +6,68 @@ message is still a result. Blocks of server tools belong to their provider and a
 
 from collections.abc import Callable, Sequence
 
-from actors.adapters.reading import Reading, as_text, native_key, read_turns, spread
-from actors.adapters.wire import Fields, fields, string
+from actors.adapters.reading import Reading, each, native_key, read_turns, spread
+from actors.adapters.wire_object import WireObject
 from actors.core.content import Media
 from actors.core.jsonio import mended
 
 
 def read(messages: Sequence[object], reading: Reading) -> None:
     """Read wire messages, oldest first, into `reading`."""
-    read_turns(messages, reading, _content, instructions)
+    read_turns(messages, reading, _content, media)
 
 
-def instructions(system: object) -> str:
-    """Return a system prompt, a string or a list of text blocks, as text."""
-    content, _ = spread(system, _media)
-    return "" if content is None else as_text(content)
-
-
-def _content(reading: Reading, content: object) -> None:
+def _content(reading: Reading, message: WireObject) -> None:
     """A string, or a list of blocks; anything else that is there is kept as text."""
-    if isinstance(content, str):
-        reading.text(content)
-    elif isinstance(content, dict | list | tuple):
-        for block in [content] if isinstance(content, dict) else content:
-            if isinstance(block, str):
-                reading.text(block)
-            else:
-                _BLOCKS.get(string(fields(block).get("type")), _unknown)(
-                    reading, fields(block) or {"": block}
-                )
-    elif content is not None:
-        reading.fold("content of an unknown kind", content)
+    for block in each(message, "content"):
+        if isinstance(block, str):
+            reading.text(block)
+        elif isinstance(block, WireObject):
+            _BLOCKS.get(block.text("type"), _unknown)(reading, block)
+        else:
+            reading.fold("content of an unknown kind", block)
 
 
-def _text(reading: Reading, block: Fields) -> None:
-    reading.text(string(block.get("text")))
+def _text(reading: Reading, block: WireObject) -> None:
+    reading.text(block.text("text"))
 
 
-def _thinking(reading: Reading, block: Fields) -> None:
-    reading.think(string(block.get("thinking")), "signature", string(block.get("signature")))
+def _thinking(reading: Reading, block: WireObject) -> None:
+    reading.think(block.text("thinking"), "signature", block.text("signature"))
 
 
-def _redacted(reading: Reading, block: Fields) -> None:
-    reading.think("", "redacted", string(block.get("data")))
+def _redacted(reading: Reading, block: WireObject) -> None:
+    reading.think("", "redacted", block.text("data"))
 
 
-def _tool_use(reading: Reading, block: Fields) -> None:
-    reading.call(native_key(block.get("id")), block.get("name"), block.get("input"))
+def _tool_use(reading: Reading, block: WireObject) -> None:
+    reading.call(native_key(block.take("id")), block.text("name"), block.take("input"))
 
 
-def _tool_result(reading: Reading, block: Fields) -> None:
-    content, media = spread(block.get("content"), _media)
-    failed = block.get("is_error") is True
-    reading.result(native_key(block.get("tool_use_id")), content, failed=failed, media=media)
+def _tool_result(reading: Reading, block: WireObject) -> None:
+    content, held = spread(block, media, "content")
+    failed = block.says("is_error", True)
+    reading.result(native_key(block.take("tool_use_id")), content, failed=failed, media=held)
 
 
-def _carrier(reading: Reading, block: Fields) -> None:
+def _carrier(reading: Reading, block: WireObject) -> None:
     """An image or a document. A document of plain text is text."""
-    source = fields(block.get("source"))
-    if media := _media(block):
-        reading.say(media)
-    elif source.get("type") == "text":
-        reading.text(string(source.get("data")))
+    source = block.inner("source")
+    if found := media(block):
+        reading.say(found)
+    elif source.says("type", "text"):
+        source.says("media_type", "text/plain")
+        reading.text(source.text("data"))
     else:
         _unknown(reading, block)
 
 
-def _unknown(reading: Reading, block: Fields) -> None:
-    kind = string(block.get("type"))[:40]
-    reading.fold(f"block of type {kind!r}", block)
+def _unknown(reading: Reading, block: WireObject) -> None:
+    kind = block.text("type")[:40]
+    reading.fold(f"block of type {kind!r}", block.whole())
 
 
-_BLOCKS: dict[str, Callable[[Reading, Fields], None]] = {
+_BLOCKS: dict[str, Callable[[Reading, WireObject], None]] = {
     "text": _text,
     "thinking": _thinking,
     "redacted_thinking": _redacted,
@@ -88,14 +78,14 @@ _BLOCKS: dict[str, Callable[[Reading, Fields], None]] = {
 }
 
 
-def _media(block: Fields) -> Media | None:
-    if block.get("type") not in ("image", "document"):
+def media(block: WireObject) -> Media | None:
+    """Return the image or the document that a block is, if it is one."""
+    kind = block.text("type")
+    if kind not in ("image", "document"):
         return None
-    source = fields(block.get("source"))
-    if source.get("type") == "base64":
-        mime = string(source.get("media_type"))
-        return Media(mended(mime), data=mended(string(source.get("data"))))
-    if source.get("type") == "url":
-        kind = "application/pdf" if block.get("type") == "document" else "image/*"
-        return Media(kind, url=mended(string(source.get("url"))))
+    source = block.inner("source")
+    if source.says("type", "base64"):
+        return Media(mended(source.text("media_type")), data=mended(source.text("data")))
+    if source.says("type", "url"):
+        return Media("application/pdf" if kind == "document" else "image/*", url=mended(source.text("url")))
     return None

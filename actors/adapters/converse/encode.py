@@ -12,7 +12,7 @@ from actors.adapters.open_messages import OpenMessages
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.adapters.settings import room, thinking_switch
 from actors.core.concerns import Role
-from actors.core.content import Media, Thinking
+from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import ConverseDialect
 from actors.core.jsonio import Json, dump, quote, unquote
 from actors.core.transcript import Titled
@@ -40,7 +40,7 @@ class ConverseWriter(OpenMessages):
 
     def __init__(self, dialect: ConverseDialect, last_role: Role | None) -> None:
         super().__init__(dialect, last_role)
-        self._nothing = quote(dialect.turns.empty_result) if dialect.turns.empty_result else None
+        self._nothing = quote(dialect.turns.empty_result or "")
 
     def text(self, json: Json) -> None:
         """Write a text block."""
@@ -63,10 +63,10 @@ class ConverseWriter(OpenMessages):
         self._pieces += (self._comma, _media(media, title))
         self._comma = b","
 
-    def call(self, call_id: str, name: str, json: Json) -> None:
+    def call(self, call_id: str, name: str, call: ToolCall) -> None:
         """Write a `toolUse` block."""
         head = b'%b{"toolUse":{"toolUseId":"%b","name":"%b","input":'
-        self._pieces += (head % (self._comma, call_id.encode(), name.encode()), json, b"}}")
+        self._pieces += (head % (self._comma, call_id.encode(), name.encode()), call.json, b"}}")
         self._comma = b","
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
@@ -122,7 +122,9 @@ def request(
         head += b'"system":[{"text":' + quote(settings.system) + b"}],"
     action = "converse-stream" if settings.stream else "converse"
     path = f"/model/{percent(settings.model, safe='')}/{action}"
-    return Request(path, (), (head + b'"messages":[', *segments, b"]}"), tuple(losses))
+    assumed = () if settings.tools else tuple([f"a tool {name!r}" for name in sorted(called)])
+    segments = (head + b'"messages":[', *segments, b"]}")
+    return Request(path, (), segments, tuple(losses), assumed=assumed)
 
 
 def _tools(settings: Settings, called: frozenset[str], losses: list[str]) -> bytes:

@@ -7,8 +7,9 @@ as several. Blocks are read wherever they stand: a result in an assistant messag
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 
-from actors.adapters.reading import Reading, as_text, native_key, read_turns
-from actors.adapters.wire import Fields, fields, items, string
+from actors.adapters.reading import Reading, as_text, each, native_key, read_turns
+from actors.adapters.wire import string
+from actors.adapters.wire_object import WireObject
 from actors.core.content import Media
 from actors.core.jsonio import mended
 
@@ -26,94 +27,80 @@ _MIMES = {
 
 def read(messages: Sequence[object], reading: Reading) -> None:
     """Read wire messages, oldest first, into `reading`."""
-    read_turns(messages, reading, _content, instructions)
+    read_turns(messages, reading, _content, media)
 
 
-def instructions(system: object) -> str:
-    """Return a system prompt, a string or a list of blocks, as text. Marks for a cache are no part of it."""
-    if not isinstance(system, list | tuple):
-        return "" if system is None else as_text(system)
-    blocks = [block for block in system if "cachePoint" not in fields(block)]
-    return "\n".join(string(fields(block).get("text")) or as_text(block) for block in blocks)
-
-
-def _content(reading: Reading, content: object) -> None:
+def _content(reading: Reading, message: WireObject) -> None:
     """A list of blocks; a string or a single block is taken too, anything else is kept as text."""
-    if isinstance(content, str):
-        reading.text(content)
-    elif isinstance(content, dict | list | tuple):
-        for block in [content] if isinstance(content, dict) else content:
-            if isinstance(block, str):
-                reading.text(block)
-            elif isinstance(block, dict) and block:
-                for kind, value in block.items():
-                    _BLOCKS.get(kind, _unknown(kind))(reading, value)
-            else:
-                reading.fold("block of no kind", block)
-    elif content is not None:
-        reading.fold("content of an unknown kind", content)
+    for block in each(message, "content"):
+        if isinstance(block, str):
+            reading.text(block)
+        elif isinstance(block, WireObject) and block:
+            for kind in block.fields:
+                _BLOCKS.get(kind, _unknown)(reading, block, kind)
+        else:
+            reading.fold("block of no kind", {} if isinstance(block, WireObject) else block)
 
 
-def _text(reading: Reading, value: object) -> None:
-    reading.text(value if isinstance(value, str) else as_text(value))
+def _text(reading: Reading, block: WireObject, kind: str) -> None:
+    reading.text(as_text(block.take(kind)))
 
 
-def _reasoning(reading: Reading, value: object) -> None:
-    text = fields(fields(value).get("reasoningText"))
-    reading.think(string(text.get("text")), "signature", string(text.get("signature")))
-    reading.think("", "redacted", _base64(fields(value).get("redactedContent")))
+def _reasoning(reading: Reading, block: WireObject, kind: str) -> None:
+    text = block.inner(kind).inner("reasoningText")
+    reading.think(text.text("text"), "signature", text.text("signature"))
+    reading.think("", "redacted", _base64(block.inner(kind).take("redactedContent")))
 
 
-def _tool_use(reading: Reading, value: object) -> None:
-    call = fields(value)
-    reading.call(native_key(call.get("toolUseId")), call.get("name"), call.get("input"))
+def _tool_use(reading: Reading, block: WireObject, kind: str) -> None:
+    call = block.inner(kind)
+    reading.call(native_key(call.take("toolUseId")), call.text("name"), call.take("input"))
 
 
-def _tool_result(reading: Reading, value: object) -> None:
-    result = fields(value)
-    content, media = _said(result.get("content"))
-    failed = result.get("status") == "error"
-    reading.result(native_key(result.get("toolUseId")), content, failed=failed, media=media)
+def _tool_result(reading: Reading, block: WireObject, kind: str) -> None:
+    result = block.inner(kind)
+    content, held = _said(result)
+    failed = result.says("status", "error")
+    result.says("status", "success")
+    reading.result(native_key(result.take("toolUseId")), content, failed=failed, media=held)
 
 
-def _said(content: object) -> tuple[object, list[Media]]:
+def _said(result: WireObject) -> tuple[object, list[Media]]:
     """Return what a result says. A single `json` part is its value, other parts are texts, one a line."""
-    parts = items(content)
-    if len(parts) == 1 and isinstance(parts[0], dict) and parts[0].keys() == {"json"}:
-        return parts[0]["json"], []
-    if content is not None and not isinstance(content, list | tuple):
-        return content, []
+    if not isinstance(result.fields.get("content"), list | tuple | None):
+        return result.take("content"), []
+    parts = list(result.each("content"))
+    if len(parts) == 1 and isinstance(only := parts[0], WireObject) and only.fields.keys() == {"json"}:
+        return only.take("json"), []
     texts: list[str] = []
-    media: list[Media] = []
+    held: list[Media] = []
     for part in parts:
-        if found := _media(part):
-            media.append(found)
-        elif isinstance(part, dict) and part.keys() == {"text"}:
-            texts.append(as_text(part["text"]))
-        else:
+        if not isinstance(part, WireObject):
             texts.append(as_text(part))
-    return "\n".join(texts), media
-
-
-def _carrier(kind: str) -> Callable[[Reading, object], None]:
-    def carried(reading: Reading, value: object) -> None:
-        source = fields(fields(value).get("source"))
-        if media := _media({kind: value}):
-            reading.say(media)
-        elif isinstance(source.get("text"), str):
-            reading.text(string(source["text"]))
+        elif found := media(part):
+            held.append(found)
+        elif part.fields.keys() == {"text"}:
+            texts.append(as_text(part.take("text")))
         else:
-            _unknown(kind)(reading, value)
+            texts.append(as_text(part.whole()))
+    return "\n".join(texts), held
 
-    return carried
+
+def _carrier(reading: Reading, block: WireObject, kind: str) -> None:
+    if found := media(block, kind):
+        reading.say(found)
+    elif words := block.inner(kind).inner("source").text("text"):
+        reading.text(words)
+    else:
+        _unknown(reading, block, kind)
 
 
-def _media(part: object) -> Media | None:
+def media(part: WireObject, only: str = "") -> Media | None:
+    """Return the image or the document that a block holds, if it holds one."""
     for kind, mimes in _MIMES.items():
-        held: Fields = fields(fields(part).get(kind))
-        data = _base64(fields(held.get("source")).get("bytes"))
-        if data:
-            form = string(held.get("format"))
+        held = part.inner(kind)
+        if only in ("", kind) and (data := _base64(held.inner("source").take("bytes"))):
+            form = held.text("format")
             return Media(
                 mimes.get(form, f"{'image' if kind == 'image' else 'application'}/{mended(form)}"), data
             )
@@ -125,20 +112,20 @@ def _base64(value: object) -> str:
     return b64encode(value).decode() if isinstance(value, bytes | bytearray) else mended(string(value))
 
 
-def _cache_point(reading: Reading, value: object) -> None:
-    """Say nothing: a mark for the provider's cache is no content."""
+def _cache_point(reading: Reading, block: WireObject, kind: str) -> None:
+    """Say nothing: a mark for the provider's cache is no content. It is not carried."""
 
 
-def _unknown(kind: object) -> Callable[[Reading, object], None]:
-    return lambda reading, value: reading.fold(f"block of type {str(kind)[:40]!r}", value)
+def _unknown(reading: Reading, block: WireObject, kind: str) -> None:
+    reading.fold(f"block of type {str(kind)[:40]!r}", block.take(kind))
 
 
-_BLOCKS: Mapping[object, Callable[[Reading, object], None]] = {
+_BLOCKS: Mapping[str, Callable[[Reading, WireObject, str], None]] = {
     "text": _text,
     "reasoningContent": _reasoning,
     "toolUse": _tool_use,
     "toolResult": _tool_result,
-    "image": _carrier("image"),
-    "document": _carrier("document"),
+    "image": _carrier,
+    "document": _carrier,
     "cachePoint": _cache_point,
 }

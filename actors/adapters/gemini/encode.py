@@ -16,7 +16,7 @@ from actors.adapters.gemini.schema import projected
 from actors.adapters.open_messages import OpenMessages
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.concerns import Role
-from actors.core.content import Media, Thinking
+from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import GeminiDialect
 from actors.core.jsonio import Json, dump, quote
 from actors.core.transcript import Titled
@@ -66,9 +66,9 @@ class GeminiWriter(OpenMessages):
         """Write an attachment, by value."""
         self._part(_inline(media))
 
-    def call(self, call_id: str, name: str, json: Json) -> None:
+    def call(self, call_id: str, name: str, call: ToolCall) -> None:
         """Write a `functionCall` part."""
-        self._part(b'{"functionCall":{', _identified(call_id, name), b',"args":', json, b"}")
+        self._part(b'{"functionCall":{', _identified(call_id, name), b',"args":', call.json, b"}")
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
         """Write a `functionResponse` part."""

@@ -8,8 +8,9 @@ those of the latest content that wait for one.
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 
-from actors.adapters.reading import Reading, as_text, named_key, native_key
-from actors.adapters.wire import Fields, fields, items, string
+from actors.adapters.reading import Reading, as_text, each, instructions, named_key, native_key
+from actors.adapters.wire import string
+from actors.adapters.wire_object import WireObject
 from actors.core.content import Code, Media, Speaker
 from actors.core.jsonio import mended
 
@@ -19,22 +20,19 @@ _SPEAKERS: dict[str, Speaker] = {"": "human", "user": "human", "model": "model",
 def read(contents: Sequence[object], reading: Reading) -> None:
     """Read wire contents, oldest first, into `reading`."""
     reader = _Reader(reading)
-    for number, content in enumerate(contents):
-        role = string(fields(content).get("role"))
-        reading.begin(f"contents[{number}]", _SPEAKERS.get(role, "human"))
-        if not isinstance(content, dict):
-            reading.fold("item that is no content", content)
-        elif role == "system":
-            reading.instruct("\n".join(string(fields(part).get("text")) for part in _parts(content)))
+    for number, value in enumerate(contents):
+        content = reading.open("contents", number, value)
+        if content is None:
+            reading.fold("item that is no content", value)
+            continue
+        role = content.text("role")
+        reading.begin(_SPEAKERS.get(role, "human"))
+        if role == "system":
+            reading.instruct(instructions(reading, content, media, "parts"))
         else:
             if role not in _SPEAKERS:
-                reading.note(f"content of role {as_text(role)[:40]} taken as the user's")
+                reading.note("content of role %s taken as the user's", as_text(role)[:40])
             reader.content(content)
-
-
-def _parts(content: Fields) -> Sequence[object]:
-    parts = content.get("parts")
-    return [parts] if isinstance(parts, dict | str) else items(parts)
 
 
 class _Reader:
@@ -45,45 +43,51 @@ class _Reader:
         self._waiting: list[tuple[str, str]] = []  # name and key of each, in call order
         self._fresh = True  # the next call is the first of its content
 
-    def content(self, content: Fields) -> None:
+    def content(self, content: WireObject) -> None:
         self._fresh = True
-        for part in _parts(content):
+        for part in each(content, "parts"):
             if isinstance(part, str):
                 self._reading.text(part)
+            elif isinstance(part, WireObject):
+                self._part(part)
             else:
-                self._part(fields(part) or {"": part})
+                self._reading.fold("part of an unknown kind", part)
 
-    def _part(self, part: Fields) -> None:
-        signature = _field(part, "thoughtSignature")
-        if part.get("thought") is True:
-            self._reading.think(string(part.get("text")))
+    def _part(self, part: WireObject) -> None:
+        if part.says("thought", True):
+            self._reading.think(part.text("text"))
             return
-        if isinstance(signature, bytes):
-            signature = b64encode(signature).decode()
-        self._reading.think("", "thought_signature", string(signature))
+        signature = _blob(part.take(*_spellings("thoughtSignature")))
+        self._reading.think("", "thought_signature", signature)
         for key, read_data in _DATA.items():
-            if (data := _field(part, key)) is not None:
-                read_data(self, fields(data) or {"": data})
+            if any(part.fields.get(spelling) is not None for spelling in _spellings(key)):
+                read_data(self, part)
                 return
         if not signature:
-            self._reading.fold("part of an unknown kind", part)
+            self._reading.fold("part of an unknown kind", part.whole())
 
-    def _text(self, data: Fields) -> None:
-        self._reading.text(string(data.get("")))
+    def _text(self, part: WireObject) -> None:
+        self._reading.text(part.text("text"))
 
-    def _call(self, call: Fields) -> None:
-        key, name = _key(call), string(call.get("name"))
+    def _call(self, part: WireObject) -> None:
+        call = part.inner(*_spellings("functionCall"))
+        key, name = _key(call), call.text("name")
         if self._fresh:
             self._waiting.clear()
             self._fresh = False
         self._waiting.append((name, key))
-        self._reading.call(key, call.get("name"), call.get("args"))
+        self._reading.call(key, name, call.take("args"))
 
-    def _response(self, response: Fields) -> None:
-        key = self._answered(_key(response), string(response.get("name")))
-        content, failed = _outcome(_field(response, "response"))
-        media = [held for part in items(response.get("parts")) if (held := _media(fields(part)))]
-        self._reading.result(key, content, failed=failed, media=media)
+    def _response(self, part: WireObject) -> None:
+        response = part.inner(*_spellings("functionResponse"))
+        key = self._answered(_key(response), response.text("name"))
+        content, failed = _outcome(response.take("response"))
+        held = [
+            found
+            for item in response.each("parts")
+            if isinstance(item, WireObject) and (found := media(item))
+        ]
+        self._reading.result(key, content, failed=failed, media=held)
 
     def _answered(self, key: str, name: str) -> str:
         """Return the key of the call a response answers: its own, or that of the first of its name that waits."""
@@ -95,40 +99,36 @@ class _Reader:
             at = next(named, None)
         return key if at is None else waiting.pop(at)[1]
 
-    def _inline(self, data: Fields) -> None:
-        self._carrier({"inlineData": data})
+    def _carrier(self, part: WireObject) -> None:
+        if found := media(part):
+            self._reading.say(found)
+        else:
+            self._reading.fold("part of an unknown kind", part.whole())
 
-    def _file(self, data: Fields) -> None:
-        self._carrier({"fileData": data})
+    def _code(self, part: WireObject) -> None:
+        code = part.inner(*_spellings("executableCode"))
+        self._reading.say(Code(mended(code.text("code")), mended(code.text("language").lower())))
 
-    def _carrier(self, part: Fields) -> None:
-        if media := _media(part):
-            self._reading.say(media)
-
-    def _code(self, data: Fields) -> None:
-        self._reading.say(
-            Code(mended(string(data.get("code"))), mended(string(data.get("language")).lower()))
-        )
-
-    def _code_result(self, data: Fields) -> None:
-        self._reading.fold("result of code", data.get("output", data))
+    def _code_result(self, part: WireObject) -> None:
+        result = part.inner(*_spellings("codeExecutionResult"))
+        output = result.take("output")
+        self._reading.fold("result of code", result.whole() if output is None else output)
 
 
-_DATA: dict[str, Callable[[_Reader, Fields], None]] = {
+_DATA: dict[str, Callable[[_Reader, WireObject], None]] = {
     "functionCall": _Reader._call,
     "functionResponse": _Reader._response,
-    "inlineData": _Reader._inline,
-    "fileData": _Reader._file,
+    "inlineData": _Reader._carrier,
+    "fileData": _Reader._carrier,
     "executableCode": _Reader._code,
     "codeExecutionResult": _Reader._code_result,
     "text": _Reader._text,
 }
 
 
-def _field(value: Fields, name: str) -> object:
-    """Return a field under either of its spellings."""
-    found = value.get(name)
-    return value.get(_SNAKE[name]) if found is None and name in _SNAKE else found
+def _spellings(name: str) -> tuple[str, ...]:
+    """Return both spellings of a key."""
+    return (name, _SNAKE[name]) if name in _SNAKE else (name,)
 
 
 _SNAKE = {
@@ -144,9 +144,9 @@ _SNAKE = {
 }
 
 
-def _key(value: Fields) -> str:
+def _key(value: WireObject) -> str:
     """Return what a call or a response pairs by: its id, else its name."""
-    return native_key(value.get("id")) or named_key(value.get("name"))
+    return native_key(value.take("id")) or named_key(value.take("name"))
 
 
 def _outcome(response: object) -> tuple[object, bool]:
@@ -160,12 +160,17 @@ def _outcome(response: object) -> tuple[object, bool]:
     return response, False
 
 
-def _media(part: Fields) -> Media | None:
-    inline, file = fields(_field(part, "inlineData")), fields(_field(part, "fileData"))
-    if inline:
-        data = inline.get("data")
-        text = b64encode(data).decode() if isinstance(data, bytes) else string(data)
-        return Media(mended(string(_field(inline, "mimeType"))), data=mended(text))
-    if file:
-        return Media(mended(string(_field(file, "mimeType"))), url=mended(string(_field(file, "fileUri"))))
+def media(part: WireObject) -> Media | None:
+    """Return what a part holds or points to, if it is an attachment."""
+    if inline := part.inner(*_spellings("inlineData")):
+        data = _blob(inline.take("data"))
+        return Media(mended(inline.text(*_spellings("mimeType"))), data=mended(data))
+    if file := part.inner(*_spellings("fileData")):
+        mime, uri = file.text(*_spellings("mimeType")), file.text(*_spellings("fileUri"))
+        return Media(mended(mime), url=mended(uri))
     return None
+
+
+def _blob(value: object) -> str:
+    """Return a blob as it stands in JSON. The vendor's client holds it as bytes."""
+    return b64encode(value).decode() if isinstance(value, bytes) else string(value)

@@ -220,6 +220,7 @@ class _Slots:
             call = self._assembly.call(native_id, name)
         else:
             self._assembly.identify(call, native_id, name)
+        call.free = call.free or isinstance(fragment.get("custom"), dict)
         touched.add(call)
         self._remember(call, slot, native_id)
         if text:

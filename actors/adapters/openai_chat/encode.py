@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from actors.adapters.openai_chat.schema import moonshot
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.concerns import Role
-from actors.core.content import Media, Thinking
+from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import ChatDialect
-from actors.core.jsonio import Json, dump, nest, quote, unquote
+from actors.core.jsonio import Json, dump, nest, parse, quote, unquote
 from actors.core.transcript import Titled
 
 _ABSENT = {"null": b',"content":null', "empty": b',"content":""', "omit": b""}
@@ -27,6 +27,7 @@ class OpenAIChatWriter:
         self._error_prefix = quote(dialect.turns.error_prefix)[1:-1]
         self._carrier = dialect.reasoning.carrier
         self._reasoning = b',"%b":"' % dialect.reasoning.field.encode()
+        self._custom = dialect.request.custom_tools
         self._absent = _ABSENT[dialect.turns.absent_content]
         self._joined = min(_JOINED, dialect.turns.max_string or _JOINED)
         self._comma = b"" if last_role is None else b","
@@ -68,10 +69,14 @@ class OpenAIChatWriter:
         address = media.url or f"data:{media.mime};base64,{media.data}"
         self._parts.append(b'{"type":"image_url","image_url":{"url":%b}}' % quote(address))
 
-    def call(self, call_id: str, name: str, json: Json) -> None:
-        """Take a call of the open message."""
-        head = b'{"id":"%b","type":"function","function":{"name":"%b","arguments":%b}}'
-        self._calls.append(head % (call_id.encode(), name.encode(), nest(json)))
+    def call(self, call_id: str, name: str, call: ToolCall) -> None:
+        """Take a call of the open message: free text as it is where the host has tools for it."""
+        if self._custom and (text := call.text) is not None:
+            head = b'{"id":"%b","type":"custom","custom":{"name":"%b","input":%b}}'
+            self._calls.append(head % (call_id.encode(), name.encode(), quote(text)))
+        else:
+            head = b'{"id":"%b","type":"function","function":{"name":"%b","arguments":%b}}'
+            self._calls.append(head % (call_id.encode(), name.encode(), nest(call.json)))
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
         """Write a `tool` message."""
@@ -191,6 +196,8 @@ def _tools(settings: Settings, dialect: ChatDialect, losses: list[str]) -> bytes
 
 
 def _tool(tool: ToolSpec, dialect: ChatDialect, losses: list[str]) -> bytes:
+    if tool.form is not None and dialect.request.custom_tools:
+        return _custom_tool(tool, tool.form)
     parameters = tool.parameters
     if dialect.request.schema_subset == "moonshot":
         parameters, lost = moonshot(parameters)
@@ -200,6 +207,16 @@ def _tool(tool: ToolSpec, dialect: ChatDialect, losses: list[str]) -> bytes:
         quote(tool.description),
         parameters,
     )
+
+
+def _custom_tool(tool: ToolSpec, form: Json) -> bytes:
+    """Return a tool that takes free text. A grammar stands in an object of its own here."""
+    said = parse(form)
+    if isinstance(said, dict) and said.get("type") == "grammar":
+        grammar = {key: value for key, value in said.items() if key != "type"}
+        form = dump({"type": "grammar", "grammar": grammar})
+    head = b'{"type":"custom","custom":{"name":%b,"description":%b,"format":%b}}'
+    return head % (quote(tool.name), quote(tool.description), form)
 
 
 def _by_effort(settings: Settings, losses: list[str]) -> bytes:

@@ -6,67 +6,78 @@ One small function for each role and each kind of content part. What is not in t
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from actors.adapters.reading import Reading, as_text, data_url, named_key, native_key, spread
-from actors.adapters.wire import Fields, fields, items, string
+from actors.adapters.reading import (
+    Reading,
+    data_url,
+    each,
+    fold_role,
+    instructions,
+    named_key,
+    native_key,
+    spread,
+)
+from actors.adapters.wire_object import WireObject
 from actors.core.content import Media, Speaker
 from actors.core.form import replace
 
 
 def read(messages: Sequence[object], reading: Reading) -> None:
     """Read wire messages, oldest first, into `reading`."""
-    for number, message in enumerate(messages):
-        where = f"messages[{number}]"
-        if isinstance(message, dict):
-            speaker, read_role = _ROLES.get(string(message.get("role")), _UNKNOWN)
-            reading.begin(where, speaker)
-            read_role(reading, message)
+    for number, value in enumerate(messages):
+        message = reading.open("messages", number, value)
+        if message is None:
+            reading.fold("item that is no message", value)
         else:
-            reading.begin(where, "human")
-            reading.fold("item that is no message", message)
+            speaker, read_role = _ROLES.get(message.text("role"), _UNKNOWN)
+            reading.begin(speaker)
+            read_role(reading, message)
 
 
-def _system(reading: Reading, message: Fields) -> None:
-    content, _ = spread(message.get("content"), _media)  # there are no images in instructions
-    reading.instruct("" if content is None else as_text(content))
+def _system(reading: Reading, message: WireObject) -> None:
+    reading.instruct(instructions(reading, message, _media, "content"))
 
 
-def _user(reading: Reading, message: Fields) -> None:
-    _content(reading, message.get("content"))
+def _user(reading: Reading, message: WireObject) -> None:
+    _content(reading, message)
 
 
-def _assistant(reading: Reading, message: Fields) -> None:
-    reading.think(_reasoning(message))
-    _content(reading, message.get("content"))
-    reading.text(string(message.get("refusal")))
+def _assistant(reading: Reading, message: WireObject) -> None:
+    reading.think(_reasoning(reading, message))
+    _content(reading, message)
+    reading.text(message.text("refusal"))
     _calls(reading, message)
 
 
-def _reasoning(message: Fields) -> str:
-    """Return the words of reasoning beside the content. Its state is not kept: nobody may have it back."""
-    words = string(message.get("reasoning_content")) or string(message.get("reasoning"))
-    details = [fields(detail) for detail in items(message.get("reasoning_details"))]
-    return words or "".join(string(detail.get("text")) or string(detail.get("summary")) for detail in details)
+def _reasoning(reading: Reading, message: WireObject) -> str:
+    """Return the words of reasoning beside the content. Its state is not kept: nobody may have it back.
+
+    A gateway may say the same words under several names.
+    """
+    words = message.text("reasoning_content") or message.text("reasoning")
+    message.says("reasoning", words)
+    details: list[str] = []
+    for detail in message.each("reasoning_details"):
+        if isinstance(detail, WireObject):
+            detail.says("type", "reasoning.text", "reasoning.summary")
+            details.append(detail.text("text") or detail.text("summary"))
+    if words and details and "".join(details) != words:
+        reading.note("reasoning_details that say something else than the reasoning left out")
+    return words or "".join(details)
 
 
-def _tool(reading: Reading, message: Fields) -> None:
+def _tool(reading: Reading, message: WireObject) -> None:
     """A result. Calls found beside it come first: it may answer one of them."""
     _calls(reading, message)
-    content, media = spread(message.get("content"), _media)
-    reading.result(native_key(message.get("tool_call_id")), content, media=media)
+    content, media = spread(message, _media, "content")
+    reading.result(native_key(message.take("tool_call_id")), content, media=media)
 
 
-def _function(reading: Reading, message: Fields) -> None:
+def _function(reading: Reading, message: WireObject) -> None:
     """The result of a `function_call`, which has no id: its name is what the old protocol pairs by."""
-    reading.result(named_key(message.get("name")), message.get("content"))
+    reading.result(named_key(message.text("name")), message.take("content"))
 
 
-def _unknown(reading: Reading, message: Fields) -> None:
-    role = as_text(message.get("role"))[:40]
-    content = message.get("content")
-    reading.fold(f"message of role {role}", content if isinstance(content, str) else message)
-
-
-_Role: TypeAlias = tuple[Speaker, Callable[[Reading, Fields], None]]
+_Role: TypeAlias = tuple[Speaker, Callable[[Reading, WireObject], None]]
 
 _ROLES: dict[str, _Role] = {
     "system": ("human", _system),
@@ -76,87 +87,95 @@ _ROLES: dict[str, _Role] = {
     "tool": ("tool", _tool),
     "function": ("tool", _function),
 }
-_UNKNOWN: _Role = ("human", _unknown)
+_UNKNOWN: _Role = ("human", fold_role)
 
 
-def _calls(reading: Reading, message: Fields) -> None:
-    calls = message.get("tool_calls")
-    for call in [calls] if isinstance(calls, dict) else items(calls):
-        _call(reading, call)
-    if isinstance(legacy := message.get("function_call"), dict):
-        reading.call(named_key(legacy.get("name")), legacy.get("name"), legacy.get("arguments"))
+def _calls(reading: Reading, message: WireObject) -> None:
+    for call in message.each("tool_calls"):
+        if isinstance(call, WireObject):
+            _call(reading, call)
+        else:
+            reading.fold("item that is no tool call", call)
+    if legacy := message.inner("function_call"):
+        name = legacy.text("name")
+        reading.call(named_key(name), name, legacy.take("arguments"))
 
 
-def _call(reading: Reading, call: object) -> None:
+_OURS = ("", "function", "custom", "tool_call")
+"""Types of calls that are the client's to run; a provider's own tools have others."""
+
+
+def _call(reading: Reading, call: WireObject) -> None:
     """A call of type `function` or `custom`, or with name and arguments beside its id."""
-    if not isinstance(call, dict):
-        reading.fold("item that is no tool call", call)
+    if (kind := call.text("type")) not in _OURS:
+        reading.fold(f"call of type {kind[:40]!r}", call.whole())
         return
-    function = fields(call.get("function")) or fields(call.get("custom")) or call
-    arguments = function.get("arguments", function.get("input"))
-    reading.call(native_key(call.get("id")), function.get("name"), arguments)
+    call.take("index")  # the list says as much
+    key, custom = native_key(call.take("id")), call.inner("custom")
+    if custom:
+        reading.free_call(key, custom.text("name"), custom.take("input"))
+    else:
+        function = call.inner("function") or call
+        reading.call(key, function.text("name"), function.take("arguments", "input"))
 
 
-def _content(reading: Reading, content: object) -> None:
+def _content(reading: Reading, message: WireObject) -> None:
     """A string, or a list of parts; anything else that is there is kept as text."""
-    if isinstance(content, str):
-        reading.text(content)
-    elif isinstance(content, dict | list | tuple):
-        for part in [content] if isinstance(content, dict) else content:
+    for part in each(message, "content"):
+        if isinstance(part, str):
+            reading.text(part)
+        elif isinstance(part, WireObject):
             _part(reading, part)
-    elif content is not None:
-        reading.fold("content of an unknown kind", content)
+        else:
+            reading.fold("content of an unknown kind", part)
 
 
-def _part(reading: Reading, part: object) -> None:
-    if isinstance(part, str):
-        reading.text(part)
-        return
-    kind = string(fields(part).get("type"))
+def _part(reading: Reading, part: WireObject) -> None:
+    kind = part.text("type")
     if kind in _TEXT_PARTS:
-        reading.text(string(fields(part).get(_TEXT_PARTS[kind])))
+        reading.text(part.text(_TEXT_PARTS[kind]))
     elif kind == "thinking":
-        thinking = fields(part).get("thinking")
-        chunks = [string(fields(chunk).get("text")) for chunk in items(thinking)]
-        reading.think(string(thinking) or "".join(chunks))
-    elif media := _media(fields(part)):
+        chunks = [chunk for chunk in part.each("thinking") if isinstance(chunk, WireObject)]
+        for chunk in chunks:
+            chunk.says("type", "text")
+        reading.think(part.text("thinking") or "".join(chunk.text("text") for chunk in chunks))
+    elif media := _media(part):
         reading.say(media)
     else:
-        reading.fold(f"content part of type {kind[:40]!r}", part)
+        reading.fold(f"content part of type {kind[:40]!r}", part.whole())
 
 
 _TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 
 
-def _media(part: Fields) -> Media | None:
-    read = _MEDIA_PARTS.get(string(part.get("type")))
+def _media(part: WireObject) -> Media | None:
+    read = _MEDIA_PARTS.get(part.text("type"))
     return read(part) if read else None
 
 
-def _image(part: Fields) -> Media | None:
-    image = part.get("image_url")
-    url = string(image) or string(fields(image).get("url"))
+def _image(part: WireObject) -> Media | None:
+    url = part.text("image_url") or part.inner("image_url").text("url")
+    part.inner("image_url").says("detail", "auto")
     return data_url(url) if url else None
 
 
-def _file(part: Fields) -> Media | None:
-    data = string(fields(part.get("file")).get("file_data"))
+def _file(part: WireObject) -> Media | None:
+    data = part.inner("file").text("file_data")
     return data_url(data) if data.startswith("data:") else None
 
 
-def _document(part: Fields) -> Media | None:
-    document = part.get("document_url")
-    url = string(document) or string(fields(document).get("url"))
+def _document(part: WireObject) -> Media | None:
+    url = part.text("document_url") or part.inner("document_url").text("url")
     return replace(data_url(url), mime="application/pdf") if url else None
 
 
-def _audio(part: Fields) -> Media | None:
-    audio = fields(part.get("input_audio"))
-    data = string(audio.get("data"))
-    return data_url(f"data:audio/{string(audio.get('format')) or '*'};base64,{data}") if data else None
+def _audio(part: WireObject) -> Media | None:
+    audio = part.inner("input_audio")
+    data = audio.text("data")
+    return data_url(f"data:audio/{audio.text('format') or '*'};base64,{data}") if data else None
 
 
-_MEDIA_PARTS: dict[str, Callable[[Fields], Media | None]] = {
+_MEDIA_PARTS: dict[str, Callable[[WireObject], Media | None]] = {
     "image_url": _image,
     "input_image": _image,
     "file": _file,

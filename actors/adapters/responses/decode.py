@@ -25,7 +25,7 @@ from actors.adapters.wire import Fields, fields, items, number, string
 from actors.core.content import Media
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonValue, dump, mended
-from actors.core.projection import REASONING_ID
+from actors.core.projection import REASONING_ID, flat_name
 from actors.core.stream import Usage
 
 _OWN = frozenset(
@@ -205,7 +205,9 @@ class ResponsesReader:
         elif kind == "reasoning":
             item = _Item(kind, self.assembly.words("thinking"))
         elif kind in _CALLS:
-            item = _Item(kind, self.assembly.call(string(told.get("call_id")), string(told.get("name"))))
+            call = self.assembly.call(string(told.get("call_id")), _name_of(told))
+            call.free, call.namespace = kind == "custom_tool_call", mended(string(told.get("namespace")))
+            item = _Item(kind, call)
         else:
             item = _Item(kind, self.assembly.native(kind, None, goes_back=kind in _OWN))
         self._items.name(item, string(told.get("id")), index)
@@ -227,7 +229,7 @@ class ResponsesReader:
                 self.assembly.complete(part, _thought_of(told))
                 self.assembly.seal(part, "reasoning_item", _again(told))
             case Call():
-                self.assembly.identify(part, string(told.get("call_id")), string(told.get("name")))
+                self.assembly.identify(part, string(told.get("call_id")), _name_of(told))
                 self.assembly.settle(part, string(told.get(_CALLS[item.kind])))
             case Own():
                 _take_item(part, told)
@@ -296,6 +298,11 @@ def _take_item(own: Own, item: Fields) -> None:
     own.value = {key: value for key, value in item.items() if key != "id"}
     if item.get("status") in ("incomplete", "in_progress"):
         own.kind = "unknown"
+
+
+def _name_of(call: Fields) -> str:
+    """Return a tool's name, that of its namespace in front of it."""
+    return flat_name(string(call.get("namespace")), string(call.get("name")))
 
 
 def _text_of(item: Fields) -> str:

@@ -8,13 +8,14 @@ Items stand in the order of the blocks. The renderer lets no words come behind a
 directly after their calls (rulebook OAR-14).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.concerns import Role
-from actors.core.content import Media, Thinking
+from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import ResponsesDialect
 from actors.core.jsonio import Json, dump, nest, parse, quote, unquote
+from actors.core.projection import tool_name, within
 from actors.core.transcript import Titled
 
 MIN_TOKENS = 16
@@ -26,12 +27,14 @@ class ResponsesWriter:
 
     def __init__(self, dialect: ResponsesDialect, last_role: Role | None) -> None:
         self._error_prefix = quote(dialect.turns.error_prefix)[1:-1]
+        self._pattern = dialect.ids.tool_name_pattern
         self._comma = b"" if last_role is None else b","
         self._pieces: list[bytes] = []
         self._by_user = False
         self._content: list[bytes] = []  # of the user's open message: its only text, or parts
         self._only: Json | None = None
         self._phase = b""
+        self._free: set[str] = set()  # calls of the group that were given free text
 
     def begin(self, role: Role) -> None:
         """Let what follows be said in this role: a user's message is one item, all else an item each."""
@@ -71,14 +74,27 @@ class ResponsesWriter:
         self._only = None
         self._content.append(_media(media))
 
-    def call(self, call_id: str, name: str, json: Json) -> None:
-        """Write a `function_call` item."""
-        head = b'{"type":"function_call","call_id":"%b","name":"%b","arguments":'
-        self._item(head % (call_id.encode(), name.encode()), nest(json), b"}")
+    def call(self, call_id: str, name: str, call: ToolCall) -> None:
+        """Write a `function_call` item, or that of a tool which takes free text."""
+        group = b""
+        if call.namespace:
+            group = b',"namespace":"%b"' % tool_name(call.namespace, self._pattern).encode()
+            name = tool_name(within(call.name, call.namespace), self._pattern)
+        if (text := call.text) is not None:
+            self._free.add(call_id)
+            kind, key, given = b"custom_tool_call", b"input", quote(text)
+        else:
+            kind, key, given = b"function_call", b"arguments", nest(call.json)
+        head = b'{"type":"%b","call_id":"%b","name":"%b"%b,"%b":'
+        self._item(head % (kind, call_id.encode(), name.encode(), group, key), given, b"}")
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
-        """Write a `function_call_output` item."""
-        head = b'{"type":"function_call_output","call_id":"%b","output":' % call_id.encode()
+        """Write a `function_call_output` item, or that of a tool which takes free text."""
+        kind = b"function_call_output"
+        if call_id in self._free:
+            self._free.discard(call_id)
+            kind = b"custom_tool_call_output"
+        head = b'{"type":"%b","call_id":"%b","output":' % (kind, call_id.encode())
         if media:
             words = [_TEXT % json] if json != b'""' else []
             self._item(head, b"[", b",".join([*words, *(_media(item) for item, _ in media)]), b"]}")
@@ -130,27 +146,52 @@ def request(
         head += b',"instructions":' + quote(settings.system)
     head += _tools(settings)
     head += _reasoning(settings, losses)
+    assumed: tuple[str, ...] = ()
     if settings.max_tokens is not None:
         head += b',"max_output_tokens":%d' % max(settings.max_tokens, MIN_TOKENS)
+        if settings.max_tokens < MIN_TOKENS:
+            assumed = (f"max_output_tokens {MIN_TOKENS}",)
     if settings.temperature is not None:
         head += b',"temperature":' + dump(settings.temperature)
     if settings.stream:
         head += b',"stream":true'
-    return Request("/responses", (), (head + b',"input":[', *segments, b"]}"), tuple(losses))
+    segments = (head + b',"input":[', *segments, b"]}")
+    return Request("/responses", (), segments, tuple(losses), assumed=assumed)
 
 
 def _tools(settings: Settings) -> bytes:
     if not settings.tools:
         return b""
-    head = b',"tools":[' + b",".join(map(_tool, settings.tools)) + b"]"
+    head = b',"tools":[' + b",".join(_grouped(settings.tools)) + b"]"
     if settings.tool_choice == "auto":
         return head
     return head + b',"tool_choice":' + quote(settings.tool_choice)
 
 
+def _grouped(tools: Sequence[ToolSpec]) -> Iterator[bytes]:
+    """Give the tools, those of a namespace together where the first of them stands."""
+    groups: dict[str, list[ToolSpec]] = {}
+    for number, tool in enumerate(tools):
+        groups.setdefault(tool.namespace or f"\0{number}", []).append(tool)
+    for name, members in groups.items():
+        listed = b",".join([_tool(tool) for tool in members])
+        if name.startswith("\0"):
+            yield listed
+        else:
+            yield b'{"type":"namespace","name":%b,"description":%b,"tools":[%b]}' % (
+                quote(name),
+                quote(name),
+                listed,
+            )
+
+
 def _tool(tool: ToolSpec) -> bytes:
+    name = within(tool.name, tool.namespace)
+    if tool.form is not None:
+        head = b'{"type":"custom","name":%b,"description":%b,"format":%b}'
+        return head % (quote(name), quote(tool.description), tool.form)
     return b'{"type":"function","name":%b,"description":%b,"parameters":%b,"strict":false}' % (
-        quote(tool.name),
+        quote(name),
         quote(tool.description),
         tool.parameters,
     )

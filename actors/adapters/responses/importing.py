@@ -2,13 +2,13 @@
 
 One small function for each type of item. What the model made in a row (reasoning, words, calls) is one message, and so
 is a row of outputs. What is not in the table is kept as labelled text: references to items that a provider stored,
-and the items of its own tools.
+and the items of its own tools, which are no calls of the client.
 """
 
 from collections.abc import Callable, Sequence
 
-from actors.adapters.reading import Reading, as_text, data_url, native_key, spread
-from actors.adapters.wire import Fields, fields, items, string
+from actors.adapters.reading import Reading, data_url, each, fold_role, instructions, native_key, spread
+from actors.adapters.wire_object import WireObject
 from actors.core.content import Media, Speaker
 from actors.core.jsonio import ingest, mended
 
@@ -16,113 +16,143 @@ from actors.core.jsonio import ingest, mended
 def read(messages: Sequence[object], reading: Reading) -> None:
     """Read wire items, oldest first, into `reading`."""
     before: Speaker = "human"
-    for number, item in enumerate(messages):
-        kind = _kind(fields(item))
-        speaker = _speaker(kind, fields(item))
-        reading.begin(f"input[{number}]", speaker, joins=speaker == before and speaker != "human")
-        if isinstance(item, dict):
-            _ITEMS.get(kind, _unknown)(reading, item)
-        else:
-            reading.fold("entry that is no item", item)
+    for number, value in enumerate(messages):
+        item = reading.open("input", number, value)
+        if item is None:
+            reading.fold("entry that is no item", value)
+            before = "human"
+            continue
+        kind = _kind(item)
+        speaker = _speaker(kind, item)
+        reading.begin(speaker, joins=speaker == before and speaker != "human")
+        item.says("status", "completed")
+        _ITEMS.get(kind, _unknown)(reading, item)
         before = speaker
 
 
-def _kind(item: Fields) -> str:
+def _kind(item: WireObject) -> str:
     """Return the type of an item. A message may leave it out, and a message of the other API's tools has none."""
-    kind = string(item.get("type"))
-    if kind or "role" not in item:
+    kind = item.text("type")
+    if kind or "role" not in item.fields:
         return kind
-    return "tool message" if item.get("role") == "tool" else "message"
+    return "tool message" if item.fields["role"] == "tool" else "message"
 
 
-def _speaker(kind: str, item: Fields) -> Speaker:
-    if kind in ("reasoning", "function_call", "custom_tool_call"):
-        return "model"
+def _speaker(kind: str, item: WireObject) -> Speaker:
     if kind in ("function_call_output", "custom_tool_call_output", "tool message"):
         return "tool"
-    return "model" if kind == "message" and item.get("role") == "assistant" else "human"
+    if kind == "message":
+        return "model" if item.fields.get("role") == "assistant" else "human"
+    is_models = kind.endswith("_call") or kind in ("reasoning", "mcp_list_tools", "mcp_approval_request")
+    return "model" if is_models else "human"
 
 
-def _message(reading: Reading, item: Fields) -> None:
-    role, content = item.get("role"), item.get("content")
+def _message(reading: Reading, item: WireObject) -> None:
+    role = item.text("role")
     if role in ("system", "developer"):
-        words, _ = spread(content, _media)
-        reading.instruct("" if words is None else as_text(words))
+        reading.instruct(instructions(reading, item, _media, "content"))
     elif role not in ("user", "assistant"):
-        label = f"message of role {as_text(role)[:40]}"
-        reading.fold(label, content if isinstance(content, str) else item)
-    elif isinstance(content, dict | list | tuple):
-        for part in [content] if isinstance(content, dict) else content:
+        fold_role(reading, item)
+    else:
+        for part in each(item, "content"):
             _part(reading, part)
-    elif isinstance(content, str):
-        reading.text(content)
-    elif content is not None:
-        reading.fold("content of an unknown kind", content)
 
 
 def _part(reading: Reading, part: object) -> None:
-    kind = string(fields(part).get("type"))
     if isinstance(part, str):
         reading.text(part)
-    elif kind in _TEXT_PARTS:
-        reading.text(string(fields(part).get(_TEXT_PARTS[kind])))
-    elif media := _media(fields(part)):
+    elif not isinstance(part, WireObject):
+        reading.fold("content of an unknown kind", part)
+    elif (kind := part.text("type")) in _TEXT_PARTS:
+        reading.text(part.text(_TEXT_PARTS[kind]))
+    elif media := _media(part):
         reading.say(media)
     else:
-        reading.fold(f"content part of type {kind[:40]!r}", part)
+        reading.fold(f"content part of type {kind[:40]!r}", part.whole())
 
 
 _TEXT_PARTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
 
 
-def _reasoning(reading: Reading, item: Fields) -> None:
+def _reasoning(reading: Reading, item: WireObject) -> None:
     """Reasoning, sealed as the whole item where it holds more than words."""
-    parts = map(fields, (*items(item.get("summary")), *items(item.get("content"))))
-    words = "\n\n".join(text for part in parts if (text := string(part.get("text"))))
-    state = ingest(item).json.decode() if item.get("encrypted_content") else ""
+    parts = [part for part in (*item.each("summary"), *item.each("content")) if isinstance(part, WireObject)]
+    for part in parts:
+        part.says("type", "summary_text", "reasoning_text")
+    words = "\n\n".join(text for part in parts if (text := part.text("text")))
+    state = ingest(item.whole()).json.decode() if item.fields.get("encrypted_content") else ""
     reading.think(words, "reasoning_item", state)
 
 
-def _call(reading: Reading, item: Fields) -> None:
-    key = native_key(item.get("call_id") or item.get("id"))
-    reading.call(key, item.get("name"), item.get("arguments", item.get("input")))
+def _call(reading: Reading, item: WireObject) -> None:
+    key, namespace = native_key(item.take("call_id", "id")), item.text("namespace")
+    reading.call(key, item.text("name"), item.take("arguments", "input"), namespace)
 
 
-def _output(reading: Reading, item: Fields) -> None:
-    content, media = spread(item.get("output", item.get("content")), _media)
-    reading.result(native_key(item.get("call_id") or item.get("tool_call_id")), content, media=media)
+def _custom_call(reading: Reading, item: WireObject) -> None:
+    key, namespace = native_key(item.take("call_id", "id")), item.text("namespace")
+    reading.free_call(key, item.text("name"), item.take("input", "arguments"), namespace)
 
 
-def _reference(reading: Reading, item: Fields) -> None:
-    reading.fold("reference to an item that its provider keeps", item.get("id"))
+def _output(reading: Reading, item: WireObject) -> None:
+    item.says("role", "tool")
+    content, media = spread(item, _media, "output", "content")
+    reading.result(native_key(item.take("call_id", "tool_call_id")), content, media=media)
 
 
-def _unknown(reading: Reading, item: Fields) -> None:
-    reading.fold(f"item of type {string(item.get('type'))[:40]!r}", item)
+def _reference(reading: Reading, item: WireObject) -> None:
+    reading.fold("reference to an item that its provider keeps", item.take("id"))
 
 
-_ITEMS: dict[str, Callable[[Reading, Fields], None]] = {
+def _image(reading: Reading, item: WireObject) -> None:
+    """An image that the provider's own tool made."""
+    if data := item.text("result"):
+        form = item.text("output_format") or "png"
+        reading.note("image made by its provider's tool kept as an image of the model's")
+        reading.say(Media(f"image/{mended(form)}", data=mended(data)))
+    else:
+        _unknown(reading, item)
+
+
+def _left_out(reading: Reading, item: WireObject) -> None:
+    """What is no part of the conversation, or what only its provider can read."""
+    kind = item.text("type")
+    reading.note(f"item of type {kind!r} left out")
+    item.whole()
+
+
+def _unknown(reading: Reading, item: WireObject) -> None:
+    reading.fold(f"item of type {item.text('type')[:40]!r}", item.whole())
+
+
+_ITEMS: dict[str, Callable[[Reading, WireObject], None]] = {
     "message": _message,
     "reasoning": _reasoning,
     "function_call": _call,
-    "custom_tool_call": _call,
+    "custom_tool_call": _custom_call,
     "function_call_output": _output,
     "custom_tool_call_output": _output,
     "tool message": _output,
     "item_reference": _reference,
+    "image_generation_call": _image,
+    **dict.fromkeys(
+        ("additional_tools", "compaction", "compaction_summary", "compaction_trigger"), _left_out
+    ),
 }
 
 
-def _media(part: Fields) -> Media | None:
+def _media(part: WireObject) -> Media | None:
     """Return what an image or a file part holds or points to. A file that its provider keeps is neither."""
-    kind = part.get("type")
+    kind = part.text("type")
     if kind in ("input_image", "image_url"):
-        image = part.get("image_url")
-        url = string(image) or string(fields(image).get("url"))
+        part.says("detail", "auto")
+        url = part.text("image_url") or part.inner("image_url").text("url")
         return data_url(url) if url else None
     if kind != "input_file":
         return None
-    if url := string(part.get("file_url")):
+    if url := part.text("file_url"):
         return Media("application/pdf", url=mended(url))
-    data = string(part.get("file_data"))
+    if part.fields.get("file_id"):
+        return None
+    data = part.text("file_data")
     return data_url(data) if data.startswith("data:") else None

@@ -14,9 +14,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from actors.core.content import Message
-from actors.core.diagnostics import Intake, Notes
+from actors.core.diagnostics import Notes
 from actors.core.door.attribute import attributed, is_attributed
 from actors.core.door.settle import Settling
+from actors.core.intake import Intake, Remarks
 from actors.core.ledger import Ledger
 
 __all__ = ["Normal", "normal"]
@@ -47,7 +48,8 @@ def normal(
     before: Iterable[Message] = (),
     known: Ledger = _NOTHING,
     wire: Sequence[str] | None = None,
-    notes: Sequence[str] = (),
+    remarks: Remarks | None = None,
+    left_out: tuple[tuple[str, int], ...] = (),
 ) -> Normal:
     """Return messages as a normal history has them.
 
@@ -58,14 +60,16 @@ def normal(
         known: What the blocks of those said.
         wire: Where each of the messages stood in a provider's transcript, if they come from one: their call ids are
             that provider's, and each call gets a canonical id by order of appearance.
-        notes: What was odd about that transcript as it was read.
+        remarks: What was odd about that transcript as it was read.
+        left_out: What it held that was not read, as (path, how often).
     """
     if wire is None and all(message.speaker == "human" and is_attributed(message) for message in messages):
         return Normal(messages, known, _IN_ORDER)
-    found = Notes()
+    found = Notes(remarks=remarks or Remarks())
     settling = Settling(ledger, found, minted=wire is not None)
     settling.remember(before, known)
     places = [f"messages[{number}]" for number in range(len(messages))] if wire is None else wire
     said = settling.settled(attributed(messages, places, found))
     kept = Ledger([*known.interactions(), *settling.interactions()])
-    return Normal(said, kept, Intake(tuple(found.findings), tuple(found.dedupe), (*notes, *found.odd)))
+    report = Intake(tuple(found.findings), tuple(found.dedupe), found.remarks.lines(), left_out)
+    return Normal(said, kept, report)

@@ -49,7 +49,7 @@ def attributed(messages: Sequence[Message], places: Iterable[str], notes: Notes)
     for place, message in zip(places, messages, strict=True):
         if message.speaker not in _FOREIGN:
             notes.found("unknown_speaker", "canonical")
-            notes.odd.append(f"{place}: speaker {message.speaker!r:.40} taken as the human")
+            notes.remarks.add(place, "speaker %s taken as the human", f"{message.speaker!r:.40}")
             message = Message("human", message.blocks, message.turn, message.origin)
         if is_attributed(message):
             yield place, message

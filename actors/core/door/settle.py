@@ -20,6 +20,7 @@ from actors.core.diagnostics import Notes
 from actors.core.door.attribute import Placed
 from actors.core.door.pairing import Unanswered
 from actors.core.events import Reason
+from actors.core.form import replace
 from actors.core.identity import RUNTIME, CallId, mint
 from actors.core.jsonio import MAX_DEPTH, Json, mended, parse_object, unquote
 from actors.core.ledger import Interaction, Ledger
@@ -180,8 +181,8 @@ class Settling:
         again = any(_same(result, other) for other in results)
         if results:
             self._notes.dedupe.append((name, "duplicate" if again else "conflicting_duplicate"))
-            self._notes.odd.append(
-                f"{place}: another result for call {_said(result.call_id)} kept as a duplicate"
+            self._notes.remarks.add(
+                place, "another result for call %s kept as a duplicate", _said(result.call_id)
             )
         if not again:
             results.append(_answering(result, name))
@@ -201,15 +202,17 @@ class Settling:
             self._answer(self._latest[call_id], result, place)
             return
         self._notes.found("orphan_result", "canonical", call_id)
-        what = f"result for unknown call {_said(call_id)}" if call_id else "result without a call id"
+        what, about = (
+            ("result for unknown call %s", [_said(call_id)]) if call_id else ("result without a call id", [])
+        )
         failed = ", which failed" if result.status == "error" else ""
         words = Text(f"[A tool result without its call{failed}: {unquote(result.shown)}]")
         told: tuple[Text | Media, ...] = (words, *result.media)
         if self._told.issuperset(told):
             self._notes.dedupe.append((call_id, "duplicate"))
-            self._notes.odd.append(f"{place}: {what} left out: it is there already")
+            self._notes.remarks.add(place, f"{what} left out: it is there already", *about)
             return
-        self._notes.odd.append(f"{place}: {what} kept as text")
+        self._notes.remarks.add(place, f"{what} kept as text", *about)
         self._told.update(told)
         self._waiting += told
 
@@ -244,15 +247,11 @@ def _canonical(call: ToolCall, name: CallId, notes: Notes) -> ToolCall:
         return _under(name, call)
     notes.found("malformed_arguments", "canonical", name)
     raw = text if call.raw is None else call.raw
-    return ToolCall(name, call.name, raw=raw, native=call.native, json=Json(b"{}"))
+    return replace(call, id=name, raw=raw, json=Json(b"{}"))
 
 
 def _under(name: CallId, call: ToolCall) -> ToolCall:
-    return (
-        call
-        if name == call.id
-        else ToolCall(name, call.name, raw=call.raw, native=call.native, json=call.json)
-    )
+    return call if name == call.id else replace(call, id=name)
 
 
 def _answering(result: ToolResult, call_id: CallId) -> ToolResult:

@@ -1,7 +1,13 @@
 """Profiles of the family `converse`: AWS Bedrock, whatever model is behind it."""
 
-from actors.core.concerns import Ids, RequestRules
-from actors.core.dialect import ConverseDialect, ConverseMedia, ConverseReasoning, ConverseTurns
+from actors.core.concerns import Ids
+from actors.core.dialect import (
+    ConverseDialect,
+    ConverseMedia,
+    ConverseReasoning,
+    ConverseRequest,
+    ConverseTurns,
+)
 
 BEDROCK = ConverseDialect(
     name="bedrock",
@@ -21,5 +27,5 @@ BEDROCK = ConverseDialect(
         binding="prefix",  # signatures are those of the model behind it
         followed=True,  # ANT-52, by BED-10
     ),
-    request=RequestRules(forced_choice="not_when_thinking", max_temperature=1.0, overflow_rule="BED-12"),
+    request=ConverseRequest(forced_choice="not_when_thinking", max_temperature=1.0, overflow_rule="BED-12"),
 )

@@ -15,6 +15,7 @@ OPENAI_CHAT = ChatDialect(
     media=ChatMedia(user_files=True, max_count=500),  # documented for images; newer models take more
     reasoning=ChatReasoning(switch="effort"),
     request=ChatRequest(
+        custom_tools=True,
         max_tokens_field="max_completion_tokens",
         max_tools=128,  # OAC-09
         overflow_rule="OAC-15",

@@ -4,8 +4,14 @@ Everything is sent inline with `store: false`. Calls and results pair by `call_i
 the id inside an encrypted reasoning item, which goes back as it came and to nobody but its maker.
 """
 
-from actors.core.concerns import Ids, RequestRules
-from actors.core.dialect import PartMedia, ResponsesDialect, ResponsesReasoning, ResponsesTurns
+from actors.core.concerns import Ids
+from actors.core.dialect import (
+    PartMedia,
+    ResponsesDialect,
+    ResponsesReasoning,
+    ResponsesRequest,
+    ResponsesTurns,
+)
 
 OPENAI_RESPONSES = ResponsesDialect(
     name="openai_responses",
@@ -21,5 +27,5 @@ OPENAI_RESPONSES = ResponsesDialect(
         binding="prefix",  # OAR-09: the newest models bind it to the whole prefix, and older ones accept that
         first=False,
     ),
-    request=RequestRules(overflow_rule="OAR-13"),
+    request=ResponsesRequest(overflow_rule="OAR-13"),
 )

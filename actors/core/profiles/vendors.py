@@ -16,7 +16,7 @@ OPENAI_COMPATIBLE = replace(
     turns=ChatTurns(),
     media=ChatMedia(user_files=True),
     reasoning=ChatReasoning(),
-    request=replace(OPENAI_CHAT.request, max_tokens_field="max_tokens"),
+    request=replace(OPENAI_CHAT.request, max_tokens_field="max_tokens", custom_tools=False),
 )
 """A server of which nothing more is known."""
 
@@ -49,7 +49,6 @@ MISTRAL = ChatDialect(
             presence_penalty prompt_cache_key prompt_mode random_seed reasoning_effort response_format safe_prompt
             stop stream temperature tool_choice tools top_p""".split()  # noqa: SIM905  as a list it is a page
         ),  # MIS-32
-        custom_tools=False,
         stream_usage=False,  # it comes on the last chunk unasked, and `stream_options` is unknown (MIS-32)
         required_choice="any",
         overflow_rule="MIS-33",
@@ -81,7 +80,6 @@ KIMI = ChatDialect(
         switch="type",
     ),
     request=ChatRequest(
-        custom_tools=False,  # KIM-08
         max_tools=128,
         forced_choice="no",  # KIM-10
         sampling=False,  # KIM-09
@@ -112,7 +110,6 @@ DEEPSEEK = ChatDialect(
         switch="type",
     ),
     request=ChatRequest(
-        custom_tools=False,
         max_tools=128,
         forced_choice="not_when_thinking",  # DSK-08
         overflow_rule="DSK-09",

@@ -165,7 +165,7 @@ class Walk:
                     call, emitted, name = next(calls)
                     notes.calls.append(call.id)
                     notes.emitted_calls.append(emitted)
-                    writer.call(emitted, name, call.json)
+                    writer.call(emitted, name, call)
                 case Thinking():
                     writer.thinking(block)
                 case Native():

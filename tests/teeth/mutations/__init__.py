@@ -3,7 +3,18 @@
 Each is a misunderstanding someone could have, not a syntax error. `old` occurs exactly once in its file.
 """
 
-from tests.teeth.mutations import core, dialects, judge, kernel, profiles, render, runtime, servers, transport
+from tests.teeth.mutations import (
+    core,
+    dialects,
+    imports,
+    judge,
+    kernel,
+    profiles,
+    render,
+    runtime,
+    servers,
+    transport,
+)
 from tests.teeth.mutations.mutation import Mutation
 
 __all__ = ["MUTATIONS", "Mutation"]
@@ -12,6 +23,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *render.MUTATIONS,
     *core.MUTATIONS,
     *dialects.MUTATIONS,
+    *imports.MUTATIONS,
     *judge.MUTATIONS,
     *profiles.MUTATIONS,
     *kernel.MUTATIONS,

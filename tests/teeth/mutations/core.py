@@ -170,7 +170,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "batch: malformed arguments are run as none",
         "actors/core/batch.py",
-        "    if call.raw is not None:",
+        "    if call.is_malformed:",
         "    if False:",
         ("tests/core/test_batch.py",),
     ),

@@ -1,0 +1,124 @@
+"""What a request body says beside its transcript, in any dialect: tools, a limit, a model.
+
+Only what `actors.encode` can say again is read. The rest is counted by its path, and so are a provider's own tools: a
+search or a code runner of theirs is no function of the client, and is never made one.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from actors.adapters.request import TEXT, ToolSpec
+from actors.adapters.wire import number
+from actors.adapters.wire_object import WireObject
+from actors.core.intake import Tally
+from actors.core.jsonio import Json, ingest
+from actors.core.projection import flat_name
+
+TRANSCRIPT = frozenset(
+    {
+        "messages",
+        "input",
+        "contents",
+        "system",
+        "instructions",
+        "systemInstruction",
+        "system_instruction",
+    }
+)
+"""Keys of the conversation itself, which `from_wire` reads."""
+
+
+class Declared(NamedTuple):
+    """What a body says beside its transcript.
+
+    Args:
+        model: The provider's name of the model; empty if it names none.
+        tools: The client's tools.
+        max_tokens: Most tokens of the answer, None if it does not say.
+        stream: Whether the answer is to come as events.
+        left_out: The path of each thing that is not carried, with how often it was met.
+    """
+
+    model: str
+    tools: tuple[ToolSpec, ...]
+    max_tokens: int | None
+    stream: bool
+    left_out: tuple[tuple[str, int], ...]
+
+
+def declared(body: object) -> Declared:
+    """Return what a request body declares; of a list of messages, nothing."""
+    read, left = WireObject(body), Tally()
+    for key in TRANSCRIPT:
+        read.take(key)
+    tools: list[ToolSpec] = []
+    for holder in (read, read.inner("toolConfig")):
+        for tool in holder.each("tools"):
+            tools += _tools(tool, left)
+    model, limit, stream = read.text("model"), _limit(read), read.says("stream", True)
+    read.says("store", False)  # what is sent is never stored
+    for path in read.unread():
+        left.add(path.removeprefix("."))
+    return Declared(model, tuple(tools), limit, stream, left.counts())
+
+
+def _limit(body: WireObject) -> int | None:
+    """Return the first limit that is a number above 0."""
+    inference, generation = body.inner("inferenceConfig"), body.inner("generationConfig")
+    named = [(body, key) for key in ("max_tokens", "max_completion_tokens", "max_output_tokens")]
+    for holder, key in (*named, (inference, "maxTokens"), (generation, "maxOutputTokens")):
+        if most := number(holder.fields.get(key)):
+            holder.take(key)
+            return most
+    return None
+
+
+def _tools(tool: object, left: Tally, namespace: str = "") -> Iterator[ToolSpec]:
+    """Give the client's tools of one entry; count what is none."""
+    if not isinstance(tool, WireObject):
+        left.add("tools[]")
+        return
+    kind = tool.text("type")
+    functions = [*tool.each(*_LISTS), *filter(None, [tool.inner("toolSpec")])]
+    if kind == "namespace":
+        for inner in tool.each("tools"):
+            yield from _tools(inner, left, tool.text("name"))
+    elif functions or not (kind or "name" in tool.fields):
+        for key in tool.fields:  # a server's tool is a key, often with nothing in it
+            if key not in (*_LISTS, "toolSpec"):
+                tool.take(key)
+                left.add(f"tools[].{key}")
+        yield from (_function(each, "", namespace) for each in functions if isinstance(each, WireObject))
+    elif kind in ("", "function", "custom"):
+        told = tool.inner("function") or tool.inner("custom") or tool
+        if isinstance(told.fields.get("name"), str):
+            yield _function(told, kind, namespace)
+    else:
+        tool.whole()
+        left.add(f"tools[] of type {kind[:40]!r}")
+
+
+_LISTS = ("functionDeclarations", "function_declarations")
+
+
+def _function(told: WireObject, kind: str, namespace: str) -> ToolSpec:
+    name, about = flat_name(namespace, told.text("name")), told.text("description")
+    schema = next((schema for key in _SCHEMAS if (schema := told.inner(key))), None)
+    if schema is None and kind == "custom":
+        return ToolSpec.free_form(name, about, _form(told.inner("format")), namespace)
+    if schema is None:
+        return ToolSpec(name, about, Json(b'{"type":"object","properties":{}}'), namespace=namespace)
+    whole = schema.inner("json") or schema
+    return ToolSpec(name, about, ingest(whole.whole()).json, namespace=namespace)
+
+
+_SCHEMAS = ("parameters", "parametersJsonSchema", "parameters_json_schema", "input_schema", "inputSchema")
+
+
+def _form(told: WireObject) -> Json:
+    """Return how a free text looks. Chat Completions has a grammar in an object of its own."""
+    if not told:
+        return TEXT
+    grammar = told.inner("grammar")
+    said = {key: value for key, value in told.whole().items() if key != "grammar"}
+    return ingest({**said, **grammar.whole()}).json
