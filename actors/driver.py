@@ -18,8 +18,9 @@ from typing import Any, Literal, Protocol, TypeAlias, assert_never
 import anyio
 
 from actors.adapters.adapter import Adapter
-from actors.adapters.request import Settings
+from actors.adapters.request import Request, Settings
 from actors.core import turn as turns
+from actors.core.caching import lane_key
 from actors.core.content import Message, Text
 from actors.core.events import (
     Bound,
@@ -61,6 +62,12 @@ class ResolvedBackend:
     binding: Binding
     adapter: Adapter
     settings: Settings
+
+    def request(self, rendered: Rendered, session: str, *, tools_off: bool = False) -> Request:
+        """Return the request that sends what was rendered for a session."""
+        settings = replace(self.settings, tool_choice="none") if tools_off else self.settings
+        shown = rendered.shown._replace(lane=lane_key(session, self.binding))
+        return self.adapter.request(rendered.segments, settings, shown)
 
 
 class Resolver(Protocol):
@@ -368,10 +375,8 @@ class _Turn:
         rendered = await self._refs.renderer.ask(render)
         return rendered.lane.standing.epoch
 
-    @property
-    def _settings(self) -> Settings:
-        settings = self._backend.settings
-        return replace(settings, tool_choice="none") if self._tools_off else settings
+    def _request(self, rendered: Rendered) -> Request:
+        return self._backend.request(rendered, self._log.state.session, tools_off=self._tools_off)
 
     async def _generate(self, number: int) -> Outcome:
         """Send the request, and write what came of it."""
@@ -380,7 +385,7 @@ class _Turn:
         key = f"{self._log.state.session}/{self._number}/{number}"
         generate = Generate(
             key,
-            backend.adapter.request(self._rendered.segments, self._settings, self._rendered.shown),
+            self._request(self._rendered),
             backend.binding,
             self._log.state.calls + 1,
             self._number,
@@ -431,7 +436,7 @@ class _Turn:
         """Keep the evidence of a refusal; return its words."""
         assert self._rendered is not None
         self._declined = b"".join(self._rendered.segments), why
-        request = self._backend.adapter.request(self._rendered.segments, self._settings, self._rendered.shown)
+        request = self._request(self._rendered)
         session = self._log.state.session
         self._driver.resolver.refused(Refusal(session, self._backend.binding, by, why, request.body))
         return why

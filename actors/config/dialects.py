@@ -55,6 +55,7 @@ def derived(name: str, table: Mapping[str, Any]) -> Dialect:  # Any: each field 
         raise ValueError(f"{fault['loc'][0]}: {fault['msg'].replace('Input should be', 'must be')}") from None
     for key in (*_PATTERNS, *(["overflow_patterns"] if "overflow_patterns" in changes else [])):
         _compiled(key, getattr(made, key) or ())
+    _compiled("caching.models", made.caching.models)
     for problem in _contradictions(made):
         raise ValueError(problem)
     return made

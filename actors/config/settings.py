@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from actors.config.providers import Kind
+from actors.core.caching import Cache
 
 Policy: TypeAlias = Literal["manual", "round_robin", "failover"]
 Thinking: TypeAlias = Literal["native", "drop", "text"]
@@ -161,7 +162,8 @@ class BackendSettings(Frozen):
     """One `[backends.NAME]` table. `base_url` without `auth` means that no key is sent.
 
     `stream = false` is for a backend that cannot stream: its whole answers give the same events. `upstream` keeps a
-    gateway to one of its upstreams, named as the gateway wants it.
+    gateway to one of its upstreams, named as the gateway wants it. `cache` is what is asked of the host's prompt cache:
+    `default`, `long` (the longest life it has) or `off`.
     """
 
     kind: Kind
@@ -174,6 +176,7 @@ class BackendSettings(Frozen):
     thinking: Thinking = "native"
     reasoning: Reasoning = Reasoning()
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None
+    cache: Cache = "default"
     stream: bool = True
     dialect: Label | None = None
     limits: BackendLimits = BackendLimits()

@@ -9,6 +9,7 @@ ANT-07 are explained in the rulebook.
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
+from actors.core.caching import UNASKED, Caching
 from actors.core.identity import Binding
 
 Family: TypeAlias = Literal["openai_chat", "responses", "anthropic", "gemini", "converse"]
@@ -57,8 +58,8 @@ class Dialect:
         max_documents: Most documents among them (BED-16); None where none is stated.
         named_documents: Whether each document has a name that no other document of the request has (BED-15).
         media_urls: Whether media may be given as an address that the provider fetches.
-        empty_result: What is said for a result without words, where a blank text is refused (BED-04); None sends
-            it as it is.
+        empty_result: What is said for a result without words, where a blank text is refused (BED-04) or cannot be
+            marked (ANT-33); None sends it as it is.
         developer_role: Whether the role `developer` exists beside `system`. We send `system`.
         first_roles, last_roles: Roles a transcript may begin and end with.
         alternation: `merge_same` puts neighbours of one role into one message, as a block list; `fill` puts a
@@ -103,6 +104,7 @@ class Dialect:
         max_string: Longest string accepted, in characters. Longer texts are split; results are cut where they come in.
         filler_first, filler_last, filler_between: Constant texts where the protocol needs a message and there is none.
         max_tokens_default: What a request asks for where the field is required and nobody said.
+        caching: How the host's prompt cache is asked for.
         overflow_patterns: Regular expressions that recognise a context overflow in an error text.
         overflow_rule: The rule a context overflow breaks.
     """
@@ -173,6 +175,7 @@ class Dialect:
     filler_last: str = "(Please continue.)"
     filler_between: str = "(Noted.)"
     max_tokens_default: int | None = None
+    caching: Caching = UNASKED
     overflow_patterns: tuple[str, ...] = ()
     overflow_rule: str | None = None
 

@@ -58,11 +58,12 @@ _HOLDS: Mapping[Family, Mapping[str, frozenset[str]]] = {
 }
 """The most that a field can hold, where that is not what it can in any family."""
 _ALONE: Mapping[str, tuple[object, Family]] = {
-    "empty_result": (None, "converse"),
     "tools_required": (False, "converse"),
     "thinking_once": (False, "responses"),
 }
 """Fields that have another value than this in one family alone."""
+_MARKS: Mapping[Family, str] = {"openai_chat": "part", "anthropic": "block", "converse": "point"}
+"""How each family marks the end of a prefix for a prompt cache, where it can."""
 _DEMANDS = {
     "with_calls": ("reasoning_content", "anthropic_blocks"),
     "before_calls": ("thought_signature",),
@@ -74,7 +75,7 @@ _BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{4})*[A-Za-z0-9+/_-]{2,4}={0,2}")
 def impossible(dialect: Dialect) -> str | None:
     """Return what of a profile its family cannot express, as `field: reason`; None if there is nothing."""
     family, carrier = dialect.family, dialect.thinking_carrier
-    if (reason := _unwritten(dialect)) is not None:
+    if (reason := _unwritten(dialect) or _unasked(dialect)) is not None:
         return reason
     if carrier not in CARRIERS[family]:
         return f"thinking_carrier: family {family} has {', '.join(map(repr, CARRIERS[family]))}"
@@ -88,6 +89,8 @@ def impossible(dialect: Dialect) -> str | None:
         return f"media_urls: family {family} takes media by value"
     if dialect.named_documents != (family == "converse"):
         return "named_documents: family converse names them, and no other"
+    if dialect.empty_result is not None and family not in ("openai_chat", "converse"):
+        return "empty_result: has a meaning in families openai_chat and converse alone"
     if dialect.upstream_pin != "none" and family != "openai_chat":
         return f"upstream_pin: family {family} has no field for it"
     if dialect.thinking_binding == "prefix" and not dialect.calls_together:
@@ -109,6 +112,26 @@ def _unwritten(dialect: Dialect) -> str | None:
     for field, (usual, only) in _ALONE.items():
         if family != only and getattr(dialect, field) != usual:
             return f"{field}: has a meaning in family {only} alone"
+    return None
+
+
+def _unasked(dialect: Dialect) -> str | None:
+    """Return what the family has no words for of how a prompt cache is asked for."""
+    family, caching = dialect.family, dialect.caching
+    if caching.marks != "none" and _MARKS.get(family) != caching.marks:
+        return f"caching: family {family} has no mark {caching.marks!r}"
+    if caching.marks == "part" and dialect.empty_result is None:
+        return "caching: marks 'part' need empty_result; a blank text takes no mark (ANT-33)"
+    if caching.moving and caching.marks != "block":
+        return "caching: moving needs marks 'block'"
+    if caching.keyed and family not in ("openai_chat", "responses"):
+        return f"caching: family {family} has no prompt_cache_key"
+    if caching.keyed and dialect.request_keys and "prompt_cache_key" not in dialect.request_keys:
+        return "caching: request_keys do not have 'prompt_cache_key'"
+    if (caching.long == "ttl" and caching.marks == "none") or (
+        caching.long == "retention" and not caching.keyed
+    ):
+        return f"caching: long {caching.long!r} needs {'marks' if caching.long == 'ttl' else 'keyed'}"
     return None
 
 

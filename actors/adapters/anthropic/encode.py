@@ -6,13 +6,14 @@ wrong here is a bug there. Only the fields named here are ever sent (rulebook AN
 
 from collections.abc import Sequence
 
+from actors.adapters.marks import mark, marked
 from actors.adapters.open_messages import CLOSING, OpenMessages
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.adapters.settings import room, thinking_switch
 from actors.core.content import Media, Thinking
 from actors.core.dialect import Dialect
 from actors.core.jsonio import Json, dump, quote, unquote
-from actors.core.transcript import Encoder, Titled
+from actors.core.transcript import Encoder, Shown, Titled
 
 VERSION = "2023-06-01"
 UNSIGNED = "unsigned"
@@ -87,16 +88,15 @@ def _media(media: Media) -> bytes:
     return b'{"type":"%b","source":%b}' % (kind, source)
 
 
-def request(
-    segments: Sequence[bytes], settings: Settings, dialect: Dialect, called: frozenset[str]
-) -> Request:
+def request(segments: Sequence[bytes], settings: Settings, dialect: Dialect, shown: Shown) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`."""
+    ends = mark(settings, dialect)
     head = b'{"model":%b,"max_tokens":%d' % (
         quote(settings.model),
         room(settings, dialect.max_tokens_default or 8192),
     )
     if settings.tools:
-        head += b',"tools":[' + b",".join(map(_tool, settings.tools)) + b"]"
+        head += b',"tools":[' + b",".join(map(_tool, settings.tools))[:-1] + ends + b"}]"
         if settings.tool_choice != "auto":
             choice = b"any" if settings.tool_choice == "required" else b"none"
             head += b',"tool_choice":{"type":"%b"}' % choice
@@ -104,11 +104,12 @@ def request(
         head += b',"temperature":' + dump(settings.temperature)
     head += _reasons(settings)
     if settings.system and settings.system.strip():
-        head += b',"system":[{"type":"text","text":' + quote(settings.system) + b"}]"
+        head += b',"system":[{"type":"text","text":' + quote(settings.system) + ends + b"}]"
     if settings.stream:
         head += b',"stream":true'
-    head += b',"messages":['
-    return Request("/v1/messages", (("anthropic-version", VERSION),), (head, *segments, b"]}"))
+    head += (ends if dialect.caching.moving and segments else b"") + b',"messages":['
+    said = marked(segments, settings, dialect, shown, CLOSING)
+    return Request("/v1/messages", (("anthropic-version", VERSION),), (head, *said, b"]}"))
 
 
 def _reasons(settings: Settings) -> bytes:

@@ -18,7 +18,7 @@ from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.content import Media, Thinking
 from actors.core.dialect import Dialect, Role
 from actors.core.jsonio import Json, dump, quote
-from actors.core.transcript import Encoder, Titled
+from actors.core.transcript import Encoder, Shown, Titled
 
 BLANK = "signed_blank"
 """Kind of the seal of a signature whose part is a text of nothing but whitespace, or of nothing."""
@@ -100,9 +100,7 @@ def _identified(call_id: str, name: str) -> bytes:
     return b'"id":"%b",%b' % (call_id.encode(), named) if call_id else named
 
 
-def request(
-    segments: Sequence[bytes], settings: Settings, dialect: Dialect, called: frozenset[str]
-) -> Request:
+def request(segments: Sequence[bytes], settings: Settings, dialect: Dialect, shown: Shown) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`.
 
     The model, and whether the answer is streamed, are in the path.

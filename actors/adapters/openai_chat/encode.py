@@ -9,13 +9,15 @@ with the provider's own list; as `thinking_chunk` it leads the content. Where th
 
 from collections.abc import Callable, Sequence
 
+from actors.adapters.marks import mark, marked, routed
 from actors.adapters.openai_chat.schema import moonshot
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.content import Media, Thinking
 from actors.core.dialect import Dialect, Role
 from actors.core.jsonio import Json, dump, nest, quote, unquote
-from actors.core.transcript import Encoder, Titled
+from actors.core.transcript import Encoder, Shown, Titled
 
+_MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
 _ABSENT = {"null": b',"content":null', "empty": b',"content":""', "omit": b""}
 
 
@@ -24,6 +26,7 @@ class OpenAIChatWriter:
 
     def __init__(self, dialect: Dialect, last_role: Role | None) -> None:
         self._error_prefix = quote(dialect.error_prefix)[1:-1]
+        self._nothing = quote(dialect.empty_result or "")
         self._carrier = dialect.thinking_carrier
         self._absent = _ABSENT[dialect.absent_content]
         self._joined = min(_JOINED, dialect.max_string or _JOINED)
@@ -76,6 +79,8 @@ class OpenAIChatWriter:
         self._comma = b","
         if failed:  # the wire has no error flag
             self._pieces += (head, b'"', self._error_prefix, json[1:], b"}")
+        elif self._nothing != b'""' and json[1] in _MAYBE_BLANK and not unquote(json).strip():
+            self._pieces += (head, self._nothing, b"}")
         else:
             self._pieces += (head, json, b"}")
 
@@ -143,9 +148,7 @@ def _chunk(block: Thinking) -> bytes:
     return held + b",%b}" % more if more else held + b"}"
 
 
-def request(
-    segments: Sequence[bytes], settings: Settings, dialect: Dialect, called: frozenset[str]
-) -> Request:
+def request(segments: Sequence[bytes], settings: Settings, dialect: Dialect, shown: Shown) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`."""
     losses: list[str] = []
     head = b'{"model":' + quote(settings.model)
@@ -156,14 +159,20 @@ def request(
         head += b',"temperature":' + dump(settings.temperature)
     if (switch := _SWITCHES.get(dialect.thinking_switch)) is not None:
         head += switch(settings, losses)
-    head += _pin(settings, dialect, losses)
+    head += _pin(settings, dialect, losses) + routed(settings, dialect, shown)
     if settings.stream:
         head += b',"stream":true'
         head += b',"stream_options":{"include_usage":true}' if dialect.stream_usage else b""
     head += b',"messages":['
     if settings.system and settings.system.strip():
-        head += b'{"role":"system","content":' + quote(settings.system) + b"},"
-    return Request("/chat/completions", (), (head, *segments, b"]}"), tuple(dict.fromkeys(losses)))
+        head += b'{"role":"system","content":' + _system(settings.system, mark(settings, dialect)) + b"},"
+    said = marked(segments, settings, dialect, shown, b"")
+    return Request("/chat/completions", (), (head, *said, b"]}"), tuple(dict.fromkeys(losses)))
+
+
+def _system(words: str, ends: bytes) -> bytes:
+    """Return the system prompt: a string, or a part with a mark."""
+    return b'[{"type":"text","text":%b%b}]' % (quote(words), ends) if ends else quote(words)
 
 
 def _pin(settings: Settings, dialect: Dialect, losses: list[str]) -> bytes:

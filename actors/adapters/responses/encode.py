@@ -10,11 +10,12 @@ directly after their calls (rulebook OAR-14).
 
 from collections.abc import Sequence
 
+from actors.adapters.marks import routed
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.content import Media, Thinking
 from actors.core.dialect import Dialect, Role
 from actors.core.jsonio import Json, dump, nest, parse, quote, unquote
-from actors.core.transcript import Encoder, Titled
+from actors.core.transcript import Encoder, Shown, Titled
 
 MIN_TOKENS = 16
 """Fewest tokens of an answer that may be asked for; less is "Invalid value for 'max_output_tokens'."."""
@@ -115,9 +116,7 @@ def _media(media: Media) -> bytes:
     return b'{"type":"input_file","filename":"document.pdf","file_data":%b}' % quote(data)
 
 
-def request(
-    segments: Sequence[bytes], settings: Settings, dialect: Dialect, called: frozenset[str]
-) -> Request:
+def request(segments: Sequence[bytes], settings: Settings, dialect: Dialect, shown: Shown) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`."""
     losses: list[str] = []
     head = b'{"model":%b,"store":false' % quote(settings.model)
@@ -132,6 +131,7 @@ def request(
         head += b',"%b":%d' % (dialect.max_tokens_field.encode(), most)
     if settings.temperature is not None:
         head += b',"temperature":' + dump(settings.temperature)
+    head += routed(settings, dialect, shown)
     if settings.stream:
         head += b',"stream":true'
     return Request("/responses", (), (head + b',"input":[', *segments, b"]}"), tuple(losses))

@@ -5,6 +5,7 @@ A block is an object with one key, which names its kind.
 
 import re
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import ClassVar
 
 from actors.core.check.turns import Turns
@@ -53,6 +54,8 @@ class Converse(Turns):
         "empty": "BED-05",
         "nothing": "BED-07",
         "last": "ALL-05",
+        "marks": "BED-10",
+        "late-mark": "BED-10",
     }
 
     thinks = worded = documented = called = False
@@ -63,6 +66,7 @@ class Converse(Turns):
 
     def finish(self, *, manual_thinking: bool) -> None:
         super().finish(manual_thinking=manual_thinking)
+        self.marked()
         self._documented()
         if self.called and not self.declares:
             self.fault("BED-03", "toolConfig", "the messages hold tool blocks and no tool is declared")
@@ -126,6 +130,12 @@ class Converse(Turns):
         return f"{self.at}.toolUseId"
 
     # --- reading ------------------------------------------------------------------------------------
+
+    def content(self, content: JsonValue) -> None:
+        for before, block in pairwise(content if type(content) is list else ()):
+            if type(before) is type(block) is dict and "reasoningContent" in before and "cachePoint" in block:
+                self.fault("BED-10", self.here, "a cachePoint behind reasoning")
+        super().content(content)
 
     def block(self, block: JsonValue) -> None:
         if type(block) is not dict or len(block) != 1:
@@ -240,9 +250,11 @@ class Converse(Turns):
         return None
 
     def _cache_point(self, value: JsonValue) -> None:
-        point = self._object(value, frozenset({"type", "ttl"}), self.at)
-        if point.get("type") != "default" or point.get("ttl", "5m") not in ("5m", "1h"):
-            self.fault("ALL-02", self.at, "cachePoint is of type default, ttl 5m or 1h")
+        self._point(value, self.at)
+
+    def _point(self, value: JsonValue, where: str) -> None:
+        self._object(value, frozenset({"type", "ttl"}), where)
+        self.mark(value, where, "default", "cachePoint")
 
     # --- the rest of the request --------------------------------------------------------------------
 
@@ -251,11 +263,13 @@ class Converse(Turns):
         if (inference := body.get("inferenceConfig")) is not None:
             given = self._object(inference, _INFERENCE, "inferenceConfig")
             self.limited(given.get("maxTokens", 1), "inferenceConfig.maxTokens")
+        self.declares = "toolConfig" in body
+        if (
+            self.declares
+        ):  # before the system prompt: so its cache marks are in the order that the provider reads
+            self._tool_config(body["toolConfig"])
         if (system := body.get("system")) is not None:
             self._system(system)
-        self.declares = "toolConfig" in body
-        if self.declares:
-            self._tool_config(body["toolConfig"])
 
     def _system(self, system: JsonValue) -> None:
         if type(system) is not list:
@@ -264,6 +278,8 @@ class Converse(Turns):
             held = self._object(block, frozenset({"text", "cachePoint", "guardContent"}), "system")
             if "text" in held:
                 self._words(held["text"], "system")
+            if "cachePoint" in held:
+                self._point(held["cachePoint"], "system")
         return None
 
     def _tool_config(self, config: JsonValue) -> None:
@@ -274,6 +290,8 @@ class Converse(Turns):
         for index, tool in enumerate(tools):
             where = f"toolConfig.tools[{index}]"
             entry = self._object(tool, frozenset({"toolSpec", "systemTool", "cachePoint"}), where)
+            if "cachePoint" in entry:
+                self._point(entry["cachePoint"], where)
             if "toolSpec" in entry:
                 self._tool(self._object(entry["toolSpec"], _TOOL, where), where, names)
         if (choice := held.get("toolChoice")) is not None:

@@ -50,6 +50,7 @@ class OpenAIChat(OpenAIChatHead):
         super().__init__(dialect)
         self.keys = _keys(dialect)
         self.longest = dialect.max_string or sys.maxsize
+        self.marking = frozenset({"cache_control"} if dialect.caching.marks == "part" else ())
 
     # --- facts --------------------------------------------------------------------------------------
 
@@ -105,6 +106,7 @@ class OpenAIChat(OpenAIChatHead):
             self.fault(f"OAC-02 {case}", self.here, what, call_id)
 
     def finish(self, *, manual_thinking: bool) -> None:
+        self.marked()
         if self.due:
             self._unanswered("at the end")
         if not self.count:
@@ -231,7 +233,11 @@ class OpenAIChat(OpenAIChatHead):
         media = self.dialect.user_media | ({"document"} if self.dialect.user_files else set())
         if role == "user" and _MEDIA.get(kind, "text") not in media | {"text"}:
             return self.fault("ALL-10", where, f"{_MEDIA[kind]} is not accepted")
-        self.allow_only(where, part, _PART_KEYS[kind])
+        self.allow_only(where, part, _PART_KEYS[kind] | self.marking)
+        if self.marking and (mark := part.get("cache_control")) is not None:
+            self.mark(mark, where, "ephemeral", "cache_control")
+            if kind == "text" and not str(part.get("text")).strip():
+                self.fault("ANT-33", where, "a blank text carries cache_control")
         if kind in _MEDIA:
             self.attach(_MEDIA[kind], where)
         return self._payload(part.get(kind), kind, where)

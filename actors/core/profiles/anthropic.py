@@ -1,5 +1,6 @@
 """Profiles of the family `anthropic`."""
 
+from actors.core.caching import Caching
 from actors.core.dialect import Dialect
 from actors.core.profiles.overflow import OVERFLOW
 
@@ -27,6 +28,7 @@ ANTHROPIC = Dialect(
     max_temperature=1.0,
     thinking_binding="prefix",  # ANT-44: treated as bound everywhere, which older models accept too
     max_tokens_default=8192,  # the field is required
+    caching=Caching(marks="block", moving=True, long="ttl"),
     overflow_patterns=OVERFLOW,
     overflow_rule="ANT-36",
 )

@@ -1,5 +1,6 @@
 """Profiles of the family `converse`: AWS Bedrock, whatever model is behind it."""
 
+from actors.core.caching import Caching
 from actors.core.dialect import Dialect
 from actors.core.profiles.overflow import OVERFLOW
 
@@ -44,6 +45,12 @@ BEDROCK = Dialect(
     thinking_followed=True,  # ANT-52, by BED-10
     thinking_switch="anthropic",
     thinking_binding="prefix",  # signatures are those of the model behind it
+    # Claude's, from 3.5 Haiku and 3.7 on; requests with marks to a model without a cache are refused.
+    caching=Caching(
+        marks="point",
+        models=r".*anthropic\.claude-(?!v\d|instant|3-haiku|3-opus|3-sonnet|3-5-sonnet).*",
+        long="ttl",
+    ),
     overflow_patterns=OVERFLOW,
     overflow_rule="BED-12",
 )

@@ -1,5 +1,6 @@
 """Profiles of the family `openai_chat`: OpenAI itself, and who speaks like it."""
 
+from actors.core.caching import Caching
 from actors.core.dialect import Dialect
 from actors.core.profiles.overflow import OVERFLOW
 
@@ -22,6 +23,7 @@ OPENAI_CHAT = Dialect(
     thinking_carrier="none",
     thinking_binding="none",
     max_string=1_048_576,  # OAC-14
+    caching=Caching(keyed=True, long="retention"),
     overflow_patterns=OVERFLOW,
     overflow_rule="OAC-15",
 )

@@ -4,6 +4,7 @@ Everything is sent inline with `store: false`. Calls and results pair by `call_i
 the id inside an encrypted reasoning item, which goes back as it came and to nobody but its maker.
 """
 
+from actors.core.caching import Caching
 from actors.core.dialect import Dialect
 from actors.core.profiles.overflow import OVERFLOW
 
@@ -32,6 +33,7 @@ OPENAI_RESPONSES = Dialect(
     thinking_once=True,  # OAR-07
     thinking_switch="reasoning",
     max_string=10_485_760,
+    caching=Caching(keyed=True, long="retention"),
     overflow_patterns=OVERFLOW,
     overflow_rule="OAR-13",
 )

@@ -4,6 +4,7 @@ Where sources disagree, the value is the one that every source accepts: a filler
 conversation that needs it, a refusal costs the turn.
 """
 
+from actors.core.caching import UNASKED, Caching
 from actors.core.dialect import Dialect
 from actors.core.profiles.openai_chat import OPENAI_CHAT
 from actors.core.profiles.overflow import OVERFLOW
@@ -14,6 +15,7 @@ OPENAI_COMPATIBLE = OPENAI_CHAT.derive(
     max_media=None,
     max_string=None,
     thinking_switch="none",
+    caching=UNASKED,
 )
 """A server of which nothing more is known."""
 
@@ -51,6 +53,7 @@ MISTRAL = Dialect(
     thinking_alone=False,
     thinking_switch="effort",
     overflow_patterns=OVERFLOW,
+    caching=Caching(keyed=True),
     overflow_rule="MIS-33",
 )
 
@@ -82,6 +85,7 @@ KIMI = Dialect(
     thinking_placeholder="(No reasoning recorded.)",
     thinking_switch="type",
     overflow_patterns=OVERFLOW,
+    caching=Caching(keyed=True),
     overflow_rule="KIM-12",
 )
 
@@ -127,9 +131,11 @@ OPENROUTER = OPENAI_COMPATIBLE.derive(
     thinking_alone=False,
     thinking_switch="reasoning",
     upstream_pin="provider",
+    empty_result="(The tool returned nothing.)",  # ANT-33: a blank text takes no mark
+    caching=Caching(marks="part", models="~?anthropic/.*", long="ttl"),
 )
 
-XAI = OPENAI_COMPATIBLE.derive(name="xai", thinking_switch="effort")
+XAI = OPENAI_COMPATIBLE.derive(name="xai", thinking_switch="effort", caching=Caching(keyed=True))
 GROQ = OPENAI_COMPATIBLE.derive(
     name="groq", max_media=5, thinking_switch="effort"
 )  # 5: documented for images
