@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
 
+from actors.core.caching import Caching
 from actors.core.dialect import Dialect
 from actors.core.profiles import PROFILES
 from actors.core.rulebook import PREFIXES, RULES, Rule
@@ -139,6 +140,11 @@ def _value(profile: Dialect, name: str) -> str:
     value = getattr(profile, name)
     if isinstance(value, frozenset):
         return ", ".join(f"`{item}`" for item in sorted(value)) or "none"
+    if isinstance(value, Caching):
+        usual = Caching()
+        held = {item.name: getattr(value, item.name) for item in fields(Caching)}
+        told = [f"`{key} = {given!r}`" for key, given in held.items() if given != getattr(usual, key)]
+        return ", ".join(told) or "none"
     if value is None or value == "":
         return "none"
     return "yes" if value is True else "no" if value is False else f"`{value}`"

@@ -44,7 +44,7 @@ class CacheWalk(Walk):
 
     dialects: ClassVar[tuple[str, ...]] = CACHED
     steps: ClassVar[int] = 8
-    rounds: ClassVar[int] = 25
+    rounds: ClassVar[int] = 10
     failover: ClassVar[int] = 50
     cut: ClassVar[int] = 20
     now = 0.0

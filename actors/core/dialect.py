@@ -104,7 +104,8 @@ class Dialect:
         max_string: Longest string accepted, in characters. Longer texts are split; results are cut where they come in.
         filler_first, filler_last, filler_between: Constant texts where the protocol needs a message and there is none.
         max_tokens_default: What a request asks for where the field is required and nobody said.
-        caching: How the host's prompt cache is asked for.
+        caching: How the host's prompt cache is asked for: `marks`, `models` that take them, `moving`, `keyed`, `long`
+            (`actors.core.caching.Caching`).
         overflow_patterns: Regular expressions that recognise a context overflow in an error text.
         overflow_rule: The rule a context overflow breaks.
     """

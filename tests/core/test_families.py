@@ -101,7 +101,7 @@ def test_fields_changed_together_are_written_and_judged_sound(name: str) -> None
         ("openai_chat", {"alternation": "merge_same"}, "alternation: family openai_chat writes 'none' or"),
         ("openai_chat", {"result_media": frozenset({"image"})}, "result_media: family openai_chat cannot"),
         ("vllm", {"user_media": KINDS[-1]}, "user_media: family openai_chat cannot have 'document'"),
-        ("vllm", {"empty_result": "(Nothing.)"}, "empty_result: has a meaning in family converse alone"),
+        ("gemini", {"empty_result": "(Nothing.)"}, "empty_result: has a meaning in families openai_chat and"),
         ("bedrock", {"media_types": frozenset({"audio/wav"})}, "media_types: family converse cannot have"),
         ("gemini", {"first_roles": frozenset({"user", "assistant"})}, "first_roles: family gemini writes"),
         ("gemini", {"thinking_once": True}, "thinking_once: has a meaning in family responses alone"),

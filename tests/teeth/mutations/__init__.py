@@ -3,7 +3,18 @@
 Each is a misunderstanding someone could have, not a syntax error. `old` occurs exactly once in its file.
 """
 
-from tests.teeth.mutations import core, dialects, judge, kernel, profiles, render, runtime, servers, transport
+from tests.teeth.mutations import (
+    caches,
+    core,
+    dialects,
+    judge,
+    kernel,
+    profiles,
+    render,
+    runtime,
+    servers,
+    transport,
+)
 from tests.teeth.mutations.mutation import Mutation
 
 __all__ = ["MUTATIONS", "Mutation"]
@@ -18,4 +29,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *runtime.MUTATIONS,
     *transport.MUTATIONS,
     *servers.MUTATIONS,
+    *caches.MUTATIONS,
 )
