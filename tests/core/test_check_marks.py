@@ -76,10 +76,6 @@ def test_no_mark_stands_on_thinking_or_on_a_blank_text() -> None:
     assert anthropic(messages=said) == ["ANT-34"]
     assert "ANT-33" in anthropic(messages=messages(text(MARK, "")))
     assert rules("openrouter", messages=messages(text(), text(MARK, " "))) == ["ANT-33"]
-    reasoning = {"reasoningContent": {"reasoningText": {"text": "t", "signature": "s"}}}
-    held = [reasoning, POINT, {"text": "a"}]
-    asked = messages({"text": "a"})
-    assert rules_of_bedrock(messages=[*asked, {"role": "assistant", "content": held}, *asked]) == ["BED-10"]
 
 
 @pytest.mark.parametrize("mark", [{"type": "forever"}, {"type": "ephemeral", "ttl": "2h"}, "yes"])

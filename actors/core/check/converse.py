@@ -5,7 +5,6 @@ A block is an object with one key, which names its kind.
 
 import re
 from collections.abc import Callable, Mapping
-from itertools import pairwise
 from typing import ClassVar
 
 from actors.core.check.turns import Turns
@@ -130,12 +129,6 @@ class Converse(Turns):
         return f"{self.at}.toolUseId"
 
     # --- reading ------------------------------------------------------------------------------------
-
-    def content(self, content: JsonValue) -> None:
-        for before, block in pairwise(content if type(content) is list else ()):
-            if type(before) is type(block) is dict and "reasoningContent" in before and "cachePoint" in block:
-                self.fault("BED-10", self.here, "a cachePoint behind reasoning")
-        super().content(content)
 
     def block(self, block: JsonValue) -> None:
         if type(block) is not dict or len(block) != 1:
