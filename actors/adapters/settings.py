@@ -43,7 +43,7 @@ def fit(settings: Settings, dialect: Dialect) -> Fitted:
         changes["temperature"] = None
     if settings.tool_choice == "required" and not _forces(settings, dialect):
         changes["tool_choice"] = "auto"
-    if dialect.thinking_switch == "none":
+    if dialect.reasoning.switch == "none":
         asked = {"thinking": "default", "thinking_tokens": None, "effort": None}
         changes |= {name: nothing for name, nothing in asked.items() if getattr(settings, name) != nothing}
     cache = dialect.caching.taken(settings.cache, settings.model)
@@ -58,27 +58,27 @@ def fit(settings: Settings, dialect: Dialect) -> Fitted:
 
 def _thinks(settings: Settings, dialect: Dialect) -> bool:
     """Say whether the model will think: it was asked to, or it always does unless it is told not to."""
-    always = dialect.thinking_required == "with_calls" and settings.thinking != "off"
+    always = dialect.reasoning.required == "with_calls" and settings.thinking != "off"
     return always or settings.thinking in ("adaptive", "manual")
 
 
 def _samples(settings: Settings, dialect: Dialect) -> bool:
     """Say whether a temperature may be sent. Anthropic's models take none but their own while they think."""
-    fixed = dialect.thinking_switch == "anthropic" and _thinks(settings, dialect)
-    return dialect.sampling and not fixed and (settings.temperature or 0) <= dialect.max_temperature
+    fixed = dialect.reasoning.switch == "anthropic" and _thinks(settings, dialect)
+    return dialect.request.sampling and not fixed and (settings.temperature or 0) <= dialect.request.max_temperature
 
 
 def _forces(settings: Settings, dialect: Dialect) -> bool:
-    if dialect.forced_choice == "not_when_thinking":
+    if dialect.request.forced_choice == "not_when_thinking":
         return not _thinks(settings, dialect)
-    return dialect.forced_choice == "yes"
+    return dialect.request.forced_choice == "yes"
 
 
 def _taken(tool: ToolSpec, dialect: Dialect, lost: dict[str, None]) -> ToolSpec:
     """Return a tool under a name and with a schema that are taken; note what the schema lost."""
     parameters, keywords = rooted(tool.parameters)
     lost.update(dict.fromkeys(f"schema.{keyword}" for keyword in keywords))
-    return ToolSpec(tool_name(tool.name, dialect.tool_name_pattern), tool.description, parameters)
+    return ToolSpec(tool_name(tool.name, dialect.ids.tool_name_pattern), tool.description, parameters)
 
 
 MANUAL_TOKENS = 1024

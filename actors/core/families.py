@@ -74,26 +74,26 @@ _BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{4})*[A-Za-z0-9+/_-]{2,4}={0,2}")
 
 def impossible(dialect: Dialect) -> str | None:
     """Return what of a profile its family cannot express, as `field: reason`; None if there is nothing."""
-    family, carrier = dialect.family, dialect.thinking_carrier
+    family, carrier = dialect.family, dialect.reasoning.carrier
     if (reason := _unwritten(dialect) or _unasked(dialect)) is not None:
         return reason
     if carrier not in CARRIERS[family]:
         return f"thinking_carrier: family {family} has {', '.join(map(repr, CARRIERS[family]))}"
-    if not dialect.drop_empty_text and family != "openai_chat":
+    if not dialect.turns.drop_empty_text and family != "openai_chat":
         return f"drop_empty_text: family {family} refuses empty texts"
-    if not dialect.drop_empty_text and not dialect.empty_answers:
+    if not dialect.turns.drop_empty_text and not dialect.turns.empty_answers:
         return "drop_empty_text: needs empty_answers"
-    if dialect.stream_usage and dialect.request_keys and "stream_options" not in dialect.request_keys:
+    if dialect.request.stream_usage and dialect.request.keys and "stream_options" not in dialect.request.keys:
         return "stream_usage: request_keys do not have 'stream_options'"
-    if dialect.media_urls and family in _BY_VALUE:
+    if dialect.media.urls and family in _BY_VALUE:
         return f"media_urls: family {family} takes media by value"
-    if dialect.named_documents != (family == "converse"):
+    if dialect.media.named_documents != (family == "converse"):
         return "named_documents: family converse names them, and no other"
-    if dialect.empty_result is not None and family not in ("openai_chat", "converse"):
+    if dialect.turns.empty_result is not None and family not in ("openai_chat", "converse"):
         return "empty_result: has a meaning in families openai_chat and converse alone"
-    if dialect.upstream_pin != "none" and family != "openai_chat":
+    if dialect.request.upstream_pin != "none" and family != "openai_chat":
         return f"upstream_pin: family {family} has no field for it"
-    if dialect.thinking_binding == "prefix" and not dialect.calls_together:
+    if dialect.reasoning.binding == "prefix" and not dialect.turns.calls_together:
         return (
             "thinking_binding: 'prefix' needs calls_together; who takes one call a message has no such prefix"
         )
@@ -120,13 +120,13 @@ def _unasked(dialect: Dialect) -> str | None:
     family, caching = dialect.family, dialect.caching
     if caching.marks != "none" and _MARKS.get(family) != caching.marks:
         return f"caching: family {family} has no mark {caching.marks!r}"
-    if caching.marks == "part" and dialect.empty_result is None:
+    if caching.marks == "part" and dialect.turns.empty_result is None:
         return "caching: marks 'part' need empty_result; a blank text takes no mark (ANT-33)"
     if caching.moving and caching.marks != "block":
         return "caching: moving needs marks 'block'"
     if caching.keyed and family not in ("openai_chat", "responses"):
         return f"caching: family {family} has no prompt_cache_key"
-    if caching.keyed and dialect.request_keys and "prompt_cache_key" not in dialect.request_keys:
+    if caching.keyed and dialect.request.keys and "prompt_cache_key" not in dialect.request.keys:
         return "caching: request_keys do not have 'prompt_cache_key'"
     if (caching.long == "ttl" and caching.marks == "none") or (
         caching.long == "retention" and not caching.keyed
@@ -140,13 +140,13 @@ def _worded(value: object) -> str:
 
 
 def _misplaced_demand(dialect: Dialect) -> str | None:
-    required, placeholder = dialect.thinking_required, dialect.thinking_placeholder
+    required, placeholder = dialect.reasoning.required, dialect.reasoning.placeholder
     if required == "no":
         return None
-    if dialect.thinking_carrier not in _DEMANDS[required]:
+    if dialect.reasoning.carrier not in _DEMANDS[required]:
         carriers = " or ".join(map(repr, _DEMANDS[required]))
         return f"thinking_required: {required!r} needs thinking_carrier {carriers}"
-    if dialect.family == "anthropic" and not dialect.thinking_first:
+    if dialect.family == "anthropic" and not dialect.reasoning.first:
         return f"thinking_required: {required!r} needs thinking_first in family anthropic"
     if not placeholder.strip():
         return "thinking_placeholder: needs words where thinking_required is set"

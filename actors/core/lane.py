@@ -102,7 +102,7 @@ def begun(lane: Lane, event: EpochBegan, dialect: Dialect, floor: int) -> Lane:
             the clear is bound to none, and who remembers it wants it back (DSK-05, KIM-03).
     """
     old = lane.standing
-    if dialect.thinking_carrier == "reasoning_content" and event.reason != "thinking":
+    if dialect.reasoning.carrier == "reasoning_content" and event.reason != "thinking":
         floor = min(floor, old.floor)
     standing = Standing(event.epoch, floor, event.plain, calls=old.calls, used=old.used, index=old.index)
     return Lane(standing, (), start(dialect))

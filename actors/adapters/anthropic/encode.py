@@ -93,7 +93,7 @@ def request(segments: Sequence[bytes], settings: Settings, dialect: Dialect, sho
     ends = mark(settings, dialect)
     head = b'{"model":%b,"max_tokens":%d' % (
         quote(settings.model),
-        room(settings, dialect.max_tokens_default or 8192),
+        room(settings, dialect.request.max_tokens_default or 8192),
     )
     if settings.tools:
         head += b',"tools":[' + b",".join(map(_tool, settings.tools))[:-1] + ends + b"}]"

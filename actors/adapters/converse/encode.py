@@ -40,7 +40,7 @@ class ConverseWriter(OpenMessages):
 
     def __init__(self, dialect: Dialect, last_role: Role | None) -> None:
         super().__init__(dialect, last_role)
-        self._nothing = quote(dialect.empty_result or "")
+        self._nothing = quote(dialect.turns.empty_result or "")
 
     def text(self, json: Json) -> None:
         """Write a text block."""
@@ -141,7 +141,7 @@ def _tools(settings: Settings, dialect: Dialect, called: frozenset[str], losses:
 def _choice(settings: Settings, dialect: Dialect, losses: list[str]) -> bytes:
     """Return the tool choice. Where it cannot be said, or no tool is to be called, `auto` is nearest."""
     if settings.tool_choice == "required" and settings.tools:
-        return b',"toolChoice":{"%b":{}}' % dialect.required_choice.encode()
+        return b',"toolChoice":{"%b":{}}' % dialect.request.required_choice.encode()
     if settings.tool_choice != "auto" or not settings.tools:
         losses.append("tool_choice")
     return b""

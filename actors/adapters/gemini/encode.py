@@ -116,13 +116,13 @@ def request(segments: Sequence[bytes], settings: Settings, dialect: Dialect, sho
         head += b'"generationConfig":{' + b",".join(generation) + b"},"
     head += b'"contents":['
     method = "streamGenerateContent?alt=sse" if settings.stream else "generateContent"
-    path = f"{dialect.models_path}/{percent_encoded(settings.model, safe='')}:{method}"
+    path = f"{dialect.request.models_path}/{percent_encoded(settings.model, safe='')}:{method}"
     return Request(path, (), (head, *segments, b"]}"), tuple(dict.fromkeys(losses)))
 
 
 def _declaration(tool: ToolSpec, dialect: Dialect, losses: list[str]) -> bytes:
     named = b'{"name":%b,"description":%b' % (quote(tool.name), quote(tool.description))
-    if dialect.schema_subset != "gemini":
+    if dialect.request.schema_subset != "gemini":
         return named + b',"parametersJsonSchema":%b}' % tool.parameters
     schema, lost = projected(tool.parameters)
     losses += [f"schema.{keyword}" for keyword in lost]
@@ -140,7 +140,7 @@ def _calling(settings: Settings) -> bytes:
 
 def _generation(settings: Settings, dialect: Dialect, losses: list[str]) -> list[bytes]:
     fields: list[bytes] = []
-    limit = dialect.max_tokens_default if settings.max_tokens is None else settings.max_tokens
+    limit = dialect.request.max_tokens_default if settings.max_tokens is None else settings.max_tokens
     if limit is not None:
         fields.append(b'"maxOutputTokens":%d' % limit)
     if settings.temperature is not None:
@@ -154,7 +154,7 @@ def _thinking(settings: Settings, dialect: Dialect, losses: list[str]) -> list[b
     """Write how much to think: a level or a budget of tokens, which are not taken together."""
     asked = settings.thinking in ("adaptive", "manual")
     fields = [b'"includeThoughts":true'] if asked else []
-    levels, budget = dialect.thinking_switch == "gemini", settings.thinking_tokens
+    levels, budget = dialect.reasoning.switch == "gemini", settings.thinking_tokens
     if settings.thinking == "manual" and budget is not None:
         fields.append(b'"thinkingBudget":%d' % budget)
     elif settings.thinking == "off" and not levels:

@@ -25,11 +25,11 @@ class OpenAIChatWriter:
     """Writes `messages`. Every message is closed, so what is appended never changes what was."""
 
     def __init__(self, dialect: Dialect, last_role: Role | None) -> None:
-        self._error_prefix = quote(dialect.error_prefix)[1:-1]
-        self._nothing = quote(dialect.empty_result or "")
-        self._carrier = dialect.thinking_carrier
-        self._absent = _ABSENT[dialect.absent_content]
-        self._joined = min(_JOINED, dialect.max_string or _JOINED)
+        self._error_prefix = quote(dialect.turns.error_prefix)[1:-1]
+        self._nothing = quote(dialect.turns.empty_result or "")
+        self._carrier = dialect.reasoning.carrier
+        self._absent = _ABSENT[dialect.turns.absent_content]
+        self._joined = min(_JOINED, dialect.turns.max_string or _JOINED)
         self._comma = b"" if last_role is None else b","
         self._pieces: list[bytes] = []
         self._role: Role | None = None
@@ -154,15 +154,15 @@ def request(segments: Sequence[bytes], settings: Settings, dialect: Dialect, sho
     head = b'{"model":' + quote(settings.model)
     head += _tools(settings, dialect, losses)
     if settings.max_tokens is not None:
-        head += b',"%b":%d' % (dialect.max_tokens_field.encode(), settings.max_tokens)
+        head += b',"%b":%d' % (dialect.request.max_tokens_field.encode(), settings.max_tokens)
     if settings.temperature is not None:
         head += b',"temperature":' + dump(settings.temperature)
-    if (switch := _SWITCHES.get(dialect.thinking_switch)) is not None:
+    if (switch := _SWITCHES.get(dialect.reasoning.switch)) is not None:
         head += switch(settings, losses)
     head += _pin(settings, dialect, losses) + routed(settings, dialect, shown)
     if settings.stream:
         head += b',"stream":true'
-        head += b',"stream_options":{"include_usage":true}' if dialect.stream_usage else b""
+        head += b',"stream_options":{"include_usage":true}' if dialect.request.stream_usage else b""
     head += b',"messages":['
     if settings.system and settings.system.strip():
         head += b'{"role":"system","content":' + _system(settings.system, mark(settings, dialect)) + b"},"
@@ -179,7 +179,7 @@ def _pin(settings: Settings, dialect: Dialect, losses: list[str]) -> bytes:
     """Return what keeps a gateway to one upstream, whose reasoning no other can read."""
     if not settings.upstream:
         return b""
-    if dialect.upstream_pin == "none":
+    if dialect.request.upstream_pin == "none":
         losses.append("upstream")
         return b""
     return b',"provider":{"order":[%b],"allow_fallbacks":false}' % quote(settings.upstream)
@@ -192,13 +192,13 @@ def _tools(settings: Settings, dialect: Dialect, losses: list[str]) -> bytes:
     tools = b',"tools":[' + b",".join([_tool(tool, dialect, losses) for tool in settings.tools]) + b"]"
     if settings.tool_choice == "auto":
         return tools
-    choice = dialect.required_choice if settings.tool_choice == "required" else "none"
+    choice = dialect.request.required_choice if settings.tool_choice == "required" else "none"
     return tools + b',"tool_choice":"%b"' % choice.encode()
 
 
 def _tool(tool: ToolSpec, dialect: Dialect, losses: list[str]) -> bytes:
     parameters = tool.parameters
-    if dialect.schema_subset == "moonshot":
+    if dialect.request.schema_subset == "moonshot":
         parameters, lost = moonshot(parameters)
         losses += [f"schema.{keyword}" for keyword in lost]
     return b'{"type":"function","function":{"name":%b,"description":%b,"parameters":%b}}' % (

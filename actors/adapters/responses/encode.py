@@ -25,7 +25,7 @@ class ResponsesWriter:
     """Writes `input`, item by item. Every item is closed, so what is appended never changes what was."""
 
     def __init__(self, dialect: Dialect, last_role: Role | None) -> None:
-        self._error_prefix = quote(dialect.error_prefix)[1:-1]
+        self._error_prefix = quote(dialect.turns.error_prefix)[1:-1]
         self._comma = b"" if last_role is None else b","
         self._pieces: list[bytes] = []
         self._by_user = False
@@ -120,7 +120,7 @@ def request(segments: Sequence[bytes], settings: Settings, dialect: Dialect, sho
     """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`."""
     losses: list[str] = []
     head = b'{"model":%b,"store":false' % quote(settings.model)
-    if dialect.thinking_carrier == "reasoning_item":
+    if dialect.reasoning.carrier == "reasoning_item":
         head += b',"include":["reasoning.encrypted_content"]'
     if settings.system and settings.system.strip():
         head += b',"instructions":' + quote(settings.system)
@@ -128,7 +128,7 @@ def request(segments: Sequence[bytes], settings: Settings, dialect: Dialect, sho
     head += _reasoning(settings, losses)
     if settings.max_tokens is not None:
         most = max(settings.max_tokens, MIN_TOKENS)
-        head += b',"%b":%d' % (dialect.max_tokens_field.encode(), most)
+        head += b',"%b":%d' % (dialect.request.max_tokens_field.encode(), most)
     if settings.temperature is not None:
         head += b',"temperature":' + dump(settings.temperature)
     head += routed(settings, dialect, shown)
@@ -143,7 +143,7 @@ def _tools(settings: Settings, dialect: Dialect) -> bytes:
     head = b',"tools":[' + b",".join(map(_tool, settings.tools)) + b"]"
     if settings.tool_choice == "auto":
         return head
-    choice = dialect.required_choice if settings.tool_choice == "required" else "none"
+    choice = dialect.request.required_choice if settings.tool_choice == "required" else "none"
     return head + b',"tool_choice":' + quote(choice)
 
 

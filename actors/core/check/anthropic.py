@@ -126,21 +126,21 @@ class Anthropic(AnthropicHead):
         """A block of thinking stands here."""
         if not self.blocks:
             self.thinks = True
-        elif not self.thinks and self.dialect.thinking_first:
+        elif not self.thinks and self.dialect.reasoning.first:
             self.fault("ANT-39", self.at, "thinking in a message that does not begin with it")
-        if self.dialect.thinking_carrier == "none":
+        if self.dialect.reasoning.carrier == "none":
             self.fault("ALL-08", self.at, "this dialect carries no thinking")
         self.stood(thinks=True)
 
     def signed(self, signature: JsonValue) -> None:
         """Thinking has this signature."""
-        unsigned = signature == "" and self.dialect.thinking_required == "with_calls"
+        unsigned = signature == "" and self.dialect.reasoning.required == "with_calls"
         if type(signature) is not str or not (signature or unsigned):
             self.fault("ANT-43", self.at, f"the thinking block has no signature ({shown(signature)})")
 
     def call(self, call_id: JsonValue, name: JsonValue) -> None:
         """The model calls a tool."""
-        if not self.thinks and self.dialect.thinking_required == "with_calls":
+        if not self.thinks and self.dialect.reasoning.required == "with_calls":
             self.fault("ALL-02", self.at, "a tool call in a message that does not begin with thinking")
         if type(name) is not str or not self.is_name(name):
             self.named(name, self.at)
@@ -248,7 +248,7 @@ class Anthropic(AnthropicHead):
             if type(part) is dict and kind == "text":
                 self.words(part, where)
             elif type(part) is dict and (kind == "image" or kind == "document"):
-                self._media(part, str(kind), self.dialect.result_media)
+                self._media(part, str(kind), self.dialect.media.result_kinds)
             elif kind not in ("search_result", "tool_reference", "browser_state"):
                 self.fault("ALL-08", where, f"a block of type {shown(kind)} in a tool_result")
         return None
@@ -259,7 +259,7 @@ class Anthropic(AnthropicHead):
             if kind == "search_result":
                 self.marks_of(block, _SEARCH, self.at)
             else:
-                self._media(block, str(kind), self.dialect.user_media)
+                self._media(block, str(kind), self.dialect.media.user_kinds)
             self.beside()
         elif self.role == "assistant" and type(kind) is str and kind in _SERVER_IDS:
             self._server_call(block.get("id"), _SERVER_IDS[kind])
@@ -282,7 +282,7 @@ class Anthropic(AnthropicHead):
         data, mime = source.get("data"), source.get("media_type")
         if carrier == "base64" and (type(data) is not str or not data):
             return self.fault("ALL-02", where, "data is a base64 string with content")
-        if carrier == "base64" and (type(mime) is not str or mime not in self.dialect.media_types):
+        if carrier == "base64" and (type(mime) is not str or mime not in self.dialect.media.types):
             return self.fault("ALL-10", where, f"media of type {shown(mime)}")
         if kind == "image" and type(data) is str and len(data) > _IMAGE_BYTES:
             self.fault("ANT-30", self.at, f"an image of {len(data)} bytes as base64, at most {_IMAGE_BYTES}")

@@ -100,9 +100,9 @@ class Converse(Turns):
 
     def thought(self) -> None:
         """Reasoning stands here."""
-        if self.dialect.thinking_carrier == "none":
+        if self.dialect.reasoning.carrier == "none":
             self.fault("ALL-08", self.at, "this dialect carries no reasoning")
-        if self.blocks and not self.thinks and self.dialect.thinking_first:
+        if self.blocks and not self.thinks and self.dialect.reasoning.first:
             self.fault("BED-10", self.at, "reasoning in a message that does not begin with it")
         self.thinks = True
 
@@ -203,7 +203,7 @@ class Converse(Turns):
                 if type(value) is not dict:
                     self.wanted("json is an object", where, value)
             elif kind in _MEDIA:
-                self._carried(str(kind), value, self.dialect.result_media)
+                self._carried(str(kind), value, self.dialect.media.result_kinds)
             elif kind is None:
                 self.fault("ALL-02", where, "each part is an object with one key")
             else:
@@ -212,11 +212,11 @@ class Converse(Turns):
 
     def _image(self, value: JsonValue) -> None:
         self.mixed = True
-        self._carried("image", value, self.dialect.user_media)
+        self._carried("image", value, self.dialect.media.user_kinds)
 
     def _document(self, value: JsonValue) -> None:
         self.mixed = self.documented = True
-        self._carried("document", value, self.dialect.user_media)
+        self._carried("document", value, self.dialect.media.user_kinds)
 
     def _carried(self, kind: str, value: JsonValue, held: frozenset[str]) -> None:
         if kind not in held:

@@ -33,12 +33,12 @@ _FIELDS = frozenset({"reasoning_content", "reasoning_details"})
 
 def _keys(dialect: Dialect) -> dict[str, frozenset[str]]:
     """Return the keys that a message may have, by the roles that there are."""
-    plain = frozenset({"role", "content"}) | (dialect.message_keys & {"name"})
+    plain = frozenset({"role", "content"}) | (dialect.turns.message_keys & {"name"})
     keys = {"system": plain, "user": plain, "tool": frozenset({"role", "content", "tool_call_id", "name"})}
-    keys["assistant"] = plain | dialect.message_keys | {"tool_calls"} | (_FIELDS & {dialect.thinking_carrier})
-    if dialect.developer_role:
+    keys["assistant"] = plain | dialect.turns.message_keys | {"tool_calls"} | (_FIELDS & {dialect.reasoning.carrier})
+    if dialect.turns.developer_role:
         keys["developer"] = plain
-    if "function_call" in dialect.message_keys:
+    if "function_call" in dialect.turns.message_keys:
         keys["function"] = plain
     return keys
 
@@ -49,7 +49,7 @@ class OpenAIChat(OpenAIChatHead):
     def __init__(self, dialect: Dialect) -> None:
         super().__init__(dialect)
         self.keys = _keys(dialect)
-        self.longest = dialect.max_string or sys.maxsize
+        self.longest = dialect.turns.max_string or sys.maxsize
         self.marking = frozenset({"cache_control"} if dialect.caching.marks == "part" else ())
 
     # --- facts --------------------------------------------------------------------------------------
@@ -61,26 +61,26 @@ class OpenAIChat(OpenAIChatHead):
         if self.due:
             self._unanswered(f"before this {role} message")
         if role in ("system", "developer"):
-            if not dialect.system_anywhere and self.role in ("assistant", "tool"):
+            if not dialect.turns.system_anywhere and self.role in ("assistant", "tool"):
                 self.fault("ALL-08 system", self.here, f"role {role} after role {self.role}")
-        elif role == "user" and self.role == "tool" and dialect.user_after_tool == "filler":
+        elif role == "user" and self.role == "tool" and dialect.turns.user_after_tool == "filler":
             self.fault("CMP-01 after tool", self.here, "role user after role tool")
-        elif role == self.role and dialect.alternation == "fill":
+        elif role == self.role and dialect.turns.alternation == "fill":
             self.fault("CMP-01", self.here, f"role {role} twice in a row")
-        elif self.role is None and role in ("user", "assistant") and role not in dialect.first_roles:
+        elif self.role is None and role in ("user", "assistant") and role not in dialect.turns.first_roles:
             self.fault("ALL-09", self.here, f"a transcript cannot begin with role {role}")
         if role not in ("system", "developer") or self.role is not None:
             self.role = role
 
     def spoke(self, *, said: bool, empty: bool, reasons: bool, calls: int | None) -> None:
         """The assistant's message says something, which may be empty, reasons, and has a list of calls, or none."""
-        if not calls and (not said or (empty and not self.dialect.empty_answers)):
+        if not calls and (not said or (empty and not self.dialect.turns.empty_answers)):
             self.fault("ALL-11 message", self.here, "an assistant message without tool calls has content")
-        if calls is not None and not calls and not self.dialect.empty_calls:
+        if calls is not None and not calls and not self.dialect.turns.empty_calls:
             self.fault("ALL-02", f"{self.here}.tool_calls", "a list of at least one tool call")
-        if calls and not reasons and self.dialect.thinking_required == "with_calls":
-            self.fault("ALL-02 reasoning", self.here, f"tool calls without {self.dialect.thinking_carrier}")
-        if calls and calls > 1 and not self.dialect.calls_together:
+        if calls and not reasons and self.dialect.reasoning.required == "with_calls":
+            self.fault("ALL-02 reasoning", self.here, f"tool calls without {self.dialect.reasoning.carrier}")
+        if calls and calls > 1 and not self.dialect.turns.calls_together:
             self.fault("CMP-02", f"{self.here}.tool_calls", f"{calls} tool calls in one message")
 
     def composed(self, thinks: Sequence[bool]) -> None:
@@ -111,7 +111,7 @@ class OpenAIChat(OpenAIChatHead):
             self._unanswered("at the end")
         if not self.count:
             self.fault("OAC-04", "messages", "there is no message")
-        elif self.role not in self.dialect.last_roles:
+        elif self.role not in self.dialect.turns.last_roles:
             self.fault("ALL-05", self.here, f"a request cannot end with role {self.role or 'system'}")
 
     def _unanswered(self, when: str) -> None:
@@ -155,7 +155,7 @@ class OpenAIChat(OpenAIChatHead):
             self._content(content, "assistant")
         said = content is not None or bool(message.keys() & {"refusal", "audio", "function_call"})
         if (
-            message.get("prefix") and "prefix" in self.dialect.message_keys
+            message.get("prefix") and "prefix" in self.dialect.turns.message_keys
         ):  # it must be last, and we do not end there
             self.fault("MIS-11", self.here, "an assistant message with prefix")
         made = calls if type(calls) is list else []
@@ -169,7 +169,7 @@ class OpenAIChat(OpenAIChatHead):
 
     def _reasons(self, message: dict[str, JsonValue]) -> bool:
         """Judge the field that carries reasoning, where the dialect has one, and say whether it holds some."""
-        carrier = self.dialect.thinking_carrier
+        carrier = self.dialect.reasoning.carrier
         given = message.get(carrier) if carrier in _FIELDS else None
         if given is not None and type(given) is not (str if carrier == "reasoning_content" else list):
             self.fault("ALL-02", f"{self.here}.{carrier}", f"{kind_of(given)} where reasoning belongs")
@@ -230,7 +230,7 @@ class OpenAIChat(OpenAIChatHead):
         kind = part.get("type")
         if type(kind) is not str or kind not in self._held(role):
             return self.fault("OAC-08", where, f"a part of type {shown(kind)} in a message of role {role}")
-        media = self.dialect.user_media | ({"document"} if self.dialect.user_files else set())
+        media = self.dialect.media.user_kinds | ({"document"} if self.dialect.media.user_files else set())
         if role == "user" and _MEDIA.get(kind, "text") not in media | {"text"}:
             return self.fault("ALL-10", where, f"{_MEDIA[kind]} is not accepted")
         self.allow_only(where, part, _PART_KEYS[kind] | self.marking)
@@ -245,8 +245,8 @@ class OpenAIChat(OpenAIChatHead):
     def _held(self, role: str) -> frozenset[str]:
         """Return the parts that a message of this role may have."""
         if role == "tool":
-            return _TEXT_ONLY | {kind for kind, media in _MEDIA.items() if media in self.dialect.result_media}
-        if role == "assistant" and self.dialect.thinking_carrier == "thinking_chunk":
+            return _TEXT_ONLY | {kind for kind, media in _MEDIA.items() if media in self.dialect.media.result_kinds}
+        if role == "assistant" and self.dialect.reasoning.carrier == "thinking_chunk":
             return _PARTS[role] | {"thinking"}
         return _PARTS[role]
 
@@ -257,13 +257,13 @@ class OpenAIChat(OpenAIChatHead):
         elif kind in ("text", "refusal"):
             if type(payload) is not str:
                 self.wanted(f"{kind} is a string", where, payload)
-            elif not payload and self.dialect.drop_empty_text:
+            elif not payload and self.dialect.turns.drop_empty_text:
                 self.fault("ALL-11 part", where, f"the {kind} part is empty")
             else:
                 self._length(payload, where)
         elif type(payload) is not dict or not payload:
             self.wanted(f"{kind} is an object", where, payload)
-        elif kind == "image_url" and not self.dialect.media_urls and not _inline(payload.get("url")):
+        elif kind == "image_url" and not self.dialect.media.urls and not _inline(payload.get("url")):
             self.fault("ALL-10", where, "an image by address")
 
     def _length(self, text: str, where: str) -> None:

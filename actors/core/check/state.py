@@ -54,8 +54,8 @@ class CheckState:
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
-        self.is_id = re.compile(dialect.id_accepted or dialect.id_pattern).fullmatch
-        self.is_name = re.compile(dialect.tool_name_pattern).fullmatch
+        self.is_id = re.compile(dialect.ids.accepted or dialect.ids.pattern).fullmatch
+        self.is_name = re.compile(dialect.ids.tool_name_pattern).fullmatch
         self.used: Table[str, None] = nothing()
         self.fresh: dict[str, None] = {}  # ids used since this copy was made
         self.due: dict[str, Any] = {}  # Any: what a family must know of an open call
@@ -151,12 +151,12 @@ class CheckState:
     def attach(self, kind: str, where: str) -> None:
         """Count an attachment, and judge whether the request may hold it."""
         self.media += 1
-        if (most := self.dialect.max_media) is not None and self.media > most:
+        if (most := self.dialect.media.max_count) is not None and self.media > most:
             self.fault("media", where, f"attachment {self.media} of a request that may hold {most}")
         if kind != "document":
             return
         self.documents += 1
-        if (most := self.dialect.max_documents) is not None and self.documents > most:
+        if (most := self.dialect.media.max_documents) is not None and self.documents > most:
             self.fault("documents", where, f"document {self.documents} of a request that may hold {most}")
 
     def mark(self, mark: JsonValue, where: str, kind: str, key: str) -> None:
@@ -185,7 +185,7 @@ class CheckState:
         if type(call_id) is str and self.is_id(call_id):
             return
         ids = (call_id,) if type(call_id) is str else ()
-        if type(call_id) is str and len(call_id) > self.dialect.id_max_len:
+        if type(call_id) is str and len(call_id) > self.dialect.ids.max_len:
             what = f"id {shown(call_id)} of {len(call_id)} characters is too long"
             self.fault("long-id", where, what, *ids)
         else:
@@ -204,7 +204,7 @@ class CheckState:
             if type(call_id) is not str:
                 return
         taken = call_id in self.fresh or call_id in self.used
-        if call_id in self.due or (taken and self.dialect.id_unique_scope == "transcript"):
+        if call_id in self.due or (taken and self.dialect.ids.unique_scope == "transcript"):
             self.fault("taken", self.place(index), f"id {shown(call_id)} is taken", call_id)
         self.fresh[call_id] = None
         self.due[call_id] = known
