@@ -114,6 +114,7 @@ def facts_of(profile: Dialect) -> Iterator[list[str]]:
     yield ["reasoning", _thinking(profile)]
     if isinstance(profile, ChatDialect) and profile.request.upstream_pin != "none":
         yield ["upstream", f"pinned by `upstream` of the backend, sent as `{profile.request.upstream_pin}`"]
+    yield ["prompt cache", _caching(profile)]
     yield ["media", _media(profile)]
     yield ["not taken", ", ".join(not_taken(profile)) or "everything is"]
 
@@ -185,6 +186,26 @@ def _thinking(profile: Dialect) -> str:
 
 def _required(profile: Dialect) -> str:
     return f"`{profile.reasoning.placeholder}`" if profile.reasoning.required != "no" else "nothing"
+
+
+def _caching(profile: Dialect) -> str:
+    caching = profile.caching
+    told = [_MARKS[caching.marks]] if caching.marks != "none" else []
+    if caching.marks != "none" and caching.models != ".*":
+        told.append(f"for models like {_code(caching.models)}")
+    if caching.keyed:
+        told.append("a lane is named by `prompt_cache_key`")
+    if not told:
+        return "nothing is asked for"
+    return "; ".join([*told, f'`cache = "long"`: {_LIVES[caching.long]}'])
+
+
+_MARKS = {
+    "block": "`cache_control` on blocks, and one for the whole request",
+    "point": "`cachePoint` behind blocks",
+    "part": "`cache_control` on parts of content",
+}
+_LIVES = {"none": "not taken", "ttl": "an hour", "retention": "a day"}
 
 
 def _media(profile: Dialect) -> str:

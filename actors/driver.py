@@ -19,8 +19,9 @@ import anyio
 from msgspec import Struct
 
 from actors.adapters.adapter import Adapter
-from actors.adapters.request import Settings
+from actors.adapters.request import Request, Settings
 from actors.core import turn as turns
+from actors.core.caching import lane_key
 from actors.core.content import Message, Text
 from actors.core.diagnostics import Refusal, Report
 from actors.core.events import (
@@ -62,6 +63,12 @@ class ResolvedBackend(Struct, frozen=True):
     binding: Binding
     adapter: Adapter
     settings: Settings
+
+    def request(self, rendered: Rendered, session: str, *, tools_off: bool = False) -> Request:
+        """Return the request that sends what was rendered for a session."""
+        settings = replace(self.settings, tool_choice="none") if tools_off else self.settings
+        shown = rendered.shown._replace(lane=lane_key(session, self.binding))
+        return self.adapter.request(rendered.segments, settings, shown)
 
 
 class Resolver(Protocol):
@@ -369,10 +376,8 @@ class _Turn:
         rendered = await self._refs.renderer.ask(render)
         return rendered.lane.standing.epoch
 
-    @property
-    def _settings(self) -> Settings:
-        settings = self._backend.settings
-        return replace(settings, tool_choice="none") if self._tools_off else settings
+    def _request(self, rendered: Rendered) -> Request:
+        return self._backend.request(rendered, self._log.state.session, tools_off=self._tools_off)
 
     async def _generate(self, number: int) -> Outcome:
         """Send the request, and write what came of it."""
@@ -381,7 +386,7 @@ class _Turn:
         key = f"{self._log.state.session}/{self._number}/{number}"
         generate = Generate(
             key,
-            backend.adapter.request(self._rendered.segments, self._settings, self._rendered.shown),
+            self._request(self._rendered),
             backend.binding,
             self._log.state.calls + 1,
             self._number,
@@ -435,7 +440,7 @@ class _Turn:
         """Keep the evidence of a refusal; return its words."""
         assert self._rendered is not None
         self._declined = b"".join(self._rendered.segments), why
-        request = self._backend.adapter.request(self._rendered.segments, self._settings, self._rendered.shown)
+        request = self._request(self._rendered)
         session, binding = self._log.state.session, self._backend.binding
         self._driver.resolver.refused(Refusal(session, binding, by, why, request.body, report))
         return why

@@ -201,7 +201,7 @@ class Session:
         backend = resolver.backend(resolver.pool(target).members[0])
         render = Render(backend.binding, state.history, ledger)
         rendered = await self._asked(render, lambda actors: actors.refs.renderer)
-        request = backend.adapter.request(rendered.segments, backend.settings, rendered.shown)
+        request = backend.request(rendered, state.session)
         losses = dict(rendered.report.losses) | dict.fromkeys(request.losses, 1)
         kept, assumed = rendered.before, request.assumed
         return Preview(backend.binding, request.body, rendered.report, losses, kept, assumed)

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from actors.adapters.adapter import adapter
 from actors.adapters.importing import read
 from actors.adapters.request import Request, Settings, ToolChoice, ToolSpec
+from actors.core.caching import Cache
 from actors.core.check import check
 from actors.core.dialect import Dialect
 from actors.core.history import History
@@ -88,6 +89,8 @@ def encode(
     system: str | None = None,
     max_tokens: int | None = None,
     tool_choice: ToolChoice = "auto",
+    cache: Cache = "default",
+    cache_key: str = "",
     stream: bool = False,
 ) -> bytes:
     """Return the request body for a rendered transcript, as one piece of bytes, ready to send.
@@ -99,12 +102,14 @@ def encode(
         system: System prompt. Without it, the one that came with the history; `""` sends none.
         max_tokens: Most tokens of the answer, at least 1; None leaves it to the dialect.
         tool_choice: `auto`, `none` or `required`.
+        cache: What is asked of the provider's prompt cache: `default`, `long` (the longest life it has) or `off`.
+        cache_key: Name of the conversation, for providers that route by it: at most 64 characters, no secret.
         stream: Whether the answer comes as events.
 
     Raises:
         Fault: The judge refused the transcript (our bug, with the evidence), or what was declared: too many
             tools, two of one name, a schema that is none.
-        ConfigError: `max_tokens` is below 1.
+        ConfigError: `max_tokens` is below 1, or `cache` is none of the three.
     """
     settings = Settings(
         model=model,
@@ -112,12 +117,13 @@ def encode(
         tools=tuple(map(_spec, tools)),
         tool_choice=tool_choice,
         max_tokens=max_tokens,
+        cache=cache,
         stream=stream,
     )
-    return requested(rendered, settings).body
+    return requested(rendered, settings, cache_key).body
 
 
-def requested(rendered: Rendered, settings: Settings) -> Request:
+def requested(rendered: Rendered, settings: Settings, cache_key: str = "") -> Request:
     """Return the request for a rendered transcript, which says what of the settings was left out or assumed.
 
     Raises:
@@ -125,7 +131,8 @@ def requested(rendered: Rendered, settings: Settings) -> Request:
     """
     if rendered.report.faults:
         raise rendered.report.faults[0]
-    request = adapter(rendered.dialect).request(rendered.segments, settings, rendered.shown)
+    shown = rendered.shown._replace(lane=cache_key)
+    request = adapter(rendered.dialect).request(rendered.segments, settings, shown)
     if faults := check(request.body, rendered.dialect):
         raise faults[0]
     return request

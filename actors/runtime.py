@@ -436,6 +436,7 @@ class _Resolver:
             thinking_tokens=backend.reasoning.tokens,
             effort=backend.reasoning.effort,
             upstream=backend.upstream,
+            cache=backend.cache,
             stream=backend.stream,
         )
         return ResolvedBackend(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import dialects, http, kernel, loop, memory, render, start, turn
+from benchmarks import caches, dialects, http, kernel, loop, memory, render, start, turn
 from benchmarks.table import Backend, Measure, Options, Row, table
 
 MEASURES: tuple[Measure, ...] = (
@@ -23,6 +23,7 @@ MEASURES: tuple[Measure, ...] = (
     *start.MEASURES,
     *memory.MEASURES,
     *kernel.MEASURES,
+    *caches.MEASURES,
     *loop.MEASURES,
 )
 GOALS = tuple(measure.goal for measure in MEASURES)

@@ -256,4 +256,9 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         "",
         "Nothing is invented, assumed or left out in silence: it is in a report that a person can read.",
     ),
+    Requirement(
+        "PROMISE-14",
+        "",
+        "A prompt cache is asked for where it must be; 99 % of what an ideal one could have read is read.",
+    ),
 )

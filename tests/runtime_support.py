@@ -34,6 +34,7 @@ from actors.testing import AnthropicProfile, AnthropicServer, AnthropicSettings,
 from actors.testing.server import LoopbackServer, serve
 from actors.tools import Tool, tool
 from actors.transport import HttpTransport, Response, Timeouts, Transport
+from tests.marks import unmarked
 
 Json = dict[str, Any]  # Any: a request body under test
 
@@ -150,8 +151,8 @@ def folded(runtime: Runtime, session: Session) -> tuple[State, Lanes]:
 
 
 def bodies(server: LoopbackServer) -> list[Json]:
-    """Return the bodies a server was sent, parsed."""
-    return [json.loads(exchange.body) for exchange in server.requests]
+    """Return the bodies a server was sent, parsed, without their cache marks."""
+    return [json.loads(unmarked(exchange.body, server.dialect)) for exchange in server.requests]
 
 
 def assert_prefixes(server: LoopbackServer) -> None:

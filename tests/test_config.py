@@ -22,6 +22,7 @@ from actors.config import (
 )
 from actors.config.dialects import derived
 from actors.config.settings import FileSettings
+from actors.core.caching import Caching
 from actors.core.identity import Binding
 from actors.core.profiles import OPENAI_CHAT, PROFILES
 from actors.errors import ConfigError, MissingKey, UnknownTarget
@@ -464,6 +465,12 @@ def test_a_dialect_of_ones_own_changes_any_field_of_a_known_one(tmp_path: Path) 
     )
 
 
+def test_how_a_prompt_cache_is_asked_for_is_a_field_like_others() -> None:
+    made = derived("x", {"base": "bedrock", "caching": {"marks": "point", "models": "ours", "long": "ttl"}})
+    assert made.caching == Caching(marks="point", models="ours", long="ttl")
+    assert derived("y", {"base": "anthropic", "caching": {"marks": "none"}}).caching == Caching()
+
+
 @pytest.mark.parametrize("base", PROFILES)
 def test_every_profile_is_one_that_a_file_may_describe(base: str) -> None:
     assert derived("x", {"base": base}) == replace(PROFILES[base], name="x")
@@ -516,6 +523,19 @@ def test_a_dialect_of_ones_own_has_a_name_of_its_own(tmp_path: Path, name: str) 
             'base = "anthropic"\nreasoning.required = "with_calls"',
             "[dialects.x] reasoning.placeholder: needs words",
         ),
+        (
+            'base = "anthropic"\ncaching = { marks = "point" }',
+            "[dialects.x] caching: family anthropic has no mark 'point'",
+        ),
+        ('base = "gemini"\ncaching = { keyed = true }', "caching: family gemini has no prompt_cache_key"),
+        ('base = "openai"\ncaching = { moving = true }', "caching: moving needs marks 'block'"),
+        ('base = "openai"\ncaching = { marks = "part" }', "caching: marks 'part' need empty_result"),
+        ('base = "openai"\ncaching = { long = "ttl" }', "caching: long 'ttl' needs marks"),
+        (
+            'base = "bedrock"\ncaching = { marks = "point", models = "[" }',
+            "[dialects.x] caching.models: is no regular expression",
+        ),
+        ('base = "openai"\ncaching = { marks = "all" }', "[dialects.x] caching: must be"),
     ],
 )
 def test_a_dialect_that_cannot_be_is_refused_in_one_line(tmp_path: Path, table: str, message: str) -> None:

@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
-from typing import Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.request import Request, Settings, ToolSpec
+from actors.core.caching import lane_key
 from actors.core.content import Media, Message, Text, ToolCall
 from actors.core.events import (
     Cancelled,
@@ -44,6 +45,7 @@ from actors.testing.script import Call, Part, Redacted, Say, Script, Think, Turn
 from actors.testing.server import LoopbackServer
 from actors.testing.stock import ATTACHED, DOCUMENTS, MEDIA, REASONS, TEXTS
 from tests.core.session_log import Simulated, rules, seen, text
+from tests.marks import unmarked
 from tests.strict_hosts import asked, endpoint, strict_host
 
 T = TypeVar("T")
@@ -122,7 +124,21 @@ class Model:
 
 
 class Walk:
-    """One session and the servers it goes over."""
+    """One session and the servers it goes over.
+
+    Attributes:
+        dialects: Those it goes over.
+        steps: How many things happen.
+        rounds: Most requests of a turn.
+        failover: One round in so many goes on elsewhere.
+        cut: One streamed answer in so many breaks off.
+    """
+
+    dialects: ClassVar[tuple[str, ...]] = tuple(PROFILES)
+    steps: ClassVar[int] = STEPS
+    rounds: ClassVar[int] = ROUNDS
+    failover: ClassVar[int] = 10
+    cut: ClassVar[int] = 6
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -144,8 +160,8 @@ class Walk:
 
     def binding(self) -> Binding:
         """Return one of a random dialect, served by a host of its own; of one dialect there may be two models."""
-        name = self.random.choice(tuple(PROFILES))
-        model = self.random.choice(MODELS)
+        name = self.random.choice(self.dialects)
+        model = self.named(name)
         bound = name in BOUND and not self.rarely(3)
         between = self.rarely(2)
         script = Script(lambda _: self.turn)
@@ -157,9 +173,14 @@ class Walk:
         self.thinking.setdefault(found, self.random.choice(("default", "adaptive", "manual")))
         return found
 
+    def named(self, name: str) -> str:
+        """Return a model of a dialect."""
+        del name
+        return self.random.choice(MODELS)
+
     def run(self) -> None:
         """Go all steps, then to every binding once more."""
-        for _ in range(STEPS):
+        for _ in range(self.steps):
             self.random.choice((self.ask, self.ask, self.ask, self.tell_late, self.rewrite))()
         for binding in self.bindings:
             self.say()
@@ -172,8 +193,8 @@ class Walk:
         """A user asks, and a model answers in rounds; now and then another goes on in its place."""
         self.say()
         binding = self.random.choice(self.bindings)
-        for _ in range(ROUNDS):
-            if self.rarely(10):
+        for _ in range(self.rounds):
+            if self.rarely(self.failover):
                 binding = self.random.choice(self.bindings)
             if not self.exchange(binding):
                 return
@@ -222,10 +243,11 @@ class Walk:
         """Send a request, read the answer, run its calls; say whether the turn goes on."""
         session, codec = self.session, adapter(dialect(binding.dialect))
         rendered = session.send(binding)
-        request = codec.request(rendered.segments, self.settings(binding), rendered.shown)
+        shown = rendered.shown._replace(lane=lane_key("s", binding))
+        request = codec.request(rendered.segments, self.settings(binding), shown)
         names = {own: wire for wire, own in request.names.items()}
         known = [names.get(tool.name, tool.name) for tool in TOOLS]
-        self.turn = self.model.turn(binding.dialect, known)
+        self.turn = self.spoken(binding, known)
         body = self.served(binding, request, rendered)
         first = session.state.calls + 1
         message, whole = self.read(codec, binding, request, body, first)
@@ -235,6 +257,10 @@ class Walk:
         for call in message.calls:
             self.end(call, ran=whole)
         return whole and bool(message.calls)
+
+    def spoken(self, binding: Binding, tools: Sequence[str]) -> Turn:
+        """Return what the model says next."""
+        return self.model.turn(binding.dialect, tools)
 
     def settings(self, binding: Binding) -> Settings:
         return Settings(
@@ -256,7 +282,8 @@ class Walk:
         if rendered.report.faults:
             raise Wrong(f"{binding}: judge: {rendered.report.faults[0]}")
         lane = binding, rendered.lane.standing.epoch
-        if not text(rendered).startswith(self.sent.get(lane, b"")) or text(rendered) not in request.body:
+        body = unmarked(request.body, binding.dialect)
+        if not text(rendered).startswith(self.sent.get(lane, b"")) or text(rendered) not in body:
             raise Wrong(f"{binding}: the request does not begin with the one before")
         self.sent[lane] = text(rendered)
         found = seen(request.body)
@@ -271,7 +298,7 @@ class Walk:
         stream = not body.startswith(b"{")
         decoder = codec.decoder(binding, first, self.number, stream=stream, names=request.names)
         cuts = sorted(self.random.randrange(len(body) + 1) for _ in range(3))
-        if stream and self.rarely(6):
+        if stream and self.rarely(self.cut):
             decoder.feed(body[: cuts[0]])
             kept = decoder.rescued()
             return Message("model", (*kept.blocks, Text(INTERRUPTED)), kept.turn, kept.origin), False

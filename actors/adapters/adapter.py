@@ -30,15 +30,15 @@ from actors.core.transcript import Encoder, Shown
 class MakesRequest(Protocol):
     """Makes the request that sends a lane's segments."""
 
-    def __call__(self, segments: Sequence[bytes], settings: Settings, *, called: frozenset[str]) -> Request:
+    def __call__(self, segments: Sequence[bytes], settings: Settings, *, shown: Shown) -> Request:
         """Return the request.
 
         Args:
             segments: The lane's text, its last message closed.
             settings: What the request says besides. What the dialect does not take is left out, and named in
                 the request's `losses`.
-            called: Names of the tools called in the transcript (`Standing.tools`): some providers want them
-                declared whatever else is (BED-03).
+            shown: What the transcript shows: some providers want the tools declared that were called in it
+                (BED-03), or marks where it was cut before.
         """
 
 
@@ -70,7 +70,7 @@ class Adapter:
         if settings.thinking == "manual" and not shown.thought:
             fitted = fit(replace(settings, thinking="default", thinking_tokens=None), self.dialect)
             losses = (*fitted.losses, "thinking")
-        made = self.make(segments, fitted.settings, called=shown.tools)
+        made = self.make(segments, fitted.settings, shown=shown)
         if not fitted.names and not losses:
             return made
         return replace(made, names=fitted.names, losses=(*losses, *made.losses))

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
+from actors.core.caching import Cache
 from actors.core.jsonio import Json
 from actors.errors import ConfigError
 
@@ -62,6 +63,7 @@ class Settings:
         thinking_tokens: The budget of `manual`, at least 1; None leaves it to the dialect.
         effort: How hard to think, in the provider's word (`low`, `high`), or None to leave it out.
         upstream: The one upstream of a gateway that may serve, in the gateway's word; empty leaves the choice to it.
+        cache: What is asked of the host's prompt cache: `off` nothing, `long` the longest life it has.
         stream: Whether the answer comes as events.
 
     Raises:
@@ -78,12 +80,14 @@ class Settings:
     thinking_tokens: int | None = None
     effort: str | None = None
     upstream: str = ""
+    cache: Cache = "default"
     stream: bool = True
 
     def __post_init__(self) -> None:
         heat, effort, budget = self.temperature, self.effort, self.thinking_tokens
         _one_of("tool_choice", self.tool_choice, get_args(ToolChoice))
         _one_of("thinking", self.thinking, get_args(Mode))
+        _one_of("cache", self.cache, get_args(Cache))
         _whole("max_tokens", self.max_tokens)
         _whole("thinking_tokens", budget)
         if heat is not None and (type(heat) not in (int, float) or not 0 <= heat < float("inf")):

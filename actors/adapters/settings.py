@@ -26,7 +26,8 @@ class Fitted:
         settings: To be sent as they are.
         names: Tools that go out under another name: that name to the tool's own.
         losses: What was asked for and is not sent: `temperature`, `tool_choice`, `thinking`, `thinking_tokens`,
-            `effort`; and `schema.KEYWORD` for what a tool's schema may not say.
+            `effort`; `cache`, where no longer life can be asked for; and `schema.KEYWORD` for what a tool's schema
+            may not say.
     """
 
     settings: Settings
@@ -45,11 +46,14 @@ def fit(settings: Settings, dialect: Dialect) -> Fitted:
     if dialect.reasoning.switch == "none":
         asked = {"thinking": "default", "thinking_tokens": None, "effort": None}
         changes |= {name: nothing for name, nothing in asked.items() if getattr(settings, name) != nothing}
+    cache = dialect.caching.taken(settings.cache, settings.model)
+    if settings.cache == "long" != cache:
+        changes["cache"] = cache
     lost: dict[str, None] = {}
     tools = tuple([_taken(tool, dialect, lost) for tool in settings.tools])
     pairs = zip(tools, settings.tools, strict=True)
     names = {made.name: own.name for made, own in pairs if made.name != own.name}
-    return Fitted(replace(settings, tools=tools, **changes), names, (*changes, *lost))
+    return Fitted(replace(settings, **{"tools": tools, "cache": cache} | changes), names, (*changes, *lost))
 
 
 def _thinks(settings: Settings, dialect: Dialect) -> bool:

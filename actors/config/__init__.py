@@ -58,6 +58,7 @@ from actors.config.settings import (
     header_value,
     label,
 )
+from actors.core.caching import Cache
 from actors.core.dialect import ChatDialect, Dialect
 from actors.core.identity import Binding
 from actors.core.profiles import ALIASES, PROFILES, dialect
@@ -134,6 +135,7 @@ class Backend(Frozen):
         headers: Sent with every request, names in lower case.
         reasoning, temperature: What requests ask for, where the dialect takes it.
         max_tokens: Most tokens of one answer; None leaves it to the dialect.
+        cache: What is asked of the host's prompt cache.
         stream: Whether answers are asked for as streams.
         thinking: What becomes of reasoning blocks: kept where the dialect can, dropped, or sent as text.
     """
@@ -151,6 +153,7 @@ class Backend(Frozen):
     thinking: Thinking = "native"
     reasoning: Reasoning = Reasoning()
     temperature: float | None = None
+    cache: Cache = "default"
     stream: bool = True
     limits: BackendLimits = BackendLimits()
 
@@ -290,6 +293,7 @@ class Config:
             thinking=settings.thinking,
             reasoning=settings.reasoning,
             temperature=settings.temperature,
+            cache=settings.cache,
             stream=settings.stream,
             limits=settings.limits,
         )

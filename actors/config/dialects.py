@@ -31,7 +31,7 @@ R = TypeVar("R")
 _LEAST = {
     "max_string": 512 * 1024
 }  # texts are split at it, a tool's result and what is noted behind it are not
-_PATTERNS = ("pattern", "accepted", "tool_name_pattern")
+_PATTERNS = ("pattern", "accepted", "tool_name_pattern", "models")
 _NEVER_BLANK = ("filler_first", "filler_last", "filler_between", "required_choice")
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{4})*[A-Za-z0-9+/_-]{2,4}={0,2}")
 
@@ -121,9 +121,26 @@ def _contradictions(made: Dialect) -> Iterator[str]:
         yield (
             "reasoning.binding: 'prefix' needs turns.calls_together; who takes one call a message has no such prefix"
         )
+    yield from _unasked(made)
     if made.reasoning.required != "no":
         yield from _misplaced_demand(made)
     yield from _misfits(made)
+
+
+def _unasked(made: Dialect) -> Iterator[str]:
+    """Yield what a prompt cache cannot be asked for."""
+    caching = made.caching
+    if caching.moving and caching.marks != "block":
+        yield "caching.moving: needs caching.marks 'block'"
+    if isinstance(made, ChatDialect):
+        if caching.marks == "part" and made.turns.empty_result is None:
+            yield "caching.marks: 'part' needs turns.empty_result; a blank text takes no mark (ANT-33)"
+        if caching.keyed and made.request.keys and "prompt_cache_key" not in made.request.keys:
+            yield "caching.keyed: request.keys do not have 'prompt_cache_key'"
+    if caching.long == "ttl" and caching.marks == "none":
+        yield "caching.long: 'ttl' needs caching.marks"
+    if caching.long == "retention" and not caching.keyed:
+        yield "caching.long: 'retention' needs caching.keyed"
 
 
 def _misplaced_demand(made: Dialect) -> Iterator[str]:

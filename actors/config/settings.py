@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
 from actors.config.providers import Kind
+from actors.core.caching import Cache
 
 Policy: TypeAlias = Literal["manual", "round_robin", "failover"]
 Thinking: TypeAlias = Literal["native", "drop", "text"]
@@ -226,7 +227,8 @@ class BackendSettings(Frozen):
     `headers` go with every request, for what an account or a gateway asks beside its credential: each is a text, or
     `{ variable = "NAME" }` for one that is a secret. They replace what is sent by default and are never shown.
     `stream = false` is for a backend that cannot stream: its whole answers give the same events. `upstream` keeps a
-    gateway to one of its upstreams, named as the gateway wants it.
+    gateway to one of its upstreams, named as the gateway wants it. `cache` is what is asked of the host's prompt cache:
+    `default`, `long` (the longest life it has) or `off`.
     """
 
     kind: Kind
@@ -240,6 +242,7 @@ class BackendSettings(Frozen):
     thinking: Thinking = "native"
     reasoning: Reasoning = Reasoning()
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None
+    cache: Cache = "default"
     stream: bool = True
     dialect: Label | None = None
     limits: BackendLimits = BackendLimits()

@@ -9,6 +9,7 @@ vendor is a profile (`actors.core.profiles`) that differs from another in a few 
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias, get_args
 
+from actors.core.caching import Caching
 from actors.core.concerns import Ids, Kind, MediaRules, ReasoningRules, RequestRules, Role, TurnRules
 from actors.core.identity import Binding
 
@@ -25,6 +26,7 @@ class Profile:
             family's; empty where the vendor has no list of its own.
         family: The wire family: which adapter encodes and decodes, which fold checks.
         ids, turns, media, reasoning, request: Its demands by concern, as the family narrows them.
+        caching: How the host's prompt cache is asked for. The default asks for nothing.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Profile:
     media: MediaRules
     reasoning: ReasoningRules
     request: RequestRules
+    caching: Caching
 
     def __hash__(self) -> int:  # cheap, because codecs are looked up by it
         return hash(self.name)
@@ -64,6 +67,8 @@ class ChatTurns(TurnRules):
 
     Args:
         error_prefix: The word before the text of a failed result.
+        empty_result: What is said for a result without words, where a blank text cannot be marked (ANT-33); None
+            sends it as it is.
         developer_role: Whether the role `developer` exists beside `system`. We send `system`.
         system_anywhere: Whether a system message may follow the assistant or a result (MIS-12).
         message_keys: Keys a message may have beside role, content and what calls and reasoning need: `name` in any
@@ -77,6 +82,7 @@ class ChatTurns(TurnRules):
     result_carrier = "tool_message"
     alternation: Literal["none", "fill"] = "none"
     error_prefix: str = "ERROR: "
+    empty_result: str | None = None
     developer_role: bool = True
     system_anywhere: bool = True
     message_keys: frozenset[str] = frozenset({"name", "refusal", "audio", "function_call"})
@@ -135,6 +141,13 @@ class ChatRequest(RequestRules):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChatCaching(Caching):
+    """Marks on the last part of a message's content, where a gateway has a host that asks for them, and lane names."""
+
+    marks: Literal["none", "part"] = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChatDialect(Profile):
     """OpenAI Chat Completions, and who speaks like it."""
 
@@ -143,6 +156,7 @@ class ChatDialect(Profile):
     media: ChatMedia
     reasoning: ChatReasoning
     request: ChatRequest
+    caching: ChatCaching = ChatCaching()
     __hash__ = Profile.__hash__
 
 
@@ -205,6 +219,14 @@ class ResponsesRequest(RequestRules):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResponsesCaching(Caching):
+    """Lane names alone: prefixes are kept unasked."""
+
+    marks: Literal["none"] = "none"
+    long: Literal["none", "retention"] = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResponsesDialect(Profile):
     """OpenAI Responses."""
 
@@ -213,6 +235,7 @@ class ResponsesDialect(Profile):
     media: PartMedia
     reasoning: ResponsesReasoning
     request: ResponsesRequest
+    caching: ResponsesCaching = ResponsesCaching()
     __hash__ = Profile.__hash__
 
 
@@ -238,6 +261,16 @@ class AnthropicRequest(RequestRules):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnthropicCaching(Caching):
+    """Marks on blocks, and one for the whole request."""
+
+    marks: Literal["none", "block"] = "none"
+    moving: bool = False
+    keyed: Literal[False] = False
+    long: Literal["none", "ttl"] = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnthropicDialect(Profile):
     """Anthropic Messages, and who speaks like it."""
 
@@ -246,6 +279,7 @@ class AnthropicDialect(Profile):
     media: PartMedia
     reasoning: AnthropicReasoning
     request: AnthropicRequest
+    caching: AnthropicCaching = AnthropicCaching()
     __hash__ = Profile.__hash__
 
 
@@ -293,6 +327,15 @@ class GeminiRequest(RequestRules):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GeminiCaching(Caching):
+    """Nothing: prefixes are kept unasked."""
+
+    marks: Literal["none"] = "none"
+    keyed: Literal[False] = False
+    long: Literal["none"] = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GeminiDialect(Profile):
     """Google's generateContent."""
 
@@ -301,6 +344,7 @@ class GeminiDialect(Profile):
     media: GeminiMedia
     reasoning: GeminiReasoning
     request: GeminiRequest
+    caching: GeminiCaching = GeminiCaching()
     __hash__ = Profile.__hash__
 
 
@@ -347,6 +391,15 @@ class ConverseRequest(RequestRules):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConverseCaching(Caching):
+    """Points behind blocks."""
+
+    marks: Literal["none", "point"] = "none"
+    keyed: Literal[False] = False
+    long: Literal["none", "ttl"] = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConverseDialect(Profile):
     """AWS Bedrock Converse."""
 
@@ -355,6 +408,7 @@ class ConverseDialect(Profile):
     media: ConverseMedia
     reasoning: ConverseReasoning
     request: ConverseRequest
+    caching: ConverseCaching = ConverseCaching()
     __hash__ = Profile.__hash__
 
 

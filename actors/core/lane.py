@@ -82,7 +82,7 @@ class Rendered:
     def shown(self) -> Shown:
         """What the request around the transcript must know of it."""
         loop = self.lane.standing.loop
-        return Shown(self.lane.standing.tools, not (loop.answered and loop.thinks is False))
+        return Shown(self.lane.standing.tools, not (loop.answered and loop.thinks is False), self.before)
 
 
 def empty(dialect: Dialect, floor: int = 0) -> Lane:

@@ -21,7 +21,7 @@ from tests.core.recorded import Answer, Called, Said, written
 Parsed = dict[str, Any]  # Any: parsed JSON
 
 ADAPTER = adapter(BEDROCK)
-SETTINGS = Settings(model="us.anthropic.claude-sonnet-5:0")
+SETTINGS = Settings(model="us.anthropic.claude-sonnet-5:0", cache="off")
 READ = ToolSpec("read", "Read a file.", Json(b'{"type":"object"}'))
 ROUND = (
     ("user", (Text("u"),)),

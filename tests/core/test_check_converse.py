@@ -64,7 +64,7 @@ FULL: Json = body(
     user(answer("b", {"json": {"x": 1}}, status="error"), answer("a", text(), text()), text("go")),
     model(text(), {"cachePoint": {"type": "default", "ttl": "1h"}}),
     user(text()),
-    system=[text("be brief"), {"cachePoint": {"type": "default"}}],
+    system=[text("be brief"), {"cachePoint": {"type": "default", "ttl": "1h"}}],
     inferenceConfig={"maxTokens": 9, "temperature": 0.5, "topP": 1, "stopSequences": ["x"]},
     toolConfig={
         "tools": [

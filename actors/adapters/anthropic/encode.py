@@ -6,13 +6,14 @@ wrong here is a bug there. Only the fields named here are ever sent (rulebook AN
 
 from collections.abc import Sequence
 
-from actors.adapters.open_messages import OpenMessages
+from actors.adapters.marks import mark, marked
+from actors.adapters.open_messages import CLOSING, OpenMessages
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.adapters.settings import room, thinking_switch
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import AnthropicDialect
 from actors.core.jsonio import Json, dump, quote, unquote
-from actors.core.transcript import Titled
+from actors.core.transcript import Shown, Titled
 
 VERSION = "2023-06-01"
 UNSIGNED = "unsigned"
@@ -87,13 +88,13 @@ def _media(media: Media) -> bytes:
 
 
 def request(
-    segments: Sequence[bytes], settings: Settings, dialect: AnthropicDialect, called: frozenset[str]
+    segments: Sequence[bytes], settings: Settings, dialect: AnthropicDialect, shown: Shown
 ) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`."""
-    most = room(settings, dialect.request.max_tokens_default)
+    ends, most = mark(settings, dialect), room(settings, dialect.request.max_tokens_default)
     head = b'{"model":%b,"max_tokens":%d' % (quote(settings.model), most)
     if settings.tools:
-        head += b',"tools":[' + b",".join(map(_tool, settings.tools)) + b"]"
+        head += b',"tools":[' + b",".join(map(_tool, settings.tools))[:-1] + ends + b"}]"
         if settings.tool_choice != "auto":
             choice = b"any" if settings.tool_choice == "required" else b"none"
             head += b',"tool_choice":{"type":"%b"}' % choice
@@ -101,12 +102,13 @@ def request(
         head += b',"temperature":' + dump(settings.temperature)
     head += _reasons(settings)
     if settings.system and settings.system.strip():
-        head += b',"system":[{"type":"text","text":' + quote(settings.system) + b"}]"
+        head += b',"system":[{"type":"text","text":' + quote(settings.system) + ends + b"}]"
     if settings.stream:
         head += b',"stream":true'
-    head += b',"messages":['
+    head += (ends if dialect.caching.moving and segments else b"") + b',"messages":['
+    said = marked(segments, settings, dialect, shown, CLOSING)
     assumed = () if settings.max_tokens == most else (f"max_tokens {most}",)
-    return Request("/v1/messages", _HEADERS, (head, *segments, b"]}"), assumed=assumed)
+    return Request("/v1/messages", _HEADERS, (head, *said, b"]}"), assumed=assumed)
 
 
 _HEADERS = (("anthropic-version", VERSION),)

@@ -8,14 +8,15 @@ path, and so does whether the answer is a stream. Only the fields named here are
 from collections.abc import Sequence
 from urllib.parse import quote as percent
 
-from actors.adapters.open_messages import OpenMessages
+from actors.adapters.marks import mark, marked
+from actors.adapters.open_messages import CLOSING, OpenMessages
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.adapters.settings import room, thinking_switch
 from actors.core.concerns import Role
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import ConverseDialect
 from actors.core.jsonio import Json, dump, quote, unquote
-from actors.core.transcript import Titled
+from actors.core.transcript import Shown, Titled
 
 _FORMATS = {
     "image/png": b"png",
@@ -106,9 +107,7 @@ def _media(media: Media, title: str) -> bytes:
     )
 
 
-def request(
-    segments: Sequence[bytes], settings: Settings, dialect: ConverseDialect, called: frozenset[str]
-) -> Request:
+def request(segments: Sequence[bytes], settings: Settings, dialect: ConverseDialect, shown: Shown) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`.
 
     Where the settings name no tool, those that were called are declared (BED-03). Otherwise the settings' tools
@@ -116,23 +115,24 @@ def request(
     tool choice that forbids calls, so `none` is `auto` and a loss.
     """
     losses: list[str] = []
-    head = b"{" + _tools(settings, called, losses) + _inference(settings)
+    head = b"{" + _tools(settings, dialect, shown.tools, losses) + _inference(settings)
     head += _reasons(settings)
     if settings.system and settings.system.strip():
-        head += b'"system":[{"text":' + quote(settings.system) + b"}],"
+        head += b'"system":[{"text":' + quote(settings.system) + b"}" + mark(settings, dialect) + b"],"
     action = "converse-stream" if settings.stream else "converse"
     path = f"/model/{percent(settings.model, safe='')}/{action}"
-    assumed = () if settings.tools else tuple([f"a tool {name!r}" for name in sorted(called)])
-    segments = (head + b'"messages":[', *segments, b"]}")
-    return Request(path, (), segments, tuple(losses), assumed=assumed)
+    assumed = () if settings.tools else tuple([f"a tool {name!r}" for name in sorted(shown.tools)])
+    said = marked(segments, settings, dialect, shown, CLOSING)
+    return Request(path, (), (head + b'"messages":[', *said, b"]}"), tuple(losses), assumed=assumed)
 
 
-def _tools(settings: Settings, called: frozenset[str], losses: list[str]) -> bytes:
+def _tools(settings: Settings, dialect: ConverseDialect, called: frozenset[str], losses: list[str]) -> bytes:
     tools = settings.tools or [ToolSpec(name, "", _ANY_INPUT) for name in sorted(called)]
     if not tools:
         return b""
-    return b'"toolConfig":{"tools":[%b]%b},' % (
+    return b'"toolConfig":{"tools":[%b%b]%b},' % (
         b",".join(map(_tool, tools)),
+        mark(settings, dialect),
         _choice(settings, losses),
     )
 

@@ -9,14 +9,16 @@ with the provider's own list; as `thinking_chunk` it leads the content. Where th
 
 from collections.abc import Callable, Sequence
 
+from actors.adapters.marks import mark, marked, routed
 from actors.adapters.openai_chat.schema import moonshot
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.concerns import Role
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import ChatDialect
 from actors.core.jsonio import Json, dump, nest, parse, quote, unquote
-from actors.core.transcript import Titled
+from actors.core.transcript import Shown, Titled
 
+_MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
 _ABSENT = {"null": b',"content":null', "empty": b',"content":""', "omit": b""}
 
 
@@ -25,6 +27,7 @@ class OpenAIChatWriter:
 
     def __init__(self, dialect: ChatDialect, last_role: Role | None) -> None:
         self._error_prefix = quote(dialect.turns.error_prefix)[1:-1]
+        self._nothing = quote(dialect.turns.empty_result or "")
         self._carrier = dialect.reasoning.carrier
         self._reasoning = b',"%b":"' % dialect.reasoning.field.encode()
         self._custom = dialect.request.custom_tools
@@ -85,6 +88,8 @@ class OpenAIChatWriter:
         self._comma = b","
         if failed:  # the wire has no error flag
             self._pieces += (head, b'"', self._error_prefix, json[1:], b"}")
+        elif self._nothing != b'""' and json[1] in _MAYBE_BLANK and not unquote(json).strip():
+            self._pieces += (head, self._nothing, b"}")
         else:
             self._pieces += (head, json, b"}")
 
@@ -151,9 +156,7 @@ def _chunk(block: Thinking) -> bytes:
     return held + b",%b}" % more if more else held + b"}"
 
 
-def request(
-    segments: Sequence[bytes], settings: Settings, dialect: ChatDialect, called: frozenset[str]
-) -> Request:
+def request(segments: Sequence[bytes], settings: Settings, dialect: ChatDialect, shown: Shown) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`."""
     losses: list[str] = []
     head = b'{"model":' + quote(settings.model)
@@ -164,14 +167,20 @@ def request(
         head += b',"temperature":' + dump(settings.temperature)
     if (switch := _SWITCHES.get(dialect.reasoning.switch)) is not None:
         head += switch(settings, losses)
-    head += _pin(settings, dialect, losses)
+    head += _pin(settings, dialect, losses) + routed(settings, dialect, shown)
     if settings.stream:
         head += b',"stream":true'
         head += b',"stream_options":{"include_usage":true}' if dialect.request.stream_usage else b""
     head += b',"messages":['
     if settings.system and settings.system.strip():
-        head += b'{"role":"system","content":' + quote(settings.system) + b"},"
-    return Request("/chat/completions", (), (head, *segments, b"]}"), tuple(dict.fromkeys(losses)))
+        head += b'{"role":"system","content":' + _system(settings.system, mark(settings, dialect)) + b"},"
+    said = marked(segments, settings, dialect, shown, b"")
+    return Request("/chat/completions", (), (head, *said, b"]}"), tuple(dict.fromkeys(losses)))
+
+
+def _system(words: str, ends: bytes) -> bytes:
+    """Return the system prompt: a string, or a part with a mark."""
+    return b'[{"type":"text","text":%b%b}]' % (quote(words), ends) if ends else quote(words)
 
 
 def _pin(settings: Settings, dialect: ChatDialect, losses: list[str]) -> bytes:

@@ -84,6 +84,8 @@ class Anthropic(AnthropicHead):
         super().finish(manual_thinking=manual_thinking)
         if self.ragged and self.role == "assistant":
             self.fault("ANT-23", self.here, "the final assistant message ends in whitespace")
+        if self.moving is not None:
+            self.mark(self.moving, "request", "ephemeral", "cache_control")
         self.marked()
         if manual_thinking and self.role == "user" and self.answered and not self.loop:
             self.fault(

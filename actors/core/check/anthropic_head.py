@@ -17,7 +17,6 @@ _TOOL = frozenset(
     """name description input_schema type cache_control strict defer_loading allowed_callers
     eager_input_streaming input_examples""".split()  # noqa: SIM905  likewise
 )
-_MARKS = 4
 _MIN_BUDGET = 1024
 
 
@@ -25,8 +24,7 @@ class AnthropicHead(Turns):
     """The part of the judge that reads what all of a request is made of.
 
     Attributes:
-        marks: Cache marks so far.
-        short: One of them was a 5m mark.
+        moving: The mark of the whole request, which stands on its last block and so comes after all others.
     """
 
     cites: ClassVar[Mapping[str, str]] = {
@@ -47,8 +45,7 @@ class AnthropicHead(Turns):
         "last": "ANT-27",
     }
 
-    marks = 0
-    short = False
+    moving: JsonValue = None
 
     # --- texts and marks ----------------------------------------------------------------------------
 
@@ -68,21 +65,8 @@ class AnthropicHead(Turns):
     def marks_of(self, value: dict[str, JsonValue], keys: frozenset[str], where: str) -> None:
         """Judge the keys of a block, and its cache mark."""
         self.allow_only(where, value, keys)
-        if (mark := value.get("cache_control")) is None:
-            return None
-        ttl = mark.get("ttl", "5m") if type(mark) is dict else None
-        if type(mark) is not dict or mark.get("type") != "ephemeral" or ttl not in ("5m", "1h"):
-            return self.fault("ALL-02", where, "cache_control is of type ephemeral, ttl 5m or 1h")
-        self.marks += 1
-        if ttl == "1h" and self.short:
-            self.fault("ANT-34", where, "a 1h cache mark after a 5m mark")
-        self.short = self.short or ttl == "5m"
-        return None
-
-    def marked(self) -> None:
-        """Judge how many cache marks the request has."""
-        if self.marks > _MARKS:
-            self.fault("ANT-32", "request", f"{self.marks} blocks carry cache_control, at most {_MARKS}")
+        if (mark := value.get("cache_control")) is not None:
+            self.mark(mark, where, "ephemeral", "cache_control")
 
     # --- the head -----------------------------------------------------------------------------------
 
@@ -91,6 +75,7 @@ class AnthropicHead(Turns):
         model, limit, thinking = body.get("model"), body.get("max_tokens"), body.get("thinking")
         self.modelled(model)
         self.limited(limit, "max_tokens")
+        self.moving = body.get("cache_control")
         manual = type(thinking) is dict and thinking.get("type") == "enabled"
         if type(thinking) is dict and manual:
             self._budget(thinking.get("budget_tokens"), limit)

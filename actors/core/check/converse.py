@@ -54,6 +54,8 @@ class Converse(Turns):
         "empty": "BED-05",
         "nothing": "BED-07",
         "last": "ALL-05",
+        "marks": "BED-10",
+        "late-mark": "BED-10",
     }
 
     thinks = worded = documented = called = False
@@ -64,6 +66,7 @@ class Converse(Turns):
 
     def finish(self, *, manual_thinking: bool) -> None:
         super().finish(manual_thinking=manual_thinking)
+        self.marked()
         self._documented()
         if self.called and not self.declares:
             self.fault("BED-03", "toolConfig", "the messages hold tool blocks and no tool is declared")
@@ -215,9 +218,11 @@ class Converse(Turns):
         return None
 
     def _cache_point(self, value: JsonValue) -> None:
-        point = self.fields(value, frozenset({"type", "ttl"})) or {}
-        if point.get("type") != "default" or point.get("ttl", "5m") not in ("5m", "1h"):
-            self.fault("ALL-02", self.at, "cachePoint is of type default, ttl 5m or 1h")
+        self._point(value, self.at)
+
+    def _point(self, value: JsonValue, where: str) -> None:
+        self.fields(value, frozenset({"type", "ttl"}), where)
+        self.mark(value, where, "default", "cachePoint")
 
     # --- the rest of the request --------------------------------------------------------------------
 
@@ -226,17 +231,21 @@ class Converse(Turns):
         if (inference := body.get("inferenceConfig")) is not None:
             given = self.fields(inference, _INFERENCE, "inferenceConfig") or {}
             self.limited(given.get("maxTokens", 1), "inferenceConfig.maxTokens")
+        self.declares = "toolConfig" in body
+        if (
+            self.declares
+        ):  # before the system prompt: so its cache marks are in the order that the provider reads
+            self._tool_config(body["toolConfig"])
         if (system := body.get("system")) is not None:
             self._system(system)
-        self.declares = "toolConfig" in body
-        if self.declares:
-            self._tool_config(body["toolConfig"])
 
     def _system(self, system: JsonValue) -> None:
         for _, block in self.each(system, "system", "blocks"):
             held = self.fields(block, frozenset({"text", "cachePoint", "guardContent"}), "system") or {}
             if "text" in held:
                 self._words(held["text"], "system")
+            if "cachePoint" in held:
+                self._point(held["cachePoint"], "system")
 
     def _tool_config(self, config: JsonValue) -> None:
         held = self.fields(config, frozenset({"tools", "toolChoice"}), "toolConfig") or {}
@@ -246,6 +255,8 @@ class Converse(Turns):
         for index, tool in enumerate(tools):
             where = f"toolConfig.tools[{index}]"
             entry = self.fields(tool, frozenset({"toolSpec", "systemTool", "cachePoint"}), where) or {}
+            if "cachePoint" in entry:
+                self._point(entry["cachePoint"], where)
             if "toolSpec" in entry:
                 self._tool((self.fields(entry["toolSpec"], _TOOL, where) or {}), where, names)
         if (choice := held.get("toolChoice")) is not None:

@@ -52,6 +52,7 @@ class OpenAIChat(OpenAIChatHead):
     def __init__(self, dialect: ChatDialect) -> None:
         super().__init__(dialect)
         self.keys = _keys(dialect)
+        self.marking = frozenset({"cache_control"} if dialect.caching.marks == "part" else ())
         self.carrier = carrier if (carrier := _carrier(dialect)) in _FIELDS else None
 
     # --- messages -----------------------------------------------------------------------------------
@@ -122,6 +123,7 @@ class OpenAIChat(OpenAIChatHead):
             self.fault(f"OAC-02 {case}", self.here, what, call_id)
 
     def finish(self, *, manual_thinking: bool) -> None:
+        self.marked()
         if self.due:
             self.unanswered("at the end")
         super().finish(manual_thinking=manual_thinking)
@@ -214,7 +216,11 @@ class OpenAIChat(OpenAIChatHead):
         media = self.dialect.media.user_kinds | ({"document"} if self.dialect.media.user_files else set())
         if role == "user" and _MEDIA.get(kind, "text") not in media | {"text"}:
             return self.fault("ALL-10", where, f"{_MEDIA[kind]} is not accepted")
-        self.allow_only(where, part, _PART_KEYS[kind])
+        self.allow_only(where, part, _PART_KEYS[kind] | self.marking)
+        if self.marking and (mark := part.get("cache_control")) is not None:
+            self.mark(mark, where, "ephemeral", "cache_control")
+            if kind == "text" and not str(part.get("text")).strip():
+                self.fault("ANT-33", where, "a blank text carries cache_control")
         if kind in _MEDIA:
             self.attach(_MEDIA[kind], where)
         return self._payload(part.get(kind), kind, where)

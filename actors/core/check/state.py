@@ -29,6 +29,8 @@ class CheckState:
         due: The calls that wait for their result, in call order.
         answered: The calls answered since the last assistant message.
         used: Every id so far.
+        marks: Cache marks so far.
+        short: One of them is for five minutes.
         media, documents: Attachments so far, and how many of them are documents.
     """
 
@@ -41,6 +43,8 @@ class CheckState:
     cites: ClassVar[Mapping[str, str]] = {}
     """The family's rule where it is not that of every family (`_EVERYWHERE`), by what it is about."""
 
+    marks = 0
+    short = False
     role: str | None = None
     count = 0
     blocks = 0
@@ -170,6 +174,22 @@ class CheckState:
         if (most := self.dialect.media.max_documents) is not None and self.documents > most:
             self.fault("documents", where, f"document {self.documents} of a request that may hold {most}")
 
+    def mark(self, mark: JsonValue, where: str, kind: str, key: str) -> None:
+        """Judge a cache mark, and count it. An hour's comes before all that are for five minutes."""
+        ttl = mark.get("ttl", "5m") if type(mark) is dict else None
+        if type(mark) is not dict or mark.get("type") != kind or ttl not in ("5m", "1h"):
+            return self.fault("ALL-02", where, f"{key} is of type {kind}, ttl 5m or 1h")
+        self.marks += 1
+        if ttl == "1h" and self.short:
+            self.fault("late-mark", where, "a 1h cache mark after a 5m mark")
+        self.short = self.short or ttl == "5m"
+        return None
+
+    def marked(self) -> None:
+        """Judge how many cache marks the request has."""
+        if self.marks > _MARKS:
+            self.fault("marks", "request", f"{self.marks} cache marks, at most {_MARKS}")
+
     def named(self, name: JsonValue, where: str) -> None:
         """Judge the name of a tool."""
         if type(name) is not str or not self.is_name(name):
@@ -252,8 +272,11 @@ class CheckState:
 
 
 _NOTHING: Any = ()  # Any: stands for an empty dict or set at no cost
+_MARKS = 4
 _EVERYWHERE = {
     "model": "ALL-02",
+    "marks": "ANT-32",
+    "late-mark": "ANT-34",
     "key": "ALL-07",
     "id": "ALL-03",
     "long-id": "ALL-03",

@@ -1,7 +1,14 @@
 """Profiles of the family `anthropic`."""
 
 from actors.core.concerns import Ids
-from actors.core.dialect import AnthropicDialect, AnthropicReasoning, AnthropicRequest, BlockTurns, PartMedia
+from actors.core.dialect import (
+    AnthropicCaching,
+    AnthropicDialect,
+    AnthropicReasoning,
+    AnthropicRequest,
+    BlockTurns,
+    PartMedia,
+)
 
 ANTHROPIC = AnthropicDialect(
     name="anthropic",
@@ -17,5 +24,6 @@ ANTHROPIC = AnthropicDialect(
         binding="prefix",  # ANT-44: treated as bound everywhere, which older models accept too
         followed=True,  # ANT-52
     ),
+    caching=AnthropicCaching(marks="block", moving=True, long="ttl"),
     request=AnthropicRequest(forced_choice="not_when_thinking", max_temperature=1.0, overflow_rule="ANT-36"),
 )

@@ -2,6 +2,7 @@
 
 from actors.core.concerns import Ids
 from actors.core.dialect import (
+    ConverseCaching,
     ConverseDialect,
     ConverseMedia,
     ConverseReasoning,
@@ -26,6 +27,12 @@ BEDROCK = ConverseDialect(
     reasoning=ConverseReasoning(
         binding="prefix",  # signatures are those of the model behind it
         followed=True,  # ANT-52, by BED-10
+    ),
+    # Claude's, from 3.5 Haiku and 3.7 on; requests with marks to a model without a cache are refused.
+    caching=ConverseCaching(
+        marks="point",
+        models=r".*anthropic\.claude-(?!v\d|instant|3-haiku|3-opus|3-sonnet|3-5-sonnet).*",
+        long="ttl",
     ),
     request=ConverseRequest(forced_choice="not_when_thinking", max_temperature=1.0, overflow_rule="BED-12"),
 )

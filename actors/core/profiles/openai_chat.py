@@ -1,7 +1,7 @@
 """Profiles of the family `openai_chat`: OpenAI itself, and who speaks like it."""
 
 from actors.core.concerns import Ids
-from actors.core.dialect import ChatDialect, ChatMedia, ChatReasoning, ChatRequest, ChatTurns
+from actors.core.dialect import ChatCaching, ChatDialect, ChatMedia, ChatReasoning, ChatRequest, ChatTurns
 
 OPENAI_CHAT = ChatDialect(
     name="openai_chat",
@@ -14,6 +14,7 @@ OPENAI_CHAT = ChatDialect(
     turns=ChatTurns(max_string=1_048_576),  # OAC-14
     media=ChatMedia(user_files=True, max_count=500),  # documented for images; newer models take more
     reasoning=ChatReasoning(switch="effort"),
+    caching=ChatCaching(keyed=True, long="retention"),
     request=ChatRequest(
         custom_tools=True,
         max_tokens_field="max_completion_tokens",

@@ -7,6 +7,7 @@ the id inside an encrypted reasoning item, which goes back as it came and to nob
 from actors.core.concerns import Ids
 from actors.core.dialect import (
     PartMedia,
+    ResponsesCaching,
     ResponsesDialect,
     ResponsesReasoning,
     ResponsesRequest,
@@ -27,5 +28,6 @@ OPENAI_RESPONSES = ResponsesDialect(
         binding="prefix",  # OAR-09: the newest models bind it to the whole prefix, and older ones accept that
         first=False,
     ),
+    caching=ResponsesCaching(keyed=True, long="retention"),
     request=ResponsesRequest(overflow_rule="OAR-13"),
 )

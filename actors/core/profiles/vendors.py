@@ -7,7 +7,7 @@ conversation that needs it, a refusal costs the turn.
 from dataclasses import replace
 
 from actors.core.concerns import Ids
-from actors.core.dialect import ChatDialect, ChatMedia, ChatReasoning, ChatRequest, ChatTurns
+from actors.core.dialect import ChatCaching, ChatDialect, ChatMedia, ChatReasoning, ChatRequest, ChatTurns
 from actors.core.profiles.openai_chat import OPENAI_CHAT
 
 OPENAI_COMPATIBLE = replace(
@@ -16,6 +16,7 @@ OPENAI_COMPATIBLE = replace(
     turns=ChatTurns(),
     media=ChatMedia(user_files=True),
     reasoning=ChatReasoning(),
+    caching=ChatCaching(),
     request=replace(OPENAI_CHAT.request, max_tokens_field="max_tokens", custom_tools=False),
 )
 """A server of which nothing more is known."""
@@ -43,6 +44,7 @@ MISTRAL = ChatDialect(
     reasoning=ChatReasoning(
         carrier="thinking_chunk", binding="model", first=False, alone=False, switch="effort"
     ),
+    caching=ChatCaching(keyed=True),
     request=ChatRequest(
         keys=frozenset(
             """frequency_penalty guardrails max_tokens messages metadata model n parallel_tool_calls prediction
@@ -79,6 +81,7 @@ KIMI = ChatDialect(
         placeholder="(No reasoning recorded.)",
         switch="type",
     ),
+    caching=ChatCaching(keyed=True),
     request=ChatRequest(
         max_tools=128,
         forced_choice="no",  # KIM-10
@@ -128,15 +131,24 @@ OPENROUTER = replace(
     turns=ChatTurns(
         first_roles=frozenset({"user"}),  # ANT-24, BED-07, GEM-02
         user_after_tool="filler",  # MIS-21
+        empty_result="(The tool returned nothing.)",  # ANT-33: a blank text takes no mark
     ),
+    caching=ChatCaching(marks="part", models="~?anthropic/.*", long="ttl"),
     reasoning=ChatReasoning(
         carrier="reasoning_details", binding="upstream", first=False, alone=False, switch="reasoning"
     ),
     request=replace(OPENAI_COMPATIBLE.request, upstream_pin="provider"),
 )
 
-XAI = replace(OPENAI_COMPATIBLE, name="xai", reasoning=ChatReasoning(switch="effort"))
-GROQ = replace(XAI, name="groq", media=replace(OPENAI_COMPATIBLE.media, max_count=5))  # documented for images
+XAI = replace(
+    OPENAI_COMPATIBLE, name="xai", reasoning=ChatReasoning(switch="effort"), caching=ChatCaching(keyed=True)
+)
+GROQ = replace(
+    OPENAI_COMPATIBLE,
+    name="groq",
+    media=replace(OPENAI_COMPATIBLE.media, max_count=5),  # documented for images
+    reasoning=ChatReasoning(switch="effort"),
+)
 MINIMAX = replace(OPENAI_COMPATIBLE, name="minimax")
 QWEN = replace(
     OPENAI_COMPATIBLE,

@@ -12,6 +12,8 @@ from actors.testing.rules.base import Json, dumped
 
 MINIMUM = 1024
 """Fewest tokens of a cached prefix, where a model does not ask for more."""
+DAY = 24 * 3600.0
+"""How long an entry lives where `prompt_cache_retention` asks for a day."""
 SECONDS: Mapping[str, float] = {"5m": 300, "1h": 3600}
 """How long an entry lives after its last use, by the `ttl` of its mark. Without marks it is assumed to be the first."""
 ROUTED = frozenset({"openai_chat", "openai_responses", "xai", "mistral", "kimi"})
@@ -98,7 +100,15 @@ def automatic_prompt(request: Json, host: str) -> Prompt:
     if any(mark in text for mark in _MARKS_AS_BYTES):
         text = dumped(_unmarked(items))
     lane = request.get("prompt_cache_key") or ""
-    return Prompt(request["model"], (Piece(text),), marked=False, lane=lane, routed=host in ROUTED)
+    lifetime = DAY if request.get("prompt_cache_retention") == "24h" else SECONDS["5m"]
+    return Prompt(
+        request["model"],
+        (Piece(text),),
+        marked=False,
+        lane=lane,
+        routed=host in ROUTED,
+        lifetime=lifetime,
+    )
 
 
 def marked_by(block: Json) -> Json:

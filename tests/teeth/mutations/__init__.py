@@ -4,6 +4,7 @@ Each is a misunderstanding someone could have, not a syntax error. `old` occurs 
 """
 
 from tests.teeth.mutations import (
+    caches,
     core,
     dialects,
     imports,
@@ -30,4 +31,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *runtime.MUTATIONS,
     *transport.MUTATIONS,
     *servers.MUTATIONS,
+    *caches.MUTATIONS,
 )

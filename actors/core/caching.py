@@ -1,0 +1,49 @@
+"""Prompt caches: how a host is asked to keep a prefix, as data.
+
+Some hosts keep nothing unless a request marks the ends of the prefixes that are worth keeping. Others keep every
+prefix, each on the machine that served it, and want to be told which conversation a request belongs to. What a request
+says of either stands around the lane and never in it: marks move, and what was sent stays as it is.
+"""
+
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Literal, TypeAlias
+
+from actors.core.identity import Binding
+
+Cache: TypeAlias = Literal["off", "default", "long"]
+"""What is asked of a prompt cache: nothing, to keep prefixes as long as it usually does, or as long as it can."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caching:
+    """How one host's prompt cache is asked for. The default asks for nothing.
+
+    Args:
+        marks: How the end of a prefix that is to be kept is marked: by `cache_control` on its last block, by a
+            `cachePoint` behind it (`point`), or by `cache_control` on the last part of a message's content (`part`).
+        models: Which models take marks, as a pattern of the whole name. The others are not marked.
+        moving: Whether one mark for the whole request, beside its messages, stands for one on its last block.
+        keyed: Whether a request names its lane (`prompt_cache_key`), and so comes to the machine that has it.
+        long: How a longer life is asked for: by a `ttl` on each mark, or by `prompt_cache_retention`.
+    """
+
+    marks: Literal["none", "block", "point", "part"] = "none"
+    models: str = ".*"
+    moving: bool = False
+    keyed: bool = False
+    long: Literal["none", "ttl", "retention"] = "none"
+
+    def taken(self, asked: Cache, model: str) -> Cache:
+        """Return what of `asked` this host can be asked for with one of its models."""
+        marks = self.marks != "none" and re.fullmatch(self.models, model) is not None
+        if asked == "off" or not (marks or self.keyed):
+            return "off"
+        return "default" if self.long == "none" else asked
+
+
+def lane_key(session: str, binding: Binding) -> str:
+    """Return the name of a session's lane for a binding, the same in every process: 32 characters that tell nothing."""
+    parts = (session, binding.dialect, binding.endpoint, binding.account, binding.model, binding.upstream)
+    return sha256("\0".join((*parts, binding.backend)).encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -1,0 +1,180 @@
+"""Where a request asks a prompt cache to keep it: around the lane, at most four marks, and a key where there is one."""
+
+import json
+from typing import Any
+
+import pytest
+
+from actors import History, Ledger, Message, Text, ToolCall, ToolResult
+from actors.adapters.adapter import adapter
+from actors.adapters.request import Request, Settings, ToolSpec
+from actors.core.caching import lane_key
+from actors.core.check import check
+from actors.core.content import Media
+from actors.core.form import replace
+from actors.core.identity import Binding
+from actors.core.jsonio import Json
+from actors.core.lane import Rendered
+from actors.core.profiles import PROFILES, dialect
+from actors.pure import encode, render
+from actors.testing import validate
+from tests.marks import marks, unmarked
+
+TOOLS = tuple(ToolSpec(name, "Does it.", Json(b'{"type":"object"}')) for name in ("read", "write"))
+MARKED = ("anthropic", "bedrock", "openrouter")
+KEYED = ("openai_chat", "openai_responses", "mistral", "kimi", "xai")
+MODELS = {"bedrock": "eu.anthropic.claude-sonnet-5-v1:0", "openrouter": "anthropic/claude-sonnet-5"}
+ASKED = (Message("human", [Text("Read both.")]),)
+WENT_ON = (
+    Message("model", [ToolCall("c1", "read"), ToolCall("c2", "read")]),
+    Message("tool", [ToolResult("c1", "one"), ToolResult("c2", "")]),
+)
+SAID = (Message("model", [Text("Done.")]), Message("human", [Text("And now?")]))
+PLACES = {
+    "anthropic": ["tools.1", "system.0", "messages.0.content.0", "request"],
+    "bedrock": [
+        "toolConfig.tools.2",
+        "system.1",
+        "messages.0.content.1",
+        "messages.2.content.2",
+    ],
+    "openrouter": ["messages.0.content.0", "messages.1.content.0", "messages.4.content.0"],
+}
+"""Tools, system prompt, the end of what the first request sent, and of the second."""
+FIRST = {
+    "anthropic": ["tools.1", "system.0", "request"],
+    "bedrock": ["toolConfig.tools.2", "system.1", "messages.0.content.1"],
+    "openrouter": ["messages.0.content.0", "messages.1.content.0"],
+}
+
+
+def rendered(name: str, *messages: Message, after: Rendered | None = None) -> Rendered:
+    return render(History(messages), Ledger(), dialect(name), after.lane if after else None)
+
+
+def request(name: str, sent: Rendered, lane: str = "", **settings: Any) -> Request:
+    asked = {"model": MODELS.get(name, "m"), "system": "Be brief.", "tools": TOOLS} | settings
+    return adapter(dialect(name)).request(sent.segments, Settings(**asked), sent.shown._replace(lane=lane))
+
+
+@pytest.mark.requirement("PROMISE-14")
+@pytest.mark.parametrize("name", MARKED)
+def test_tools_system_what_was_sent_and_all_that_is_sent_are_marked(name: str) -> None:
+    first = rendered(name, *ASKED)
+    second = rendered(name, *ASKED, *WENT_ON, after=first)
+    assert marks(request(name, first).body) == FIRST[name]
+    assert marks(request(name, second).body) == PLACES[name]
+
+
+@pytest.mark.requirement("PROMISE-4", "PROMISE-14")
+@pytest.mark.parametrize("name", MARKED)
+def test_no_byte_of_a_lane_is_changed_and_what_is_not_marked_is_sent_as_it_is_kept(name: str) -> None:
+    first = rendered(name, *ASKED)
+    second = rendered(name, *ASKED, *WENT_ON, after=first)
+    third = rendered(name, *ASKED, *WENT_ON, *SAID, after=second)
+    kept = [b"".join(step.lane.segments) for step in (first, second, third)]
+    assert kept[2].startswith(kept[1])
+    assert kept[1].startswith(kept[0])
+    for step, lane in zip((first, second, third), kept, strict=True):
+        made = request(name, step)
+        assert lane in unmarked(made.body, name)
+        assert b"cache" not in lane
+        assert validate(made.body, name) is None
+        assert check(made.body, dialect(name)) == []
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_a_request_that_asks_for_nothing_is_the_same_without_its_marks(name: str) -> None:
+    first = rendered(name, *ASKED)
+    second = rendered(name, *ASKED, *WENT_ON, after=first)
+    plain = request(name, second, "lane", cache="off").body
+    assert marks(plain) == []
+    assert b"cache" not in plain
+    asked = request(name, second).body
+    assert unmarked(asked, name) == plain
+    assert (asked != plain) == (name in MARKED)
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_every_mark_asks_for_an_hour_where_that_is_wanted(name: str) -> None:
+    first = rendered(name, *ASKED)
+    second = rendered(name, *ASKED, *WENT_ON, after=first)
+    made = request(name, second, cache="long")
+    assert made.body.count(b'"ttl":"1h"') == len(marks(made.body)) == len(PLACES[name])
+    assert validate(made.body, name) is None
+    assert check(made.body, dialect(name)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "taken"),
+    [
+        ("openrouter", "openai/gpt-5.2", False),
+        ("openrouter", "meta/anthropic", False),
+        ("bedrock", "amazon.nova-pro-v1:0", False),
+        ("bedrock", "anthropic.claude-3-haiku-20240307-v1:0", False),
+        ("bedrock", "anthropic.claude-3-5-sonnet-20240620-v1:0", False),
+        ("bedrock", "anthropic.claude-3-7-sonnet-20250219-v1:0", True),
+        ("bedrock", "us.anthropic.claude-opus-4-5-20251101-v1:0", True),
+        ("bedrock", "arn:aws:bedrock:eu-central-1:1:inference-profile/eu.anthropic.claude-sonnet-5", True),
+        ("anthropic", "whatever", True),
+    ],
+)
+def test_only_models_with_a_cache_are_marked(name: str, model: str, taken: bool) -> None:
+    made = request(name, rendered(name, *ASKED), model=model, cache="long")
+    assert bool(marks(made.body)) == taken
+    assert ("cache" in made.losses) != taken  # a longer life that nobody can give is told
+
+
+def test_media_at_the_end_of_a_message_is_marked_with_it() -> None:
+    photo = Message("human", [Text("Look:"), Media("image/png", "aGVs")])
+    made = request("openrouter", rendered("openrouter", photo))
+    assert marks(made.body) == ["messages.0.content.0", "messages.1.content.1"]
+    assert validate(made.body, "openrouter") is None
+
+
+def test_a_mark_cuts_no_segment_but_the_one_it_stands_in() -> None:
+    long = [Message("human", [Text("x" * 200_000)]), Message("model", [Text("y" * 200_000)])]
+    first = rendered("anthropic", *long, *ASKED)
+    second = rendered("anthropic", *long, *ASKED, *WENT_ON, after=first)
+    sent = {id(segment) for segment in request("anthropic", second).segments}
+    assert len([segment for segment in second.lane.segments if id(segment) not in sent]) <= 1
+
+
+# --- keys
+
+
+@pytest.mark.requirement("PROMISE-14")
+@pytest.mark.parametrize("name", PROFILES)
+def test_a_lane_is_named_where_requests_are_led_by_its_name(name: str) -> None:
+    body = json.loads(request(name, rendered(name, *ASKED), "lane-1").body)
+    assert body.get("prompt_cache_key") == ("lane-1" if name in KEYED else None)
+    assert "prompt_cache_retention" not in body
+
+
+@pytest.mark.parametrize("name", KEYED)
+def test_a_longer_life_is_asked_for_where_it_can_be(name: str) -> None:
+    made = request(name, rendered(name, *ASKED), "lane-1", cache="long")
+    keeps = name.startswith("openai")
+    assert json.loads(made.body).get("prompt_cache_retention") == ("24h" if keeps else None)
+    assert ("cache" in made.losses) != keeps
+    assert validate(made.body, name) is None
+    assert check(made.body, dialect(name)) == []
+
+
+def test_a_lanes_name_is_its_own_and_tells_nothing() -> None:
+    binding = Binding("claude", "anthropic", "https://host.example", "account-1", "m")
+    named = lane_key("s", binding)
+    assert named == lane_key("s", binding)
+    assert len(named) == 32
+    others = [replace(binding, **{key: "other"}) for key in ("backend", "dialect", "account", "model")]
+    assert len({named, lane_key("t", binding), *(lane_key("s", other) for other in others)}) == 6
+    assert lane_key("\ud800", binding).isalnum()
+
+
+def test_the_pure_encoder_marks_and_names_as_it_is_told() -> None:
+    sent = rendered("anthropic", *ASKED)
+    assert marks(encode(sent, model="m")) == ["request"]
+    assert marks(encode(sent, model="m", cache="off")) == []
+    chat = rendered("openai_chat", *ASKED)
+    assert b'"prompt_cache_key":"k"' in encode(chat, model="m", cache_key="k")
+    assert b"prompt_cache" not in encode(chat, model="m")

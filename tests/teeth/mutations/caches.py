@@ -1,0 +1,76 @@
+"""Mistakes in how prompt caches are asked for."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+WALKS = "tests/test_prompt_caches.py::test_random_walks_read_what_an_ideal_cache_could_have_read"
+SESSION = "tests/test_prompt_caches.py::test_a_session_reads_all_that_it_sent_before_and_its_results_say_so"
+PLACES = "tests/adapters/test_marks.py::test_tools_system_what_was_sent_and_all_that_is_sent_are_marked"
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "caches: the end of what was sent before is not marked",
+        "actors/adapters/marks.py",
+        "places = [shown.before] if 0 < shown.before < end else []",
+        "places = list[int]()",
+        (PLACES,),
+    ),
+    Mutation(
+        "caches: the end of a request is not marked",
+        "actors/adapters/marks.py",
+        "        places.append(end)",
+        "        pass",
+        (WALKS,),
+    ),
+    Mutation(
+        "caches: the mark of a request stays where its lane's first one was",
+        "actors/adapters/marks.py",
+        "        places.append(end)",
+        "        places = [min(end, len(segments[0]))]",
+        (WALKS,),
+    ),
+    Mutation(
+        "caches: the mark for the whole request is left out",
+        "actors/adapters/anthropic/encode.py",
+        'ends if dialect.caching.moving and segments else b""',
+        'b""',
+        (WALKS,),
+    ),
+    Mutation(
+        "caches: the tool choice changes from one request of a turn to the next",
+        "actors/driver.py",
+        "        self._tools_off = step.tools_off\n",
+        "        self._tools_off = step.tools_off or step.round % 2 == 0\n",
+        (f"{SESSION}[asyncio-anthropic]",),
+    ),
+    Mutation(
+        "caches: a lane has another name with each request",
+        "actors/driver.py",
+        "lane_key(session, self.binding)",
+        "lane_key(f'{session}{rendered.before}', self.binding)",
+        (
+            f"{SESSION}[asyncio-openai_chat]",
+            "tests/test_prompt_caches.py::test_each_lane_has_a_key_of_its_own_that_stays",
+        ),
+    ),
+    Mutation(
+        "caches: a longer life is asked for, and not told as a loss where there is none",
+        "actors/adapters/settings.py",
+        'if settings.cache == "long" != cache:',
+        "if False:",
+        ("tests/adapters/test_marks.py::test_a_longer_life_is_asked_for_where_it_can_be",),
+    ),
+    Mutation(
+        "judge: a fifth mark passes",
+        "actors/core/check/state.py",
+        "if self.marks > _MARKS:",
+        "if self.marks > _MARKS + 1:",
+        ("tests/core/test_check_marks.py",),
+    ),
+    Mutation(
+        "judge: the mark of the whole request does not count",
+        "actors/core/check/anthropic.py",
+        "if self.moving is not None:",
+        "if False:",
+        ("tests/core/test_check_marks.py",),
+    ),
+)
