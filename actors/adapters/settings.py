@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, assert_never
 
-from actors.adapters.request import Settings, ToolSpec
+from actors.adapters.request import TEXT, Settings, ToolSpec
 from actors.adapters.schemas import rooted
 from actors.core.dialect import Dialect
-from actors.core.projection import tool_name
+from actors.core.projection import flat_name, tool_name, within
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,13 @@ def _taken(tool: ToolSpec, dialect: Dialect, lost: dict[str, None]) -> ToolSpec:
     """Return a tool under a name and with a schema that are taken; note what the schema lost."""
     parameters, keywords = rooted(tool.parameters)
     lost.update(dict.fromkeys(f"schema.{keyword}" for keyword in keywords))
-    return ToolSpec(tool_name(tool.name, dialect.ids.tool_name_pattern), tool.description, parameters)
+    pattern = dialect.ids.tool_name_pattern
+    name = tool_name(tool.name, pattern)
+    if tool.namespace and dialect.request.namespaces:
+        name = flat_name(tool.namespace, tool_name(within(tool.name, tool.namespace), pattern))
+    if tool.form is not None and not dialect.request.custom_tools and tool.form != TEXT:
+        lost["tools.format"] = None
+    return replace(tool, name=name, parameters=parameters)
 
 
 MANUAL_TOKENS = 1024
