@@ -118,7 +118,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "decode, openai_chat: an empty call of the old kind is a call",
         "actors/adapters/openai_chat/decode.py",
-        'if legacy.get("name") or legacy.get("arguments"):',
+        'if isinstance(legacy, dict) and (legacy.get("name") or legacy.get("arguments")):',
         'if "function_call" in delta:',
         ("tests/adapters/test_openai_chat_decode.py",),
     ),

@@ -142,8 +142,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "ledger: a change has no number",
         "actors/ledger.py",
-        "version=self.known.version + 1",
-        "version=self.known.version",
+        "Known(known.ledger.apply(*events), known.version + 1)",
+        "Known(known.ledger.apply(*events), known.version)",
         ("tests/test_cancel.py::test_a_request_is_rendered_again_when_a_result_came_in_meanwhile",),
     ),
     Mutation(

@@ -122,8 +122,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "provider: a whole answer is lost when its time runs out behind its end",
         "actors/provider.py",
-        "if scope.cancelled_caught and not self._decoder.ended:",
-        "if scope.cancelled_caught:",
+        "if patience.cancelled_caught and not self._decoder.ended:",
+        "if patience.cancelled_caught:",
         ("tests/test_provider.py",),
     ),
     Mutation(
@@ -180,8 +180,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tools: on trio one runs in the nursery of all",
         "actors/kernel/contained.py",
-        "            context.run(partial(self._nursery.start_soon, _contain, run, name, name=name))\n",
-        "            context.run(partial(self._nursery.start_soon, lambda: run, name=name))\n",
+        "            self._nursery.start_soon(self._contain, run, name, context)\n",
+        "            _enter(self._nursery, run, name, context)\n",
         (f"{LEAVING}::test_foreign_code_spoils_its_own_task_and_nothing_else",),
     ),
     Mutation(
