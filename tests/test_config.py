@@ -22,7 +22,7 @@ from actors.config import (
 )
 from actors.config.dialects import derived
 from actors.config.settings import FileSettings
-from actors.core.caching import Caching
+from actors.core.dialect import AnthropicCaching, ConverseCaching
 from actors.core.identity import Binding
 from actors.core.profiles import OPENAI_CHAT, PROFILES
 from actors.errors import ConfigError, MissingKey, UnknownTarget
@@ -467,8 +467,13 @@ def test_a_dialect_of_ones_own_changes_any_field_of_a_known_one(tmp_path: Path) 
 
 def test_how_a_prompt_cache_is_asked_for_is_a_field_like_others() -> None:
     made = derived("x", {"base": "bedrock", "caching": {"marks": "point", "models": "ours", "long": "ttl"}})
-    assert made.caching == Caching(marks="point", models="ours", long="ttl")
-    assert derived("y", {"base": "anthropic", "caching": {"marks": "none"}}).caching == Caching()
+    assert made.caching == ConverseCaching(marks="point", models="ours", long="ttl")
+    assert (
+        derived(
+            "y", {"base": "anthropic", "caching": {"marks": "none", "moving": False, "long": "none"}}
+        ).caching
+        == AnthropicCaching()
+    )
 
 
 @pytest.mark.parametrize("base", PROFILES)
@@ -525,17 +530,20 @@ def test_a_dialect_of_ones_own_has_a_name_of_its_own(tmp_path: Path, name: str) 
         ),
         (
             'base = "anthropic"\ncaching = { marks = "point" }',
-            "[dialects.x] caching: family anthropic has no mark 'point'",
+            "[dialects.x] caching.marks: must be 'none' or 'block'",
         ),
-        ('base = "gemini"\ncaching = { keyed = true }', "caching: family gemini has no prompt_cache_key"),
-        ('base = "openai"\ncaching = { moving = true }', "caching: moving needs marks 'block'"),
-        ('base = "openai"\ncaching = { marks = "part" }', "caching: marks 'part' need empty_result"),
-        ('base = "openai"\ncaching = { long = "ttl" }', "caching: long 'ttl' needs marks"),
+        ('base = "gemini"\ncaching = { keyed = true }', "caching.keyed: must be False"),
+        ('base = "openai"\ncaching = { moving = true }', "caching.moving: needs caching.marks 'block'"),
+        ('base = "openai"\ncaching = { marks = "part" }', "caching.marks: 'part' needs turns.empty_result"),
+        ('base = "openai"\ncaching = { long = "ttl" }', "caching.long: 'ttl' needs caching.marks"),
         (
             'base = "bedrock"\ncaching = { marks = "point", models = "[" }',
             "[dialects.x] caching.models: is no regular expression",
         ),
-        ('base = "openai"\ncaching = { marks = "all" }', "[dialects.x] caching: must be"),
+        (
+            'base = "openai"\ncaching = { marks = "all" }',
+            "[dialects.x] caching.marks: must be 'none' or 'part'",
+        ),
     ],
 )
 def test_a_dialect_that_cannot_be_is_refused_in_one_line(tmp_path: Path, table: str, message: str) -> None:

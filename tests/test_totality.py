@@ -7,7 +7,6 @@ the tree and counts the places that tell.
 
 import re
 from collections.abc import Callable, Collection, Iterable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
@@ -27,7 +26,7 @@ from actors.core import check, events
 from actors.core.content import Block, Speaker
 from actors.core.dialect import Dialect, Family
 from actors.core.door.attribute import SAID_BY
-from actors.core.events import EpochReason, Event, Reason
+from actors.core.events import EpochReason, Event, Gap, Reason
 from actors.core.feed import SessionEvent
 from actors.core.profiles import ALIASES, PROFILES
 from actors.core.render.choose import SYNTHETIC
@@ -94,11 +93,6 @@ def generated() -> set[str]:
     }
 
 
-def read_first() -> set[str]:
-    """Return the families whose fragments the judge reads in the quick way."""
-    return {name for name in get_args(Family) if find_spec(f"actors.core.check.typed.{name}")}
-
-
 VENDORS = set(PROFILES)
 MODELS_OLD = {"gemini_2"}
 """Profiles without a kind of backend: what `dialect` in a backend's table is for."""
@@ -144,10 +138,9 @@ TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
         lambda: {profile.family for profile in PROFILES.values()},
     ),
     "actors/core/check/__init__.py:_STATES": (named(Family), lambda: check._STATES.keys()),
-    "actors/core/check/typed/__init__.py:_reading": (named(Family), read_first),
     "actors/core/rulebook/__init__.py:PREFIXES": (named(Family), PREFIXES.keys),
     "tests/scenarios/shape.py:READERS": (named(Family), SHAPES.keys),
-    "actors/core/render/choose.py:SYNTHETIC": (named(Reason), SYNTHETIC.keys),
+    "actors/core/render/choose.py:SYNTHETIC": (named(Gap), SYNTHETIC.keys),
     "actors/testing/stock.py:REASONS": (named(Reason), lambda: REASONS),
     "docs/reference/errors.md:Reason": (named(Reason), lambda: coded() & named(Reason)),
     "docs/reference/errors.md:EpochReason": (named(EpochReason), lambda: coded() & named(EpochReason)),

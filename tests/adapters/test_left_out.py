@@ -5,9 +5,9 @@ and go back in their place to who made them. Citations and grounding stay in the
 about. Generated images are media. What nothing can hold is counted by the provider's word for it.
 """
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Literal
 
 import pytest
@@ -19,6 +19,7 @@ from actors.core.check import check
 from actors.core.content import Block, Media, Message, Native, Text
 from actors.core.diagnostics import Report
 from actors.core.dialect import ChatDialect
+from actors.core.form import replace
 from actors.core.history import History
 from actors.core.jsonio import unquote
 from actors.core.ledger import Ledger
@@ -341,10 +342,10 @@ def test_reasoning_goes_back_under_the_name_that_the_profile_says(
 ) -> None:
     ollama = PROFILES["ollama"]
     assert isinstance(ollama, ChatDialect)
-    reasons = replace(
+    reasons = dataclasses.replace(
         ollama.reasoning, carrier="reasoning_content", binding="model", alone=False, field=field
     )
-    profile = replace(ollama, reasoning=reasons)
+    profile = dataclasses.replace(ollama, reasoning=reasons)
     owner = READERS["ollama"]
     decoder = decode(profile, owner)
     _, message = run(
@@ -356,8 +357,10 @@ def test_reasoning_goes_back_under_the_name_that_the_profile_says(
     assistant = json.loads(rendered.transcript)[1]
     assert assistant == {"role": "assistant", field: "Hm.", "content": "Hi."}
     assert check(encode(rendered, model="m"), profile) == []
-    unlike = replace(reasons, field="reasoning" if field == "reasoning_content" else "reasoning_content")
-    other = replace(profile, reasoning=unlike)
+    unlike = dataclasses.replace(
+        reasons, field="reasoning" if field == "reasoning_content" else "reasoning_content"
+    )
+    other = dataclasses.replace(profile, reasoning=unlike)
     assert check(encode(rendered, model="m"), other) != []
     sent = adapter(profile).request(rendered.segments, Settings(model="model-1"), rendered.shown)
     server = strict_host("ollama", Script([]))

@@ -121,7 +121,7 @@ def test_fields_changed_together_are_written_and_judged_sound(name: str) -> None
         ("gemini", "turns", {"error_prefix": "!"}, "has no field 'error_prefix' in 'turns'"),
         ("gemini", "turns", {"absent_content": "omit"}, "has no field 'absent_content' in 'turns'"),
         ("gemini", "reasoning", {"once": True}, "has no field 'once' in 'reasoning'"),
-        ("vllm", "turns", {"empty_result": "(Nothing.)"}, "has no field 'empty_result' in 'turns'"),
+        ("gemini", "turns", {"empty_result": "(Nothing.)"}, "has no field 'empty_result' in 'turns'"),
         ("openai_chat", "media", {"result_kinds": ["image"]}, "has no field 'result_kinds' in 'media'"),
         ("anthropic", "reasoning", {"carrier": "reasoning_item"}, "reasoning.carrier: must be 'none' or"),
         ("bedrock", "turns", {"drop_empty_text": False}, "turns.drop_empty_text: must be True"),

@@ -217,13 +217,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/core/test_arguments.py",),
     ),
     Mutation(
-        "ledger: at rest it forgets what it learned beside an import",
-        "actors/core/ledger.py",
-        "return kept(Ledger, self._source, None, self._learned, self.late)",
-        "return kept(Ledger, self._source, None, nothing(), self.late)",
-        (STATE,),
-    ),
-    Mutation(
         "packed: a seal takes the message's origin for its own",
         "actors/core/packed.py",
         "if seal is not None and seal.maker == origin and origin is not None:",

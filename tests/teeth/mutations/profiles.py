@@ -153,8 +153,8 @@ PLACES: dict[str, _Wrong] = {
     ),
     "openrouter": (
         "a user may follow a result",
-        'user_after_tool="filler",  # MIS-21\n    ),\n    reasoning',
-        "),\n    reasoning",
+        'user_after_tool="filler",  # MIS-21\n        empty_result',
+        "empty_result",
         "5.2-openrouter",
     ),
     **{name: _prefilled(name) for name in ("xai", "groq", "minimax", "qwen", "glm")},
