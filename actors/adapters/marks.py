@@ -68,9 +68,18 @@ def _spliced(segments: Sequence[bytes], place: int, wanted: bytes, splice: Splic
     """Return segments with a mark at a place, which is behind the last byte of a block or message."""
     for number, segment in enumerate(segments):
         if place <= len(segment):
-            return (*segments[:number], *splice(segment, place, wanted), *segments[number + 1 :])
+            first = number
+            while first and splice is _on_part and not _has_content(segment, place):
+                first -= 1  # a long result is a segment of its own, and the message around it three
+                segment, place = segments[first] + segment, place + len(segments[first])
+            return (*segments[:first], *splice(segment, place, wanted), *segments[number + 1 :])
         place -= len(segment)
     return segments
+
+
+def _has_content(segment: bytes, end: int) -> bool:
+    """Say whether the content of the message that ends there begins in this segment, or is a list that ends in it."""
+    return segment[max(end - 3, 0) : end].endswith(b"}]}") or segment.rfind(_CONTENT, 0, end) >= 0
 
 
 def _behind(segment: bytes, end: int, wanted: bytes) -> tuple[bytes, ...]:
@@ -84,8 +93,7 @@ def _on_block(segment: bytes, end: int, wanted: bytes) -> tuple[bytes, ...]:
 def _on_part(segment: bytes, end: int, wanted: bytes) -> tuple[bytes, ...]:
     """Mark the last part of a message. Content that is one string becomes a list of one part, which says the same.
 
-    A message lies in one segment as a whole, and its content is its last key. Quotes within a string are escaped, so
-    the key is found from behind.
+    Its content is its last key. Quotes within a string are escaped, so the key is found from behind.
     """
     if segment[end - 2 : end] == b"]}":
         return segment[: end - 3], wanted, segment[end - 3 :]
