@@ -1,5 +1,6 @@
 """Sessions between their uses: without actors, and as if they had never been without."""
 
+import json
 from collections.abc import Awaitable, Callable
 
 import anyio
@@ -138,7 +139,10 @@ async def _sent(between: Callable[[Session], Awaitable[None]]) -> list[bytes]:
             await session.switch(target)
             assert (await session.ask("Do it.")).served_by.backend == target
             await between(session)
-    return [request.body for server in (one, two) for request in server.requests]
+    # a lane's name holds the address that it goes to
+    sent = [json.loads(request.body) for server in (one, two) for request in server.requests]
+    assert all(len(body.pop("prompt_cache_key", "1" * 32)) == 32 for body in sent)
+    return [json.dumps(body).encode() for body in sent]
 
 
 async def test_an_imported_history_is_there_before_the_first_use_and_after_the_last(

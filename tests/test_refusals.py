@@ -29,7 +29,10 @@ from tests.test_cancel import shielded
 
 pytestmark = pytest.mark.anyio
 
-ALMOST = {"base": "mistral", "id_style": "openai", "id_pattern": "[a-zA-Z0-9_-]+", "id_max_len": 40}
+ALMOST = {
+    "base": "mistral",
+    "ids": {"style": "openai", "pattern": "[a-zA-Z0-9_-]+", "max_len": 40},
+}
 """What an operator might write who has not heard of Mistral's nine letters."""
 
 

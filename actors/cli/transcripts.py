@@ -103,6 +103,7 @@ class _Made:
                 system=self._history.system,
                 tools=self._said.tools,
                 max_tokens=self._said.max_tokens,
+                cache="off",  # a file is not sent yet
                 stream=self._said.stream,
             ),
         )

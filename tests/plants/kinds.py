@@ -168,7 +168,6 @@ PLANTS = (
         (
             "actors/core/profiles/__init__.py:PROFILES",
             "actors/core/check/__init__.py:_STATES",
-            "actors/core/check/typed/__init__.py:_reading",
             "actors/core/rulebook/__init__.py:PREFIXES",
             "actors/adapters/adapter.py:adapter",
             "actors/adapters/decode.py:_reader",
