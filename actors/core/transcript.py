@@ -72,7 +72,7 @@ class Spent(NamedTuple):
         media: Attachments shown, images and documents.
         documents: How many of them are documents.
         titles: Names given to documents, each with how many have it, told apart by numbers.
-        items: Ids of the reasoning items sent, where each goes out once (`ReasoningRules.once`).
+        items: Ids of what goes out once: reasoning items (`ReasoningRules.once`), calls of a provider's own tools.
     """
 
     media: int = 0

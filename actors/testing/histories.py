@@ -12,6 +12,7 @@ What goes wrong here:
     pairing     calls without results, part of a batch, results split, doubled, contradicting, late, before
                 their calls, under another speaker, without a call, a whole turn twice, words in between
     identity    canonical ids repeated, empty, over-long, hostile; native ids own, foreign, colliding
+    native      parts of a provider's own tools for their maker, whole and halved; marks; what nobody can read
     thinking    sealed by the reader, by another model or account, by a stranger; unsealed, alone, last
     content     empty and blank texts, code, malformed arguments, values of any kind
     media       anywhere and in results, by the dozen, the same documents again and again
@@ -30,6 +31,7 @@ from actors.core.content import (
     Block,
     Media,
     Message,
+    Native,
     Seal,
     Speaker,
     Text,
@@ -45,6 +47,7 @@ from actors.core.projection import mint as projected
 from actors.testing.bookkeeper import Bookkeeper, Draw
 from actors.testing.stock import (
     ARGUMENTS,
+    ASIDE,
     ATTACHED,
     DOCUMENTS,
     HOSTILE_IDS,
@@ -54,6 +57,7 @@ from actors.testing.stock import (
     NAMES,
     NATIVE,
     ODD_VALUES,
+    OWN,
     SIGNATURES,
     SPEAKERS,
     TEXTS,
@@ -158,6 +162,7 @@ class _Author:
         self.given: dict[str, ToolResult] = {}
         self._minted = 0
         self._marks = 0
+        self._tools = 0
 
     # ---- small things
 
@@ -187,6 +192,26 @@ class _Author:
             return Thinking("", Seal(kind, data, origin))
         kind, data = _SEALS.get(origin.dialect, (kind, data))
         return Thinking("" if kind == "redacted" else words, Seal(kind, data, origin))
+
+    def own(self) -> list[Block]:
+        """Return what a provider's own tools did, whole, or something else of its own that goes back to nobody."""
+        origin = self.pick(_ORIGINS)
+        if origin.dialect not in OWN or self.rarely(4):
+            name, kind, value = self.pick(ASIDE)
+            return [Native(name, Seal(kind, quote(value), origin))]
+        self._tools += 1
+        parts: list[Block] = [
+            Native(name, Seal("part", quote(json.replace("%d", str(self._tools))), origin))
+            for name, json in self.pick(OWN[origin.dialect])
+        ]
+        return parts if len(parts) < 2 or not self.rarely(4) else [parts[0], self.text(), *parts[1:]]
+
+    def among(self, blocks: list[Block]) -> list[Block]:
+        """Return blocks with something of a provider's own among them, now and then."""
+        if not self.rarely(6):
+            return blocks
+        at = self.draw(len(blocks) + 1)
+        return [*blocks[:at], *self.own(), *blocks[at:]]
 
     def call(self, call_id: str) -> ToolCall:
         name = self.pick(NAMES) if self.rarely(4) else NAMES[self.draw(3)]
@@ -273,7 +298,7 @@ class _Author:
 
     def words(self) -> None:
         blocks: list[Block] = [self.thinking()] if self.rarely(3) else []
-        self.say("model", [*blocks, self.text()])
+        self.say("model", self.among([*blocks, self.text()]))
 
     def thought(self) -> None:
         self.say("model", [self.thinking() for _ in range(1 + self.draw(2))])
@@ -286,6 +311,7 @@ class _Author:
             self._medium,
             self._stray_call,
             self._any_result,
+            lambda: self.pick(self.own()),
         )
         self.say(self.pick(SPEAKERS), [self.pick(makers)() for _ in range(self.draw(5))])
 
@@ -310,7 +336,7 @@ class _Author:
         blocks += made
         if self.rarely(5):
             blocks.insert(self.draw(len(blocks) + 1), self.thinking() if self.draw(2) else self.text())
-        self.say("model", blocks)
+        self.say("model", self.among(blocks))
         _FATES[self.draw(len(_FATES))](self, [call.id for call in made])
 
     def tame_batch(self) -> None:
@@ -319,7 +345,7 @@ class _Author:
         for _ in range(1 + self.draw(3)):
             self._minted += 1
             made.append(self.call(mint(self._minted)))
-        self.say("model", [*([self.thinking()] if self.rarely(3) else []), *made])
+        self.say("model", self.among([*([self.thinking()] if self.rarely(3) else []), *made]))
         for call in made:
             if self.draw(3):
                 self.real(call.id)

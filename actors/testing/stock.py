@@ -3,7 +3,7 @@
 `actors.testing.histories` picks from these. The first of each is the plainest, so what shrinks ends there.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from actors.core.content import Block, Code, Media, Speaker, Text, ToolCall, ToolResult
 from actors.core.events import Reason
@@ -112,6 +112,55 @@ ITEMS = (
     ("reasoning_item", quote('{"type":"reasoning","id":"rs_9","summary":[]}')),
 )
 """Provider state of the family `responses`, few enough to come twice."""
+_SEARCHED = (
+    (
+        "server_tool_use",
+        '{"type":"server_tool_use","id":"srvtoolu_%d","name":"web_search","input":{"query":"4"}}',
+    ),
+    ("web_search_tool_result", '{"type":"web_search_tool_result","tool_use_id":"srvtoolu_%d","content":[]}'),
+)
+_RAN = (
+    ("executableCode", '{"executableCode":{"language":"PYTHON","code":"2+2"}}'),
+    ("codeExecutionResult", '{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"4"}}'),
+)
+_RAN_SIGNED = (("executableCode", _RAN[0][1][:-1] + ',"thoughtSignature":"c2ln"}'), _RAN[1])
+_ITEM = '{"type":"%s","status":"completed",%s}'
+OWN: Mapping[str, tuple[tuple[tuple[str, str], ...], ...]] = {
+    "anthropic": (
+        _SEARCHED,
+        tuple((name, json.replace("web_search", "web_fetch")) for name, json in _SEARCHED),
+    ),
+    "openai_responses": (
+        (("web_search_call", _ITEM % ("web_search_call", '"action":{"type":"search","query":"4"}')),),
+        (
+            (
+                "code_interpreter_call",
+                _ITEM % ("code_interpreter_call", '"code":"2+2","container_id":"c","outputs":[]'),
+            ),
+        ),
+    ),
+    "gemini": (_RAN, _RAN_SIGNED),
+    "vertex": (_RAN, _RAN_SIGNED),
+    "gemini_2": (_RAN,),
+}
+"""What a provider's own tools put into an answer, each a name and its JSON, by dialect; `%d` is a number of its own."""
+ASIDE: tuple[tuple[str, str, str], ...] = (
+    ("citations", "mark", '[{"url":"https://example.test"}]'),
+    ("groundingMetadata", "mark", "{}"),
+    ("mcp_tool_use", "unknown", '{"type":"mcp_tool_use","id":"mcptoolu_1"}'),
+    ("image", "unknown", "{}"),
+    ("", "unknown", "null"),
+    ("half a \ud800 name", "unknown", '"half a \ud800 value"'),
+    (
+        "server_tool_use",
+        "part",
+        '{"type":"server_tool_use","id":"srvtoolu_0","name":"web_search","input":{}}',
+    ),
+    ("web_search_tool_result", "part", _SEARCHED[1][1] % 0),
+    ("no object", "part", "[]"),
+    ("no JSON", "part", "{"),
+)
+"""What of an answer goes back to nobody: its name, the kind of its seal, and its JSON. The last of them are broken."""
 IMAGE = Media("image/png", "aGk=")
 DOCUMENTS = (
     Media("application/pdf", "aGk="),

@@ -16,12 +16,12 @@ from actors.adapters.adapter import adapter
 from actors.adapters.decode import decode, decode_body
 from actors.adapters.request import Settings
 from actors.core.check import check
-from actors.core.content import Block, Media, Message, Native, Text
+from actors.core.content import Block, Media, Message, Native, Seal, Text
 from actors.core.diagnostics import Report
 from actors.core.dialect import ChatDialect
 from actors.core.form import replace
 from actors.core.history import History
-from actors.core.jsonio import unquote
+from actors.core.jsonio import quote, unquote
 from actors.core.ledger import Ledger
 from actors.core.profiles import PROFILES
 from actors.pure import encode, render
@@ -283,6 +283,25 @@ def test_half_of_a_search_goes_back_to_nobody(place: int) -> None:
         ("native", half["type"], "unknown"),
         ("text", "Hi."),
     ]
+
+
+@pytest.mark.parametrize("places", [(0, 0), (1,), (0,), (1, 0), (0, 1, 1), (0, 1, 0, 1)])
+def test_a_call_of_a_providers_own_tool_goes_back_with_its_result_once_and_no_half_of_it(
+    places: tuple[int, ...],
+) -> None:
+    owner = OWNERS["anthropic"]
+    pair = [
+        Native(str(part["type"]), Seal("part", quote(json.dumps(part, separators=(",", ":"))), owner))
+        for part in (SEARCH, FOUND)
+    ]
+    said = Message("model", [*(pair[place] for place in places), Text("Hi.")])
+    history = History([Message("human", [Text("Find it.")]), said, Message("human", [Text("And?")]), said])
+    rendered = render(history, Ledger(), PROFILES["anthropic"], binding=owner)
+    body = encode(rendered, model="m")
+    assert check(body, PROFILES["anthropic"]) == []
+    whole = 1 if places[:2] == (0, 1) else 0
+    assert (body.count(b'"id":"srvtoolu_1"'), body.count(b'"tool_use_id":"srvtoolu_1"')) == (whole, whole)
+    assert body.count(b"its provider's own") == 2 * (len(places) - whole)
 
 
 def test_of_an_answer_that_broke_off_no_part_of_a_providers_own_is_kept_and_it_is_counted() -> None:

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from actors import History, Message, Text, ToolCall, ToolResult, check, dialect, encode, render
-from actors.core.content import Block, Seal, Thinking
+from actors.core.content import Block, Native, Seal, Thinking
 from actors.core.dialect import ResponsesTurns
 from actors.core.form import replace
 from actors.core.identity import Binding
@@ -124,6 +124,14 @@ def test_where_it_is_bound_to_nothing_before_it_reasoning_goes_with_what_it_led_
     assert rendered.report.losses == ()
     places = [text(rendered).find(part) for part in (b"mark-b", b"So.", b"mark-a", b"native_1")]
     assert places == sorted(places)
+
+
+def test_what_a_providers_own_tool_did_behind_a_call_stands_before_it_too() -> None:
+    name, item = "openai_responses", '{"type":"web_search_call","status":"completed","action":{}}'
+    found = Native("web_search_call", Seal("part", quote(item), READERS[name]))
+    _, rendered = sent(name, call(name, 1), found)
+    places = [text(rendered).find(part) for part in (b"web_search_call", b"native_1")]
+    assert -1 < places[0] < places[1]
 
 
 def test_a_phase_is_a_mark_on_its_text_and_bound_to_nothing() -> None:

@@ -16,7 +16,7 @@ from collections.abc import Sequence, Set
 from operator import is_
 from typing import TypeAlias
 
-from actors.core.content import Block, Native, Text, Thinking, ToolCall
+from actors.core.content import Block, Native, Thinking, ToolCall
 from actors.core.diagnostics import Notes
 from actors.core.dialect import Dialect
 from actors.core.identity import CallId
@@ -43,9 +43,9 @@ def apart(blocks: Sequence[Block]) -> list[list[Block]]:
 
 
 def calls_last(blocks: list[Block]) -> list[Block]:
-    """Return texts before calls, each with the reasoning directly in front of it."""
+    """Return what is said before what is called, each with the reasoning directly in front of it."""
     kinds = [type(block) for block in blocks if type(block) is not Thinking]
-    if ToolCall not in kinds or Text not in kinds[kinds.index(ToolCall) :]:
+    if ToolCall not in kinds or {ToolCall}.issuperset(kinds[kinds.index(ToolCall) :]):
         return blocks
     words: list[Block] = []
     calls: list[Block] = []

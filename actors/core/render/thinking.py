@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from actors.core.content import Block, Message, Native, Text, Thinking, ToolCall
+from actors.core.content import Block, Message, Text, Thinking, ToolCall
 from actors.core.diagnostics import Notes
 from actors.core.dialect import Dialect
 from actors.core.form import replace
@@ -120,19 +120,8 @@ def is_own(block: Block, dialect: Dialect, reader: Binding | None) -> bool:
     return dialect.opens(block.seal.origin, reader)
 
 
-def native_part(block: Native, dialect: Dialect, reader: Binding | None) -> bytes | None:
-    """Return the wire value of a provider's own part, if its reader may have that back."""
-    if block.seal.kind != "part" or not dialect.opens(block.seal.origin, reader):
-        return None
-    try:
-        part = unquote(block.seal.data).encode()
-        return part if type(parse(part)) is dict else None
-    except ValueError:  # no JSON, or half a surrogate pair
-        return None
-
-
 class Items:
-    """The reasoning items of an epoch, where each may be sent once only (`ReasoningRules.once`)."""
+    """What an epoch sends once only: reasoning items (`ReasoningRules.once`), and calls of a provider's own tools."""
 
     def __init__(self, spent: Spent) -> None:
         self._spent = spent
@@ -148,10 +137,14 @@ class Items:
         if block.seal.kind == "phase":
             return block.seal.data not in _PHASES
         item_id = _reasoning_id(block.seal.data)
-        if item_id is None or item_id in self._new or item_id in self._spent.items:
-            return True
+        return item_id is None or not self.takes(item_id)
+
+    def takes(self, item_id: str) -> bool:
+        """Say whether this may go out, and note that it did."""
+        if item_id in self._new or item_id in self._spent.items:
+            return False
         self._new[item_id] = None
-        return False
+        return True
 
     def spent(self, spent: Spent) -> Spent:
         """Return what the epoch has used up with the new items among it."""

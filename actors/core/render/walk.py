@@ -20,11 +20,12 @@ from actors.core.history import History
 from actors.core.jsonio import Json, quote, unquote
 from actors.core.ledger import Answer, Ledger
 from actors.core.projection import Projection
+from actors.core.render import native
 from actors.core.render.attach import Attachments
 from actors.core.render.choose import Choice
 from actors.core.render.order import Made, apart, calls_last, standing, supplied
 from actors.core.render.plain import answered, spoken
-from actors.core.render.thinking import Items, Reader, decided, native_part, upstream, worded
+from actors.core.render.thinking import Items, Reader, decided, upstream, worded
 from actors.core.transcript import Encoder, Standing, Titled
 
 STRIDE = 64
@@ -144,7 +145,10 @@ class Walk:
         if thinks:
             blocks = decided(said, dialect, self._reader, self._notes, sealed=sealed)
             thinks = Thinking in map(type, blocks)
-        left = self._kept(blocks, by_human=False, sealed=sealed)
+        if Native in map(type, blocks):
+            may_have = self._reader.binding if sealed and self._writes_natives else None
+            blocks = native.returned(blocks, dialect, may_have, self._items, self._notes)
+        left = self._kept(blocks, by_human=False)
         if thinks:
             left = self._thoughts_left(left)
         made = [(block, *self._projection.call(block)) for block in left if type(block) is ToolCall]
@@ -169,9 +173,7 @@ class Walk:
                 case Thinking():
                     writer.thinking(block)
                 case Native():
-                    part = native_part(block, self._dialect, self._reader.binding)
-                    assert part is not None, "what is left may go back"
-                    writer.native(part)
+                    writer.native(native.wire(block))
                 case ToolResult() | Media() | Code():
                     raise AssertionError("what a model said has become words, calls and reasoning")
 
@@ -236,7 +238,7 @@ class Walk:
 
     # ---- what the target can hold
 
-    def _kept(self, blocks: Iterable[Block], *, by_human: bool, sealed: bool = False) -> list[Block]:
+    def _kept(self, blocks: Iterable[Block], *, by_human: bool) -> list[Block]:
         """Return what is left of blocks: nothing blank, code as fenced text, a note where media cannot stand."""
         dialect, notes = self._dialect, self._notes
         kept: list[Block] = []
@@ -256,21 +258,13 @@ class Walk:
             elif isinstance(block, Thinking) and by_human:
                 if words := worded(block, self._reader, notes):
                     kept.append(words)
-            elif isinstance(block, Native):
-                kept += self._native(block, sealed)
-            elif isinstance(block, (ToolCall, Thinking, ToolResult)):
+            elif isinstance(block, Native) and by_human:
+                kept += native.told(block, notes)
+            elif isinstance(block, (ToolCall, Thinking, ToolResult, Native)):
                 kept.append(block)
             else:
                 assert_never(block)
         return kept
-
-    def _native(self, block: Native, sealed: bool) -> list[Block]:
-        """Return what is a provider's own for its maker; for others what tells that a part of it stood here."""
-        if sealed and self._writes_natives and native_part(block, self._dialect, self._reader.binding):
-            return [block]
-        self._notes.lost("native")
-        told = Text(f"[Not shown here: {block.name}, its provider's own.]")
-        return [] if block.seal.kind == "mark" else [told]
 
     def _medium(self, media: Media, by_human: bool) -> Media | Text:
         if by_human and self._attachments.takes(media, self._dialect.media.user_kinds):
