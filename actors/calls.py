@@ -24,7 +24,7 @@ from actors.errors import JournalError, KernelError, OwnSession, ThreadsBusy
 from actors.executor import Executor
 from actors.kernel.contained import Contained
 from actors.kernel.deadlines import Timer
-from actors.kernel.parking import parking, wake
+from actors.kernel.parking import Waiter, parking, wake
 from actors.threads import THREADS, Place
 from actors.tools import Tool
 
@@ -227,8 +227,10 @@ class Running:
                 value: object = context.run(work)
             except BaseException as error:  # it must not cross from its thread into the event loop
                 value = _Raised(error)
-            with suppress(RuntimeError):  # the loop has ended
-                here.soon(partial(wake, waiter, value))
+            try:
+                here.soon(partial(_hand, waiter, value))
+            except RuntimeError:  # the loop has ended
+                _drop(value)
 
         self._thread = place
         place.run(run)
@@ -236,6 +238,8 @@ class Running:
             return await waiter
         except BaseException:
             place.forsake()
+            if waiter.done() and not waiter.cancelled():  # it came, and so did a cancellation
+                _drop(waiter.result())
             raise
         finally:
             self._thread = None
@@ -277,6 +281,20 @@ def for_model(error: BaseException) -> str:
 def _no_thread(tool: str) -> Json:
     message = "No thread was free to run it, so it did not run. Try again later."
     return ingest({"tool_error": {"kind": "no_thread", "tool": tool, "message": message}}).json
+
+
+def _hand(waiter: Waiter, value: object) -> None:
+    """Give what a thread returned to its call, if that still waits."""
+    if waiter.done():
+        _drop(value)
+    else:
+        waiter.set_result(value)
+
+
+def _drop(value: object) -> None:
+    """Drop what a thread returned. A coroutine is closed, or Python would warn that nobody awaited it."""
+    if inspect.iscoroutine(value):
+        value.close()
 
 
 def _is_async(function: Callable[..., object]) -> bool:

@@ -135,12 +135,17 @@ class Program:
     def shields(self) -> AnyTool:
         """Return a tool that shields itself, and leaves a task group open besides."""
 
+        async def background() -> None:
+            self._begun.append(
+                ""
+            )  # before, a native cancellation would drop what has not begun, and Python warns
+            await anyio.sleep_forever()
+
         async def work() -> None:
             """Go on."""
             group = anyio.create_task_group()
             await group.__aenter__()
-            group.start_soon(anyio.sleep_forever)
-            self._begun.append("")
+            group.start_soon(background)
             with anyio.CancelScope(shield=True):
                 await anyio.sleep_forever()
 

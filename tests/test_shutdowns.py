@@ -29,6 +29,14 @@ def test_a_program_that_ends_closes_its_connections(way: str, backend: str) -> N
         assert_left_nothing(run(way, backend, url, TOOLS), threads, open_before)
 
 
+@pytest.mark.requirement("PROMISE-12")
+@pytest.mark.parametrize("kind", TOOLS)
+def test_a_program_with_one_tool_is_ended_at_the_first_moment_there_is(kind: str) -> None:
+    threads, open_before = threading.enumerate(), descriptors()
+    program = run("every_task_cancelled_twice", "asyncio", "http://127.0.0.1:9", [kind], Calls)
+    assert_left_nothing(program, threads, open_before)
+
+
 def assert_left_nothing(program: Program, threads: list[threading.Thread], open_before: int) -> None:
     """Let the blocked tools go, and see that the process is what it was."""
     assert program.begun

@@ -1,10 +1,13 @@
 """What a tool does to its task, its thread or its host costs its own call, and whoever should know of it is told."""
 
+import asyncio
 import contextvars
 import functools
+import inspect
 import logging
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +19,7 @@ from actors.config import RuntimeLimits
 from actors.core.events import Started
 from actors.errors import ThreadsBusy
 from actors.executor import ToolFailure
+from actors.kernel.parking import parking
 from actors.testing import Call, OpenAIServer, Say, Turn
 from actors.threads import THREADS, Threads
 from actors.tools import Tool
@@ -313,6 +317,81 @@ async def test_the_sessions_of_a_process_share_its_threads() -> None:
                 for events in (first, second):
                     assert [event async for event in events][-1].type == "complete"
         assert len(begun) == 4
+
+
+# ---- what a thread returns to be awaited when nobody awaits it any more
+
+
+@contextmanager
+def returning() -> Iterator[tuple[AnyTool, list[str], threading.Event, list[Coroutine[Any, Any, object]]]]:
+    """Give a tool that blocks its thread and then returns a coroutine, and what it returned."""
+    made: list[Coroutine[Any, Any, object]] = []
+    with blocking() as (block, begun, released):
+
+        def work() -> Coroutine[Any, Any, object]:
+            block.function()
+            made.append(_double(2))
+            return made[0]
+
+        yield Tool.from_schema("work", "Work.", {"type": "object"}, work), begun, released, made
+
+
+@pytest.mark.requirement("PROMISE-12")
+async def test_a_coroutine_that_a_thread_returns_after_its_runtime_was_left_is_closed() -> None:
+    taken = THREADS.taken
+    with returning() as (work, begun, released, made):
+        async with hosting(a=openai(ONE)) as runtime:
+            session = await runtime.open("a", tools=[work])
+            async with session.stream("Do it."):
+                await until(lambda: begun)
+        released.set()
+        await until(lambda: THREADS.taken == taken)
+        parking().soon((heard := anyio.Event()).set)
+        await heard.wait()  # and so was the thread, which spoke first
+        assert inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED
+
+
+def test_a_coroutine_that_a_thread_returns_after_its_loop_has_ended_is_closed(anyio_backend: str) -> None:
+    async def program(work: AnyTool, begun: list[str]) -> None:
+        async with hosting(a=openai(ONE)) as runtime:
+            session = await runtime.open("a", tools=[work])
+            async with session.stream("Do it."):
+                await until(lambda: begun)
+
+    taken = THREADS.taken
+    with returning() as (work, begun, released, made):
+        anyio.run(program, work, begun, backend=anyio_backend)
+        released.set()
+        while THREADS.taken > taken:
+            time.sleep(0)
+        assert inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # trio cancels no task that was woken already
+async def test_a_coroutine_that_comes_together_with_a_cancellation_is_closed() -> None:
+    taken, loop = THREADS.taken, asyncio.get_running_loop()
+
+    def cancel() -> None:
+        for task in asyncio.all_tasks():
+            if task.get_name() == "work":
+                task.cancel()
+
+    def block() -> None:
+        """Block the loop until the thread has handed over what it made, and cancel its call right after that."""
+        released.set()
+        while THREADS.taken > taken:
+            time.sleep(0)
+        loop.call_soon(cancel)
+
+    with returning() as (work, begun, released, made):
+        async with hosting(a=openai(ONE, Turn(Say("done")))) as runtime:
+            session = await runtime.open("a", tools=[work])
+            async with session.stream("Do it.") as events:
+                await until(lambda: begun)
+                loop.call_soon(block)
+                async for _ in events:
+                    pass
+        assert inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED
 
 
 def test_threads_that_idle_end_with_the_last_runtime() -> None:
