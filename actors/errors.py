@@ -6,7 +6,6 @@
     │   ├── RenderingFault          pairing or order went wrong between history and transcript
     │   └── ProjectionFault         an id, a name or a field does not fit the provider
     ├── ProviderError               a provider did not give an answer
-    │   ├── ProviderRefused         it refused the request for its structure: our bug
     │   ├── ProviderFailed          it failed; another try or another backend may help
     │   ├── CredentialFailed        what proves who asks could not be had
     │   └── StreamFault             it answered 200 and then broke off; decoders raise its subclass
@@ -91,10 +90,6 @@ class ProviderError(ActorsError):
         super().__init__(message)
         self.status = status
         self.retry_after = retry_after
-
-
-class ProviderRefused(ProviderError):
-    """The provider refused the request because of its structure. Counted, kept as evidence, our bug."""
 
 
 class ProviderFailed(ProviderError):

@@ -2,7 +2,7 @@
 
 A record is the msgpack of a version and an event, as the event's class describes it (`actors.core.form`). Reading is
 strict: an unknown version, event or field is refused, and so is a missing field, a value that is not of its type, or
-text that should be JSON and is none. A record is binary; who stores it knows where it ends. `export` is for people.
+text that should be JSON and is none. A record is binary; who stores it knows where it ends.
 """
 
 from collections.abc import Callable
@@ -17,8 +17,8 @@ from actors.core.content import Block, Message, Seal
 from actors.core.events import VERSION, Event
 from actors.core.form import Form, set_field
 from actors.core.identity import Binding
-from actors.core.jsonio import Json, JsonObject, JsonValue, Quoted, dump, parse
-from actors.core.packed import Packed, encoded, seal_of, shared, unpack
+from actors.core.jsonio import Json, JsonObject, Quoted
+from actors.core.packed import Packed, encoded, seal_of, shared
 from actors.errors import JournalError
 
 F = TypeVar("F", bound=Form)
@@ -34,39 +34,9 @@ class Record(Form, frozen=True):
     event: Event
 
 
-# ---- writing
-
-
 def encode_event(event: Event) -> bytes:
     """Return an event as a log holds it."""
     return encoded(Record(VERSION, event))
-
-
-def export(event: Event) -> Json:
-    """Return an event as JSON, for people and their tools: every field by its name, messages whole."""
-    name = str(type(event).__struct_config__.tag)
-    return dump({"event": name, **_readable(event)})
-
-
-def _readable(form: Form) -> dict[str, JsonValue]:
-    return {item.name: _value(getattr(form, item.name), item.type) for item in fields(form)}
-
-
-def _value(value: Any, declared: object) -> JsonValue:  # Any: a form's field
-    if declared == Packed:
-        return _value(unpack(value), None)
-    match value:
-        case Form():
-            kind = {} if value.__struct_config__.tag is None else {"type": type(value).__name__}
-            return {**kind, **_readable(value)}
-        case tuple():
-            of = Packed if declared == tuple[Packed, ...] else None
-            return [_value(item, of) for item in value]
-        case bytes():
-            return parse(value)
-        case _:
-            plain: JsonValue = value
-            return plain
 
 
 # ---- reading

@@ -34,7 +34,7 @@ Reason: TypeAlias = Literal[
 Gap: TypeAlias = Reason | Literal["running"]
 """Why a reader sees no result of a call: one of these reasons, or it has not ended yet. No event says the latter."""
 
-EpochReason: TypeAlias = Literal["compaction", "tools", "system", "thinking", "refusal", "import"]
+EpochReason: TypeAlias = Literal["compaction", "thinking", "refusal"]
 """Why a lane had to be rewritten."""
 
 TurnStatus: TypeAlias = Literal["complete", "cancelled", "failed", "interrupted", "handed_over"]

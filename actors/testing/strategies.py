@@ -198,7 +198,7 @@ def events() -> "SearchStrategy[Event]":
     usage = st.builds(Usage, count, count, count, count)
     sealed = st.lists(st.tuples(words().map(CallId), reasons), max_size=2).map(tuple)
     ends = st.sampled_from(["complete", "cancelled", "failed", "interrupted", "handed_over"])
-    why = st.sampled_from(["compaction", "tools", "system", "thinking", "refusal", "import"])
+    why = st.sampled_from(["compaction", "thinking", "refusal"])
     return st.one_of(
         call_events(words()),
         st.builds(

@@ -1,6 +1,5 @@
 """What is written to a log comes back as it was; what is not an event of this version is refused."""
 
-import json
 from typing import Any
 
 import pytest
@@ -8,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import msgpack
 
-from actors.core.codec import decode_event, encode_event, export
+from actors.core.codec import decode_event, encode_event
 from actors.core.content import Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.events import Cancelled, Event, RequestSent, Returned, RoundEnded, Scheduled
 from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, parse, quote
+from actors.core.jsonio import Json, quote
 from actors.core.packed import pack, unpack
 from actors.errors import JournalError
 from actors.testing.histories import history
@@ -26,57 +25,6 @@ def test_every_event_comes_back_as_it_was(event: Event) -> None:
     record = encode_event(event)
     assert decode_event(record) == event
     assert encode_event(decode_event(record)) == record
-
-
-@examples(300)
-@given(events())
-def test_an_event_can_be_read_by_people(event: Event) -> None:
-    shown = parse(export(event))
-    assert isinstance(shown, dict)
-    names = type(event).__struct_fields__
-    assert list(shown) == ["event", *names]
-
-
-def test_an_export_names_what_was_said_and_by_whom() -> None:
-    event = decode_event(TALK)
-    assert json.loads(export(event)) == {
-        "event": "round_ended",
-        "turn": 1,
-        "round": 1,
-        "message": {
-            "speaker": "model",
-            "blocks": [
-                {"type": "Text", "json": "x"},
-                {"type": "Thinking", "json": "t", "seal": {"kind": "signature", "data": "s", "maker": MAKER}},
-                {
-                    "type": "ToolCall",
-                    "id": "c",
-                    "name": "read",
-                    "json": {"a": 1},
-                    "raw": None,
-                    "native": {"kind": "call_id", "data": "n", "maker": MAKER},
-                    "namespace": "",
-                },
-                {
-                    "type": "ToolResult",
-                    "call_id": "c",
-                    "content_json": [1],
-                    "error_json": None,
-                    "is_complete": True,
-                    "media": [{"type": "Media", "mime": "image/png", "data": "Ag==", "url": ""}],
-                },
-                {"type": "Media", "mime": "image/png", "data": "AA==", "url": ""},
-                {"type": "Code", "source": "1 + 1", "language": "python"},
-            ],
-            "turn": 0,
-            "origin": None,
-        },
-        "usage": {"input_tokens": 0, "output_tokens": 0, "cache_read_tokens": 0, "cache_write_tokens": 0},
-        "finish": None,
-        "fault": None,
-        "calls": 0,
-        "left_out": [],
-    }
 
 
 @pytest.mark.requirement("PROMISE-6")
@@ -105,7 +53,6 @@ def test_arguments_and_signatures_keep_every_byte() -> None:
     assert unpack(event.message).blocks == (thought, call, Text("x"))
 
 
-MAKER = {"backend": "b", "dialect": "anthropic", "endpoint": "", "account": "", "model": "", "upstream": ""}
 MADE = Binding("b", "anthropic")
 GOOD = encode_event(Returned(CallId("c"), quote("x")))
 SENT = encode_event(RequestSent(1, 1, MADE, 0, 1, ((CallId("c"), "lost"),)))

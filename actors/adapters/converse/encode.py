@@ -30,7 +30,6 @@ _FORMATS = {
     "text/plain": b"txt",
 }
 _MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
-_THINKS = ("adaptive", "manual")
 _ANY_INPUT = Json(b'{"type":"object","properties":{}}')
 
 
