@@ -179,5 +179,6 @@ _SEALS: Mapping[str, tuple[str, ...]] = {
     "reasoning_content": ("reasoning_content",),
     "reasoning_details": ("reasoning_details",),
     "thinking_chunk": ("thinking_chunk",),
+    "extra_content": ("extra_content",),
 }
 """The kinds of seal that a carrier can write. One that is not named writes whatever its provider sealed."""

@@ -164,6 +164,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/adapters/test_left_out.py",),
     ),
     Mutation(
+        "responses: reasoning of a relay that names no items is words alone",
+        "actors/adapters/responses/decode.py",
+        "    if not state:\n",
+        "    if not state or not item_id:\n",
+        ("tests/test_responses_sessions.py",),
+    ),
+    Mutation(
+        "openai_chat: the signature of a call is lost",
+        "actors/adapters/openai_chat/encode.py",
+        'signed = b"" if self._signature is None else',
+        'signed = b"" if self._signature else',
+        ("tests/test_signed_calls.py",),
+    ),
+    Mutation(
         "order: what a provider's own tool did stays behind a call",
         "actors/core/render/order.py",
         "{ToolCall}.issuperset(kinds[kinds.index(ToolCall) :])",
