@@ -64,11 +64,44 @@ async def test_reasoning_stays_valid_from_here_to_another_provider_and_back(othe
     assert all(body["store"] is False for body in sent)
 
 
-@pytest.mark.requirement("PROMISE-1")
-async def test_reasoning_that_is_refused_is_left_out_of_the_one_other_try() -> None:
+@pytest.mark.requirement("PROMISE-1", "PROMISE-4", "PROMISE-13")
+async def test_reasoning_of_a_relay_that_names_no_items_goes_back_as_it_came_and_no_item_is_named() -> None:
     gate = Gate()
     gate.open("a", "b")
-    refusal = Status(400, code="invalid_encrypted_content", type="invalid_request_error", message=UNVERIFIED)
+    profile = ResponsesProfile(prefix_bound=True, names_items=False)
+    turns = [Turn(Think("hm"), *CALLS), Turn(Think("so"), Say("Done.")), Turn(Say("Again."))]
+    relay = ResponsesServer(turns, settings=ResponsesSettings(profile))
+    async with hosting(relay=relay) as runtime:
+        session = await runtime.open("relay", tools=[gate.tool])
+        assert (await session.ask("Do it.")).text == "Done."
+        assert (await session.ask("Once more.")).text == "Again."
+    assert relay.refusals == []
+    sent = bodies(relay)
+    assert [len(reasoning(body)) for body in sent] == [0, 1, 2]
+    assert not any("id" in item for body in sent for item in body["input"])
+    for before, after in pairwise(sent):
+        assert after["input"][: len(before["input"])] == before["input"]
+
+
+@pytest.mark.requirement("PROMISE-1")
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("invalid_encrypted_content", UNVERIFIED),
+        ("missing_required_parameter", "Missing required parameter: 'input[1].id'."),
+        (None, "Item 'rs_1' of type 'reasoning' was provided without its required following item."),
+        (
+            None,
+            "Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item: 'rs_1'.",
+        ),
+    ],
+)
+async def test_reasoning_that_is_refused_is_left_out_of_the_one_other_try(
+    code: str | None, message: str
+) -> None:
+    gate = Gate()
+    gate.open("a", "b")
+    refusal = Status(400, code=code, type="invalid_request_error", message=message)
     here = responses(Turn(Think("hm"), *CALLS), Turn(Say("Done.")), at_1=refusal)
     async with hosting(here=here) as runtime:
         session = await runtime.open("here", tools=[gate.tool])

@@ -9,6 +9,7 @@ in pieces cut anywhere.
 `wrong(seed)` says what was wrong with one walk, if anything.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -41,9 +42,9 @@ from actors.core.profiles import PROFILES, dialect
 from actors.core.state import rebuilt
 from actors.driver import INTERRUPTED
 from actors.testing.histories import history
-from actors.testing.script import Call, Part, Redacted, Say, Script, Think, Turn
+from actors.testing.script import Builtin, Call, Part, Redacted, Say, Script, Think, Turn
 from actors.testing.server import LoopbackServer
-from actors.testing.stock import ATTACHED, DOCUMENTS, MEDIA, REASONS, TEXTS
+from actors.testing.stock import ATTACHED, DOCUMENTS, MEDIA, OWN, REASONS, TEXTS
 from tests.core.session_log import Simulated, rules, seen, text
 from tests.marks import unmarked
 from tests.strict_hosts import asked, endpoint, strict_host
@@ -91,6 +92,7 @@ class Model:
 
     def __init__(self, random: Random) -> None:
         self.random = random
+        self.ran = 0  # tools of the providers' own
 
     def rarely(self, n: int = 8) -> bool:
         return self.random.randrange(n) == 0
@@ -100,6 +102,9 @@ class Model:
         parts, ids = list(self.parts(tools)), self.random.choice(IDS)
         if name == "kimi" and ids != "minted":
             parts, ids = [_numbered(part) for part in parts], "minted"
+        if name in OWN and self.rarely():
+            at = self.random.randrange(len(parts) + 1)
+            parts[at:at] = self.builtin(name)
         return Turn(
             *parts,
             ids=ids,
@@ -107,6 +112,14 @@ class Model:
             repeat_id=self.rarely(4),
             fragment=self.random.choice((1, 8, 40)),
         )
+
+    def builtin(self, name: str) -> Iterator[Part]:
+        """What a tool of the provider's own did."""
+        self.ran += 1
+        for _, value in self.random.choice(OWN[name]):
+            part = json.loads(value.replace("%d", str(self.ran)))
+            part.pop("thoughtSignature", None)
+            yield Builtin(part)
 
     def parts(self, tools: Sequence[str]) -> Iterator[Part]:
         for _ in range(self.random.randrange(5)):

@@ -105,6 +105,7 @@ AFTER_OVERFLOW = (
     *_TOLD,
     # The rest is more than one wording of a rule, a code, or of no rule at all.
     _row("transcript", r"invalid_encrypted_content|encrypted content .*could not be verified", rule="OAR-09"),
+    _row("transcript", r"Missing required parameter: 'input\[\d+\]\.id'", rule="OAR-03"),
     _row("config", r"data_residency_mismatch"),
     # An image it cannot use, told inside the answer: another try meets the same image.
     _row(

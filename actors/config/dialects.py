@@ -145,8 +145,10 @@ def _unasked(made: Dialect) -> Iterator[str]:
 
 def _misplaced_demand(made: Dialect) -> Iterator[str]:
     demand = f"reasoning.required: {made.reasoning.required!r} needs"
-    if isinstance(made, ChatDialect) and made.reasoning.carrier != "reasoning_content":
-        yield f"{demand} reasoning.carrier 'reasoning_content'"
+    if isinstance(made, ChatDialect):
+        carrier = "extra_content" if made.reasoning.required == "before_calls" else "reasoning_content"
+        if made.reasoning.carrier != carrier:
+            yield f"{demand} reasoning.carrier {carrier!r}"
     if isinstance(made, AnthropicDialect) and made.reasoning.carrier == "none":
         yield f"{demand} reasoning.carrier 'anthropic_blocks'"
     if isinstance(made, AnthropicDialect) and not made.reasoning.first:

@@ -18,6 +18,7 @@ Carrier: TypeAlias = Literal[
     "thinking_chunk",
     "reasoning_content",
     "reasoning_details",
+    "extra_content",
     "bedrock_reasoning",
 ]
 

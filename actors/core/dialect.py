@@ -110,12 +110,16 @@ class ChatReasoning(ReasoningRules):
 
     Args:
         field: Under which name the words go back where the carrier is `reasoning_content`. Read are all.
+        carrier: `extra_content` is Google's own copy: the signature of a call stands in the call, and nothing else of
+            its reasoning goes back.
     """
 
     field: Literal["reasoning_content", "reasoning"] = "reasoning_content"
-    carrier: Literal["none", "reasoning_content", "reasoning_details", "thinking_chunk"] = "none"
+    carrier: Literal["none", "reasoning_content", "reasoning_details", "thinking_chunk", "extra_content"] = (
+        "none"
+    )
     binding: Literal["none", "model", "upstream", "prefix"] = "none"
-    required: Literal["no", "with_calls"] = "no"
+    required: Literal["no", "with_calls", "before_calls"] = "no"
     switch: Literal["none", "type", "effort", "reasoning"] = "none"
 
 

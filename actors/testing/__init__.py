@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         ResponsesSettings,
         validate,
     )
-    from actors.testing.script import Call, Redacted, Say, Script, Think, Turn
+    from actors.testing.script import Builtin, Call, Redacted, Say, Script, Think, Turn
     from actors.testing.server import Exchange, Limits, OpenAIServer, serve
     from actors.testing.sigv4 import AwsKey
 
@@ -68,6 +68,7 @@ __all__ = [
     "BedrockProfile",
     "BedrockServer",
     "BedrockSettings",
+    "Builtin",
     "Call",
     "CompatibleProfile",
     "CompatibleServer",
@@ -111,7 +112,7 @@ __all__ = [
 _MODULES = {
     "faults": ("OVERLOADED", "QUOTA", "RATE_LIMITED", "SERVER_ERROR", "Disconnect", "ErrorInStream"),
     "rules": ("AnthropicProfile", "AnthropicSettings", "OpenAIProfile", "OpenAISettings", "Refusal"),
-    "script": ("Call", "Redacted", "Say", "Script", "Think", "Turn"),
+    "script": ("Builtin", "Call", "Redacted", "Say", "Script", "Think", "Turn"),
     "server": ("Exchange", "Limits", "OpenAIServer", "serve"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

@@ -16,9 +16,14 @@ from actors.testing.rules.base import Json
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Text."""
+    """Text.
+
+    Args:
+        cited: What the model cites for it, as the wire has citations (Anthropic) or annotations (Responses).
+    """
 
     text: str
+    cited: tuple[Json, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,19 @@ class Call:
     raw: str | None = None
 
 
-Part: TypeAlias = Say | Think | Redacted | Call
+@dataclass(frozen=True, slots=True)
+class Builtin:
+    """What a tool of the provider's own put into the answer: a block of Anthropic's, an item of Responses, a part of
+    Gemini's, as the wire has it. A stream of another wire has no such thing, and fails.
+
+    Args:
+        value: A JSON object. The id of an item is minted.
+    """
+
+    value: Mapping[str, Json]
+
+
+Part: TypeAlias = Say | Think | Redacted | Call | Builtin
 
 
 @dataclass(frozen=True, slots=True, init=False)

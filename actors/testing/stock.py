@@ -104,6 +104,7 @@ ITEMS = (
         )
         for n in range(6)
     ),
+    ("reasoning_item", quote('{"type":"reasoning","summary":[],"encrypted_content":"bm8gaWQ="}')),
     ("phase", quote("commentary")),
     ("phase", quote("final_answer")),
     ("phase", quote("zzz")),

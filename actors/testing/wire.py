@@ -11,7 +11,7 @@ from typing import Protocol
 
 from actors.testing.rules.anthropic_thinking import sign
 from actors.testing.rules.base import AnthropicSettings, Json, Mode, Refusal, dumped, parse
-from actors.testing.script import Call, Redacted, Say, Think, Turn
+from actors.testing.script import Builtin, Call, Redacted, Say, Think, Turn
 
 _CREATED = 1_767_225_600  # seconds since 1970, fixed: responses do not depend on the clock
 
@@ -178,6 +178,8 @@ class OpenAIWire:
                     fragments = self.fragments(turn, request, number, at)
                     yield from ({"tool_calls": [delta]} for delta in fragments)
                     at += 1
+                case Builtin():
+                    raise ValueError("Chat Completions has no parts of the provider's own")
 
     def fragments(self, turn: Turn, request: Json, number: int, at: int) -> Iterator[Json]:
         """Yield one call of a streamed response in fragments."""
@@ -297,8 +299,11 @@ class AnthropicWire:
         calls = 0
         for part in turn.parts:
             match part:
-                case Say(text=text):
-                    blocks.append({"type": "text", "text": text})
+                case Say(text=text, cited=cited):
+                    citations = {"citations": list(cited)} if cited else {}
+                    blocks.append({"type": "text", "text": text, **citations})
+                case Builtin(value=value):
+                    blocks.append(dict(value))
                 case Think(text=text, signature=signature):
                     if signature is None:
                         signature = sign(request, blocks, text, self.settings, self.mode)
@@ -328,9 +333,14 @@ def _anthropic_stop(turn: Turn) -> str:
 def _block_events(part: object, block: Json, at: int, turn: Turn) -> Iterator[Json]:
     deltas: Iterable[Json]
     match part:
-        case Say(text=text):
+        case Say(text=text, cited=cited):
             start: Json = {"type": "text", "text": ""}
-            deltas = ({"type": "text_delta", "text": piece} for piece in pieces(text, turn.fragment))
+            words = [{"type": "text_delta", "text": piece} for piece in pieces(text, turn.fragment)]
+            deltas = [*words, *({"type": "citations_delta", "citation": citation} for citation in cited)]
+        case Builtin() if "input" in block:
+            start = {**block, "input": {}}
+            cut = list(pieces(dumped(block["input"]).decode(), turn.fragment))
+            deltas = ({"type": "input_json_delta", "partial_json": piece} for piece in cut)
         case Think(text=text):
             start = {"type": "thinking", "thinking": "", "signature": ""}
             thoughts = [

@@ -12,7 +12,7 @@ Reasoning comes in three ways, and is sealed where the dialect takes it back the
 import re
 from typing import TypeAlias
 
-from actors.adapters.arriving import Call
+from actors.adapters.arriving import Call, Words
 from actors.adapters.assembly import Assembly
 from actors.adapters.base import document
 from actors.adapters.classify import in_answer
@@ -20,6 +20,7 @@ from actors.adapters.failure import AnswerFault, broken
 from actors.adapters.openai_chat.reasoning import Reasoning
 from actors.adapters.sse import ServerEvent
 from actors.adapters.wire import Fields, fields, items, json_text, number, string
+from actors.core.concerns import Carrier
 from actors.core.dialect import Dialect
 from actors.core.jsonio import mended, parse_object
 from actors.core.stream import Usage
@@ -58,7 +59,7 @@ class ChatReader:
         self._dialect = dialect
         self.ended = False
         self._begun = False  # whether anything of a message was there
-        self._slots = _Slots(assembly)
+        self._slots = _Slots(assembly, dialect.reasoning.carrier)
         self._reasoning = Reasoning(assembly, dialect.reasoning.carrier)
 
     def event(self, event: ServerEvent) -> None:
@@ -196,8 +197,9 @@ class _Slots:
     taken by its id, else by the call before it.
     """
 
-    def __init__(self, assembly: Assembly) -> None:
+    def __init__(self, assembly: Assembly, carrier: Carrier) -> None:
         self._assembly = assembly
+        self._takes_back = carrier == "extra_content"
         self._latest: dict[Slot, Call] = {}
         self._by_id: dict[tuple[Slot, str], Call] = {}
 
@@ -211,20 +213,35 @@ class _Slots:
         slot, native_id = _slot(fragment.get("index")), string(fragment.get("id"))
         if not native_id.strip():
             native_id = ""
-        if fragment.get("extra_content"):
-            self._assembly.leave_out("extra_content")
         function = fields(fragment.get("function")) or fields(fragment.get("custom"))
         name, text = string(function.get("name")), _argument_text(function)
         call = self._existing(slot, native_id)
         if call is None or (name and _begins_another(call, name, text, repeated=call in touched)):
+            signed = self._signed(fragment)
             call = self._assembly.call(native_id, name)
+            call.signature = signed
         else:
             self._assembly.identify(call, native_id, name)
+            if fragment.get("extra_content") and call.signature is None:
+                self._assembly.leave_out("extra_content")
         call.free = call.free or isinstance(fragment.get("custom"), dict)
         touched.add(call)
         self._remember(call, slot, native_id)
         if text:
             self._assembly.argue(call, text)
+
+    def _signed(self, fragment: Fields) -> Words | None:
+        """Return the signature of a call, in front of it, where it goes back; count what is no signature or stays."""
+        extra = fragment.get("extra_content")
+        signature = string(fields(fields(extra).get("google")).get("thought_signature"))
+        if not signature or not self._takes_back:
+            if extra:
+                self._assembly.leave_out("extra_content")
+            return None
+        words = self._assembly.words("thinking")
+        self._assembly.seal(words, "extra_content", signature)
+        self._assembly.end(words)
+        return words
 
     def _existing(self, slot: Slot, native_id: str) -> Call | None:
         if native_id and (same := self._by_id.get((slot, native_id))):

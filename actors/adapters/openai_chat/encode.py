@@ -3,8 +3,9 @@
 Shape only. The renderer has settled pairing, order, ids and synthetic results; a transcript that looks
 wrong here is a bug there. Only the fields named here are ever sent (rulebook OAC-12, MIS-32).
 
-Reasoning has three carriers. As `reasoning_content` it is a field with the words; as `reasoning_details` a field
-with the provider's own list; as `thinking_chunk` it leads the content. Where the dialect has none, none comes here.
+Reasoning has four carriers. As `reasoning_content` it is a field with the words; as `reasoning_details` a field
+with the provider's own list; as `thinking_chunk` it leads the content; as `extra_content` it is the signature of a
+call, and stands in the call. Where the dialect has none, none comes here.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,11 +41,13 @@ class OpenAIChatWriter:
         self._parts: list[bytes] = []  # where the content is more than words: media, reasoning in chunks
         self._thoughts: list[Thinking] = []
         self._calls: list[bytes] = []
+        self._signature: Json | None = None  # of the call that comes next
 
     def begin(self, role: Role) -> None:
         """Let what follows be a message of its own in this role."""
         self._end()
         self._role = role
+        self._signature = None
 
     def taken(self) -> list[bytes]:
         """Return what was written since this was asked last."""
@@ -60,8 +63,11 @@ class OpenAIChatWriter:
             self._words.append(json)
 
     def thinking(self, block: Thinking) -> None:
-        """Take reasoning of the open message: it goes beside the content, or leads it."""
-        self._thoughts.append(block)
+        """Take reasoning of the open message: it goes beside the content, leads it, or signs the call behind it."""
+        if self._carrier == "extra_content":
+            self._signature = block.json if block.seal is None else block.seal.data
+        else:
+            self._thoughts.append(block)
 
     def native(self, part: bytes) -> None:
         """Write nothing: a message of this family holds no part of its provider's own, and the renderer sends none."""
@@ -74,12 +80,14 @@ class OpenAIChatWriter:
 
     def call(self, call_id: str, name: str, call: ToolCall) -> None:
         """Take a call of the open message: free text as it is where the host has tools for it."""
+        signed = b"" if self._signature is None else _SIGNED % self._signature
+        self._signature = None
         if self._custom and (text := call.text) is not None:
-            head = b'{"id":"%b","type":"custom","custom":{"name":"%b","input":%b}}'
-            self._calls.append(head % (call_id.encode(), name.encode(), quote(text)))
+            head = b'{"id":"%b","type":"custom","custom":{"name":"%b","input":%b}%b}'
+            self._calls.append(head % (call_id.encode(), name.encode(), quote(text), signed))
         else:
-            head = b'{"id":"%b","type":"function","function":{"name":"%b","arguments":%b}}'
-            self._calls.append(head % (call_id.encode(), name.encode(), nest(call.json)))
+            head = b'{"id":"%b","type":"function","function":{"name":"%b","arguments":%b}%b}'
+            self._calls.append(head % (call_id.encode(), name.encode(), nest(call.json), signed))
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
         """Write a `tool` message."""
@@ -143,6 +151,7 @@ class OpenAIChatWriter:
         self._thoughts.clear()
 
 
+_SIGNED = b',"extra_content":{"google":{"thought_signature":%b}}'
 _TEXT = b'{"type":"text","text":%b}'
 _JOINED = 1024 * 1024
 """Bytes up to which the texts of a message are one string where the dialect says no less (OAC-14)."""

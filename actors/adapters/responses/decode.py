@@ -317,11 +317,15 @@ def _thought_of(item: Fields) -> str:
 
 
 def _again(item: Fields) -> str:
-    """Return a reasoning item as it may be sent again, empty if it may not: by id alone it is not found (OAR-05)."""
+    """Return a reasoning item as it may be sent again, empty if it may not: by id alone it is not found (OAR-05).
+
+    Relays leave the id out or make one up that is none. The item goes back without one in any case (OAR-03).
+    """
     item_id, state = string(item.get("id")), string(item.get("encrypted_content"))
-    if not state or not REASONING_ID.fullmatch(item_id):
+    if not state:
         return ""
-    again: dict[str, JsonValue] = {"type": "reasoning", "id": item_id, "summary": _parts(item, "summary")}
+    named: dict[str, JsonValue] = {"id": item_id} if REASONING_ID.fullmatch(item_id) else {}
+    again: dict[str, JsonValue] = {"type": "reasoning", **named, "summary": _parts(item, "summary")}
     if content := _parts(item, "content"):
         again["content"] = content
     return dump({**again, "encrypted_content": state}).decode()

@@ -53,6 +53,10 @@ class OpenAIChat(OpenAIChatHead):
         super().__init__(dialect)
         self.keys = _keys(dialect)
         self.marking = frozenset({"cache_control"} if dialect.caching.marks == "part" else ())
+        self.signing = dialect.reasoning.carrier == "extra_content"
+        self.call_keys = {
+            kind: keys | {"extra_content"} if self.signing else keys for kind, keys in CALL_KEYS.items()
+        }
         self.carrier = carrier if (carrier := _carrier(dialect)) in _FIELDS else None
 
     # --- messages -----------------------------------------------------------------------------------
@@ -156,6 +160,20 @@ class OpenAIChat(OpenAIChatHead):
             self.fault("CMP-02", f"{self.here}.tool_calls", f"{len(calls)} tool calls in one message")
         for index, call in enumerate(calls):
             self._call(call, index)
+        if self.signing:
+            self._signed(calls)
+
+    def _signed(self, calls: list[JsonValue]) -> None:
+        """Judge the signatures of calls; the first has one where that is demanded."""
+        demanded = self.dialect.reasoning.required == "before_calls"
+        for index, call in enumerate(calls):
+            extra = call.get("extra_content") if type(call) is dict else None
+            google = extra.get("google") if type(extra) is dict else None
+            signature = google.get("thought_signature") if type(google) is dict else None
+            if (extra is not None or (demanded and not index)) and (
+                type(signature) is not str or not signature
+            ):
+                self.fault("GEM-04", f".tool_calls[{index}]", "the call has no thought_signature")
 
     def _answer(self, message: dict[str, JsonValue], calls: list[JsonValue] | None) -> None:
         """Judge a message without calls."""
@@ -181,7 +199,7 @@ class OpenAIChat(OpenAIChatHead):
         if kind != "function":
             self.known_kind(kind, where)
         if call.keys() != CALL_KEYS[kind]:
-            self.allow_only(where, call, CALL_KEYS[kind])
+            self.allow_only(where, call, self.call_keys[kind])
         call_id = call["id"] if "id" in call else None
         inner = call[kind] if kind in call else None
         if type(call_id) is str:

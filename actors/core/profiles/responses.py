@@ -1,7 +1,7 @@
 """Profiles of the family `responses`: OpenAI Responses, stateless.
 
-Everything is sent inline with `store: false`. Calls and results pair by `call_id`; item ids are never sent, but for
-the id inside an encrypted reasoning item, which goes back as it came and to nobody but its maker.
+Everything is sent inline with `store: false`. Calls and results pair by `call_id`; item ids are never sent. So no item
+has an id while the one behind it has none (OAR-03, OAR-04), and nothing is looked up that was not stored (OAR-05).
 """
 
 from actors.core.concerns import Ids

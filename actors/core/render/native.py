@@ -46,9 +46,9 @@ def returned(
 def told(block: Native, notes: Notes) -> Iterable[Text]:
     """Return what says that something stood here which its reader cannot be sent. A mark is not spoken of."""
     notes.lost("native")
-    return (
-        () if block.seal.kind == "mark" else (Text(f"[Not shown here: {block.name}, its provider's own.]"),)
-    )
+    if block.seal.kind == "mark":
+        return ()
+    return (Text(f"[Not shown here: {block.name}, its provider's own.]"),)
 
 
 def wire(block: Native) -> bytes:

@@ -11,6 +11,7 @@ and placement of tool calls does not depend on any of this (REQ-915-023, -024).
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Literal, TypeAlias
 
 from actors.core.content import Block, Message, Text, Thinking, ToolCall
@@ -155,7 +156,10 @@ _PHASES = (b'"commentary"', b'"final_answer"')
 
 
 def _reasoning_id(data: Json) -> str | None:
-    """Return the id of the sealed reasoning item, None where the seal holds nothing that could be sent again."""
+    """Return what a sealed reasoning item is known by, None where the seal holds nothing that could be sent again.
+
+    It is the item's id, or where a relay left that out, a digest of what it is worth nothing without.
+    """
     try:
         item = parse(unquote(data).encode())
     except ValueError:  # JsonRefused, and UnicodeEncodeError for lone surrogates
@@ -163,9 +167,11 @@ def _reasoning_id(data: Json) -> str | None:
     if type(item) is not dict or item.get("type") != "reasoning" or type(item.get("summary")) is not list:
         return None
     item_id, state = item.get("id"), item.get("encrypted_content")
-    if type(item_id) is not str or not REASONING_ID.fullmatch(item_id):
+    if type(state) is not str or not state:
         return None
-    return item_id if type(state) is str and state else None
+    if item_id is None:
+        return sha256(state.encode("utf-8", "surrogatepass")).hexdigest()
+    return item_id if type(item_id) is str and REASONING_ID.fullmatch(item_id) else None
 
 
 _SEALS: Mapping[str, tuple[str, ...]] = {
@@ -173,5 +179,6 @@ _SEALS: Mapping[str, tuple[str, ...]] = {
     "reasoning_content": ("reasoning_content",),
     "reasoning_details": ("reasoning_details",),
     "thinking_chunk": ("thinking_chunk",),
+    "extra_content": ("extra_content",),
 }
 """The kinds of seal that a carrier can write. One that is not named writes whatever its provider sealed."""

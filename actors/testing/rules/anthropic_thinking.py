@@ -245,7 +245,7 @@ def _signature(block: Json) -> str:
 
 
 def _plain(value: Json) -> Json:
-    """A block or tool as the binding sees it: no breakpoints, no nulls, its own keys in a fixed order.
+    """A block or tool as the binding sees it: no breakpoints, citations or nulls, its own keys in a fixed order.
 
     Only the outer keys are put in order. The keys of a call's input stay as they were sent: the model wrote
     them in that order, and another order is another prefix.
@@ -253,6 +253,8 @@ def _plain(value: Json) -> Json:
     if not isinstance(value, dict):
         return value
     plain = {key: value[key] for key in sorted(value) if key != "cache_control" and value[key] is not None}
+    if isinstance(plain.get("citations"), list):
+        del plain["citations"]
     if isinstance(plain.get("content"), list):
         plain["content"] = [_plain(part) for part in plain["content"]]
     return plain

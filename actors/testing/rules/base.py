@@ -119,6 +119,7 @@ class CompatibleProfile(OpenAIProfile):
         tools: False for models that take no tools (OpenRouter), or servers started without (llama.cpp).
         parallel: False for chat templates that take one call a message (llama.cpp).
         images: False for models without eyes (llama.cpp).
+        signed_calls: The first call of an answer is signed in its `extra_content`, and wanted back so (Google's copy).
     """
 
     thinking: Literal["on", "off", "always"] = "off"
@@ -127,6 +128,7 @@ class CompatibleProfile(OpenAIProfile):
     tools: bool = True
     parallel: bool = True
     images: bool = True
+    signed_calls: bool = False
 
 
 Thinking: TypeAlias = Literal["adaptive", "enabled", "disabled"]

@@ -257,7 +257,8 @@ def _check_call(call: Json, path: str, terms: Terms) -> None:
         types = listed(terms.host.tool_types)
         raise RULES["OAC-06"].refused(f"{path}.type", path=path, value=which, values=types)
     outer, inner, text = _CALL_KEYS[which]
-    only(call, outer | terms.host.call_keys, path, terms)
+    signing = {"extra_content"} if terms.model.signed_calls else frozenset[str]()
+    only(call, outer | terms.host.call_keys | signing, path, terms)
     made, at = require(call, which, path), f"{path}.{which}"
     check_type(made, dict, at, "an object")
     only(made, inner, at, terms)

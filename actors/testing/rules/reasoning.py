@@ -1,10 +1,13 @@
 """Reasoning that must come back: who checks that a call turn still has it.
 
 Kimi and DeepSeek refuse an assistant message with calls that lacks `reasoning_content` while thinking is on.
-Their hosts check that the field is there; copies and relays want text in it, so the strict mode does too.
+Their hosts check that the field is there; copies and relays want text in it, so the strict mode does too. Google's copy
+of the API wants the signature of a model's first call in its `extra_content`, as its own API wants it in the part.
 """
 
-from actors.testing.rules.base import Json
+from actors.testing.rules import gemini_signatures
+from actors.testing.rules.base import CompatibleSettings, Json, parse
+from actors.testing.rules.gemini_rules import RULES, SENTINELS, GeminiSettings
 from actors.testing.rules.host import Terms, thinks
 
 
@@ -21,3 +24,32 @@ def check_present(request: Json, terms: Terms) -> None:
         text = messages[at].get("reasoning_content")
         if not isinstance(text, str) or (terms.mode == "strict" and not text.strip()):
             raise terms.host.rules[rule].refused(f"messages[{at}].reasoning_content", at=at)
+
+
+def check_signed(request: Json, terms: Terms) -> None:
+    """Refuse a first call without its signature, and any call with another than its own."""
+    if not terms.model.signed_calls or not isinstance(terms.settings, CompatibleSettings):
+        return
+    for at, message in enumerate(request["messages"]):
+        for number, call in enumerate(message.get("tool_calls") or ()):
+            given = ((call.get("extra_content") or {}).get("google") or {}).get("thought_signature")
+            if not number and not given:
+                raise RULES["GEM-04"].refused(name=call.get("function", {}).get("name"), position=at + 1)
+            own = signature(call, request["model"], terms.settings)
+            if (
+                terms.settings.signatures == "verify"
+                and given
+                and given != own
+                and (number or given not in SENTINELS)
+            ):
+                raise RULES["GEM-05"].refused()
+
+
+def signature(call: Json, model: str, settings: CompatibleSettings) -> str:
+    """Return the signature of a call of this model's."""
+    try:
+        given = parse(call["function"]["arguments"].encode())
+    except (KeyError, ValueError):  # a call of another kind, or arguments that are no JSON
+        given = {}
+    part = {"functionCall": {"args": given if isinstance(given, dict) else {}}}
+    return gemini_signatures.sign(part, GeminiSettings(model=model, secret=settings.secret))

@@ -24,6 +24,7 @@ class ResponsesProfile:
             hosted mode withholds it in silence, as the host does.)
         looks_up_items: Whatever the model once said is looked up by its id, though it is sent in full, and never found:
             reported of hosts under `store: false`, which take no id there.
+        names_items: Items of an answer have an id. Relays leave it out.
         sampling: False for reasoning models, which refuse `temperature` and its kin.
         context_tokens: Window in tokens, estimated at four bytes of body each. None is unlimited.
     """
@@ -33,6 +34,7 @@ class ResponsesProfile:
     encrypted: bool = True
     prefix_bound: bool = False
     looks_up_items: bool = False
+    names_items: bool = True
     sampling: bool = True
     context_tokens: int | None = None
 

@@ -37,7 +37,7 @@ class ResponsesStore:
     def made(self, output: Sequence[Json]) -> None:
         """Take note of the calls of a response that were made directly behind reasoning."""
         for item, behind in pairwise(output):
-            if item["type"] == "reasoning" and "call_id" in behind:
+            if item["type"] == "reasoning" and "id" in item and "call_id" in behind:
                 self._calls[item["id"]] = behind["call_id"]
         while len(self._calls) > self._limit:
             self._calls.popitem(last=False)
@@ -53,7 +53,7 @@ class ResponsesStore:
         new = (*request["input"][known:], *response["output"])
         kept = _Kept(previous, new, response)
         self._responses[response["id"]] = kept
-        self._items.update((item["id"], item) for item in response["output"])
+        self._items.update((item["id"], item) for item in response["output"] if "id" in item)
         for held in (self._responses, self._items):
             while len(held) > self._limit:
                 held.popitem(last=False)

@@ -7,6 +7,7 @@ from actors.testing.rules.base import RECALLED, CompatibleProfile, Json, Refusal
 from actors.testing.rules.host import Host, Terms
 from actors.testing.rules.openai_chat import KEYS, OPENAI, not_an_object
 from actors.testing.rules.openai_messages import MESSAGE_KEYS, check_identity, check_sequence
+from actors.testing.rules.reasoning import check_signed
 
 _SOURCE = "the server's source"
 _THOUGHT = frozenset({"reasoning", "reasoning_content"})
@@ -391,6 +392,6 @@ OLLAMA = replace(OLLAMA, words={**OLLAMA.words, "OAC-05 content": "OLL-02"}, che
 
 # ---- anyone else's copy of the API, with nothing known about it
 
-OPENAI_COMPATIBLE = _own(_FAMILY, "openai_compatible", {})
+OPENAI_COMPATIBLE = replace(_own(_FAMILY, "openai_compatible", {}), checks=(check_signed,))
 
 VENDORS = (OPENAI_COMPATIBLE, XAI, QWEN, GLM, MINIMAX, GROQ, VLLM, LLAMA_CPP, OLLAMA)

@@ -10,7 +10,7 @@ from zlib import crc32
 from actors.testing.rules.base import Json, Mode, Refusal, dumped, parse
 from actors.testing.rules.bedrock_rules import BedrockSettings
 from actors.testing.rules.bedrock_upstream import signed
-from actors.testing.script import Call, Redacted, Say, Think, Turn
+from actors.testing.script import Builtin, Call, Redacted, Say, Think, Turn
 
 _FAILURES: Mapping[int, tuple[str, str]] = {
     400: ("ValidationException", "The request is not valid."),
@@ -120,6 +120,8 @@ class BedrockWire:
                 case Call(name=name):
                     call_id = self._id(part, turn, number, at)
                     blocks.append({"toolUse": {"toolUseId": call_id, "name": name, "input": _input(part)}})
+                case Builtin():
+                    raise ValueError("Converse has no parts of the provider's own")
         return blocks
 
     def _id(self, call: Call, turn: Turn, number: int, at: int) -> str:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from actors.testing.rules.base import CompatibleSettings, Json, Refusal, dumped
 from actors.testing.rules.openrouter import sign
+from actors.testing.rules.reasoning import signature
 from actors.testing.script import Redacted, Think, Turn
 from actors.testing.wire import OPENAI_FAILURES, OpenAIWire, failure_of, pieces, place
 from actors.testing.wires import errors
@@ -131,6 +132,13 @@ class CompatibleWire(OpenAIWire):
         events = OpenAIWire.events(self, turn, request, number)
         comment = self.manner.comment
         return [comment, *events[:1], comment, *events[1:]] if comment else events
+
+    def call(self, turn: Turn, request: Json, number: int, at: int) -> Json:
+        made, settings = OpenAIWire.call(self, turn, request, number, at), self.settings()
+        if at or settings.profile is None or not settings.profile.signed_calls:
+            return made
+        signed = {"thought_signature": signature(made, request["model"], settings)}
+        return {**made, "extra_content": {"google": signed}}
 
     def call_id(self, turn: Turn, request: Json, number: int, at: int) -> str:
         call = turn.calls[at]

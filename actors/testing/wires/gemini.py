@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from actors.testing.rules.base import Json, Refusal, dumped, parse
 from actors.testing.rules.gemini_rules import GeminiSettings
 from actors.testing.rules.gemini_signatures import sign
-from actors.testing.script import Call, Redacted, Say, Think, Turn
+from actors.testing.script import Builtin, Call, Redacted, Say, Think, Turn
 
 _ERROR = "type.googleapis.com/google.rpc."
 _FAILURES: Mapping[int, tuple[str, str]] = {
@@ -105,6 +105,8 @@ class GeminiWire:
                 call: Json = {"name": name, "args": _arguments(part)}
                 call_id = part.id if part.id is not None else self._id(turn, number, at)
                 return {"functionCall": {**call, "id": call_id} if call_id else call}
+            case Builtin(value=value):
+                return dict(value)
             case _:
                 return {}
 

@@ -11,7 +11,7 @@ from actors.testing.rules.base import Json, Refusal, dumped
 from actors.testing.rules.responses_reasoning import encrypted
 from actors.testing.rules.responses_rules import ResponsesSettings
 from actors.testing.rules.responses_store import listed
-from actors.testing.script import Call, Redacted, Say, Think, Turn
+from actors.testing.script import Builtin, Call, Redacted, Say, Think, Turn
 from actors.testing.wire import (
     _CREATED,
     OPENAI_FAILURES,
@@ -131,8 +131,10 @@ class ResponsesWire:
         for at, part in enumerate(turn.parts):
             named = f"{behind or minted('', self.host, number, 0)}_{at}"
             match part:
-                case Say(text=text):
-                    item = _message(f"msg_{named}", text)
+                case Say():
+                    item = _message(f"msg_{named}", part)
+                case Builtin(value=value):
+                    item = {"id": f"item_{named}", **value}
                 case Call(name=name):
                     native = _id(part, turn, "call_", self.host, number, calls)
                     item = _custom_call(named, native, part) if name in free else _call(named, native, part)
@@ -144,6 +146,9 @@ class ResponsesWire:
             output.append((part, item))
         if turn.stop not in (None, "completed", "failed") and output:
             output[-1][1]["status"] = "incomplete"
+        if not self.settings.profile.names_items:
+            for _, item in output:
+                del item["id"]
         return output
 
     def _reasoning(self, part: Think | Redacted, request: Json, before: list[Json], item_id: str) -> Json:
@@ -155,8 +160,9 @@ class ResponsesWire:
         return {"id": item_id, "type": "reasoning", "summary": summary, "encrypted_content": state}
 
 
-def _message(item_id: str, text: str) -> Json:
-    content = [{"type": "output_text", "text": text, "annotations": [], "logprobs": []}]
+def _message(item_id: str, said: Say) -> Json:
+    annotated = {"annotations": list(said.cited), "logprobs": []}
+    content = [{"type": "output_text", "text": said.text, **annotated}]
     return {"id": item_id, "type": "message", "status": "completed", "role": "assistant", "content": content}
 
 
@@ -196,6 +202,8 @@ def _item_events(part: object, item: Json, turn: Turn) -> Iterator[Json]:
             key = "input" if "input" in item else "arguments"
             empty = {key: "", "status": "in_progress"}
             told = _call_events(item, key, turn)
+        case Builtin():
+            empty, told = {"status": "in_progress"}, iter(())
         case None:
             empty, told = {}, iter(())
         case _:  # the content of an item that was only added may be a part of it
@@ -203,7 +211,8 @@ def _item_events(part: object, item: Json, turn: Turn) -> Iterator[Json]:
             empty = {"summary": [], "encrypted_content": partial}
             told = _thought_events(item, turn)
     yield {"type": "response.output_item.added", "item": {**item, **empty}}
-    yield from ({**event, "item_id": item["id"]} for event in told)
+    named = {"item_id": item["id"]} if "id" in item else {}
+    yield from ({**event, **named} for event in told)
     yield {"type": "response.output_item.done", "item": item}
 
 

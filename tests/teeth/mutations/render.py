@@ -145,8 +145,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "native: what another provider's own part was is told to nobody",
         "actors/core/render/native.py",
-        'return () if block.seal.kind == "mark" else',
-        "return () if block else",
+        'if block.seal.kind == "mark":',
+        "if block:",
         ("tests/adapters/test_left_out.py",),
     ),
     Mutation(
@@ -162,6 +162,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        elif ids.takes(made):",
         "        elif ids.takes(made) or made:",
         ("tests/adapters/test_left_out.py",),
+    ),
+    Mutation(
+        "responses: reasoning of a relay that names no items is words alone",
+        "actors/adapters/responses/decode.py",
+        "    if not state:\n",
+        "    if not state or not item_id:\n",
+        ("tests/test_responses_sessions.py",),
+    ),
+    Mutation(
+        "openai_chat: the signature of a call is lost",
+        "actors/adapters/openai_chat/encode.py",
+        'signed = b"" if self._signature is None else',
+        'signed = b"" if self._signature else',
+        ("tests/test_signed_calls.py",),
     ),
     Mutation(
         "order: what a provider's own tool did stays behind a call",

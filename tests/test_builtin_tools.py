@@ -1,0 +1,111 @@
+"""What a provider's own tools did in an answer goes back to it in its place; another provider is told of it."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from actors.core.content import Native
+from actors.testing import (
+    Builtin,
+    Call,
+    GeminiServer,
+    ResponsesProfile,
+    ResponsesServer,
+    ResponsesSettings,
+    Say,
+    Think,
+    Turn,
+)
+from actors.testing.server import LoopbackServer
+from tests.runtime_support import Gate, Json, anthropic, bodies, hosting, openai
+
+pytestmark = pytest.mark.anyio
+
+NOTE = "its provider's own"
+ENDED = {"status": "completed"}
+SEARCHED = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "4"}}
+FOUND = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+CITED = {"type": "web_search_result_location", "url": "https://x.test", "cited_text": "Four."}
+ITEM = {"type": "web_search_call", **ENDED, "action": {"type": "search", "query": "4"}}
+PLACE = {"type": "url_citation", "url": "https://x.test", "start_index": 0, "end_index": 5, "title": "x"}
+RAN = {"executableCode": {"language": "PYTHON", "code": "2+2"}}
+CAME = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "4"}}
+
+
+def responses(*turns: Turn) -> ResponsesServer:
+    return ResponsesServer(list(turns), settings=ResponsesSettings(ResponsesProfile(prefix_bound=True)))
+
+
+def gemini(*turns: Turn) -> GeminiServer:
+    return GeminiServer(list(turns))
+
+
+Makes = Callable[..., LoopbackServer]
+MAKERS: Mapping[str, tuple[Makes, Sequence[Json], Json]] = {
+    "anthropic": (anthropic, (SEARCHED, FOUND), CITED),
+    "openai_responses": (responses, (ITEM, ITEM), PLACE),
+    "gemini": (gemini, (RAN, CAME), {}),
+}
+
+
+def blocks(body: Json) -> list[Any]:  # Any: as the wire has them
+    """The blocks of a request, one after the other, each with its role."""
+    found: list[Any] = []
+    for message in body.get("messages") or body.get("input") or body["contents"]:
+        held = message.get("content", message.get("parts"))
+        found += [(message.get("role"), block) for block in (held if isinstance(held, list) else [message])]
+    return found
+
+
+def of_kind(body: Json, parts: Sequence[Json]) -> list[Json]:
+    """The parts of a provider's own tools in a request."""
+    kinds = [part.get("type", next(iter(part))) for part in parts]
+    return [block for _, block in blocks(body) if block.get("type", next(iter(block))) in kinds]
+
+
+@pytest.mark.requirement("PROMISE-1", "PROMISE-4", "PROMISE-13")
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("other", [openai, anthropic])
+async def test_what_a_providers_own_tools_did_comes_back_to_it_and_is_told_to_another(
+    name: str, other: Makes
+) -> None:
+    makes, own, citation = MAKERS[name]
+    gate = Gate()
+    gate.open("a", "b")
+    builtin = [Builtin(part) for part in own]
+    here = makes(
+        Turn(
+            Think("hm"),
+            builtin[0],
+            Say("Look."),
+            builtin[1],
+            Say("Four.", (citation,)),
+            Call("work", {"name": "a"}),
+        ),
+        Turn(Think("so"), Say("Done.")),
+        Turn(Say("Again.")),
+    )
+    there = other(Turn(Call("work", {"name": "b"})), Turn(Say("Done there.")))
+    async with hosting(here=here, there=there) as runtime:
+        session = await runtime.open("here", tools=[gate.tool])
+        assert (await session.ask("Do it.")).text == "Done."
+        await session.switch("there")
+        assert (await session.ask("You too.")).text == "Done there."
+        await session.switch("here")
+        assert (await session.ask("Once more.")).text == "Again."
+        history = await session.history()
+    assert here.refusals == there.refusals == []
+    _, second, third = bodies(here)
+    assert of_kind(second, own) == of_kind(third, own) == list(own)
+    assert NOTE not in json.dumps([second, third])
+    for before, after in pairwise(map(blocks, bodies(here))):
+        assert after[: len(before)] == before
+    for body in bodies(there):
+        assert json.dumps(body).count(NOTE) == len(own)
+        assert of_kind(body, own) == []
+    marks = [block.name for message in history for block in message.blocks if isinstance(block, Native)]
+    assert marks[: len(own)] == [part.get("type", next(iter(part))) for part in own]
+    assert len(marks) == len(own) + bool(citation)
