@@ -12,7 +12,7 @@ from typing import Protocol, TypeVarTuple
 from actors.adapters.assembly import Assembly
 from actors.adapters.classify import cut, unfinished
 from actors.adapters.failure import AnswerFault, broken
-from actors.adapters.sse import EventParser, ServerEvent
+from actors.adapters.sse import ServerEvent
 from actors.adapters.wire import Fields, loaded
 from actors.core.content import Message
 from actors.core.stream import Cut, StreamEvent, Usage
@@ -128,11 +128,11 @@ class _Decoder:
 
 
 class StreamDecoder(_Decoder):
-    """Decodes a stream: server-sent events, or what `frames` makes of it."""
+    """Decodes a stream, which `frames` splits into events."""
 
-    def __init__(self, reader: Reader, frames: Frames | None = None) -> None:
+    def __init__(self, reader: Reader, frames: Frames) -> None:
         super().__init__(reader)
-        self._parser = frames or EventParser()
+        self._parser = frames
 
     def feed(self, chunk: bytes) -> list[StreamEvent]:
         """Take bytes cut anywhere and return what became known. What follows the end is ignored.
