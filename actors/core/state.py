@@ -82,7 +82,7 @@ class State(Form, frozen=True):
     closed: bool = False
     last: TurnStatus | None = None
 
-    def apply(self, event: Event) -> "State":
+    def apply(self, event: Event) -> "State":  # noqa: C901  a case for each event
         """Return the state after `event`."""
         if isinstance(event, _CALL_EVENTS):
             return replace(self, ledger=self.ledger.apply(event))
