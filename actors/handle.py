@@ -1,7 +1,7 @@
 """What a user holds of a session, and of an ask's stream."""
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
@@ -37,7 +37,7 @@ from actors.errors import (
     SessionError,
 )
 from actors.executor import is_inside
-from actors.kernel import Lost, Query, Receiver, Ref, Sender, subscription
+from actors.kernel import Lost, Query, Ref, Subscription
 from actors.kernel.parking import parking, wake
 from actors.ledger import Snapshot
 from actors.renderer import Render
@@ -306,22 +306,20 @@ class _Stream:
         self._terminal: CompleteEvent | ErrorEvent | None = None
         self._ended = False
         self._seq = 0
-        ends: tuple[Sender[SessionEvent], Receiver[SessionEvent]] = subscription(BUFFER, droppable=droppable)
-        self._sender, self._receiver = ends
+        self._events: Subscription[SessionEvent] = Subscription(BUFFER, droppable=droppable)
 
     def put(self, event: SessionEvent) -> None:
         if isinstance(event, CompleteEvent | ErrorEvent):
             self._terminal = event
-            self._sender.close()
+            self._events.close()
         else:
-            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-                self._sender.send_nowait(event)
+            self._events.put(event)
 
     def close(self) -> None:
-        self._sender.close()
+        self._events.close()
 
     def leave(self) -> None:
-        self._receiver.close()
+        self._events.leave()
 
     def __aiter__(self) -> "_Stream":
         return self
@@ -330,7 +328,7 @@ class _Stream:
         self._check()
         while True:
             try:
-                item = await self._receiver.receive()
+                item = await self._events.receive()
             except anyio.EndOfStream:
                 return self._last()
             except anyio.ClosedResourceError:  # its block was left

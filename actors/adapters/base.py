@@ -6,15 +6,17 @@ never a success, a reason to stop may be a failure, what follows the end is igno
 further call raises it again.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Protocol, TypeVarTuple
+from typing import NoReturn, Protocol, TypeVarTuple
 
 from actors.adapters.assembly import Assembly
-from actors.adapters.classify import cut, unfinished
+from actors.adapters.classify import cut, in_answer, unfinished
 from actors.adapters.failure import AnswerFault, broken
-from actors.adapters.sse import EventParser, ServerEvent
+from actors.adapters.sse import DONE, ServerEvent
 from actors.adapters.wire import Fields, loaded
 from actors.core.content import Message
+from actors.core.dialect import Dialect
 from actors.core.stream import Cut, StreamEvent, Usage
 from actors.errors import StreamFault
 
@@ -24,17 +26,32 @@ MAX_ANSWER = 32 * 1024 * 1024
 """Bytes of one answer."""
 
 
-class Reader(Protocol):
-    """One dialect's understanding of an answer. Raises nothing but `StreamFault`."""
+class Reader(ABC):
+    """One dialect's understanding of an answer. Raises nothing but `StreamFault`.
 
-    assembly: Assembly
-    ended: bool
+    Attributes:
+        ended: Whether the dialect's end marker was read.
+    """
 
-    def event(self, event: ServerEvent) -> None:
+    def __init__(self, assembly: Assembly, dialect: Dialect) -> None:
+        self.assembly = assembly
+        self.ended = False
+        self._dialect = dialect
+
+    @abstractmethod
+    def event(self, name: str, payload: Fields) -> None:
         """Take one event of a stream. Sets `ended` at the dialect's end marker."""
 
+    @abstractmethod
     def body(self, body: Fields) -> None:
         """Take a whole answer."""
+
+    def done(self) -> None:  # noqa: B027  most need do nothing
+        """Take `[DONE]`. Relays send it in any dialect, so by itself it says nothing."""
+
+    def report(self, payload: Fields) -> NoReturn:
+        """Raise the error that an answer reports."""
+        raise AnswerFault(in_answer(payload, self._dialect))
 
 
 class Frames(Protocol):
@@ -128,11 +145,11 @@ class _Decoder:
 
 
 class StreamDecoder(_Decoder):
-    """Decodes a stream: server-sent events, or what `frames` makes of it."""
+    """Decodes a stream, which `frames` splits into events."""
 
-    def __init__(self, reader: Reader, frames: Frames | None = None) -> None:
+    def __init__(self, reader: Reader, frames: Frames) -> None:
         super().__init__(reader)
-        self._parser = frames or EventParser()
+        self._parser = frames
 
     def feed(self, chunk: bytes) -> list[StreamEvent]:
         """Take bytes cut anywhere and return what became known. What follows the end is ignored.
@@ -157,7 +174,11 @@ class StreamDecoder(_Decoder):
         for event in events:
             if self._reader.ended:
                 return
-            self._reader.event(event)
+            data = event.data.strip()
+            if data == DONE:
+                self._reader.done()
+            elif data:
+                self._reader.event(event.name, document(data, "an event of the stream"))
 
     def _end(self) -> None:
         if not self._reader.ended:
@@ -212,7 +233,7 @@ def _judge_end(assembly: Assembly) -> None:
 def _is_whole(data: str) -> bool:
     """Say whether the event at the end of a stream is more than the beginning of one."""
     try:
-        return data == "[DONE]" or loaded(data) is not None
+        return data == DONE or loaded(data) is not None
     except ValueError:
         return False
 

@@ -1,10 +1,10 @@
-"""The decoder for an answer, by dialect. A family's reader is imported when it is first asked for."""
+"""The decoder for an answer, by dialect."""
 
 from collections.abc import Mapping
-from typing import assert_never
 
 from actors.adapters.assembly import Assembly
-from actors.adapters.base import BodyDecoder, Frames, Reader, StreamDecoder
+from actors.adapters.base import BodyDecoder, Reader, StreamDecoder
+from actors.adapters.codec import codec
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
 
@@ -26,7 +26,7 @@ def decode(
         turn: Number of the turn the message belongs to.
         names: `Request.names` of what is being answered: tools the provider knows by another name.
     """
-    return StreamDecoder(_reader(profile, binding, first_call, turn, names), _frames(profile))
+    return StreamDecoder(_reader(profile, binding, first_call, turn, names), codec(profile.family).frames())
 
 
 def decode_body(
@@ -46,35 +46,4 @@ def _reader(
 ) -> Reader:
     binding = binding or Binding(profile.name, profile.name)
     assembly = Assembly(profile, binding, first_call=first_call, turn=turn, names=names)
-    match profile.family:
-        case "openai_chat":
-            from actors.adapters.openai_chat.decode import ChatReader
-
-            return ChatReader(assembly, profile)
-        case "anthropic":
-            from actors.adapters.anthropic.decode import MessagesReader
-
-            return MessagesReader(assembly, profile)
-        case "responses":
-            from actors.adapters.responses.decode import ResponsesReader
-
-            return ResponsesReader(assembly, profile)
-        case "gemini":
-            from actors.adapters.gemini.decode import GenerateContentReader
-
-            return GenerateContentReader(assembly, profile)
-        case "converse":
-            from actors.adapters.converse.decode import ConverseReader
-
-            return ConverseReader(assembly, profile)
-        case _:
-            assert_never(profile.family)
-
-
-def _frames(profile: Dialect) -> Frames | None:
-    """Return what splits the stream where it is no server-sent events."""
-    if profile.family != "converse":
-        return None
-    from actors.adapters.converse.frames import FrameParser
-
-    return FrameParser()
+    return codec(profile.family).reader(assembly, profile)

@@ -1,13 +1,10 @@
 """From a provider's wire transcript to messages: for transcripts made by anyone, broken or not."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import assert_never
+from collections.abc import Mapping, Sequence
 
 from actors.adapters.guess import guessed, refuse_other
 from actors.adapters.reading import Read, Reading, instructions
 from actors.adapters.wire_object import WireObject, plain
-from actors.core.content import Media
-from actors.core.dialect import Dialect
 from actors.core.identity import Binding
 from actors.core.profiles import dialect
 from actors.errors import TranscriptError
@@ -26,6 +23,8 @@ def read(transcript: object, name: str | None) -> Read:
         TranscriptError: It is no transcript at all, or plainly one of another dialect.
         UnknownTarget: There is no such dialect.
     """
+    from actors.adapters.codec import codec
+
     told = None if name is None else dialect(name)
     body = WireObject(transcript)
     messages = _messages(transcript, body)
@@ -37,47 +36,11 @@ def read(transcript: object, name: str | None) -> Read:
     reading = Reading(Binding("imported", profile.name))
     if mark:
         reading.note("read as %s: %s", profile.name, mark)
-    reading.instruct(instructions(reading, body, _media(profile), *_INSTRUCTIONS))
-    _read(profile, messages, reading)
+    family = codec(profile.family)
+    reading.instruct(instructions(reading, body, family.media, *_INSTRUCTIONS))
+    family.read(messages, reading)
     reading.leave(path.removeprefix(".") for path in body.unread())
     return reading.done()
-
-
-def _read(profile: Dialect, messages: Sequence[object], reading: Reading) -> None:
-    match profile.family:
-        case "openai_chat":
-            from actors.adapters.openai_chat import importing as openai_chat
-
-            openai_chat.read(messages, reading)
-        case "anthropic":
-            from actors.adapters.anthropic import importing as anthropic
-
-            anthropic.read(messages, reading)
-        case "responses":
-            from actors.adapters.responses import importing as responses
-
-            responses.read(messages, reading)
-        case "gemini":
-            from actors.adapters.gemini import importing as gemini
-
-            gemini.read(messages, reading)
-        case "converse":
-            from actors.adapters.converse import importing as converse
-
-            converse.read(messages, reading)
-        case _:
-            assert_never(profile.family)
-
-
-def _media(profile: Dialect) -> Callable[[WireObject], Media | None]:
-    """Return what finds the attachment that a block of a system prompt is."""
-    if profile.family == "converse":
-        from actors.adapters.converse.importing import media
-
-        return media
-    from actors.adapters.anthropic.importing import media as as_copied
-
-    return as_copied
 
 
 def _messages(transcript: object, body: WireObject) -> Sequence[object]:

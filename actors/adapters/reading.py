@@ -5,8 +5,9 @@ calls nobody made. Shapes are read here and nothing is repaired: calls and resul
 `actors.core.door` pairs them. What was odd about a shape is noted, and what is not carried is counted by its path.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from actors.adapters.wire import string
 from actors.adapters.wire_object import WireObject, plain
@@ -30,6 +31,11 @@ from actors.core.projection import flat_name
 
 _NAMED = "\0"
 """Begins what pairs a result with its call where the protocol goes by the tool's name."""
+
+
+MediaReader: TypeAlias = Callable[[WireObject], Media | None]
+"""Returns the attachment that a part is, if it is one."""
+PartReader: TypeAlias = "Callable[[Reading, WireObject], None]"
 
 
 class Read(NamedTuple):
@@ -90,12 +96,11 @@ class Reading:
     def begin(self, speaker: Speaker, *, joins: bool = False) -> None:
         """Let what follows be said by this speaker: a message of its own.
 
-        One that `joins` goes on with the message before it, where that is of the same speaker.
+        One that `joins` goes on with the message before it, where the model or its tools said that too.
         """
+        goes_on = joins and self.begun and speaker == self._speaker != "human"
         self._speaker = speaker
-        if joins and self.begun:
-            return
-        self._fresh = True
+        self._fresh = self._fresh or not goes_on
 
     def note(self, kind: str, *about: str) -> None:
         """Note something odd about the wire message being read: `kind` with a `%s` for each thing it is about."""
@@ -245,31 +250,44 @@ def as_text(value: object) -> str:
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "model"}
 
 
+def opened(
+    messages: Sequence[object],
+    reading: Reading,
+    container: str = "messages",
+    other: str = "item that is no message",
+) -> Iterator[WireObject]:
+    """Turn to each wire message, to be read key by key. What is no object is kept as text that is labelled `other`."""
+    for number, value in enumerate(messages):
+        message = reading.open(container, number, value)
+        if message is None:
+            reading.fold(other, value)
+        else:
+            yield message
+
+
 def read_turns(
     messages: Sequence[object],
     reading: Reading,
-    content: Callable[[Reading, WireObject], None],
-    media_of: Callable[[WireObject], Media | None],
+    read_part: PartReader,
+    media_of: MediaReader,
+    other: str = "content of an unknown kind",
 ) -> None:
     """Read messages of the user and the assistant, as Anthropic and those who copy it have them.
 
     Args:
         messages: Oldest first. One of another role is folded into what the human says.
         reading: What they are read into.
-        content: Reads what a message holds.
+        read_part: Reads a block of a message.
         media_of: Reads the attachment that a block is, if it is one.
+        other: The label of a block that is no object.
     """
-    for number, value in enumerate(messages):
-        message = reading.open("messages", number, value)
-        if message is None:
-            reading.fold("item that is no message", value)
-            continue
+    for message in opened(messages, reading):
         role = message.text("role")
         reading.begin(_SPEAKERS.get(role, "human"))
         if role == "system":
             reading.instruct(instructions(reading, message, media_of, "content"))
         elif role in _SPEAKERS:
-            content(reading, message)
+            read_parts(reading, message, read_part, "content", other)
         else:
             fold_role(reading, message)
 
@@ -279,6 +297,34 @@ def fold_role(reading: Reading, message: WireObject) -> None:
     label = f"message of role {as_text(message.take('role'))[:40]}"
     words = message.text("content")
     reading.fold(label, words or message.whole())
+
+
+def read_parts(
+    reading: Reading,
+    message: WireObject,
+    read_part: PartReader,
+    key: str,
+    other: str = "content of an unknown kind",
+) -> None:
+    """Read a content: a string, or a list of parts; anything else that is there is kept as text, labelled `other`."""
+    for part in each(message, key):
+        if isinstance(part, str):
+            reading.text(part)
+        elif isinstance(part, WireObject):
+            read_part(reading, part)
+        else:
+            reading.fold(other, part)
+
+
+def read_words(reading: Reading, part: WireObject, media_of: MediaReader) -> None:
+    """Read a part of a content as OpenAI's protocols have it: words, or an attachment."""
+    kind = part.text("type")
+    if kind in ("text", "input_text", "output_text", "refusal"):
+        reading.text(part.text("refusal" if kind == "refusal" else "text"))
+    elif found := media_of(part):
+        reading.say(found)
+    else:
+        reading.fold(f"content part of type {kind[:40]!r}", part.whole())
 
 
 def each(message: WireObject, *keys: str) -> Iterable[object]:
@@ -292,9 +338,7 @@ def each(message: WireObject, *keys: str) -> Iterable[object]:
     return [value]
 
 
-def spread(
-    holder: WireObject, media_of: Callable[[WireObject], Media | None], *keys: str
-) -> tuple[object, list[Media]]:
+def spread(holder: WireObject, media_of: MediaReader, *keys: str) -> tuple[object, list[Media]]:
     """Return the content of a result, and the media in it.
 
     A list of parts becomes its texts, one a line, parts of an unknown kind as JSON. What is no list of
@@ -317,9 +361,7 @@ def spread(
     return "\n".join(texts), media
 
 
-def instructions(
-    reading: Reading, holder: WireObject, media_of: Callable[[WireObject], Media | None], *keys: str
-) -> str:
+def instructions(reading: Reading, holder: WireObject, media_of: MediaReader, *keys: str) -> str:
     """Return a system prompt as text: it is one, or blocks, or a content that has parts."""
     content = holder.inner(*keys)
     if "parts" in content.fields:
@@ -336,6 +378,11 @@ def instructions(
         elif "cachePoint" not in part.fields:
             texts.append(as_text(part.whole()))
     return "\n".join(texts)
+
+
+def blob(value: object) -> str:
+    """Return a blob as it stands in JSON. Vendors' clients hold it as bytes."""
+    return b64encode(value).decode() if isinstance(value, bytes | bytearray) else mended(string(value))
 
 
 def data_url(url: str) -> Media:

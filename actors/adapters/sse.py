@@ -17,6 +17,8 @@ from actors.adapters.failure import broken
 MAX_EVENT = 1024 * 1024
 """Bytes of one event, or of one line outside any event."""
 
+DONE = "[DONE]"
+"""The data of an event that says nothing but that the stream ends."""
 _BOM = b"\xef\xbb\xbf"
 
 

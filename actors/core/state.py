@@ -82,7 +82,7 @@ class State(Form, frozen=True):
     closed: bool = False
     last: TurnStatus | None = None
 
-    def apply(self, event: Event) -> "State":
+    def apply(self, event: Event) -> "State":  # noqa: C901  a case for each event
         """Return the state after `event`."""
         if isinstance(event, _CALL_EVENTS):
             return replace(self, ledger=self.ledger.apply(event))
@@ -98,27 +98,6 @@ class State(Form, frozen=True):
                 return replace(self, history=self.history.replaced(start, stop, unpack(summary)))
             case EpochBegan():
                 return self
-            case _:
-                return self._lifecycle(event)
-
-    def running(self, ledger: Ledger) -> Ledger:
-        """Return a ledger that knows every call of the turn in flight: those it has no word of are about to run."""
-        calls = self.history[-1].calls if self.bound is not None and self.history.length else ()
-        coming = [Scheduled(call.id, call.name, call.json) for call in calls if call.id not in ledger]
-        return ledger.apply(*coming)
-
-    def _lifecycle(
-        self,
-        event: Opened
-        | Bound
-        | SwitchHeld
-        | SwitchApplied
-        | SwitchSuperseded
-        | SwitchFailed
-        | TurnEnded
-        | Closed,
-    ) -> "State":
-        match event:
             case Opened(session=session, target=target, system=system, messages=messages, calls=calls):
                 came = History.came(tuple(map(unpack, messages)), messages)
                 report = event.report.then(came.report)
@@ -137,6 +116,12 @@ class State(Form, frozen=True):
                 return replace(self, bound=None, last=status)
             case Closed():
                 return replace(self, closed=True)
+
+    def running(self, ledger: Ledger) -> Ledger:
+        """Return a ledger that knows every call of the turn in flight: those it has no word of are about to run."""
+        calls = self.history[-1].calls if self.bound is not None and self.history.length else ()
+        coming = [Scheduled(call.id, call.name, call.json) for call in calls if call.id not in ledger]
+        return ledger.apply(*coming)
 
 
 Rules: TypeAlias = Callable[[Binding], tuple[Dialect, Encoder, Reader]]

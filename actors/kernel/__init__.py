@@ -8,7 +8,7 @@ from actors.kernel.actor import Actor, Child, Context, Restart, Terminated
 from actors.kernel.mailbox import Mailbox
 from actors.kernel.message import Command, Query, Reply
 from actors.kernel.ref import Ref
-from actors.kernel.subscription import Lost, Receiver, Sender, subscription
+from actors.kernel.subscription import Lost, Subscription
 from actors.kernel.supervisor import Group
 from actors.kernel.system import SHARED, System, spawn
 
@@ -25,14 +25,12 @@ __all__ = [
     "Lost",
     "Mailbox",
     "Query",
-    "Receiver",
     "Ref",
     "Reply",
     "Restart",
-    "Sender",
     "State",
+    "Subscription",
     "System",
     "Terminated",
     "spawn",
-    "subscription",
 ]

@@ -1,0 +1,17 @@
+"""Anthropic Messages."""
+
+from actors.adapters.anthropic.decode import MessagesReader
+from actors.adapters.anthropic.encode import AnthropicWriter, request
+from actors.adapters.anthropic.importing import media, read
+from actors.adapters.codec import Codec
+from actors.adapters.open_messages import CLOSING
+
+CODEC = Codec(
+    writer=AnthropicWriter,
+    closing=CLOSING,
+    natives=True,
+    request=request,
+    reader=MessagesReader,
+    read=read,
+    media=media,
+)

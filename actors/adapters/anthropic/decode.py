@@ -16,10 +16,8 @@ from typing import Literal
 from actors.adapters.anthropic.encode import UNSIGNED
 from actors.adapters.arriving import Call, Own, Part, Words
 from actors.adapters.assembly import Assembly
-from actors.adapters.base import document
-from actors.adapters.classify import in_answer
-from actors.adapters.failure import AnswerFault, broken
-from actors.adapters.sse import ServerEvent
+from actors.adapters.base import Reader
+from actors.adapters.failure import broken
 from actors.adapters.wire import Fields, fields, items, json_text, loaded, number, string
 from actors.core.dialect import Dialect
 from actors.core.stream import Usage
@@ -30,13 +28,11 @@ _SERVER_RESULTS = frozenset(
 )
 
 
-class MessagesReader:
+class MessagesReader(Reader):
     """Reads events, and a whole body as blocks that start and stop at once."""
 
     def __init__(self, assembly: Assembly, dialect: Dialect) -> None:
-        self.assembly = assembly
-        self._dialect = dialect
-        self.ended = False
+        super().__init__(assembly, dialect)
         self._unsigned = dialect.reasoning.required == "with_calls"  # copies that do not sign want it back
         self._begun = False  # whether anything of a message was there
         self._open: dict[int, Part] = {}
@@ -50,23 +46,19 @@ class MessagesReader:
             "content_block_stop": self._block_stop,
             "message_delta": self._message_delta,
             "message_stop": self._message_stop,
-            "error": self._error,
+            "error": self.report,
         }
 
-    def event(self, event: ServerEvent) -> None:
-        data = event.data.strip()
-        if not data or data == "[DONE]":
-            return
-        payload = document(data, "an event of the stream")
-        read = self._events.get(string(payload.get("type")) or event.name)
+    def event(self, name: str, payload: Fields) -> None:
+        read = self._events.get(string(payload.get("type")) or name)
         if read is not None:
             read(payload)
-        elif payload.get("error") or event.name == "error":  # a relay's, in a form of its own
-            self._error(payload)
+        elif payload.get("error") or name == "error":  # a relay's, in a form of its own
+            self.report(payload)
 
     def body(self, body: Fields) -> None:
         if body.get("type") == "error" or body.get("error"):
-            self._error(body)
+            self.report(body)
         if not isinstance(body.get("content"), list):
             raise broken("the body holds no message")
         self._message_start({"message": body})
@@ -99,9 +91,6 @@ class MessagesReader:
         self._pair()
         self.assembly.end_all()
         self.ended = True
-
-    def _error(self, payload: Fields) -> None:
-        raise AnswerFault(in_answer(payload, self._dialect))
 
     def _block_start(self, payload: Fields) -> None:
         self._begun = True  # a relay may have left `message_start` out

@@ -90,7 +90,7 @@ def _media(media: Media) -> bytes:
 def request(
     segments: Sequence[bytes], settings: Settings, dialect: AnthropicDialect, shown: Shown
 ) -> Request:
-    """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`."""
+    """Return the request that sends a lane's segments; see `actors.adapters.codec.Codec`."""
     ends, most = mark(settings, dialect), room(settings, dialect.request.max_tokens_default)
     head = b'{"model":%b,"max_tokens":%d' % (quote(settings.model), most)
     if settings.tools:

@@ -4,9 +4,9 @@ One small function for each kind of block. Blocks are read wherever they stand: 
 message is still a result. Blocks of server tools belong to their provider and are kept as text.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from actors.adapters.reading import Reading, each, native_key, read_turns, spread
+from actors.adapters.reading import PartReader, Reading, native_key, read_turns, spread
 from actors.adapters.wire_object import WireObject
 from actors.core.content import Media
 from actors.core.jsonio import mended
@@ -14,18 +14,11 @@ from actors.core.jsonio import mended
 
 def read(messages: Sequence[object], reading: Reading) -> None:
     """Read wire messages, oldest first, into `reading`."""
-    read_turns(messages, reading, _content, media)
+    read_turns(messages, reading, _block, media)
 
 
-def _content(reading: Reading, message: WireObject) -> None:
-    """A string, or a list of blocks; anything else that is there is kept as text."""
-    for block in each(message, "content"):
-        if isinstance(block, str):
-            reading.text(block)
-        elif isinstance(block, WireObject):
-            _BLOCKS.get(block.text("type"), _unknown)(reading, block)
-        else:
-            reading.fold("content of an unknown kind", block)
+def _block(reading: Reading, block: WireObject) -> None:
+    _BLOCKS.get(block.text("type"), _unknown)(reading, block)
 
 
 def _text(reading: Reading, block: WireObject) -> None:
@@ -67,7 +60,7 @@ def _unknown(reading: Reading, block: WireObject) -> None:
     reading.fold(f"block of type {kind!r}", block.whole())
 
 
-_BLOCKS: dict[str, Callable[[Reading, WireObject], None]] = {
+_BLOCKS: dict[str, PartReader] = {
     "text": _text,
     "thinking": _thinking,
     "redacted_thinking": _redacted,

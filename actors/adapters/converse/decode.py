@@ -14,23 +14,18 @@ from collections.abc import Callable
 
 from actors.adapters.arriving import Call, Own, Part, Words
 from actors.adapters.assembly import Assembly
-from actors.adapters.base import document
-from actors.adapters.classify import in_answer
-from actors.adapters.converse.frames import END
-from actors.adapters.failure import AnswerFault, broken
-from actors.adapters.sse import ServerEvent
+from actors.adapters.base import Reader
+from actors.adapters.failure import broken
 from actors.adapters.wire import Fields, fields, items, json_text, number, string
 from actors.core.dialect import Dialect
 from actors.core.stream import Usage
 
 
-class ConverseReader:
+class ConverseReader(Reader):
     """Reads events, and a whole body as blocks that start and stop at once."""
 
     def __init__(self, assembly: Assembly, dialect: Dialect) -> None:
-        self.assembly = assembly
-        self._dialect = dialect
-        self.ended = False
+        super().__init__(assembly, dialect)
         self._stopped = False
         self._open: dict[int, Part] = {}
         self._signatures: dict[int, list[str]] = {}
@@ -41,32 +36,28 @@ class ConverseReader:
             "contentBlockStop": self._block_stop,
             "messageStop": self._message_stop,
             "metadata": self._metadata,
-            "exception": self._exception,
+            "exception": self.report,
         }
 
-    def event(self, event: ServerEvent) -> None:
-        if event is END:
-            self.ended = self._stopped
-            return
-        payload = document(event.data, "an event of the stream")
-        read = self._events.get(event.name)
+    def event(self, name: str, payload: Fields) -> None:
+        read = self._events.get(name)
         if read is not None:
             read(payload)
+
+    def done(self) -> None:
+        self.ended = self._stopped
 
     def body(self, body: Fields) -> None:
         message = fields(fields(body.get("output")).get("message"))
         if not isinstance(message.get("content"), list):
             if "message" in body:
-                self._exception(body)
+                self.report(body)
             raise broken("the body holds no message")
         for index, block in enumerate(items(message["content"])):
             self._whole(index, fields(block))
             self._stop(index)
         self._message_stop(body)
         self._metadata(body)
-
-    def _exception(self, payload: Fields) -> None:
-        raise AnswerFault(in_answer(payload, self._dialect))
 
     def _message_stop(self, payload: Fields) -> None:
         if reason := string(payload.get("stopReason")):

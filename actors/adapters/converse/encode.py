@@ -107,7 +107,7 @@ def _media(media: Media, title: str) -> bytes:
 
 
 def request(segments: Sequence[bytes], settings: Settings, dialect: ConverseDialect, shown: Shown) -> Request:
-    """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`.
+    """Return the request that sends a lane's segments; see `actors.adapters.codec.Codec`.
 
     Where the settings name no tool, those that were called are declared (BED-03). Otherwise the settings' tools
     are all there is: what a model invented must not change them, reasoning is bound to them (ANT-44). There is no

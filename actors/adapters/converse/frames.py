@@ -20,11 +20,11 @@ from struct import unpack_from
 from zlib import crc32
 
 from actors.adapters.failure import broken
-from actors.adapters.sse import MAX_EVENT, ServerEvent
+from actors.adapters.sse import DONE, MAX_EVENT, ServerEvent
 from actors.adapters.wire import fields, loaded
 from actors.errors import StreamFault
 
-END = ServerEvent("end of stream", "{}")
+END = ServerEvent("", DONE)
 """What `close` gives: the bytes have ended on the border of a frame, or inside one that is dropped."""
 
 _PRELUDE = 12

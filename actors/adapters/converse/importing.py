@@ -4,11 +4,9 @@ One small function for each kind of block. A block names its kind by its key; on
 as several. Blocks are read wherever they stand: a result in an assistant message is still a result.
 """
 
-from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 
-from actors.adapters.reading import Reading, as_text, each, native_key, read_turns
-from actors.adapters.wire import string
+from actors.adapters.reading import Reading, as_text, blob, native_key, read_turns
 from actors.adapters.wire_object import WireObject
 from actors.core.content import Media
 from actors.core.jsonio import mended
@@ -27,19 +25,14 @@ _MIMES = {
 
 def read(messages: Sequence[object], reading: Reading) -> None:
     """Read wire messages, oldest first, into `reading`."""
-    read_turns(messages, reading, _content, media)
+    read_turns(messages, reading, _block, media, "block of no kind")
 
 
-def _content(reading: Reading, message: WireObject) -> None:
-    """A list of blocks; a string or a single block is taken too, anything else is kept as text."""
-    for block in each(message, "content"):
-        if isinstance(block, str):
-            reading.text(block)
-        elif isinstance(block, WireObject) and block:
-            for kind in block.fields:
-                _BLOCKS.get(kind, _unknown)(reading, block, kind)
-        else:
-            reading.fold("block of no kind", {} if isinstance(block, WireObject) else block)
+def _block(reading: Reading, block: WireObject) -> None:
+    for kind in block.fields:
+        _BLOCKS.get(kind, _unknown)(reading, block, kind)
+    if not block:
+        reading.fold("block of no kind", {})
 
 
 def _text(reading: Reading, block: WireObject, kind: str) -> None:
@@ -49,7 +42,7 @@ def _text(reading: Reading, block: WireObject, kind: str) -> None:
 def _reasoning(reading: Reading, block: WireObject, kind: str) -> None:
     text = block.inner(kind).inner("reasoningText")
     reading.think(text.text("text"), "signature", text.text("signature"))
-    reading.think("", "redacted", _base64(block.inner(kind).take("redactedContent")))
+    reading.think("", "redacted", blob(block.inner(kind).take("redactedContent")))
 
 
 def _tool_use(reading: Reading, block: WireObject, kind: str) -> None:
@@ -99,17 +92,12 @@ def media(part: WireObject, only: str = "") -> Media | None:
     """Return the image or the document that a block holds, if it holds one."""
     for kind, mimes in _MIMES.items():
         held = part.inner(kind)
-        if only in ("", kind) and (data := _base64(held.inner("source").take("bytes"))):
+        if only in ("", kind) and (data := blob(held.inner("source").take("bytes"))):
             form = held.text("format")
             return Media(
                 mimes.get(form, f"{'image' if kind == 'image' else 'application'}/{mended(form)}"), data
             )
     return None
-
-
-def _base64(value: object) -> str:
-    """Return a blob as it stands in JSON. Vendors' clients hold it as bytes."""
-    return b64encode(value).decode() if isinstance(value, bytes | bytearray) else mended(string(value))
 
 
 def _cache_point(reading: Reading, block: WireObject, kind: str) -> None:

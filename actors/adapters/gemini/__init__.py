@@ -1,0 +1,17 @@
+"""Google's generateContent."""
+
+from actors.adapters.codec import Codec
+from actors.adapters.gemini.decode import GenerateContentReader
+from actors.adapters.gemini.encode import GeminiWriter, request
+from actors.adapters.gemini.importing import media, read
+from actors.adapters.open_messages import CLOSING
+
+CODEC = Codec(
+    writer=GeminiWriter,
+    closing=CLOSING,
+    natives=True,
+    request=request,
+    reader=GenerateContentReader,
+    read=read,
+    media=media,
+)

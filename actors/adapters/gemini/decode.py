@@ -14,11 +14,9 @@ from typing import Literal
 
 from actors.adapters.arriving import Words
 from actors.adapters.assembly import Assembly
-from actors.adapters.base import document
-from actors.adapters.classify import in_answer
+from actors.adapters.base import Reader
 from actors.adapters.failure import ACTIONS, AnswerFault, Failure, broken
 from actors.adapters.gemini.encode import BLANK
-from actors.adapters.sse import ServerEvent
 from actors.adapters.wire import Fields, fields, items, json_text, number, string
 from actors.core.dialect import Dialect
 from actors.core.stream import Usage
@@ -30,20 +28,16 @@ _BESIDE = ("groundingMetadata", "citationMetadata", "urlContextMetadata")
 _IN_PIECES = "a call came in pieces (partialArgs), which was not asked for"
 
 
-class GenerateContentReader:
+class GenerateContentReader(Reader):
     """Reads responses, whole or in pieces."""
 
     def __init__(self, assembly: Assembly, dialect: Dialect) -> None:
-        self.assembly = assembly
-        self.ended = False
-        self._dialect = dialect
+        super().__init__(assembly, dialect)
         self._open: Words | None = None  # what the next unsigned text of its kind continues
         self._figures: dict[str, int] = {}
 
-    def event(self, event: ServerEvent) -> None:
-        data = event.data.strip()
-        if data and data != "[DONE]":
-            self._take(document(data, "an event of the stream"))
+    def event(self, name: str, payload: Fields) -> None:
+        self._take(payload)
 
     def body(self, body: Fields) -> None:
         self._take(body)
@@ -52,7 +46,7 @@ class GenerateContentReader:
 
     def _take(self, response: Fields) -> None:
         if response.get("error"):
-            raise AnswerFault(in_answer(response, self._dialect))
+            self.report(response)
         self._usage(fields(response.get("usageMetadata")))
         candidate = _first_candidate(response)
         if blocked := string(fields(response.get("promptFeedback")).get("blockReason")):

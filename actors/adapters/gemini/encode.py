@@ -104,7 +104,7 @@ def _identified(call_id: str, name: str) -> bytes:
 
 
 def request(segments: Sequence[bytes], settings: Settings, dialect: GeminiDialect, shown: Shown) -> Request:
-    """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`.
+    """Return the request that sends a lane's segments; see `actors.adapters.codec.Codec`.
 
     The model, and whether the answer is streamed, are in the path.
     """

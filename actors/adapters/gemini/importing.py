@@ -5,11 +5,18 @@ response is paired with its call by id, else by position and name: it answers th
 those of the latest content that wait for one.
 """
 
-from base64 import b64encode
 from collections.abc import Callable, Sequence
 
-from actors.adapters.reading import Reading, as_text, each, instructions, named_key, native_key
-from actors.adapters.wire import string
+from actors.adapters.reading import (
+    Reading,
+    as_text,
+    blob,
+    instructions,
+    named_key,
+    native_key,
+    opened,
+    read_parts,
+)
 from actors.adapters.wire_object import WireObject
 from actors.core.content import Code, Media, Speaker
 from actors.core.jsonio import mended
@@ -20,11 +27,7 @@ _SPEAKERS: dict[str, Speaker] = {"": "human", "user": "human", "model": "model",
 def read(contents: Sequence[object], reading: Reading) -> None:
     """Read wire contents, oldest first, into `reading`."""
     reader = _Reader(reading)
-    for number, value in enumerate(contents):
-        content = reading.open("contents", number, value)
-        if content is None:
-            reading.fold("item that is no content", value)
-            continue
+    for content in opened(contents, reading, "contents", "item that is no content"):
         role = content.text("role")
         reading.begin(_SPEAKERS.get(role, "human"))
         if role == "system":
@@ -45,19 +48,13 @@ class _Reader:
 
     def content(self, content: WireObject) -> None:
         self._fresh = True
-        for part in each(content, "parts"):
-            if isinstance(part, str):
-                self._reading.text(part)
-            elif isinstance(part, WireObject):
-                self._part(part)
-            else:
-                self._reading.fold("part of an unknown kind", part)
+        read_parts(self._reading, content, self._part, "parts", "part of an unknown kind")
 
-    def _part(self, part: WireObject) -> None:
+    def _part(self, _: Reading, part: WireObject) -> None:
         if part.says("thought", True):
             self._reading.think(part.text("text"))
             return
-        signature = _blob(part.take(*_spellings("thoughtSignature")))
+        signature = blob(part.take(*_spellings("thoughtSignature")))
         self._reading.think("", "thought_signature", signature)
         for key, read_data in _DATA.items():
             if any(part.fields.get(spelling) is not None for spelling in _spellings(key)):
@@ -163,14 +160,9 @@ def _outcome(response: object) -> tuple[object, bool]:
 def media(part: WireObject) -> Media | None:
     """Return what a part holds or points to, if it is an attachment."""
     if inline := part.inner(*_spellings("inlineData")):
-        data = _blob(inline.take("data"))
-        return Media(mended(inline.text(*_spellings("mimeType"))), data=mended(data))
+        data = blob(inline.take("data"))
+        return Media(mended(inline.text(*_spellings("mimeType"))), data=data)
     if file := part.inner(*_spellings("fileData")):
         mime, uri = file.text(*_spellings("mimeType")), file.text(*_spellings("fileUri"))
         return Media(mended(mime), url=mended(uri))
     return None
-
-
-def _blob(value: object) -> str:
-    """Return a blob as it stands in JSON. The vendor's client holds it as bytes."""
-    return b64encode(value).decode() if isinstance(value, bytes) else string(value)

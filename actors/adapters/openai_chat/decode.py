@@ -14,11 +14,9 @@ from typing import TypeAlias
 
 from actors.adapters.arriving import Call, Words
 from actors.adapters.assembly import Assembly
-from actors.adapters.base import document
-from actors.adapters.classify import in_answer
-from actors.adapters.failure import AnswerFault, broken
+from actors.adapters.base import Reader
+from actors.adapters.failure import broken
 from actors.adapters.openai_chat.reasoning import Reasoning
-from actors.adapters.sse import ServerEvent
 from actors.adapters.wire import Fields, fields, items, json_text, number, string
 from actors.core.concerns import Carrier
 from actors.core.dialect import Dialect
@@ -51,23 +49,17 @@ _DATA = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 _WHOLE_BELOW = 64 * 1024  # characters of argument text that are tried for completeness
 
 
-class ChatReader:
+class ChatReader(Reader):
     """Reads chunks, and a whole body as if it were one chunk."""
 
     def __init__(self, assembly: Assembly, dialect: Dialect) -> None:
-        self.assembly = assembly
-        self._dialect = dialect
-        self.ended = False
+        super().__init__(assembly, dialect)
         self._begun = False  # whether anything of a message was there
         self._slots = _Slots(assembly, dialect.reasoning.carrier)
         self._reasoning = Reasoning(assembly, dialect.reasoning.carrier)
 
-    def event(self, event: ServerEvent) -> None:
-        data = event.data.strip()
-        if data == "[DONE]":
-            self._end()
-        elif data:
-            self._chunk(document(data, "a chunk of the stream"), reported=event.name == "error")
+    def event(self, name: str, payload: Fields) -> None:
+        self._chunk(payload, reported=name == "error")
 
     def body(self, body: Fields) -> None:
         choice = _first_choice(body)
@@ -76,9 +68,9 @@ class ChatReader:
             raise broken("the body holds no message")
         self._begun = True
         self._take(body, choice, fields(choice["message"]))
-        self._end()
+        self.done()
 
-    def _end(self) -> None:
+    def done(self) -> None:
         if not self._begun:
             raise broken("the stream ended without a message")
         self._reasoning.seal()
@@ -182,11 +174,11 @@ class ChatReader:
         """Raise the error that a chunk or a body reports, if it does."""
         status = fields(chunk.get("base_resp"))
         if reported or chunk.get("error") or chunk.get("object") == "error":
-            raise AnswerFault(in_answer(chunk, self._dialect))
+            self.report(chunk)
         if choice.get("error"):  # OpenRouter
-            raise AnswerFault(in_answer(choice, self._dialect))
+            self.report(choice)
         if status.get("status_code"):  # MiniMax
-            raise AnswerFault(in_answer({"message": status.get("status_msg")}, self._dialect))
+            self.report({"message": status.get("status_msg")})
 
 
 class _Slots:

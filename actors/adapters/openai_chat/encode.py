@@ -166,7 +166,7 @@ def _chunk(block: Thinking) -> bytes:
 
 
 def request(segments: Sequence[bytes], settings: Settings, dialect: ChatDialect, shown: Shown) -> Request:
-    """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`."""
+    """Return the request that sends a lane's segments; see `actors.adapters.codec.Codec`."""
     losses: list[str] = []
     head = b'{"model":' + quote(settings.model)
     head += _tools(settings, dialect, losses)

@@ -3,17 +3,21 @@
 One small function for each role and each kind of content part. What is not in the tables is kept as text.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from actors.adapters.reading import (
+    MediaReader,
+    PartReader,
     Reading,
     data_url,
-    each,
     fold_role,
     instructions,
     named_key,
     native_key,
+    opened,
+    read_parts,
+    read_words,
     spread,
 )
 from actors.adapters.wire_object import WireObject
@@ -23,27 +27,23 @@ from actors.core.form import replace
 
 def read(messages: Sequence[object], reading: Reading) -> None:
     """Read wire messages, oldest first, into `reading`."""
-    for number, value in enumerate(messages):
-        message = reading.open("messages", number, value)
-        if message is None:
-            reading.fold("item that is no message", value)
-        else:
-            speaker, read_role = _ROLES.get(message.text("role"), _UNKNOWN)
-            reading.begin(speaker)
-            read_role(reading, message)
+    for message in opened(messages, reading):
+        speaker, read_role = _ROLES.get(message.text("role"), _UNKNOWN)
+        reading.begin(speaker)
+        read_role(reading, message)
 
 
 def _system(reading: Reading, message: WireObject) -> None:
-    reading.instruct(instructions(reading, message, _media, "content"))
+    reading.instruct(instructions(reading, message, media, "content"))
 
 
 def _user(reading: Reading, message: WireObject) -> None:
-    _content(reading, message)
+    read_parts(reading, message, _part, "content")
 
 
 def _assistant(reading: Reading, message: WireObject) -> None:
     reading.think(_reasoning(reading, message))
-    _content(reading, message)
+    read_parts(reading, message, _part, "content")
     reading.text(message.text("refusal"))
     _calls(reading, message)
 
@@ -68,8 +68,8 @@ def _reasoning(reading: Reading, message: WireObject) -> str:
 def _tool(reading: Reading, message: WireObject) -> None:
     """A result. Calls found beside it come first: it may answer one of them."""
     _calls(reading, message)
-    content, media = spread(message, _media, "content")
-    reading.result(native_key(message.take("tool_call_id")), content, media=media)
+    content, held = spread(message, media, "content")
+    reading.result(native_key(message.take("tool_call_id")), content, media=held)
 
 
 def _function(reading: Reading, message: WireObject) -> None:
@@ -77,7 +77,7 @@ def _function(reading: Reading, message: WireObject) -> None:
     reading.result(named_key(message.text("name")), message.take("content"))
 
 
-_Role: TypeAlias = tuple[Speaker, Callable[[Reading, WireObject], None]]
+_Role: TypeAlias = tuple[Speaker, PartReader]
 
 _ROLES: dict[str, _Role] = {
     "system": ("human", _system),
@@ -119,36 +119,18 @@ def _call(reading: Reading, call: WireObject) -> None:
         reading.call(key, function.text("name"), function.take("arguments", "input"))
 
 
-def _content(reading: Reading, message: WireObject) -> None:
-    """A string, or a list of parts; anything else that is there is kept as text."""
-    for part in each(message, "content"):
-        if isinstance(part, str):
-            reading.text(part)
-        elif isinstance(part, WireObject):
-            _part(reading, part)
-        else:
-            reading.fold("content of an unknown kind", part)
-
-
 def _part(reading: Reading, part: WireObject) -> None:
-    kind = part.text("type")
-    if kind in _TEXT_PARTS:
-        reading.text(part.text(_TEXT_PARTS[kind]))
-    elif kind == "thinking":
-        chunks = [chunk for chunk in part.each("thinking") if isinstance(chunk, WireObject)]
-        for chunk in chunks:
-            chunk.says("type", "text")
-        reading.think(part.text("thinking") or "".join(chunk.text("text") for chunk in chunks))
-    elif media := _media(part):
-        reading.say(media)
-    else:
-        reading.fold(f"content part of type {kind[:40]!r}", part.whole())
+    if not part.says("type", "thinking"):
+        read_words(reading, part, media)
+        return
+    chunks = [chunk for chunk in part.each("thinking") if isinstance(chunk, WireObject)]
+    for chunk in chunks:
+        chunk.says("type", "text")
+    reading.think(part.text("thinking") or "".join(chunk.text("text") for chunk in chunks))
 
 
-_TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
-
-
-def _media(part: WireObject) -> Media | None:
+def media(part: WireObject) -> Media | None:
+    """Return what a part holds or points to, if it is an attachment."""
     read = _MEDIA_PARTS.get(part.text("type"))
     return read(part) if read else None
 
@@ -175,7 +157,7 @@ def _audio(part: WireObject) -> Media | None:
     return data_url(f"data:audio/{audio.text('format') or '*'};base64,{data}") if data else None
 
 
-_MEDIA_PARTS: dict[str, Callable[[WireObject], Media | None]] = {
+_MEDIA_PARTS: dict[str, MediaReader] = {
     "image_url": _image,
     "input_image": _image,
     "file": _file,

@@ -1,1 +1,10 @@
-"""OpenAI Responses."""
+"""OpenAI Responses, stateless."""
+
+from actors.adapters.codec import Codec
+from actors.adapters.responses.decode import ResponsesReader
+from actors.adapters.responses.encode import ResponsesWriter, request
+from actors.adapters.responses.importing import media, read
+
+CODEC = Codec(
+    writer=ResponsesWriter, natives=True, request=request, reader=ResponsesReader, read=read, media=media
+)

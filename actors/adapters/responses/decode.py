@@ -17,10 +17,8 @@ from typing import TypeAlias
 
 from actors.adapters.arriving import Call, Own, Part, Words
 from actors.adapters.assembly import Assembly
-from actors.adapters.base import document
-from actors.adapters.classify import in_answer
-from actors.adapters.failure import AnswerFault, broken
-from actors.adapters.sse import ServerEvent
+from actors.adapters.base import Reader
+from actors.adapters.failure import broken
 from actors.adapters.wire import Fields, fields, items, number, string
 from actors.core.content import Media
 from actors.core.dialect import Dialect
@@ -90,13 +88,11 @@ class _Items:
         self.latest[item.kind] = item
 
 
-class ResponsesReader:
+class ResponsesReader(Reader):
     """Reads events, and a whole body as items that come at once."""
 
     def __init__(self, assembly: Assembly, dialect: Dialect) -> None:
-        self.assembly = assembly
-        self._dialect = dialect
-        self.ended = False
+        super().__init__(assembly, dialect)
         self._items = _Items()
         self._events: dict[str, Callable[[Fields], None]] = {
             "response.output_item.added": self._added,
@@ -115,24 +111,20 @@ class ResponsesReader:
             "response.incomplete": self._response_ended,
             "response.failed": self._response_ended,
             "response.cancelled": self._response_ended,
-            "error": self._error,
+            "error": self.report,
         }
 
-    def event(self, event: ServerEvent) -> None:
-        data = event.data.strip()
-        if not data or data == "[DONE]":  # relays send it; the end is the provider's to tell
-            return
-        payload = document(data, "an event of the stream")
-        kind = string(payload.get("type")) or event.name
+    def event(self, name: str, payload: Fields) -> None:
+        kind = string(payload.get("type")) or name
         read = self._events.get(kind)
         if read is not None:
             read({**payload, "type": kind})
         elif not kind.startswith("response.") and payload.get("error"):
-            self._error(payload)
+            self.report(payload)
 
     def body(self, body: Fields) -> None:
         if body.get("error"):
-            self._error(body)
+            self.report(body)
         if not isinstance(body.get("output"), list):
             raise broken("the body holds no response")
         self._end(body)
@@ -149,7 +141,7 @@ class ResponsesReader:
         self._usage(response.get("usage"))
         self.assembly.report_withheld(response.get("input_transformations"))
         if status == "failed" or response.get("error"):
-            self._error({"error": response.get("error") or {"message": "the response failed"}})
+            self.report({"error": response.get("error") or {"message": "the response failed"}})
         if status not in ("completed", "incomplete"):
             raise broken(f"the response ended with status {mended(status)[:40]!r}")
         if not self._items.latest:  # else the stream has told them, and relays number them otherwise here
@@ -161,9 +153,6 @@ class ResponsesReader:
         self.assembly.finish(reason or status)
         self.assembly.end_all()
         self.ended = True
-
-    def _error(self, payload: Fields) -> None:
-        raise AnswerFault(in_answer(payload, self._dialect))
 
     def _usage(self, usage: object) -> None:
         if not isinstance(usage, dict):

@@ -138,7 +138,7 @@ def _media(media: Media) -> bytes:
 def request(
     segments: Sequence[bytes], settings: Settings, dialect: ResponsesDialect, shown: Shown
 ) -> Request:
-    """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`."""
+    """Return the request that sends a lane's segments; see `actors.adapters.codec.Codec`."""
     losses: list[str] = []
     head = b'{"model":%b,"store":false' % quote(settings.model)
     if dialect.reasoning.carrier == "reasoning_item":

@@ -5,9 +5,20 @@ is a row of outputs. What is not in the table is kept as labelled text: referenc
 and the items of its own tools, which are no calls of the client.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from actors.adapters.reading import Reading, data_url, each, fold_role, instructions, native_key, spread
+from actors.adapters.reading import (
+    PartReader,
+    Reading,
+    data_url,
+    fold_role,
+    instructions,
+    native_key,
+    opened,
+    read_parts,
+    read_words,
+    spread,
+)
 from actors.adapters.wire_object import WireObject
 from actors.core.content import Media, Speaker
 from actors.core.jsonio import ingest, mended
@@ -15,19 +26,11 @@ from actors.core.jsonio import ingest, mended
 
 def read(messages: Sequence[object], reading: Reading) -> None:
     """Read wire items, oldest first, into `reading`."""
-    before: Speaker = "human"
-    for number, value in enumerate(messages):
-        item = reading.open("input", number, value)
-        if item is None:
-            reading.fold("entry that is no item", value)
-            before = "human"
-            continue
+    for item in opened(messages, reading, "input", "entry that is no item"):
         kind = _kind(item)
-        speaker = _speaker(kind, item)
-        reading.begin(speaker, joins=speaker == before and speaker != "human")
+        reading.begin(_speaker(kind, item), joins=True)
         item.says("status", "completed")
         _ITEMS.get(kind, _unknown)(reading, item)
-        before = speaker
 
 
 def _kind(item: WireObject) -> str:
@@ -50,28 +53,15 @@ def _speaker(kind: str, item: WireObject) -> Speaker:
 def _message(reading: Reading, item: WireObject) -> None:
     role = item.text("role")
     if role in ("system", "developer"):
-        reading.instruct(instructions(reading, item, _media, "content"))
+        reading.instruct(instructions(reading, item, media, "content"))
     elif role not in ("user", "assistant"):
         fold_role(reading, item)
     else:
-        for part in each(item, "content"):
-            _part(reading, part)
+        read_parts(reading, item, _part, "content")
 
 
-def _part(reading: Reading, part: object) -> None:
-    if isinstance(part, str):
-        reading.text(part)
-    elif not isinstance(part, WireObject):
-        reading.fold("content of an unknown kind", part)
-    elif (kind := part.text("type")) in _TEXT_PARTS:
-        reading.text(part.text(_TEXT_PARTS[kind]))
-    elif media := _media(part):
-        reading.say(media)
-    else:
-        reading.fold(f"content part of type {kind[:40]!r}", part.whole())
-
-
-_TEXT_PARTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
+def _part(reading: Reading, part: WireObject) -> None:
+    read_words(reading, part, media)
 
 
 def _reasoning(reading: Reading, item: WireObject) -> None:
@@ -96,8 +86,8 @@ def _custom_call(reading: Reading, item: WireObject) -> None:
 
 def _output(reading: Reading, item: WireObject) -> None:
     item.says("role", "tool")
-    content, media = spread(item, _media, "output", "content")
-    reading.result(native_key(item.take("call_id", "tool_call_id")), content, media=media)
+    content, held = spread(item, media, "output", "content")
+    reading.result(native_key(item.take("call_id", "tool_call_id")), content, media=held)
 
 
 def _reference(reading: Reading, item: WireObject) -> None:
@@ -125,7 +115,7 @@ def _unknown(reading: Reading, item: WireObject) -> None:
     reading.fold(f"item of type {item.text('type')[:40]!r}", item.whole())
 
 
-_ITEMS: dict[str, Callable[[Reading, WireObject], None]] = {
+_ITEMS: dict[str, PartReader] = {
     "message": _message,
     "reasoning": _reasoning,
     "function_call": _call,
@@ -141,7 +131,7 @@ _ITEMS: dict[str, Callable[[Reading, WireObject], None]] = {
 }
 
 
-def _media(part: WireObject) -> Media | None:
+def media(part: WireObject) -> Media | None:
     """Return what an image or a file part holds or points to. A file that its provider keeps is neither."""
     kind = part.text("type")
     if kind in ("input_image", "image_url"):

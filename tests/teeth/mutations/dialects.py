@@ -41,8 +41,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "bedrock: a stream that is cut before its end passes",
         "actors/adapters/converse/decode.py",
-        "        if event is END:\n            self.ended = self._stopped",
-        "        if event is END:\n            self.ended = True",
+        "    def done(self) -> None:\n        self.ended = self._stopped",
+        "    def done(self) -> None:\n        self.ended = True",
         ("tests/adapters/test_converse_decode.py",),
     ),
     Mutation(
@@ -83,7 +83,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "decode, anthropic: an error in a relay's own form is passed over",
         "actors/adapters/anthropic/decode.py",
-        '        elif payload.get("error") or event.name == "error":',
+        '        elif payload.get("error") or name == "error":',
         "        elif False:",
         ("tests/adapters/test_decode_cuts.py",),
     ),
@@ -331,8 +331,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "gemini: a stream may end without a finish reason",
         "actors/adapters/gemini/decode.py",
-        "        self.ended = False\n",
-        "        self.ended = True\n",
+        "        super().__init__(assembly, dialect)\n",
+        "        super().__init__(assembly, dialect)\n        self.ended = True\n",
         (GEMINI_DECODE,),
     ),
     Mutation(
