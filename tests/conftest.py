@@ -19,12 +19,18 @@ compare_readings()
 
 
 LONG = (
+    "adapters/test_decode_cuts.py",
+    "adapters/test_every_dialect_cut.py",
     "cli/test_bad_input.py",
     "cli/test_demo.py",
+    "cli/test_round_trips.py",
     "cli/test_run.py",
     "cli/test_simulate.py",
+    "core/test_check_fold.py",
+    "core/test_codec.py",
     "core/test_conservation.py",
     "core/test_lane.py",
+    "plants/test_plants.py",
     "test_all_dialects.py",
     "test_benchmarks.py",
     "test_cancel.py",
@@ -37,9 +43,15 @@ LONG = (
     "test_outside_judges_of_vendors.py",
     "test_rebuild.py",
     "test_recovery_of_sessions.py",
+    "test_shutdowns.py",
     "test_walks.py",
+    "testing/test_loopback_sdk_clients.py",
+    "transport/test_cancelling.py",
+    "transport/test_crowd.py",
 )
 """Files that `-m "not long"` leaves out: cases by the thousand, processes of their own, and every moment in turn."""
+QUICK = "not long"
+_LONG = {Path(__file__).parent / name for name in LONG}
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -49,18 +61,21 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
     return backend
 
 
-@pytest.fixture(autouse=True)
-def _interrupts_are_heard() -> None:
+def pytest_runtest_setup() -> None:
     """Give each test Python's own handler of SIGINT: a test before it may have ended without putting it back."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import the long files in a quick run: a third of them would be the vendors' SDKs."""
+    return (config.option.markexpr == QUICK and collection_path in _LONG) or None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of long files."""
-    files = {Path(__file__).parent / name for name in LONG}
     for item in items:
-        if item.path in files:
+        if item.path in _LONG:
             item.add_marker("long")
 
 

@@ -6,6 +6,7 @@ vendors' SDKs know every field and its type; turnsafe knows pairing and adjacenc
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import botocore.session
@@ -28,16 +29,20 @@ REQUESTS: dict[str, Any] = {  # Any: vendors' typed dicts
 }
 PAIRING = ["openai_chat", "anthropic"]  # what turnsafe knows
 TOOLS = [{"name": "read", "description": "Read.", "parameters": {"type": "object", "properties": {}}}]
+COUNT = share(1500)
 NOT_OURS = {"tokens", turnsafe.EMPTY_CONTENT}
 
 
 def _bodies(name: str, count: int) -> Iterator[tuple[int, dict[str, Any]]]:  # Any: JSON
-    profile = dialect(name)
-    for seed in range(count):
-        messages, ledger = history(seed)
-        rendered = render(History(messages, ledger), ledger, profile, binding=READERS[name])
-        body = encode(rendered, model="m", system="Be brief.", tools=TOOLS, stream=True)
-        yield seed, json.loads(body)
+    return ((seed, json.loads(_body(name, seed))) for seed in range(count))
+
+
+@cache
+def _body(name: str, seed: int) -> bytes:
+    """Render a conversation once, for all judges."""
+    messages, ledger = history(seed)
+    rendered = render(History(messages, ledger), ledger, dialect(name), binding=READERS[name])
+    return encode(rendered, model="m", system="Be brief.", tools=TOOLS, stream=True)
 
 
 def _name_reasoning(body: dict[str, Any]) -> None:  # Any: JSON
@@ -52,12 +57,12 @@ def _name_reasoning(body: dict[str, Any]) -> None:  # Any: JSON
 @pytest.mark.parametrize("name", list(REQUESTS))
 def test_every_body_is_of_the_vendors_own_request_type(name: str) -> None:
     judged = 0
-    for seed, body in _bodies(name, share(1500)):
+    for seed, body in _bodies(name, COUNT):
         _name_reasoning(body)
         why = nonconformity(body, REQUESTS[name])
         assert why is None, f"history({seed}): {why}"
         judged += 1
-    assert judged == share(1500)
+    assert judged == COUNT
 
 
 @pytest.mark.parametrize("name", list(REQUESTS))
@@ -75,11 +80,11 @@ def test_the_vendors_type_refuses_an_unknown_key_and_a_wrong_type(name: str) -> 
 def test_another_projects_judge_of_pairing_and_adjacency_finds_nothing(name: str) -> None:
     provider = name.removesuffix("_chat")
     judged = 0
-    for seed, body in _bodies(name, share(5000)):
+    for seed, body in _bodies(name, COUNT):
         report = turnsafe.validate(body["messages"], provider)
         assert bool(report), f"history({seed}): {report}"
         judged += 1
-    assert judged == share(5000)
+    assert judged == COUNT
 
 
 @pytest.mark.parametrize("name", PAIRING)
@@ -105,10 +110,10 @@ def _converse_faults(body: dict[str, Any], shape: Any) -> str:  # Any: JSON, and
 @pytest.mark.requirement("PROMISE-1", "REQ-915-036")
 def test_every_bedrock_body_is_of_awss_own_request_shape() -> None:
     shape, judged = _converse(), 0
-    for seed, body in _bodies("bedrock", share(1500)):
+    for seed, body in _bodies("bedrock", COUNT):
         assert _converse_faults(body, shape) == "", f"history({seed})"
         judged += 1
-    assert judged == share(1500)
+    assert judged == COUNT
 
 
 def test_awss_shape_refuses_an_unknown_key_a_wrong_type_and_an_empty_list() -> None:
@@ -128,11 +133,11 @@ def test_awss_shape_refuses_an_unknown_key_a_wrong_type_and_an_empty_list() -> N
 @pytest.mark.requirement("PROMISE-1", "REQ-915-006", "REQ-915-007", "REQ-915-008")
 def test_another_projects_judge_of_pairing_finds_nothing_in_bedrock_bodies_either() -> None:
     judged = 0
-    for seed, body in _bodies("bedrock", share(3000)):
+    for seed, body in _bodies("bedrock", COUNT):
         report = turnsafe.validate([_renamed(message) for message in body["messages"]], "anthropic")
         assert bool(report), f"history({seed}): {report}"
         judged += 1
-    assert judged == share(3000)
+    assert judged == COUNT
 
 
 def _renamed(message: dict[str, Any]) -> dict[str, Any]:  # Any: JSON

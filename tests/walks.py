@@ -357,7 +357,11 @@ def _numbered(part: Part) -> Part:
 
 def wrong(seed: int) -> list[str]:
     """Return what is wrong with the walk of this number, if anything."""
-    walk = Walk(seed)
+    return gone(Walk(seed), seed)
+
+
+def gone(walk: Walk, seed: int) -> list[str]:
+    """Go a walk; return what is wrong with it, if anything."""
     try:
         walk.run()
     except Wrong as found:

@@ -21,7 +21,6 @@ from actors.core.profiles import PROFILES
 from actors.testing import validate
 from actors.testing.histories import READERS, history
 from actors.testing.strategies import conversations
-from tests.at_scale import share
 from tests.core.answers import told as told_in
 from tests.core.session_log import (
     BINDINGS,
@@ -127,18 +126,6 @@ def all_is_conserved(messages: list[Message], ledger: Ledger, rendered: Rendered
     """Both at once, since a render costs more than a look at it."""
     each_real_result_is_told_once(kept(messages), ledger, rendered)
     every_call_is_answered_once_after_it_and_in_call_order(rendered)
-
-
-@pytest.mark.requirement("PROMISE-1", "PROMISE-2", "REQ-915-005", "REQ-915-013")
-@pytest.mark.requirement("REQ-915-006", "REQ-915-007", "REQ-915-008", "REQ-915-009", "REQ-915-012")
-@pytest.mark.requirement("REQ-915-016", "REQ-915-017")
-@either_dialect
-def test_each_real_result_of_a_generated_history_is_told_once_and_each_call_answered(
-    binding: Binding,
-) -> None:
-    for seed in range(share(1200)):  # as many more, for every dialect, in tests/test_generated_histories.py
-        messages, ledger = history(seed)
-        all_is_conserved(messages, ledger, cold(messages, ledger, binding))
 
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-2", "REQ-915-005", "REQ-915-013")

@@ -3,10 +3,8 @@
 import ast
 import json
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,6 +15,7 @@ from actors.core.history import History
 from actors.core.lane import Rendered, seals
 from actors.core.profiles import PROFILES, dialect
 from actors.testing import validate
+from tests import naming
 from tests.scenarios.canon import Form, canonical, made_by, message_of, news, remembering
 from tests.scenarios.case import Case
 from tests.scenarios.hosts import TRUSTING
@@ -30,27 +29,14 @@ from tests.scenarios.table import SCENARIOS
 ROOT = Path(__file__).parents[2]
 
 
-def _cases() -> Iterator[tuple[str, Case, str]]:
-    """Yield each case for each dialect it concerns, with a name for it."""
-    for scenario in SCENARIOS:
-        for at, case in enumerate(scenario.cases, 1):
-            for name in case.rules:
-                yield f"{scenario.number}.{at}-{name}", case, name
-
-
-def _by_dialect() -> list[Any]:  # Any: pytest's parameter sets have no public type
-    return [pytest.param(case, name, id=label) for label, case, name in _cases()]
-
-
-def _by_form() -> list[Any]:  # Any: as above
-    """Each case for every dialect, concerned or not: what pleases one provider must not harm at another."""
-    return [
-        pytest.param(case, name, form, id=f"{scenario.number}.{at}-{name}-{form}")
+each_case = pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=f"{scenario.number}.{at}")
         for scenario in SCENARIOS
         for at, case in enumerate(scenario.cases, 1)
-        for name in (case.rules if case.own else IDS)
-        for form in case.forms
-    ]
+    ],
+)
 
 
 def _asked(case: Case, name: str) -> Asked:
@@ -69,14 +55,23 @@ def _accept(rendered: Rendered, body: bytes, case: Case, name: str) -> None:
     assert refusal is None, f"{refusal.rule} {refusal.param}: {refusal.message}"
 
 
-@pytest.mark.parametrize(("case", "name"), _by_dialect())
-def test_the_naive_request_gets_the_answer_that_the_scenario_states(case: Case, name: str) -> None:
-    refusal = validate(_naive(case, name), name, settings=case.hosts.get(name))
-    assert (None if refusal is None else refusal.rule) == case.rules[name]
+@each_case
+def test_the_naive_request_gets_the_answer_that_the_scenario_states(case: Case) -> None:
+    for name in case.rules:
+        refusal = validate(_naive(case, name), name, settings=case.hosts.get(name))
+        assert (name, None if refusal is None else refusal.rule) == (name, case.rules[name])
 
 
-@pytest.mark.parametrize(("case", "name", "form"), _by_form())
-def test_our_request_is_accepted_and_has_the_valid_shape(case: Case, name: str, form: Form) -> None:
+@each_case
+def test_our_request_is_accepted_and_has_the_valid_shape(case: Case) -> None:
+    """Concerned or not: what pleases one provider must not harm at another."""
+    for name in case.rules if case.own else IDS:
+        for form in case.forms:
+            with naming.case(name, form):
+                _is_accepted(case, name, form)
+
+
+def _is_accepted(case: Case, name: str, form: Form) -> None:
     messages, ledger = canonical(read(case.script), _asked(case, name), form, case.remembered)
     said = History(messages, ledger)
     rendered, body = sent(said, ledger, name, tools=case.tools, manual=case.manual)
@@ -94,31 +89,37 @@ def _has_legal_ids_and_names(body: bytes, name: str, case: Case) -> None:
     assert len(set(ids)) == len(ids) or not any(ids)
 
 
-@pytest.mark.parametrize("name", list(IDS))
-@pytest.mark.parametrize("number", range(1, 51))
-def test_a_request_may_be_sent_at_any_moment_of_it_and_stays_as_it_was_sent(number: int, name: str) -> None:
-    for case in SCENARIOS[number - 1].cases:
-        asked, history, lane, before = _asked(case, name), History(), None, b""
-        ledger = remembering(case.remembered, asked)
-        for said in read(case.script):
-            ledger = ledger.apply(*news(said, asked))
-            history = history.append(message_of(said, asked, "both"), ledger=ledger)
-            if said.speaker == "model":
-                continue
-            rendered, body = sent(history, ledger, name, lane, tools=case.tools, manual=case.manual)
+@each_case
+def test_a_request_may_be_sent_at_any_moment_of_it_and_stays_as_it_was_sent(case: Case) -> None:
+    for name in IDS:
+        with naming.case(name):
+            _stays_as_it_was_sent(case, name)
+
+
+def _stays_as_it_was_sent(case: Case, name: str) -> None:
+    asked, history, lane, before = _asked(case, name), History(), None, b""
+    ledger = remembering(case.remembered, asked)
+    for said in read(case.script):
+        ledger = ledger.apply(*news(said, asked))
+        history = history.append(message_of(said, asked, "both"), ledger=ledger)
+        if said.speaker == "model":
+            continue
+        rendered, body = sent(history, ledger, name, lane, tools=case.tools, manual=case.manual)
+        _accept(rendered, body, case, name)
+        now = b"".join(rendered.lane.segments)
+        assert now.startswith(before)
+        lane, before = rendered.lane, now
+        sealed = seals(rendered, ledger)
+        ledger = ledger.apply(RequestSent(1, 1, made_by(name), 0, history.length, sealed))
+
+
+@each_case
+def test_the_naive_request_is_mended_by_reading_it_and_sending_it_again(case: Case) -> None:
+    for name in case.rules:
+        with naming.case(name):
+            history, ledger = from_wire(json.loads(_naive(case, name)), name)
+            rendered, body = sent(history, ledger, name, tools=case.tools, manual=case.manual)
             _accept(rendered, body, case, name)
-            now = b"".join(rendered.lane.segments)
-            assert now.startswith(before)
-            lane, before = rendered.lane, now
-            sealed = seals(rendered, ledger)
-            ledger = ledger.apply(RequestSent(1, 1, made_by(name), 0, history.length, sealed))
-
-
-@pytest.mark.parametrize(("case", "name"), _by_dialect())
-def test_the_naive_request_is_mended_by_reading_it_and_sending_it_again(case: Case, name: str) -> None:
-    history, ledger = from_wire(json.loads(_naive(case, name)), name)
-    rendered, body = sent(history, ledger, name, tools=case.tools, manual=case.manual)
-    _accept(rendered, body, case, name)
 
 
 # ---- the table itself, and what it is read with
@@ -152,12 +153,13 @@ def test_every_scenario_has_a_conversation_or_a_test_that_shows_it() -> None:
     assert [scenario.number for scenario in SCENARIOS if not scenario.cases and not scenario.proofs] == []
 
 
-@pytest.mark.parametrize(
-    ("number", "proof"), [(scenario.number, proof) for scenario in SCENARIOS for proof in scenario.proofs]
-)
-def test_a_test_that_the_table_names_exists(number: int, proof: str) -> None:
-    path, _, name = proof.partition("::")
-    assert name in _tests(ROOT / path), f"Scenario {number} names {proof}, which is not there"
+def test_every_test_that_the_table_names_exists() -> None:
+    for scenario in SCENARIOS:
+        for proof in scenario.proofs:
+            path, _, name = proof.partition("::")
+            assert name in _tests(ROOT / path), (
+                f"Scenario {scenario.number} names {proof}, which is not there"
+            )
 
 
 @cache

@@ -396,7 +396,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/projection.py",
         'binding.model if self._models else "")',
         '"")',
-        (PROJECTION, f"{SCENARIO}[14.4-openrouter-both]"),
+        (PROJECTION, f"{SCENARIO}[14.4]"),
     ),
     Mutation(
         "schemas: a choice at the root is sent",

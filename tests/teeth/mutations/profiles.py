@@ -30,21 +30,19 @@ _MODULES = {
 def _mutation(name: str, wrong: _Wrong) -> Mutation:
     what, old, new, test = wrong
     file = f"actors/core/profiles/{_MODULES.get(name, 'vendors')}.py"
-    return Mutation(
-        f"{name}: {what}", file, old, new, (test if "::" in test else f"{_SCENARIO}[{test}-both]",)
-    )
+    return Mutation(f"{name}: {what}", file, old, new, (test if "::" in test else f"{_SCENARIO}[{test}]",))
 
 
 def _vendor(name: str, what: str, concern: str, change: str, scenario: str) -> _Wrong:
     """Return a mistake in a profile of the list of vendors: a field changed."""
     constant = name.upper()
     wrong = f"replace({constant}, {concern}=replace({constant}.{concern}, {change}))"
-    return what, f"    {constant},\n", f"    {wrong},\n", f"{scenario}-{name}"
+    return what, f"    {constant},\n", f"    {wrong},\n", scenario
 
 
 def _style(name: str) -> _Wrong:
     style = name.removesuffix("_chat").removesuffix("_responses")
-    return "no ids are given", f'style="{style}",', 'style="none",', f"12.1-{name}"
+    return "no ids are given", f'style="{style}",', 'style="none",', "12.1"
 
 
 def _blank(name: str) -> _Wrong:
@@ -62,12 +60,12 @@ def _prefilled(name: str) -> _Wrong:
 def _begun(name: str, turns: str) -> _Wrong:
     any_role = 'first_roles=frozenset({"user", "assistant"})'
     what = "a conversation may begin with the assistant"
-    return what, f"turns={turns}(", f"turns={turns}({any_role}, ", f"7.3-{name}"
+    return what, f"turns={turns}(", f"turns={turns}({any_role}, ", "7.3"
 
 
 def _opened(name: str, before: str) -> _Wrong:
     what = "a conversation may begin with any role"
-    return what, before, f"{before} turns=GeminiTurns({_FIRST}),", f"7.3-{name}"
+    return what, before, f"{before} turns=GeminiTurns({_FIRST}),", "7.3"
 
 
 IDS: dict[str, _Wrong] = {
@@ -80,7 +78,7 @@ IDS: dict[str, _Wrong] = {
         "the ids it gave go back",
         "native_passthrough=False",
         "native_passthrough=True",
-        "21.1-vertex",
+        "21.1",
     ),
     "gemini_2": (
         "the ids it gave are kept back",
@@ -88,19 +86,19 @@ IDS: dict[str, _Wrong] = {
         'name="gemini_2", ids=replace(GEMINI.ids, native_passthrough=False),',
         _GEMINI_IDS,
     ),
-    "mistral": ("ids of OpenAI's form", 'style="mistral",\n', 'style="openai",\n', "14.1-mistral"),
-    "kimi": ("ids of OpenAI's form", 'style="kimi",', 'style="openai",', "19.1-kimi"),
+    "mistral": ("ids of OpenAI's form", 'style="mistral",\n', 'style="openai",\n', "14.1"),
+    "kimi": ("ids of OpenAI's form", 'style="kimi",', 'style="openai",', "19.1"),
     "deepseek": (
         "no ids are given",
         'rules="DSK",\n    ids=Ids(\n        style="openai",',
         'rules="DSK",\n    ids=Ids(\n        style="none",',
-        "12.1-deepseek",
+        "12.1",
     ),
     "openrouter": (
         "ids that only some upstreams take",
         'style="mistral",  # its upstreams',
         'style="openai",  # its upstreams',
-        "14.3-openrouter",
+        "14.3",
     ),
     **{
         name: _blank(name)
@@ -110,7 +108,7 @@ IDS: dict[str, _Wrong] = {
         "no ids are given",
         'name="openai_compatible",',
         'name="openai_compatible", ids=replace(OPENAI_CHAT.ids, style="none"),',
-        "12.1-groq",
+        "12.1",
     ),
 }
 """A wrong id, by dialect."""
@@ -120,13 +118,13 @@ PLACES: dict[str, _Wrong] = {
         "the last word may be the assistant's",
         "turns=ChatTurns(",
         f"turns=ChatTurns({_LAST}, ",
-        "10.1-openai_chat",
+        "10.1",
     ),
     "openai_responses": (
         "the last word may be the assistant's",
         "turns=ResponsesTurns(",
         f"turns=ResponsesTurns({_LAST}, ",
-        "10.1-openai_responses",
+        "10.1",
     ),
     "anthropic": _begun("anthropic", "BlockTurns"),
     "bedrock": _begun("bedrock", "ConverseTurns"),
@@ -137,25 +135,25 @@ PLACES: dict[str, _Wrong] = {
         "a user may follow a result",
         'user_after_tool="filler",  # MIS-21\n        developer_role',
         "developer_role",
-        "5.2-mistral",
+        "5.2",
     ),
     "kimi": (
         "calls go without reasoning",
         'required="with_calls",  # KIM-03',
         'required="no",',
-        "1.1-kimi",
+        "1.1",
     ),
     "deepseek": (
         "calls go without reasoning",
         'required="with_calls",  # DSK-05',
         'required="no",',
-        "1.1-deepseek",
+        "1.1",
     ),
     "openrouter": (
         "a user may follow a result",
         'user_after_tool="filler",  # MIS-21\n        empty_result',
         "empty_result",
-        "5.2-openrouter",
+        "5.2",
     ),
     **{name: _prefilled(name) for name in ("xai", "groq", "minimax", "qwen", "glm")},
     **{
@@ -166,7 +164,7 @@ PLACES: dict[str, _Wrong] = {
         "the last word may be the assistant's",
         "turns=ChatTurns(),\n    media=ChatMedia(user_files=True)",
         f"turns=ChatTurns({_LAST}),\n    media=ChatMedia(user_files=True)",
-        "10.1-groq",
+        "10.1",
     ),
 }
 """Something where it must not stand, by dialect."""

@@ -217,9 +217,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/render/choose.py",
         "        return recorded or said",
         "        return said",
-        (
-            f"{CONSERVATION}::test_each_real_result_of_a_generated_history_is_told_once_and_each_call_answered",
-        ),
+        ("tests/test_generated_histories.py::test_no_generated_history_is_refused_in_any_dialect[0]",),
     ),
     Mutation(
         "choose: what the blocks said goes before the ledger's word",
