@@ -317,7 +317,7 @@ class Runtime:
 
     def _rules(self, binding: Binding) -> tuple[Dialect, Encoder, Reader]:
         codec = adapter(self.config.dialect(binding.dialect))
-        return codec.dialect, codec.encoder, Reader(binding, self.config.thinking(binding))
+        return codec.dialect, codec.encoder, self.config.reader(binding)
 
     def provider(self, member: str, binding: Binding) -> Ref[ProviderCommand]:
         """Return the provider actor of a member, made at its first use under its target's name.

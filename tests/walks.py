@@ -20,6 +20,7 @@ from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.caching import lane_key
 from actors.core.content import Media, Message, Text, ToolCall
+from actors.core.dialect import Dialect
 from actors.core.events import (
     Cancelled,
     Compacted,
@@ -39,7 +40,9 @@ from actors.core.jsonio import Json, quote
 from actors.core.lane import Rendered
 from actors.core.packed import pack
 from actors.core.profiles import PROFILES, dialect
-from actors.core.state import rebuilt
+from actors.core.render import Reader
+from actors.core.state import Lanes, rebuilt
+from actors.core.transcript import Encoder
 from actors.driver import INTERRUPTED
 from actors.testing.histories import history
 from actors.testing.script import Builtin, Call, Part, Redacted, Say, Script, Think, Turn
@@ -156,7 +159,7 @@ class Walk:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.model = Model(self.random)
-        self.session = Simulated()
+        self.session = Simulated(lanes=Lanes(self.rules))
         self.turn = Turn(Say("ok"))
         self.number = 0
         self.late: list[CallId] = []
@@ -190,6 +193,11 @@ class Walk:
         """Return a model of a dialect."""
         del name
         return self.random.choice(MODELS)
+
+    def rules(self, binding: Binding) -> tuple[Dialect, Encoder, Reader]:
+        """Return what a binding is rendered with."""
+        profile, encoder, reader = rules(binding)
+        return profile, encoder, replace(reader, budgeted=self.thinking.get(binding) == "manual")
 
     def run(self) -> None:
         """Go all steps, then to every binding once more."""
@@ -341,7 +349,7 @@ class Walk:
 
     def compare_with_log(self) -> None:
         """The session's log folds to the same session, byte for byte."""
-        state, lanes = rebuilt(self.session.log, rules)
+        state, lanes = rebuilt(self.session.log, self.rules)
         if (state.history, state.ledger) != (self.session.state.history, self.session.state.ledger):
             raise Wrong("the log folds to another history or ledger")
         for binding in self.session.lanes.bindings():

@@ -40,16 +40,11 @@ class Adapter:
             settings: As they were asked for, tools under their own names.
             shown: What the transcript shows (`Rendered.shown`).
         """
-        shown = shown or Shown()
         fitted = fit(settings, self.dialect)
-        losses = fitted.losses
-        if settings.thinking == "manual" and not shown.thought:
-            fitted = fit(replace(settings, thinking="default", thinking_tokens=None), self.dialect)
-            losses = (*fitted.losses, "thinking")
-        made = self.make(segments, fitted.settings, self.dialect, shown)
-        if not fitted.names and not losses:
+        made = self.make(segments, fitted.settings, self.dialect, shown or Shown())
+        if not fitted.names and not fitted.losses:
             return made
-        return replace(made, names=fitted.names, losses=(*losses, *made.losses))
+        return replace(made, names=fitted.names, losses=(*fitted.losses, *made.losses))
 
     def decoder(
         self,

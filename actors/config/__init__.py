@@ -62,6 +62,7 @@ from actors.core.caching import Cache
 from actors.core.dialect import ChatDialect, Dialect
 from actors.core.identity import Binding
 from actors.core.profiles import ALIASES, PROFILES, dialect
+from actors.core.render import Reader
 from actors.errors import ConfigError, MissingKey, UnknownTarget
 
 __all__ = [
@@ -212,10 +213,12 @@ class Config:
         """
         return self._dialects.get(name) or dialect(name)
 
-    def thinking(self, binding: Binding) -> Thinking:
-        """Return what becomes of reasoning in what is sent to a binding."""
+    def reader(self, binding: Binding) -> Reader:
+        """Return whom a transcript for a binding is for: what it may see of reasoning, and how it is asked to think."""
         settings = self.settings.backends.get(binding.backend)
-        return "native" if settings is None else settings.thinking
+        if settings is None:
+            return Reader(binding)
+        return Reader(binding, settings.thinking, settings.reasoning.mode == "manual")
 
     @property
     def limits(self) -> RuntimeLimits:

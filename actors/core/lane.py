@@ -81,8 +81,7 @@ class Rendered:
     @property
     def shown(self) -> Shown:
         """What the request around the transcript must know of it."""
-        loop = self.lane.standing.loop
-        return Shown(self.lane.standing.tools, not (loop.answered and loop.thinks is False), self.before)
+        return Shown(self.lane.standing.tools, self.before)
 
 
 def empty(dialect: Dialect, floor: int = 0) -> Lane:
@@ -150,7 +149,8 @@ def advanced(
         size += len(fragment)
         segments = appended(segments, pieces)
     standing = walk.standing()
-    faults = canonical([*faults, *finish(judge)], standing.used.get, lambda: _called(history))
+    faults += finish(judge, manual_thinking=reader.budgeted)
+    faults = canonical(faults, standing.used.get, lambda: _called(history))
     report = notes.report(dialect.name, tuple(faults))
     grown = Lane(standing, segments, judge, size)
     return Rendered(grown, report, dialect, encoder.closing, lane.size, history.system)

@@ -21,13 +21,11 @@ class Shown(NamedTuple):
 
     Args:
         tools: Names of the tools called in it, as the provider sees them (BED-03).
-        thought: Whether manual thinking may be asked for (ANT-40).
         before: Bytes of the lane that the request before it sent.
         lane: Name of the lane, for hosts that route by it (`actors.core.caching.lane_key`); empty names none.
     """
 
     tools: frozenset[str] = frozenset()
-    thought: bool = True
     before: int = 0
     lane: str = ""
 

@@ -6,23 +6,27 @@ from typing import Any
 
 import pytest
 
-from actors import History, Ledger, dialect, render
+from actors import History, Ledger, dialect
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.content import Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, quote
+from actors.core.lane import advanced, empty
 from actors.core.profiles import ANTHROPIC
+from actors.core.render import Reader
 from actors.testing import AnthropicSettings, validate
 
 CLAUDE = Binding("claude", "anthropic", "https://x.example", "", "m")
 OBJECT = Json(b'{"type":"object"}')
 
 
-def request(settings: Settings, profile: Dialect, *messages: Message) -> Request:
+def request(settings: Settings, profile: Dialect, *messages: Message, budgeted: bool = False) -> Request:
     """Return the request for a conversation, as a session makes it."""
-    rendered = render(History(messages or [Message("human", [Text("u")])]), Ledger(), profile, binding=CLAUDE)
+    history, encoder = History(messages or [Message("human", [Text("u")])]), adapter(profile).encoder
+    reader = Reader(CLAUDE, budgeted=budgeted)
+    rendered = advanced(empty(profile), history, Ledger(), profile, encoder, reader)
     assert rendered.report.faults == ()
     return adapter(profile).request(rendered.segments, settings, rendered.shown)
 
@@ -94,53 +98,58 @@ TRUSTING = AnthropicSettings(signatures="trust")
 
 
 @pytest.mark.requirement("REQ-915-024")
-def test_manual_thinking_waits_until_a_loop_that_another_provider_opened_has_ended() -> None:
-    """ANT-40, scenario 24: asking for it there would be refused."""
-    foreign = request(MANUAL, ANTHROPIC, *loop())
-    assert "thinking" not in body(foreign)
-    assert foreign.losses == ("thinking",)
-    assert validate(foreign.body, "anthropic", settings=TRUSTING) is None
-    naive = foreign.body.replace(b'{"model"', b'{"thinking":{"type":"enabled","budget_tokens":1024},"model"')
-    refusal = validate(naive, "anthropic", settings=TRUSTING)
+@pytest.mark.parametrize("said", [(), (Message("human", [Text("quickly")]),)], ids=["goes on", "steered"])
+def test_a_loop_that_began_without_thinking_is_closed_for_a_model_that_has_a_budget(
+    said: tuple[Message, ...],
+) -> None:
+    """ANT-40, scenario 24: thinking is asked for as in every other request, so that the cached prefix stands."""
+    foreign = [*loop(), *said]
+    naive = request(MANUAL, ANTHROPIC, *foreign)
+    refusal = validate(naive.body, "anthropic", settings=TRUSTING)
     assert refusal is not None
     assert refusal.rule == "ANT-40"
-    ended = request(
-        MANUAL, ANTHROPIC, *loop(), Message("model", [Text("done")]), Message("human", [Text("go")])
-    )
-    assert "thinking" in body(ended)
-    assert validate(ended.body, "anthropic", settings=TRUSTING) is None
+    closed = request(MANUAL, ANTHROPIC, *foreign, budgeted=True)
+    assert "thinking" in body(closed)
+    assert closed.losses == ()
+    assert validate(closed.body, "anthropic", settings=TRUSTING) is None
+    roles = [message["role"] for message in body(closed)["messages"]]
+    assert roles == ["user", "assistant", "user", "assistant", "user"]
+    assert body(closed)["messages"][-1]["content"][0]["text"] == ("quickly" if said else "(Please continue.)")
 
 
 def test_manual_thinking_goes_on_in_a_loop_of_its_own() -> None:
-    own = request(MANUAL, ANTHROPIC, *loop(OWN))
+    own = request(MANUAL, ANTHROPIC, *loop(OWN), budgeted=True)
     assert "thinking" in body(own)
+    assert len(body(own)["messages"]) == 3
     assert validate(own.body, "anthropic", settings=TRUSTING) is None
     longer = [
         *loop(OWN),
         Message("model", [ToolCall("c2", "read")]),
         Message("tool", [ToolResult("c2", "ok")]),
     ]
-    assert "thinking" in body(request(MANUAL, ANTHROPIC, *longer))
-    steered = [*loop(Text("t")), Message("human", [Text("quickly")])]
-    assert "thinking" not in body(request(MANUAL, ANTHROPIC, *steered))
+    made = request(MANUAL, ANTHROPIC, *longer, budgeted=True)
+    assert len(body(made)["messages"]) == 5
+    assert validate(made.body, "anthropic", settings=TRUSTING) is None
 
 
-def test_a_loop_is_followed_across_the_requests_of_a_lane() -> None:
+def test_a_loop_is_closed_once_in_the_life_of_a_lane() -> None:
+    reader, encoder = Reader(CLAUDE, budgeted=True), adapter(ANTHROPIC).encoder
     history = History(loop())
-    first = render(history, Ledger(), ANTHROPIC, binding=CLAUDE)
-    assert first.shown.thought is False
+    first = advanced(empty(ANTHROPIC), history, Ledger(), ANTHROPIC, encoder, reader)
+    assert first.report.fillers == (("between", 1), ("last", 1))
+    again = advanced(first.lane, history, Ledger(), ANTHROPIC, encoder, reader)
+    assert again.transcript == first.transcript
     for message in (
         Message("model", [OWN, ToolCall("c2", "read")]),
         Message("tool", [ToolResult("c2", "ok")]),
     ):
         history = history.append(message)
-    second = render(history, Ledger(), ANTHROPIC, first.lane, binding=CLAUDE)
-    assert second.shown.thought is False  # the same loop still
-    history = history.append(Message("model", [Text("done")])).append(Message("human", [Text("go")]))
-    third = render(history, Ledger(), ANTHROPIC, second.lane, binding=CLAUDE)
-    assert third.shown.thought is True
-    cold = render(history, Ledger(), ANTHROPIC, binding=CLAUDE)
-    assert third.shown == cold.shown._replace(before=second.lane.size)
+    second = advanced(first.lane, history, Ledger(), ANTHROPIC, encoder, reader)
+    assert second.report.fillers == ()
+    assert second.report.faults == ()
+    assert second.transcript.startswith(first.transcript[:-3])
+    made = adapter(ANTHROPIC).request(second.segments, MANUAL, second.shown)
+    assert validate(made.body, "anthropic", settings=TRUSTING) is None
 
 
 def test_a_tool_name_the_dialect_refuses_goes_out_under_another_and_comes_back_as_its_own() -> None:

@@ -32,7 +32,7 @@ def sent(
     """
     profile = dialect(name)
     encoding = adapter(profile)
-    reader = Reader(made_by(name), "native")
+    reader = Reader(made_by(name), "native", manual)
     rendered = advanced(lane or empty(profile), said, ledger, profile, encoding.encoder, reader)
     settings = Settings(
         model="m",

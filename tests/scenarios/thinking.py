@@ -40,12 +40,13 @@ THINKING = (
                 "U A@openai_chat[c1] R1",
                 "U A[c1] R1",
                 {"anthropic": "ANT-40", "bedrock": "BED-10"},
+                shapes=dict.fromkeys(("anthropic", "bedrock"), "U A[c1] R1 A+ U+"),
                 manual=True,
             ),
         ),
         (
             "tests/adapters/test_settings.py"
-            "::test_manual_thinking_waits_until_a_loop_that_another_provider_opened_has_ended",
+            "::test_a_loop_that_began_without_thinking_is_closed_for_a_model_that_has_a_budget",
         ),
     ),
     Scenario(

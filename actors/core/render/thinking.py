@@ -33,16 +33,23 @@ ThinkingPolicy: TypeAlias = Literal["native", "drop", "text"]
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Whom a transcript is for: the binding, if there is one, and what it may see of reasoning."""
+    """Whom a transcript is for.
+
+    Args:
+        binding: Its binding, if there is one.
+        policy: What it may see of reasoning.
+        budgeted: Whether it is asked to think with a budget, and so takes no tool loop that began without (ANT-40).
+    """
 
     binding: Binding | None = None
     policy: ThinkingPolicy = "native"
+    budgeted: bool = False
 
     def served_by(self, upstream: str | None) -> "Reader":
         """Return this reader behind one upstream of its gateway."""
         if self.binding is None or upstream is None:
             return self
-        return Reader(replace(self.binding, upstream=upstream), self.policy)
+        return Reader(replace(self.binding, upstream=upstream), self.policy, self.budgeted)
 
 
 def upstream(tail: Iterable[Message], dialect: Dialect, reader: Reader) -> str | None:

@@ -74,7 +74,10 @@ class Walk:
         self._loop = begun.loop
         self._orders = dialect.turns.calls_last or dialect.reasoning.required != "no"
         self._leads = dialect.turns.alternation == "merge_same" and dialect.reasoning.first
-        self._parts = dialect.turns.user_after_tool == "filler" or dialect.turns.alternation == "fill"
+        self._closes = reader.budgeted and dialect.reasoning.switch == "anthropic"
+        self._parts = (
+            dialect.turns.user_after_tool == "filler" or dialect.turns.alternation == "fill" or self._closes
+        )
         self._answers: Role = "user" if dialect.turns.result_carrier == "user_block" else "tool"
 
     def fragments(self) -> Iterator[list[bytes]]:
@@ -327,12 +330,20 @@ class Walk:
         """Write what the model must say before the next user message, if anything."""
         turns, last = self._dialect.turns, self._last_role
         behind_result = last == "tool" and turns.user_after_tool == "filler"
-        if behind_result or (last == "user" and turns.alternation == "fill"):
+        if behind_result or (last == "user" and turns.alternation == "fill") or self._in_unthinking_loop():
             self._fill("assistant", "between", turns.filler_between)
+
+    def _in_unthinking_loop(self) -> bool:
+        """Say whether results were last said of a tool loop in which its reader may not think (ANT-40).
+
+        A request could leave thinking out until that loop has ended; but it stands in front of the messages, so
+        prompt caches would lose all of them, then and when it comes back. The model's word between ends the loop.
+        """
+        return self._closes and self._loop.answered and not self._loop.mixed and self._loop.thinks is False
 
     def _end(self) -> None:
         """Let the transcript end on a role that the dialect takes last."""
-        if self._last_role not in self._dialect.turns.last_roles:
+        if self._last_role not in self._dialect.turns.last_roles or self._in_unthinking_loop():
             self._between()
             self._fill("user", "last", self._dialect.turns.filler_last)
 

@@ -43,6 +43,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{SESSION}[asyncio-anthropic]",),
     ),
     Mutation(
+        "caches: a tool loop that began without thinking stays open for a model that has a budget",
+        "actors/core/render/walk.py",
+        "return self._closes and self._loop.answered",
+        "return False and self._loop.answered",
+        ("tests/adapters/test_settings.py::test_a_loop_is_closed_once_in_the_life_of_a_lane",),
+    ),
+    Mutation(
         "caches: a lane has another name with each request",
         "actors/driver.py",
         "lane_key(session, self.binding)",
