@@ -74,6 +74,7 @@ class Walk:
         self._orders = dialect.turns.calls_last or dialect.reasoning.required != "no"
         self._leads = dialect.turns.alternation == "merge_same" and dialect.reasoning.first
         self._parts = dialect.turns.user_after_tool == "filler" or dialect.turns.alternation == "fill"
+        self._follows = dialect.reasoning.switch == "anthropic"
         self._answers: Role = "user" if dialect.turns.result_carrier == "user_block" else "tool"
 
     def fragments(self) -> Iterator[list[bytes]]:
@@ -248,18 +249,18 @@ class Walk:
                     kept += _pieces(block, dialect.turns.max_string, dialect)
                 else:
                     kept.append(block)
+            elif isinstance(block, (ToolCall, ToolResult)):
+                kept.append(block)
             elif isinstance(block, Media):
                 kept.append(self._medium(block, by_human))
             elif isinstance(block, Code):
                 notes.lost("code")
                 kept.append(Text(f"```{block.language}\n{block.source}\n```"))
-            elif isinstance(block, Thinking) and by_human:
-                if words := worded(block, self._reader, notes):
-                    kept.append(words)
+            elif isinstance(block, Thinking):
+                said = worded(block, self._reader, notes) if by_human else block
+                kept += (said,) if said else ()
             elif isinstance(block, Native):
                 kept += self._native(block, sealed)
-            elif isinstance(block, (ToolCall, Thinking, ToolResult)):
-                kept.append(block)
             else:
                 assert_never(block)
         return kept
@@ -324,7 +325,7 @@ class Walk:
                 self._between()
         elif role == "assistant" == last and ((self._leads and thinks) or turns.alternation == "fill"):
             self._fill("user", "last", turns.filler_last)
-        if self._dialect.reasoning.switch == "anthropic":
+        if self._follows:
             self._loop = self._loop.after(role, self._last_role, thinks, results)
         self._writer.begin(role)
         self._last_role = role
@@ -343,7 +344,7 @@ class Walk:
             self._fill("user", "last", self._dialect.turns.filler_last)
 
     def _fill(self, role: Role, kind: Filler, words: str) -> None:
-        if self._dialect.reasoning.switch == "anthropic":
+        if self._follows:
             self._loop = self._loop.after(role, self._last_role, False, False)
         self._writer.begin(role)
         self._last_role = role
