@@ -54,26 +54,31 @@ def marked(
     wanted = mark(settings, dialect)
     if not wanted:
         return segments
-    end = sum(map(len, segments)) - len(closing)
+    size = sum(map(len, segments))
+    end = size - len(closing)
     places = [shown.before] if 0 < shown.before < end else []
     if end > 0 and not dialect.caching.moving:
         places.append(end)
     splice = _SPLICES[dialect.caching.marks]
-    for place in reversed(places):  # what is spliced in moves only what is behind it
-        segments = _spliced(segments, place, wanted, splice)
+    for place in places:  # counted from the end, so that what is spliced in ahead moves nothing
+        segments = _spliced(segments, size - place, wanted, splice)
     return segments
 
 
-def _spliced(segments: Sequence[bytes], place: int, wanted: bytes, splice: Splice) -> Sequence[bytes]:
-    """Return segments with a mark at a place, which is behind the last byte of a block or message."""
-    for number, segment in enumerate(segments):
-        if place <= len(segment):
-            first = number
+def _spliced(segments: Sequence[bytes], rest: int, wanted: bytes, splice: Splice) -> Sequence[bytes]:
+    """Return segments with a mark ahead of the last `rest` bytes, which is behind the last of a block or message.
+
+    It is looked for from the end: a long lane is marked in what the last requests added.
+    """
+    for number in range(len(segments) - 1, -1, -1):
+        segment = segments[number]
+        if rest < len(segment):
+            first, place = number, len(segment) - rest
             while first and splice is _on_part and not _has_content(segment, place):
                 first -= 1  # a long result is a segment of its own, and the message around it three
                 segment, place = segments[first] + segment, place + len(segments[first])
             return (*segments[:first], *splice(segment, place, wanted), *segments[number + 1 :])
-        place -= len(segment)
+        rest -= len(segment)
     return segments
 
 

@@ -24,6 +24,7 @@ from actors.core.content import (
     ToolCall,
     ToolResult,
 )
+from actors.core.form import kept
 from actors.core.identity import Binding
 from actors.core.intake import Remarks, Tally
 from actors.core.jsonio import Ingested, Json, ingest, mended, parse_object, quote
@@ -146,7 +147,7 @@ class Reading:
     def text(self, text: str) -> None:
         """Take words. Empty ones say nothing."""
         if text:
-            self.say(Text(text))
+            self.say(kept(Text, quote(text)))
 
     def fold(self, label: str, value: object) -> None:
         """Take what has no place in a conversation as labelled text, and note it."""
@@ -163,7 +164,7 @@ class Reading:
         """Take a tool call under what a result of it is known by (`native_key`, `named_key`)."""
         named, native = self._called(key, name, namespace)
         json, raw = self._arguments(named, arguments)
-        self.say(ToolCall(key, named, raw=raw, native=native, namespace=mended(namespace), json=json))
+        self.say(kept(ToolCall, key, named, json, raw, native, mended(namespace)))
 
     def free_call(self, key: str, name: object, text: object, namespace: str = "") -> None:
         """Take a call of a tool that is given free text."""
@@ -184,16 +185,14 @@ class Reading:
         held = ingest("" if content is None else content)
         if held.marks:
             self.note("result changed on the way in: %s", ", ".join(held.marks))
-        if failed:
-            self.say(ToolResult(key, error_json=held.json, media=media))
-        else:
-            self.say(ToolResult(key, content_json=held.json, media=media))
+        json, error = (None, held.json) if failed else (held.json, None)
+        self.say(kept(ToolResult, key, json, error, None, tuple(media)))
 
     def done(self) -> Read:
         """Return all that was read."""
         self._close()
         messages = [
-            Message(speaker, blocks, origin=self._origin if speaker == "model" else None)
+            kept(Message, speaker, tuple(blocks), 0, self._origin if speaker == "model" else None)
             for _, speaker, blocks in self._runs
         ]
         places = [place for place, _, _ in self._runs]

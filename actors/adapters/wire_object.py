@@ -20,7 +20,7 @@ class WireObject:
     __slots__ = ("_inner", "_taken", "fields")
 
     def __init__(self, value: object) -> None:
-        self.fields: Fields = fields(plain(value))
+        self.fields: Fields = value if type(value) is dict else fields(plain(value))
         self._taken: set[str] = set()
         self._inner: dict[str, list[WireObject]] = {}
 
@@ -55,15 +55,17 @@ class WireObject:
         for key in keys:
             if key in self._inner:
                 return self._inner[key][0]
-            if isinstance(value := plain(self.fields.get(key)), dict):
+            if (value := self.fields.get(key)) is not None and isinstance(value := plain(value), dict):
                 return self._opened(key, [value])[0]
-        return WireObject(None)
+        return _NOTHING
 
     def each(self, *keys: str) -> Iterator[object]:
         """Give what a list holds, its objects to be read key by key. An object alone is a list of one."""
         for key in keys:
-            value = plain(self.fields.get(key))
-            if isinstance(value, dict):
+            value = self.fields.get(key)
+            if value is None or type(value) is str:
+                continue
+            if isinstance(value := plain(value), dict):
                 value = [value]
             if isinstance(value, list | tuple):
                 came = [plain(item) for item in value]
@@ -114,3 +116,4 @@ def plain(value: object) -> object:
 
 
 _PLAIN = frozenset({dict, list, str, int, float, bool, type(None)})
+_NOTHING = WireObject(None)  # one for all: without keys, nothing in it changes

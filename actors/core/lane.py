@@ -143,11 +143,11 @@ def advanced(
     faults: list[Fault] = []
     anew = lane.standing.epoch > 0 and not lane.segments  # what opens an epoch again is read by every rule
     for pieces in walk.fragments():
-        fragment = b"".join(pieces)
-        judge, found = extend(judge, fragment, whole=anew)
+        fragment = gathered(pieces)
+        judge, found = extend(judge, *fragment, whole=anew)
         faults += found
-        size += len(fragment)
-        segments = appended(segments, pieces)
+        size += sum(map(len, fragment))
+        segments = appended(segments, fragment)
     standing = walk.standing()
     faults += finish(judge, manual_thinking=reader.budgeted)
     faults = canonical(faults, standing.used.get, lambda: _called(history))
@@ -178,17 +178,23 @@ def _called(history: History) -> list[CallId]:
 
 
 def appended(segments: tuple[bytes, ...], pieces: Sequence[bytes]) -> tuple[bytes, ...]:
-    """Return `segments` with what these pieces say: long literals as they are, all else joined."""
-    grown, between = list(segments), list[bytes]()
+    """Return `segments` with what these pieces say: long literals as they are, all else joined geometrically."""
+    grown = list(segments)
     for piece in pieces:
-        if len(piece) >= SHARED and _is_literal(piece):
-            _join(grown, between)
-            grown.append(piece)
-            between.clear()
-        else:
-            between.append(piece)
-    _join(grown, between)
+        while grown and _joins(grown[-1], piece):
+            piece = grown.pop() + piece
+        grown.append(piece)
     return tuple(grown)
+
+
+def gathered(pieces: Sequence[bytes]) -> list[bytes]:
+    """Return pieces with all that stands between long literals joined."""
+    found: list[bytes] = []
+    behind = 0
+    for at in [at for at, piece in enumerate(pieces) if len(piece) >= SHARED and piece[:1] == b'"']:
+        found += (b"".join(pieces[behind:at]), pieces[at]) if behind < at else (pieces[at],)
+        behind = at + 1
+    return [*found, b"".join(pieces[behind:])] if behind < len(pieces) else found
 
 
 def _is_literal(segment: bytes) -> bool:
@@ -196,20 +202,10 @@ def _is_literal(segment: bytes) -> bool:
     return segment.startswith(b'"')
 
 
-def _join(segments: list[bytes], pieces: list[bytes]) -> None:
-    """Append pieces as one segment, joined geometrically with those before it, but for literals."""
-    text = b"".join(pieces)
-    if not text:
-        return
-    kept, size = len(segments), len(text)
-    while kept and _joins(segments[kept - 1], size):
-        kept -= 1
-        size += len(segments[kept])
-    segments[kept:] = [b"".join((*segments[kept:], text))]
-
-
-def _joins(before: bytes, size: int) -> bool:
-    return len(before) <= 2 * size and size + len(before) <= SEGMENT and not _is_literal(before)
+def _joins(before: bytes, piece: bytes) -> bool:
+    size = len(piece)
+    fits = len(before) <= 2 * size and size + len(before) <= SEGMENT
+    return fits and not _is_literal(before) and not _is_literal(piece)
 
 
 def seals(rendered: Rendered, ledger: Ledger) -> tuple[tuple[CallId, Reason], ...]:

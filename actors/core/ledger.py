@@ -15,7 +15,7 @@ from typing import TypeAlias, assert_never
 
 from msgspec import Struct
 
-from actors.core.content import Media, Status, ToolResult
+from actors.core.content import Media, Status, ToolResult, in_words
 from actors.core.events import (
     CallEvent,
     Cancelled,
@@ -123,10 +123,12 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, metaclass=Public):
 
     def answer(self, call_id: CallId) -> Answer | None:
         """Return what a transcript answers a call with; None where nothing real came before its seal."""
-        known = self.get(call_id)
-        if known is None or known.sealed is not None or known.end is None:
+        known = self._known.get(call_id)
+        if known is None or known.sealed is not None or (end := known.end) is None:
             return None
-        result = _result(known.end)
+        if type(end) is Returned:
+            return in_words(end.content), False, end.media
+        result = _result(end)
         return result.shown, result.error_json is not None, result.media
 
     def is_sealed(self, call_id: CallId) -> bool:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from msgspec import MsgspecError, ValidationError
 from msgspec.msgpack import Decoder, Encoder
 
-from actors.core.content import Block, Media, Message, Native, Seal, Thinking, ToolCall, ToolResult
+from actors.core.content import Block, Media, Message, Native, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.form import Form, kept, replace, set_field
 from actors.core.identity import Binding
 from actors.core.jsonio import mended
@@ -48,13 +48,15 @@ def unpack(packed: Packed) -> Message:
     else:
         message = _DECODER.decode(packed[0])
         _bring_back(message, iter(packed[1]))
-    if message.origin is not None:
-        set_field(message, "origin", shared(message.origin))
+    origin = None if message.origin is None else shared(message.origin)
+    if origin is not None:
+        set_field(message, "origin", origin)
     for block in message.blocks:
-        if (seal := seal_of(block)) is not None:
-            if (maker := seal.maker or message.origin) is None:
+        if type(block) is not Text and (seal := seal_of(block)) is not None:
+            maker = origin if seal.maker is None else shared(seal.maker)
+            if maker is None:
                 raise ValidationError("A seal names nobody who made it")
-            set_field(seal, "maker", shared(maker))
+            set_field(seal, "maker", maker)
     return message
 
 

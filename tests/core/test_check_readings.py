@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.core.check import CheckState, accepted, check, container, extend, finish, start
-from actors.core.check import _wrapped as wrapped
 from actors.core.content import Message, Text
 from actors.core.dialect import Dialect
 from actors.core.events import EpochBegan
@@ -21,7 +20,7 @@ from actors.core.history import History
 from actors.core.jsonio import JsonRefused, parse
 from actors.core.lane import begun
 from actors.core.ledger import Ledger
-from actors.core.profiles import OPENAI_CHAT, PROFILES
+from actors.core.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
 from actors.core.rulebook import PREFIXES, RULES
 from actors.errors import Fault
 from actors.pure import render
@@ -86,7 +85,7 @@ def first(fragments: list[bytes], dialect: Dialect, *, manual: bool = False) -> 
     state: CheckState | None = start(dialect)
     for fragment in fragments:
         assert state is not None
-        after = accepted(state, wrapped(state, fragment))
+        after = accepted(state, fragment)
         if after is None:
             return False
         state, _ = after.settled()
@@ -127,8 +126,8 @@ def test_every_rule_that_a_fragment_can_break_is_planted() -> None:
 
 def test_readings_that_disagree_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     fragment = b'{"role":"user","content":" "}'
-    taken = accepted(start(OPENAI_CHAT), wrapped(start(OPENAI_CHAT), fragment))
-    monkeypatch.setattr("actors.core.check.accepted", lambda state, text: taken)
+    taken = accepted(start(OPENAI_CHAT), fragment)
+    monkeypatch.setattr("actors.core.check.accepted", lambda state, *pieces: taken)
     with pytest.raises(AssertionError, match="Two readings"):
         extend(start(OPENAI_CHAT), b'{"role":"nobody","content":" "}')
     with pytest.raises(AssertionError, match="Two readings"):
@@ -138,7 +137,7 @@ def test_readings_that_disagree_are_told(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_request_that_opens_an_epoch_again_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bytes] = []
     monkeypatch.setattr("actors.core.check._Readings.compared", False)
-    monkeypatch.setattr("actors.core.check.accepted", lambda state, text: asked.append(text))
+    monkeypatch.setattr("actors.core.check.accepted", lambda state, *pieces: asked.append(b"".join(pieces)))
     said = [Message("human", [Text("one")])]
     lane = render(History(said), Ledger(), OPENAI_CHAT).lane
     assert len(asked) == 1
@@ -160,7 +159,8 @@ def test_what_the_encoders_write_is_read_once(name: str) -> None:
         rendered = render(History(messages, ledger), ledger, dialect, binding=READERS[name])
         text = b"".join(rendered.lane.segments)
         assert extend(start(dialect), text)[1] == []
-        assert accepted(start(dialect), wrapped(start(dialect), text)) is not None, (seed, text)
+        assert accepted(start(dialect), text) is not None, (seed, text)
+        assert accepted(start(dialect), *rendered.lane.segments) is not None, (seed, text)
 
 
 SOUND: dict[str, list[Json]] = {}
@@ -190,3 +190,62 @@ def test_any_json_anywhere_in_a_fragment_is_read_alike_in_both_ways(data: st.Dat
     if fragments and first(fragments, dialect):
         assert whole(fragments, dialect) == []
         assert {fault.rule for fault in check(json.dumps(spoilt).encode(), dialect)} <= BESIDE
+
+
+LONG = (
+    *(
+        " " * 600,
+        "\n" * 600,
+        "word " * 150,
+        "word " * 150 + "end",
+        "a" * 600,
+        "tab\t" * 150,
+        '"' * 600,
+        "\\" * 600,
+    ),
+    *("é" * 600, "call_" + "0" * 600, "QUJD" * 200, '{"a":"' + "b" * 600 + '"}', "x" * 600 + "\x1f"),
+)
+
+
+@settings(max_examples=100)
+@given(data=st.data(), text=st.sampled_from(LONG))
+def test_a_long_text_that_is_a_piece_of_its_own_is_judged_as_if_it_were_read(
+    data: st.DataObject, text: str
+) -> None:
+    dialect = PROFILES[data.draw(st.sampled_from(sorted(SOUND)))]
+    body = data.draw(st.sampled_from(SOUND[dialect.name]))
+    key = container(dialect)
+    place = data.draw(st.sampled_from(_places(body[key])[1:]))
+    fragments = pieces({**body, key: _replaced(body[key], place, text)}, dialect)
+    literal, state = json.dumps(text).encode(), start(dialect)
+    for fragment in fragments:
+        before, found, behind = fragment.partition(literal)
+        at_once = extend(state, fragment)
+        assert [str(fault) for fault in extend(state, before, found, behind)[1]] == list(map(str, at_once[1]))
+        state = at_once[0]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "role", "text", "rule"),
+    [
+        (OPENAI_CHAT, "user", "x" * ((OPENAI_CHAT.turns.max_string or 0) + 1), "OAC-14"),
+        (ANTHROPIC, "user", " " * 600, "ANT-21"),
+        (ANTHROPIC, "user", "\n" * 600, "ANT-21"),
+        (ANTHROPIC, "assistant", "word " * 150, "ANT-23"),
+        (ANTHROPIC, "assistant", "word\n" * 150, "ANT-23"),
+    ],
+)
+def test_a_long_text_that_no_provider_takes_is_refused_as_a_piece_of_its_own(
+    dialect: Dialect, role: str, text: str, rule: str
+) -> None:
+    head, ends = ('[{"type":"text","text":', "}") if dialect is ANTHROPIC else ("", "}")
+    asked = '{"role":"user","content":[{"type":"text","text":"Go."}]},' if role == "assistant" else ""
+    fragment = [
+        f'{asked}{{"role":"{role}","content":{head}'.encode(),
+        json.dumps(text).encode(),
+        ends.encode(),
+    ]
+    after = accepted(start(dialect), *fragment)
+    assert after is None or rule in [fault.rule for fault in finish(after.settled()[0])]
+    state, found = extend(start(dialect), *fragment)
+    assert rule in [fault.rule for fault in found + finish(state)]

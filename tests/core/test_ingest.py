@@ -490,3 +490,25 @@ def test_the_same_value_gives_the_same_bytes_whatever_the_hash_seed() -> None:
         for seed in ("0", "1", "2", "77")
     }
     assert len(outputs) == 1
+
+
+class _Unusual(dict[str, JsonValue]):
+    """An object that is walked, however small it is."""
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=8) | st.sampled_from(["\0", "\ud800", "k" * 600]),
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.text(max_size=8)
+        | st.sampled_from(["\ud800", "t" * 600]),
+        max_size=6,
+    ),
+    st.sampled_from([Limits(), Limits(max_bytes=2048, max_string=256, max_items=4)]),
+)
+def test_a_small_object_is_taken_in_at_once_as_it_would_be_by_a_walk(
+    value: dict[str, JsonValue], limits: Limits
+) -> None:
+    assert ingest(value, limits) == ingest(_Unusual(value), limits)

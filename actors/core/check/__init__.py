@@ -5,7 +5,7 @@ that a request costs what is new in it: a lane keeps the state after what it has
 send only the new fragment is read.
 
     state = start(dialect)
-    state, faults = extend(state, fragment)      # for each piece of the `messages` array, in order
+    state, faults = extend(state, fragment)      # for each fragment of the `messages` array, in order
     faults = finish(state)                       # what is wrong if it were sent now
     faults = check(body, dialect)                # a whole request, its other fields included
 
@@ -15,6 +15,7 @@ excluded. In the families `openai_chat` and `responses` a message is always whol
 `{"role":"user","content":[{...}` first, then `,{...}` for more blocks and
 `]},{"role":"assistant","content":[{...}` for the next message.
 
+A long text that comes as a piece of its own is not parsed, but for its end: ingestion has made a JSON string of it.
 A fragment is parsed twice only if it must be. The first parser takes half the time of the strict one, and does not see
 duplicate keys, a NUL in a key, numbers beyond 64 bits, or depth, neither in the fragment nor in arguments that are
 written as text. Ingestion has proven those of what it let in (`actors.core.jsonio`), and `check` sees them. Where the
@@ -52,6 +53,12 @@ _STATES: dict[str, type[CheckState]] = {
 _MAX_BYTES = 1 << 30  # how much a provider takes is the provider's to say: it is no fault of structure
 _MAX_DEPTH = 96  # arguments and schemas may be 64 deep, inside messages and blocks
 _QUICK = msgspec.json.Decoder()
+_LONG = 512  # bytes from which it costs less to look at the end of a text than to parse it
+_TOO_LONG = 1 << 16  # no limit that a provider sets for a text is as low
+_VISIBLE = frozenset(range(0x21, 0x7F)) - {0x5C}
+_NO_ESCAPE = re.compile(
+    rb"[^\\]{6}(?![\x80-\xbf])"
+)  # an escape has six bytes, so a character begins behind this
 _ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
 
 
@@ -74,23 +81,25 @@ def start(dialect: Dialect) -> CheckState:
     return _STATES[dialect.family](dialect).settled()[0]
 
 
-def extend(state: CheckState, fragment: bytes, *, whole: bool = False) -> tuple[CheckState, list[Fault]]:
+def extend(state: CheckState, *pieces: bytes, whole: bool = False) -> tuple[CheckState, list[Fault]]:
     """Read what was appended to the `messages` array, and return the next state and the faults in it.
 
     Args:
         state: The state before it.
-        fragment: What was appended.
+        pieces: The fragment that was appended, in one piece or cut. A piece that begins with a quotation mark is one
+            JSON string, as ingestion made it.
         whole: Read it whole in any case: for what has been refused before, or must be seen by every rule.
 
     The given state stays as it was and may be extended again. After a fragment that is not JSON the
     state returned is the one given.
     """
-    if not fragment:
+    if not any(pieces):
         return state, []
-    text = _wrapped(state, fragment)
-    quick = None if whole and not _Readings.compared else accepted(state, text)
+    quick = None if whole and not _Readings.compared else accepted(state, *pieces)
     if quick is not None and not _Readings.compared:
         return quick.settled()
+    fragment = b"".join(pieces)
+    text = _wrapped(state, fragment)
     try:
         read = _read(state, parse(text, max_bytes=_MAX_BYTES, max_depth=_MAX_DEPTH), strict=True)
     except JsonRefused as refused:
@@ -100,13 +109,26 @@ def extend(state: CheckState, fragment: bytes, *, whole: bool = False) -> tuple[
     return read.settled()
 
 
-def accepted(state: CheckState, text: bytes) -> CheckState | None:
-    """Return the state after a wrapped fragment that plainly keeps every rule; None at any doubt."""
+def accepted(state: CheckState, *pieces: bytes) -> CheckState | None:
+    """Return the state after a fragment that plainly keeps every rule; None at any doubt."""
+    text = _wrapped(state, b"".join([piece if len(piece) < _LONG else _stand_in(piece) for piece in pieces]))
     try:
         read = _read(state, _QUICK.decode(text), strict=False)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return None if read.faults else read
+
+
+def _stand_in(piece: bytes) -> bytes:
+    """Return what the first reading sees of a piece: in place of a long text, a short one.
+
+    What rules ask of a long text is that it is not blank, how it ends, and that it is not too long. What they ask of
+    any other string, such as an id, the short one is not: then the whole reading decides.
+    """
+    if piece[:1] != b'"' or piece[1] not in _VISIBLE or len(piece) > _TOO_LONG:
+        return piece
+    whole = _NO_ESCAPE.search(piece, len(piece) - 24)
+    return b'"- -' + piece[whole.end() :] if whole else piece
 
 
 def _agree(quick: CheckState | None, whole: CheckState | None) -> None:

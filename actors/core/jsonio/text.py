@@ -6,6 +6,8 @@ in insertion order, UTF-8.
 """
 
 import re
+from collections.abc import Sequence
+from itertools import chain
 from json.encoder import JSONEncoder, encode_basestring
 from math import isfinite
 from typing import NewType, TypeAlias
@@ -128,32 +130,24 @@ def _read(data: bytes) -> JsonValue:
 
 def _why_refused(value: JsonValue, max_depth: int) -> str | None:
     """Walk the value level by level: recursion would let the input choose our stack depth."""
-    level, depth = [value], 0
+    level: Sequence[JsonValue] = [value]
+    depth = 0
     while level:
-        below: list[JsonValue] = []
-        keys: set[str] = set()  # of a whole level: most objects there have the same
-        nests = False
-        for item in level:
-            if type(item) is str:
-                continue
-            if type(item) is dict:
-                nests = True
-                keys.update(item)
-                below.extend(item.values())
-            elif type(item) is list:
-                nests = True
-                below.extend(item)
-            elif type(item) is float:
-                if not isfinite(item):
-                    return "a number is too large for a float"
-            elif type(item) is int and not INT_MIN <= item <= INT_MAX:
-                return "an integer is outside 64 bits"
-        if "\0" in "".join(keys):
+        kinds = set(map(type, level))
+        if float in kinds and not all(isfinite(item) for item in level if type(item) is float):
+            return "a number is too large for a float"
+        if int in kinds and not all(INT_MIN <= item <= INT_MAX for item in level if type(item) is int):
+            return "an integer is outside 64 bits"
+        objects = [item for item in level if type(item) is dict] if dict in kinds else []
+        lists = [item for item in level if type(item) is list] if list in kinds else []
+        if "\0" in "".join(
+            {key for item in objects for key in item}
+        ):  # most objects of a level have the same
             return "a key contains NUL"
-        depth += nests
+        depth += bool(objects or lists)
         if depth > max_depth:
             return f"nested deeper than {max_depth}"
-        level = below
+        level = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(lists)]
     return None
 
 

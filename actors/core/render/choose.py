@@ -51,7 +51,8 @@ class Choice:
     def __init__(self, ledger: Ledger, own: Ledger, standing: Standing, notes: Notes) -> None:
         self._ledger = ledger
         self._own = own if len(own) else None
-        self.answer = ledger.answer if self._own is None else self._either
+        self._differs = self._own is not None and own is not ledger
+        self.answer = self._either if self._differs else ledger.answer
         """Gives the real result that a call is answered with, or None: then a synthetic one is."""
         self._notes = notes
         self._known_missing = standing.missing
@@ -96,7 +97,7 @@ class Choice:
     @property
     def some_are_late(self) -> bool:
         """Whether something may have come of calls in the tail after they were sealed."""
-        return bool(self._late) or self._own is not None
+        return bool(self._late) or self._differs
 
     def tell_late(self, call: ToolCall) -> None:
         """Tell what came of a call after its synthetic result was sealed, if something did."""

@@ -78,6 +78,7 @@ class Walk:
         self._parts = (
             dialect.turns.user_after_tool == "filler" or dialect.turns.alternation == "fill" or self._closes
         )
+        self._follows = dialect.reasoning.switch == "anthropic"
         self._answers: Role = "user" if dialect.turns.result_carrier == "user_block" else "tool"
 
     def fragments(self) -> Iterator[list[bytes]]:
@@ -253,17 +254,19 @@ class Walk:
                     kept += _pieces(block, dialect.turns.max_string, dialect)
                 else:
                     kept.append(block)
+            elif isinstance(block, (ToolCall, ToolResult)):
+                kept.append(block)
             elif isinstance(block, Media):
                 kept.append(self._medium(block, by_human))
             elif isinstance(block, Code):
                 notes.lost("code")
                 kept.append(Text(f"```{block.language}\n{block.source}\n```"))
             elif isinstance(block, Thinking) and by_human:
-                if words := worded(block, self._reader, notes):
-                    kept.append(words)
+                said = worded(block, self._reader, notes)
+                kept += (said,) if said else ()
             elif isinstance(block, Native) and by_human:
                 kept += native.told(block, notes)
-            elif isinstance(block, (ToolCall, Thinking, ToolResult, Native)):
+            elif isinstance(block, (Thinking, Native)):
                 kept.append(block)
             else:
                 assert_never(block)
@@ -321,7 +324,7 @@ class Walk:
                 self._between()
         elif role == "assistant" == last and ((self._leads and thinks) or turns.alternation == "fill"):
             self._fill("user", "last", turns.filler_last)
-        if self._dialect.reasoning.switch == "anthropic":
+        if self._follows:
             self._loop = self._loop.after(role, self._last_role, thinks, results)
         self._writer.begin(role)
         self._last_role = role
@@ -348,7 +351,7 @@ class Walk:
             self._fill("user", "last", self._dialect.turns.filler_last)
 
     def _fill(self, role: Role, kind: Filler, words: str) -> None:
-        if self._dialect.reasoning.switch == "anthropic":
+        if self._follows:
             self._loop = self._loop.after(role, self._last_role, False, False)
         self._writer.begin(role)
         self._last_role = role

@@ -250,9 +250,12 @@ MUTATIONS: tuple[Mutation, ...] = (
     _reads(
         "it is all there is of a request that opens an epoch again",
         "__init__",
-        "None if whole and not _Readings.compared else accepted(state, text)",
-        "accepted(state, text)",
+        "None if whole and not _Readings.compared else accepted(state, *pieces)",
+        "accepted(state, *pieces)",
     ),
+    _reads("a long text may be blank", "__init__", "piece[1] not in _VISIBLE or ", ""),
+    _reads("a long text may be of any length", "__init__", " or len(piece) > _TOO_LONG:", ":"),
+    _reads("a long text ends in a word", "__init__", "piece[whole.end() :]", "b'\"'"),
     _reads("arguments may be any text", "words", "else _QUICK.decode(text)", "else {}"),
     _demands(
         "openai_chat: results are not taken out",
