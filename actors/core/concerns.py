@@ -111,7 +111,8 @@ class ReasoningRules:
     """How native thinking goes back to its maker.
 
     Args:
-        carrier: How native thinking travels.
+        carrier: How native thinking travels. Of `extra_content`, which is Google's copy of Chat Completions, the
+            signature of a call alone goes back, in the call.
         binding: Who may open a sealed block: nobody, the same model of the same account, the same behind the same
             upstream of a gateway, or only the same with an unchanged prefix.
         first: Whether a message that holds thinking must begin with it (ANT-39). The newest models write and take it

@@ -110,8 +110,6 @@ class ChatReasoning(ReasoningRules):
 
     Args:
         field: Under which name the words go back where the carrier is `reasoning_content`. Read are all.
-        carrier: `extra_content` is Google's own copy: the signature of a call stands in the call, and nothing else of
-            its reasoning goes back.
     """
 
     field: Literal["reasoning_content", "reasoning"] = "reasoning_content"
