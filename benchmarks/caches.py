@@ -7,7 +7,7 @@ from benchmarks.table import Measure, Options, Row
 from tests.cache_walks import CACHED, counted
 
 _QUESTION = "tokens not read from the prompt cache, of those that an ideal one had read"
-_WALKS = (16, 200)
+_WALKS = (32, 200)
 """How many walks: quickly, and else."""
 _LIMIT = 1.0
 

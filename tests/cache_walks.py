@@ -14,14 +14,15 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from actors.adapters.request import Settings
-from actors.core.content import Message, Text
-from actors.core.events import Submitted
+from actors.core.content import Message, Text, ToolCall
+from actors.core.events import Returned, Scheduled, Started, Submitted
 from actors.core.identity import Binding
+from actors.core.jsonio import quote
 from actors.core.packed import pack
 from actors.testing import PromptCache
 from actors.testing.rules.prompts import AUTOMATIC
 from actors.testing.script import Call, Redacted, Say, Think, Turn
-from tests.walks import MODELS, Walk
+from tests.walks import MODELS, TOOLS, Walk
 
 MARKED = ("anthropic", "bedrock", "openrouter")
 CACHED = (*MARKED, *sorted(AUTOMATIC - {"openrouter"}))
@@ -33,29 +34,14 @@ _MODELS = {
 
 
 class CacheWalk(Walk):
-    """A walk that sends what a runtime would: the tools of a turn stay on, and each lane has its name.
+    """A walk as `tests.test_walks` goes it, but for what no runtime does: a turn's tools are on until its last round.
 
-    Args:
-        seed: Its number.
-        rewrites: Whether lanes start over.
-        manual: Whether models may have a budget for thinking. In a tool loop that somebody else began, its host takes
-            none (ANT-40), and so that request is read anew.
+    Hosts with marks come up more often, since the others can hardly miss.
     """
 
-    dialects: ClassVar[tuple[str, ...]] = CACHED
-    steps: ClassVar[int] = 8
-    rounds: ClassVar[int] = 10
-    failover: ClassVar[int] = 50
-    cut: ClassVar[int] = 20
+    dialects: ClassVar[tuple[str, ...]] = (*MARKED, *CACHED)
+    rounds: ClassVar[int] = 25
     now = 0.0
-
-    def __init__(self, seed: int, *, rewrites: bool = False, manual: bool = False) -> None:
-        super().__init__(seed)
-        self._rewrites = rewrites
-        if not manual:
-            self.thinking = {
-                binding: "default" if mode == "manual" else mode for binding, mode in self.thinking.items()
-            }
 
     def named(self, name: str) -> str:
         return self.random.choice(_MODELS.get(name, MODELS))
@@ -66,22 +52,19 @@ class CacheWalk(Walk):
         return found
 
     def settings(self, binding: Binding) -> Settings:
-        return replace(super().settings(binding), tool_choice="auto")
+        return replace(super().settings(binding), tool_choice="none" if self.last_round else "auto")
 
     def say(self) -> None:
-        """A user says little, or much."""
+        """A user says little, or much, and a turn begins."""
+        self.last_round = False
         if self.rarely(2):
             return super().say()
         self.number += 1
         words = Text("word " * self.random.randrange(600))
         return self.session.write(Submitted(self.number, pack(Message("human", [words], self.number))))
 
-    def rewrite(self) -> None:
-        if self._rewrites:
-            super().rewrite()
-
     def spoken(self, binding: Binding, tools: Sequence[str]) -> Turn:
-        """Models rarely say nothing at all, and those that have a budget for thinking begin with it (ANT-40)."""
+        """Models rarely say nothing at all, call nothing at last, and those that have a budget begin with thinking."""
         manual, silent = self.thinking[binding] == "manual", self.rarely(20)
         while True:
             turn = super().spoken(binding, tools)
@@ -89,12 +72,35 @@ class CacheWalk(Walk):
                 isinstance(part, Call) or (isinstance(part, Say) and part.text.strip()) for part in turn.parts
             )
             thinks = bool(turn.parts) and isinstance(turn.parts[0], Think | Redacted)
-            if (says or silent) and (thinks or not (manual and turn.calls)):
+            if (says or silent) and (thinks or not (manual and turn.calls)) and self.fits(turn):
                 return turn
+
+    def fits(self, turn: Turn) -> bool:
+        """Say whether the model may say this in this round."""
+        return not (self.last_round and turn.calls)
 
     def exchange(self, binding: Binding) -> bool:
         self.now += 600 if self.rarely(20) else self.random.randrange(60)
         return super().exchange(binding)
+
+
+class TirelessWalk(CacheWalk):
+    """Every model calls tools until it may not: each turn comes to its limit, and forbids tools in its last request."""
+
+    steps: ClassVar[int] = 4
+    failover: ClassVar[int] = 1000
+    cut: ClassVar[int] = 1000
+
+    def end(self, call: ToolCall, *, ran: bool) -> None:
+        """Its tools have something to tell."""
+        if ran and call.raw is None and call.name in {tool.name for tool in TOOLS}:
+            for event in (Scheduled(call.id, call.name, call.json), Started(call.id)):
+                self.session.write(event)
+            return self.session.write(Returned(call.id, quote("told " * self.random.randrange(60)), ()))
+        return super().end(call, ran=ran)
+
+    def fits(self, turn: Turn) -> bool:
+        return bool(turn.calls) != self.last_round
 
 
 @dataclass
@@ -117,11 +123,11 @@ class Counts:
         return self.read[name] / max(self.ideal[name], 1)
 
 
-def counted(seeds: Iterable[int], *, rewrites: bool = False, manual: bool = False) -> Counts:
+def counted(seeds: Iterable[int], kind: type[CacheWalk] = CacheWalk) -> Counts:
     """Go these walks and count."""
     counts = Counts()
     for seed in seeds:
-        walk = CacheWalk(seed, rewrites=rewrites, manual=manual)
+        walk = kind(seed)
         walk.run()
         counts.add(walk)
     return counts
@@ -132,11 +138,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.cache_walks")
     parser.add_argument("--count", type=int, default=100, help="how many walks")
     parser.add_argument("--seed", type=int, default=0, help="the first one's")
-    parser.add_argument("--rewrites", action="store_true", help="let lanes start over, too")
-    parser.add_argument("--manual", action="store_true", help="let models have a budget for thinking, too")
+    parser.add_argument("--tireless", action="store_true", help="walks whose turns all come to their limit")
     options = parser.parse_args()
     seeds = range(options.seed, options.seed + options.count)
-    counts = counted(seeds, rewrites=options.rewrites, manual=options.manual)
+    counts = counted(seeds, TirelessWalk if options.tireless else CacheWalk)
     for name in CACHED:
         told = f"{counts.prompt[name]:>10} {counts.ideal[name]:>10} {counts.read[name]:>10}"
         sys.stdout.write(f"{name:18}{told} {counts.share(name):8.2%}\n")

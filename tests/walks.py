@@ -148,6 +148,7 @@ class Walk:
         rounds: Most requests of a turn.
         failover: One round in so many goes on elsewhere.
         cut: One streamed answer in so many breaks off.
+        last_round: Whether the turn is at its last request.
     """
 
     dialects: ClassVar[tuple[str, ...]] = tuple(PROFILES)
@@ -155,6 +156,7 @@ class Walk:
     rounds: ClassVar[int] = ROUNDS
     failover: ClassVar[int] = 10
     cut: ClassVar[int] = 6
+    last_round = False
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -214,7 +216,8 @@ class Walk:
         """A user asks, and a model answers in rounds; now and then another goes on in its place."""
         self.say()
         binding = self.random.choice(self.bindings)
-        for _ in range(self.rounds):
+        for number in range(1, self.rounds + 1):
+            self.last_round = number == self.rounds
             if self.rarely(self.failover):
                 binding = self.random.choice(self.bindings)
             if not self.exchange(binding):
