@@ -12,8 +12,11 @@ from hypothesis import HealthCheck, settings
 
 from actors.core.check import compare_readings
 
-for _profile in ("quarter", "thorough"):  # what they mean is said by `tests.at_scale.share`
+for _profile in ("quarter", "thorough"):  # what they and "quick" mean is said by `tests.at_scale.share`
     settings.register_profile(_profile, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "quick", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("quarter")
 compare_readings()
 
@@ -27,9 +30,11 @@ LONG = (
     "cli/test_run.py",
     "cli/test_simulate.py",
     "core/test_check_fold.py",
+    "core/test_check_readings.py",
     "core/test_codec.py",
     "core/test_conservation.py",
     "core/test_lane.py",
+    "live/test_stand_ins.py",
     "plants/test_plants.py",
     "test_all_dialects.py",
     "test_benchmarks.py",
@@ -38,18 +43,26 @@ LONG = (
     "test_docs.py",
     "test_durability.py",
     "test_generated_histories.py",
+    "test_outside_frames.py",
     "test_outside_gemini.py",
     "test_outside_judges.py",
     "test_outside_judges_of_vendors.py",
     "test_rebuild.py",
     "test_recovery_of_sessions.py",
     "test_shutdowns.py",
+    "test_switching.py",
     "test_walks.py",
+    "testing/test_loopback_bedrock.py",
+    "testing/test_loopback_family_clients.py",
+    "testing/test_loopback_gemini_client.py",
+    "testing/test_loopback_mistral_judge.py",
+    "testing/test_loopback_responses.py",
     "testing/test_loopback_sdk_clients.py",
     "transport/test_cancelling.py",
     "transport/test_crowd.py",
 )
-"""Files that `-m "not long"` leaves out: cases by the thousand, processes of their own, and every moment in turn."""
+"""Files that `-m "not long"` leaves out: cases by the thousand, processes of their own, every moment in turn,
+and vendors' code, which takes seconds to import."""
 QUICK = "not long"
 _LONG = {Path(__file__).parent / name for name in LONG}
 
@@ -65,6 +78,12 @@ def pytest_runtest_setup() -> None:
     """Give each test Python's own handler of SIGINT: a test before it may have ended without putting it back."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Take fewer generated cases in a quick run, if nothing else is asked for."""
+    if config.option.markexpr == QUICK and not config.option.hypothesis_profile:
+        settings.load_profile("quick")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

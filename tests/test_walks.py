@@ -1,6 +1,6 @@
 """A session that goes at random over the strictest hosts of all dialects is never refused.
 
-The suite goes 120 walks (`tests.walks` says what one is), `.ci/run` 400 more. For more, in a shell:
+The suite goes 200 walks (`tests.walks` says what one is), `.ci/run` 400 more. For more, in a shell:
 
     python -m tests.test_walks --count 20000 --seed 1000 --workers 2
 
@@ -18,7 +18,7 @@ from tests.at_scale import main, share
 from tests.core.session_log import text
 from tests.walks import Walk, gone, wrong
 
-COUNT = share(480)
+COUNT = share(800)
 PARTS = 2
 
 
