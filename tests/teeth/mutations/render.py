@@ -208,8 +208,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "choose: a real result takes the place of a sealed synthetic one",
         "actors/core/ledger.py",
-        "if known is None or known.sealed is not None or known.end is None:",
-        "if known is None or known.end is None:",
+        "if known is None or known.sealed is not None or (end := known.end) is None:",
+        "if known is None or (end := known.end) is None:",
         (f"{CONSERVATION}::test_a_result_after_its_seal_follows_as_a_note_and_the_synthetic_one_stays",),
     ),
     Mutation(
