@@ -18,11 +18,11 @@ from actors import telemetry
 from actors.core.batch import Approve
 from actors.core.events import Event, Opened
 from actors.core.form import replace
-from actors.core.state import Lanes, Rules, State, rebuilt
+from actors.core.state import Lanes, Rules, SessionState, rebuilt
 from actors.core.turn import Bounds
 from actors.driver import Resolver, SessionRefs
 from actors.errors import ActorFailed, ActorStopped, Draining, ForeignLoop
-from actors.executor import Executor, Limits, ToolFailure
+from actors.executor import Executor, ToolFailure, ToolLimits
 from actors.journal import JournalCommand
 from actors.kernel import Ref, System, Terminated
 from actors.kernel.parking import running_loop
@@ -43,7 +43,7 @@ LANES = 16 * 1024 * 1024
 
 
 @dataclass(slots=True)
-class Host:
+class SessionHost:
     """What all sessions of a runtime share.
 
     Args:
@@ -67,7 +67,7 @@ class Host:
     system: System
     storage: Storage
     journal: Ref[JournalCommand]
-    limits: Limits
+    limits: ToolLimits
     bounds: Bounds
     most_waiting: int
     rules: Rules
@@ -87,7 +87,7 @@ class Host:
         while self.lanes > LANES and self.asleep:
             next(iter(self.asleep.values())).drop()
 
-    def recalled(self, session: str) -> tuple[State, Lanes]:
+    def recalled(self, session: str) -> tuple[SessionState, Lanes]:
         """Return what a session's log says, if it can be read now. Else its actors read it, as after a crash."""
         events: list[Event] = []
         if not self.storage.blocking:
@@ -133,7 +133,7 @@ class Host:
                 tasks.start_soon(activation.settle)
 
 
-class Asleep(NamedTuple):
+class Passive(NamedTuple):
     """A session without actors.
 
     Args:
@@ -141,7 +141,7 @@ class Asleep(NamedTuple):
         cooldowns: Until when backends are not asked again, by name; None where there are none.
     """
 
-    made: tuple[State, Lanes] | None = None
+    made: tuple[SessionState, Lanes] | None = None
     cooldowns: dict[str, float] | None = None
 
     @property
@@ -150,12 +150,12 @@ class Asleep(NamedTuple):
         return 0 if self.made is None else self.made[1].size
 
 
-LOGGED = Asleep()
+LOGGED = Passive()
 """Of a session that is nothing but its log."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class Over:
     """A session that is over."""
 
 
@@ -173,11 +173,11 @@ class Activation:
     __slots__ = ("_closing", "_now", "_target", "approve", "depth", "host", "name", "system", "tools")
 
     def __init__(
-        self, opened: Opened, host: Host, tools: Toolset, approve: Approve | None, depth: int
+        self, opened: Opened, host: SessionHost, tools: Toolset, approve: Approve | None, depth: int
     ) -> None:
         self.name, self.system = opened.session, opened.system
         self.host, self.tools, self.approve, self.depth = host, tools, approve, depth
-        self._now: Asleep | SessionActors | Ended = LOGGED
+        self._now: Passive | SessionActors | Over = LOGGED
         self._target = opened.target
         self._closing: anyio.Event | None = None
 
@@ -191,7 +191,7 @@ class Activation:
         match self._now:
             case SessionActors() as actors if self.host.running:
                 pass
-            case Asleep() as kept if self.host.running:
+            case Passive() as kept if self.host.running:
                 self.host.lanes -= kept.size
                 actors = self._now = SessionActors(self, kept)
             case _:
@@ -211,7 +211,7 @@ class Activation:
 
     def drop(self) -> None:
         """Keep nothing of a session without actors but what its log does not hold."""
-        assert isinstance(self._now, Asleep)
+        assert isinstance(self._now, Passive)
         self.host.asleep.pop(self.name, None)
         self.host.lanes -= self._now.size
         self._now = _logged(self._now.cooldowns)
@@ -228,9 +228,9 @@ class Activation:
 
     def ended(self) -> None:
         """Forget the session: it was ended in order, or its actors crashed too often."""
-        if isinstance(self._now, Asleep):
+        if isinstance(self._now, Passive):
             self.host.lanes -= self._now.size
-        self._target, self._now = self.target, Ended()
+        self._target, self._now = self.target, Over()
         self.host.asleep.pop(self.name, None)
         self.host.awake.pop(self.name, None)
         self.host.ended(self)
@@ -275,14 +275,14 @@ class Activation:
         """End the session's actors, and with them the session."""
         if isinstance(self._now, SessionActors):
             await self._now.stop()
-        elif isinstance(self._now, Asleep):
+        elif isinstance(self._now, Passive):
             self.ended()
 
 
 class SessionActors:
     """A session's actors. They are made from its log, and restart together."""
 
-    def __init__(self, activation: Activation, kept: Asleep) -> None:
+    def __init__(self, activation: Activation, kept: Passive) -> None:
         host = activation.host
         self._activation, self._host, self._name = activation, host, activation.name
         self._state, self._lanes = kept.made or host.recalled(activation.name)
@@ -312,7 +312,7 @@ class SessionActors:
         with suppress(ActorStopped, Draining):
             await self.head.ask(Cancel())
 
-    def passivate(self) -> Asleep | None:
+    def passivate(self) -> Passive | None:
         """End the actors if they have nothing to do, and return what others are made from; None if they go on.
 
         A tool that still runs keeps them: what it returns, a ledger has to take.
@@ -331,7 +331,7 @@ class SessionActors:
         cooldowns = head.cooldowns or None
         if not renderer.lanes.size:
             return _logged(cooldowns)
-        return Asleep((replace(head.state, ledger=ledger.known.ledger), renderer.lanes), cooldowns)
+        return Passive((replace(head.state, ledger=ledger.known.ledger), renderer.lanes), cooldowns)
 
     async def stop(self) -> None:
         """End the actors, the session first: it needs the others."""
@@ -351,7 +351,7 @@ class SessionActors:
         scheduler = spawn(partial(self._scheduler_actor, ledger), f"{name}/scheduler")
         self.refs = SessionRefs(scheduler, renderer, ledger, self._host.journal)
         head: Ref[SessionCommand] = spawn(self._session_actor, f"{name}/session")
-        self._state = State()  # what crashes from here on goes on from the log, in `started`
+        self._state = SessionState()  # what crashes from here on goes on from the log, in `started`
         return head
 
     def _watch(self) -> None:
@@ -384,8 +384,8 @@ class SessionActors:
         self._pending.clear()
 
 
-def _logged(cooldowns: dict[str, float] | None) -> Asleep:
-    return LOGGED if cooldowns is None else Asleep(None, cooldowns)
+def _logged(cooldowns: dict[str, float] | None) -> Passive:
+    return LOGGED if cooldowns is None else Passive(None, cooldowns)
 
 
 def _told(name: str, error: BaseException | None) -> None:

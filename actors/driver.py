@@ -45,7 +45,7 @@ from actors.core.turn import Bounds, Ended, Outcome, Step
 from actors.errors import ConfigError, KernelError
 from actors.journal import JournalCommand
 from actors.kernel import Context, Ref
-from actors.ledger import Known, LedgerCommand, Seal, Snapshot
+from actors.ledger import Known, LedgerCommand, SealResults, Snapshot
 from actors.log import LogWriter
 from actors.provider import Abort, Aborted, Answer, Broken, Generate, ProviderCommand
 from actors.renderer import Adopt, Invalidate, Render, RendererCommand
@@ -233,12 +233,12 @@ class TurnDriver:
             return binding, Ended("failed", str(error), None, 0, Usage(), elsewhere=True)
         binding = backend.binding
         self.log.hold(Bound(number, ask, binding), partial(self.tell, "turn_started", detail=str(binding)))
-        return binding, await self._turn(_Turn(self, backend, provider, number))
+        return binding, await self._turn(_TurnSteps(self, backend, provider, number))
 
-    async def _turn(self, served: "_Turn") -> Ended:
+    async def _turn(self, served: "_TurnSteps") -> Ended:
         conversation = turns.turn(self.bounds)
         step = next(conversation)
-        while not isinstance(step, turns.Close):
+        while not isinstance(step, turns.CloseStep):
             outcome = turns.Stopped() if self.cancelled else await served.do(step)
             if self.cancelled and not isinstance(outcome, turns.Stopped):
                 outcome = _stopped(outcome)
@@ -281,7 +281,7 @@ def _stopped(outcome: Outcome) -> turns.Stopped:
     return turns.Stopped()
 
 
-class _Turn:
+class _TurnSteps:
     """The steps of one turn, done by the actors that can."""
 
     def __init__(
@@ -301,24 +301,24 @@ class _Turn:
     async def do(self, step: turns.Asking) -> Outcome:
         """Do one step and say what came of it."""
         match step:
-            case turns.Render():
+            case turns.RenderStep():
                 return await self._render(step)
-            case turns.Rewrite():
+            case turns.RewriteStep():
                 return await self._rewrite(step)
-            case turns.Generate(round=number):
+            case turns.GenerateStep(round=number):
                 return await self._generate(number)
-            case turns.RunBatch():
+            case turns.BatchStep():
                 return await self._run(step)
             case _:
                 assert_never(step)
 
-    async def close(self, step: turns.Close) -> None:
+    async def close(self, step: turns.CloseStep) -> None:
         """Close the calls that will not be run."""
         if step.unrun:
             unrun = tuple(call.id for call in step.unrun)
             await self._refs.scheduler.ask(CloseCalls(unrun, "never_started", self._log.prelude()))
 
-    async def _render(self, step: turns.Render) -> Outcome:
+    async def _render(self, step: turns.RenderStep) -> Outcome:
         """Render, judge, and write that the request is sent; again whenever a result came in meanwhile."""
         binding = self._backend.binding
         self._tools_off = step.tools_off
@@ -342,7 +342,7 @@ class _Turn:
         sealed = seals(rendered, known.ledger)
         sent = RequestSent(self._number, number, binding, standing.epoch, standing.cursor, sealed)
         prelude = self._log.prelude()
-        seq = await self._refs.ledger.ask(Seal(sent, known.version, prelude))
+        seq = await self._refs.ledger.ask(SealResults(sent, known.version, prelude))
         if seq is None:
             self._log.restore(prelude)
             return False
@@ -357,7 +357,7 @@ class _Turn:
             sent = Sent(binding, lane.standing.epoch, rendered.before, lane.size, rendered.report)
             self._sink.put(StatusEvent("request", seq, self._number, number, sent=sent))
 
-    async def _rewrite(self, step: turns.Rewrite) -> Outcome:
+    async def _rewrite(self, step: turns.RewriteStep) -> Outcome:
         """Begin an epoch: without the reasoning of the old one, or with the conservative render."""
         binding = self._backend.binding
         epoch = 1 + await self._epoch()
@@ -479,7 +479,7 @@ class _Turn:
         for call in message.calls:
             put(ToolCallEvent(call.id, call.name, call.arguments, turn, number, seq))
 
-    async def _run(self, step: turns.RunBatch) -> Outcome:
+    async def _run(self, step: turns.BatchStep) -> Outcome:
         """Run a batch, and show how its calls ended."""
         scheduler = self._refs.scheduler
         self._driver.stoppable(lambda context: context.tell(scheduler, StopBatch()))

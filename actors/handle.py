@@ -25,7 +25,7 @@ from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.ledger import Ledger
 from actors.core.packed import unkeepable
-from actors.core.state import State
+from actors.core.state import SessionState
 from actors.driver import SessionRefs
 from actors.errors import (
     ActorFailed,
@@ -206,7 +206,7 @@ class Session:
         kept, assumed = rendered.before, request.assumed
         return Preview(backend.binding, request.body, rendered.report, losses, kept, assumed)
 
-    async def _told(self) -> tuple[State, Ledger]:
+    async def _told(self) -> tuple[SessionState, Ledger]:
         """Return what the session knows at one moment, of calls that are about to run too."""
         state = await self._asked(Look())
         return state, state.running(await self.ledger())

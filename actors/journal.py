@@ -92,7 +92,7 @@ class Append(Query[int]):
 
 
 @dataclass(frozen=True)
-class Read(Query[list[Event]]):
+class ReadLog(Query[list[Event]]):
     """Read a session's log, behind every append that was sent before: its events, oldest first."""
 
     session: str
@@ -118,7 +118,7 @@ class Erase(Query[None]):
         self.reply.fail(JournalError(why[:500]))
 
 
-JournalCommand: TypeAlias = Append | Read | Erase
+JournalCommand: TypeAlias = Append | ReadLog | Erase
 
 
 class JournalActor(Actor[JournalCommand]):
@@ -156,7 +156,7 @@ class JournalActor(Actor[JournalCommand]):
             match command:
                 case Append():
                     tell = partial(command.written, *self._storage.append([command.entry]))
-                case Read(session=session):
+                case ReadLog(session=session):
                     tell = partial(command.reply.send, self._storage.read(session))
                 case Erase(session=session):
                     self._storage.erase(session)
@@ -190,7 +190,7 @@ class JournalActor(Actor[JournalCommand]):
             await self._append(appends)
             appends = []
             try:
-                if isinstance(command, Read):
+                if isinstance(command, ReadLog):
                     command.reply.send(await self._in_thread(self._storage.read, command.session))
                 else:
                     await self._in_thread(self._storage.erase, command.session)

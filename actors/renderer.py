@@ -44,11 +44,11 @@ class Invalidate(Command):
 
 
 @dataclass(frozen=True)
-class Shown(Query[Mapping[Binding, Lane]]):
+class AdoptedLanes(Query[Mapping[Binding, Lane]]):
     """Ask for the lanes as they were last adopted, by binding: what each has been sent."""
 
 
-RendererCommand: TypeAlias = Render | Adopt | Invalidate | Shown
+RendererCommand: TypeAlias = Render | Adopt | Invalidate | AdoptedLanes
 
 
 class RendererActor(Actor[RendererCommand]):
@@ -76,7 +76,7 @@ class RendererActor(Actor[RendererCommand]):
                 self.lanes.adopt(binding, lane)
             case Invalidate(event=event, floor=floor):
                 self.lanes.begin(event, floor)
-            case Shown():
+            case AdoptedLanes():
                 command.reply.send({binding: self.lanes.of(binding) for binding in self.lanes.bindings()})
             case _:
                 assert_never(command)

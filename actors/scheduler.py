@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from actors.calls import GRACE, Running, Site, for_model
 from actors.core.arguments import ArgumentError
-from actors.core.batch import Approve, Plan, plan
+from actors.core.batch import Approve, BoundArguments, Plan, plan
 from actors.core.content import ToolCall
 from actors.core.events import CallEvent, Cancelled, Denied, Failed, Reason, Returned, Started
 from actors.core.identity import CallId
@@ -32,7 +32,7 @@ from actors.kernel import Actor, Command, Context, Query, Ref
 from actors.kernel.actor import current
 from actors.kernel.parking import Waiter, parking, wake
 from actors.ledger import LedgerCommand, Record
-from actors.tools import Approval, Bound, Tool
+from actors.tools import Approval, Tool
 
 Tools: TypeAlias = Mapping[str, Tool[..., Any]]  # Any: any function
 
@@ -254,7 +254,7 @@ class _Guarded:
         self.tool = tool
         self.approval: Approval = tool.approval
 
-    def bind(self, arguments: Mapping[str, JsonValue]) -> Bound | tuple[ArgumentError, ...]:
+    def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
         try:
             return self.tool.bind(arguments)
         except Exception as error:

@@ -21,7 +21,7 @@ from actors.core.jsonio import quote
 from actors.core.lane import Lane, Rendered, advanced, empty
 from actors.core.ledger import Ledger
 from actors.core.profiles import dialect
-from actors.core.render import Reader, Walk
+from actors.core.render import Reader, RenderWalk
 from actors.core.transcript import Standing
 
 DIALECTS = ("openai_chat", "anthropic")
@@ -166,10 +166,12 @@ class Live:
         """Return what a session that has never used this binding would be shown. Adopts nothing."""
         return self._rendered(empty(self.codec.dialect))
 
-    def walk(self) -> Walk:
+    def walk(self) -> RenderWalk:
         """Return the cold render alone, without the judge."""
         codec = self.codec
-        return Walk(Standing(), self.history, self.ledger, codec.dialect, codec.encoder, self.reader, Notes())
+        return RenderWalk(
+            Standing(), self.history, self.ledger, codec.dialect, codec.encoder, self.reader, Notes()
+        )
 
     def next(self) -> tuple[bytes, ...]:
         """Return the next request, and adopt its lane."""

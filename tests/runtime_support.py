@@ -23,10 +23,10 @@ from actors.core.form import replace
 from actors.core.identity import CallId
 from actors.core.ledger import Interaction
 from actors.core.profiles import dialect
-from actors.core.state import Lanes, State, rebuilt
+from actors.core.state import Lanes, SessionState, rebuilt
 from actors.executor import ToolFailure
 from actors.handle import Session
-from actors.renderer import Shown
+from actors.renderer import AdoptedLanes
 from actors.runtime import Runtime
 from actors.session import Look
 from actors.storage import Storage
@@ -122,7 +122,7 @@ async def _assert_rebuilds(runtime: Runtime, session: Session) -> None:
     assert live.history == state.history
     assert (live.history.report, live.history.system) == (state.history.report, state.history.system)
     assert replace(live, ledger=ledger, history=state.history) == replace(state, ledger=ledger)
-    shown = await session._refs.renderer.ask(Shown())  # as above
+    shown = await session._refs.renderer.ask(AdoptedLanes())  # as above
     assert set(shown) == set(lanes.bindings())
     for binding, lane in shown.items():
         assert b"".join(lane.segments) == b"".join(lanes.of(binding).segments), binding
@@ -145,7 +145,7 @@ def restarted(runtime: Runtime) -> list[str]:
     return [name for name, cell in runtime.system.supervisor.cells.items() if cell.restarts]
 
 
-def folded(runtime: Runtime, session: Session) -> tuple[State, Lanes]:
+def folded(runtime: Runtime, session: Session) -> tuple[SessionState, Lanes]:
     """Return what a session's log folds to."""
     return rebuilt(log(runtime, session), runtime.rules)
 

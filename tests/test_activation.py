@@ -112,7 +112,7 @@ async def test_what_a_session_sends_is_the_same_bytes_whatever_was_kept_of_it_be
 
     async def put_away(session: Session) -> None:
         await settled(session._activation.rest)
-        assert isinstance(kept := session._activation._now, activation.Asleep)
+        assert isinstance(kept := session._activation._now, activation.Passive)
         assert kept.size > 0
 
     async def dropped(session: Session) -> None:

@@ -75,6 +75,16 @@ def test_only_the_scheduler_says_how_a_call_ended() -> None:
     assert users == {"scheduler.py"}
 
 
+def test_a_class_name_stands_in_one_module() -> None:
+    """Private ones too: whoever searches for a name finds one thing."""
+    places: dict[str, list[str]] = {}
+    for module, tree in _rooms():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(module)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
 @pytest.mark.requirement("U-04")
 @pytest.mark.parametrize("name", ORCHESTRATION)
 def test_what_drives_a_turn_names_no_vendor(name: str) -> None:

@@ -57,7 +57,7 @@ class Words:
         return Thinking(text, self.seal) if text or self.seal else None
 
 
-class Call:
+class ArrivingCall:
     """A tool call that is arriving."""
 
     __slots__ = (
@@ -137,4 +137,4 @@ class Own:
         )
 
 
-Part: TypeAlias = Words | Call | Own
+Part: TypeAlias = Words | ArrivingCall | Own

@@ -18,7 +18,7 @@ empty text, an unfinished call, a block of no kind we know) loses its seal: it c
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-from actors.adapters.arriving import Call, Own, Part, Pieces, Words
+from actors.adapters.arriving import ArrivingCall, Own, Part, Pieces, Words
 from actors.adapters.classify import cut
 from actors.adapters.failure import broken
 from actors.adapters.wire import fields, items, string
@@ -82,7 +82,7 @@ class Assembly:
         self._parts: list[Part] = []
         self._marks: dict[str, Own] = {}
         self._calls = 0
-        self._held: Call | None = None  # the last part: a call that ended, or was cut
+        self._held: ArrivingCall | None = None  # the last part: a call that ended, or was cut
         self._events: list[StreamEvent] = []
 
     def take(self) -> list[StreamEvent]:
@@ -96,7 +96,7 @@ class Assembly:
         Text that was handed out cannot be taken back; the message is without it.
         """
         for part in self._parts:
-            if isinstance(part, Call):
+            if isinstance(part, ArrivingCall):
                 self._announce(part)
         self._parts, self._marks, self._held = [], {}, None
         self.left_out = {}
@@ -152,7 +152,7 @@ class Assembly:
             value = [*known.value, *value]
         self._marks[name] = Own(name, value, "mark")
 
-    def call(self, native_id: str = "", name: str = "") -> Call:
+    def call(self, native_id: str = "", name: str = "") -> ArrivingCall:
         """Begin a tool call.
 
         Raises:
@@ -160,14 +160,14 @@ class Assembly:
         """
         if self._calls == MAX_CALLS:
             raise broken(f"the answer holds more than {MAX_CALLS} tool calls")
-        part = Call(mint(self._first_call + self._calls))
+        part = ArrivingCall(mint(self._first_call + self._calls))
         self._calls += 1
         self._release()
         self._parts.append(part)
         self.identify(part, native_id, name)
         return part
 
-    def identify(self, call: Call, native_id: str, name: str) -> None:
+    def identify(self, call: ArrivingCall, native_id: str, name: str) -> None:
         """Give a call the id and name it does not have yet, and announce it once it has a name."""
         if not call.native_id and native_id.strip():
             call.native_id = mended(native_id)
@@ -177,14 +177,14 @@ class Assembly:
         if call.name:
             self._announce(call)
 
-    def argue(self, call: Call, piece: str) -> None:
+    def argue(self, call: ArrivingCall, piece: str) -> None:
         """Add a piece of argument text."""
         call.done = False
         shown = call.arguments.add(piece)
         if shown and call.announced:
             self._events.append(ArgumentsDelta(call.id, shown))
 
-    def settle(self, call: Call, whole: str) -> None:
+    def settle(self, call: ArrivingCall, whole: str) -> None:
         """Take the whole argument text, where the provider tells it at the end. It has the last word."""
         whole, said = mended(whole), call.arguments.whole()
         if not whole or whole == said:
@@ -204,13 +204,13 @@ class Assembly:
     def drop_unfinished_calls(self) -> None:
         """Leave out the calls that the provider did not call complete: it says that the answer is cut."""
         for part in self._parts:
-            if isinstance(part, Call) and not part.done:
+            if isinstance(part, ArrivingCall) and not part.done:
                 self._drop(part)
 
     def end(self, part: Part) -> None:
         """Mark a part as complete for good. For a call this is announced; doing it twice changes nothing."""
         part.done = True
-        if not isinstance(part, Call) or part.ended or part.dropped:
+        if not isinstance(part, ArrivingCall) or part.ended or part.dropped:
             return
         if part is self._parts[-1] and self.finish_reason is None:
             self._held = part
@@ -229,7 +229,7 @@ class Assembly:
         Raises:
             StreamFault: It is a call without all of its arguments, and no reason to stop says that the answer was cut.
         """
-        if isinstance(part, Call) and not part.is_whole and not self._is_cut:
+        if isinstance(part, ArrivingCall) and not part.is_whole and not self._is_cut:
             raise broken("the answer ended inside a tool call")
         self.end(part)
 
@@ -275,7 +275,7 @@ class Assembly:
     @property
     def calls(self) -> bool:
         """Whether there is a call."""
-        return any(isinstance(part, Call) and not part.dropped for part in self._parts)
+        return any(isinstance(part, ArrivingCall) and not part.dropped for part in self._parts)
 
     @property
     def says(self) -> bool:
@@ -318,7 +318,7 @@ class Assembly:
             return isinstance(part, Words) and part.kind == "thinking" and part.pieces.size == 0
         if isinstance(part, Own):
             return part.kind == "part"
-        if isinstance(part, Call) and isinstance(block, ToolCall):
+        if isinstance(part, ArrivingCall) and isinstance(block, ToolCall):
             whole = self._dialect.turns.arguments == "object" or part.arguments.whole() == block.json.decode()
             return whole and not part.renamed
         return part.done
@@ -334,7 +334,7 @@ class Assembly:
         if call is not None and call.done:
             self._conclude(call)
 
-    def _conclude(self, call: Call) -> None:
+    def _conclude(self, call: ArrivingCall) -> None:
         self._announce(call)  # a number that was given is told, so that nothing else gets it
         if self._is_cut and not call.is_whole:
             self._drop(call)
@@ -342,7 +342,7 @@ class Assembly:
             call.ended = True
             self._events.append(CallDone(call.id))
 
-    def _drop(self, call: Call) -> None:
+    def _drop(self, call: ArrivingCall) -> None:
         call.dropped = True
         self.leave_out("cut_call")
         if call.signature is not None:
@@ -351,13 +351,13 @@ class Assembly:
     def _is_keepable(self, part: Part) -> bool:
         if isinstance(part, Words) and part.kind == "text":
             return True
-        if isinstance(part, Call):
+        if isinstance(part, ArrivingCall):
             return part.done and (part.ended or part.told or part.is_whole)
         if isinstance(part, Own):  # a call of a provider's own tool is refused without its result (ANT-10)
             return part.done and isinstance(part.value, Media)
         return part.done and part.seal is not None
 
-    def _announce(self, call: Call) -> None:
+    def _announce(self, call: ArrivingCall) -> None:
         if call.announced:
             return
         call.announced = True

@@ -24,7 +24,7 @@ MAX_ANSWER = 32 * 1024 * 1024
 """Bytes of one answer."""
 
 
-class Reader(Protocol):
+class AnswerReader(Protocol):
     """One dialect's understanding of an answer. Raises nothing but `StreamFault`."""
 
     assembly: Assembly
@@ -50,7 +50,7 @@ class Frames(Protocol):
 class _Decoder:
     """What both decoders answer."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: AnswerReader) -> None:
         self.usage = Usage()
         self.finish_reason: str | None = None
         self.late: list[StreamEvent] = []
@@ -130,7 +130,7 @@ class _Decoder:
 class StreamDecoder(_Decoder):
     """Decodes a stream: server-sent events, or what `frames` makes of it."""
 
-    def __init__(self, reader: Reader, frames: Frames | None = None) -> None:
+    def __init__(self, reader: AnswerReader, frames: Frames | None = None) -> None:
         super().__init__(reader)
         self._parser = frames or EventParser()
 
@@ -169,7 +169,7 @@ class StreamDecoder(_Decoder):
 class BodyDecoder(_Decoder):
     """Decodes an answer that comes as one JSON document. Its events are in `late` after `close`."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: AnswerReader) -> None:
         super().__init__(reader)
         self._chunks: list[bytes] = []
 

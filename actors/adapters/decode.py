@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from actors.adapters.assembly import Assembly
-from actors.adapters.base import BodyDecoder, Frames, Reader, StreamDecoder
+from actors.adapters.base import AnswerReader, BodyDecoder, Frames, StreamDecoder
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
 
@@ -43,7 +43,7 @@ def decode_body(
 
 def _reader(
     profile: Dialect, binding: Binding | None, first_call: int, turn: int, names: Mapping[str, str] | None
-) -> Reader:
+) -> AnswerReader:
     binding = binding or Binding(profile.name, profile.name)
     assembly = Assembly(profile, binding, first_call=first_call, turn=turn, names=names)
     match profile.family:

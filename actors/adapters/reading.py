@@ -24,7 +24,7 @@ from actors.core.content import (
     ToolResult,
 )
 from actors.core.identity import Binding
-from actors.core.intake import Remarks, Tally
+from actors.core.intake import PathTally, Remarks
 from actors.core.jsonio import Ingested, Json, ingest, mended, parse_object, quote
 from actors.core.projection import flat_name
 
@@ -32,7 +32,7 @@ _NAMED = "\0"
 """Begins what pairs a result with its call where the protocol goes by the tool's name."""
 
 
-class Read(NamedTuple):
+class ReadTranscript(NamedTuple):
     """What a wire transcript says, in the shape it was in.
 
     Args:
@@ -67,7 +67,7 @@ class Reading:
         self._fresh = True  # the next block begins a message of its own
         self._system: list[str] = []
         self._remarks = Remarks()
-        self._left_out = Tally()
+        self._left_out = PathTally()
 
     @property
     def begun(self) -> bool:
@@ -184,7 +184,7 @@ class Reading:
         else:
             self.say(ToolResult(key, content_json=held.json, media=media))
 
-    def done(self) -> Read:
+    def done(self) -> ReadTranscript:
         """Return all that was read."""
         self._close()
         messages = [
@@ -193,7 +193,7 @@ class Reading:
         ]
         places = [place for place, _, _ in self._runs]
         system = "\n\n".join(self._system) or None
-        return Read(messages, places, self._remarks, self._left_out.counts(), system)
+        return ReadTranscript(messages, places, self._remarks, self._left_out.counts(), system)
 
     def _speaker_of(self, block: Block) -> Speaker:
         match block:

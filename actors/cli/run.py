@@ -41,7 +41,7 @@ def main(options: argparse.Namespace) -> Exit:
     if not prompt.strip():
         complain("there is nothing to ask; give a prompt, or standard input")
         return Exit.USAGE
-    printer: Printer = Lines() if options.json else Answer()
+    printer: Printer = EventLines() if options.json else AnswerText()
     _show_logs(debug=options.debug)
     return anyio.run(_run, options, prompt, printer, backend=options.backend)
 
@@ -167,7 +167,7 @@ class Printer(Protocol):
         """Show one event. `code` is the exit code, once the event is the last."""
 
 
-class Lines:
+class EventLines:
     """Each event as one line of JSON, flushed, the last with the exit code."""
 
     def event(self, event: SessionEvent, code: Exit) -> None:
@@ -177,7 +177,7 @@ class Lines:
         print(json.dumps(fields), flush=True)
 
 
-class Answer:
+class AnswerText:
     """The answer's text as it arrives, exact even where deltas were missed; notes on standard error.
 
     Deltas are numbered. After a gap no more of them are printed, and the rest of the text follows from the

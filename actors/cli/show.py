@@ -36,7 +36,7 @@ LEGEND = (
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SentRequest:
     """One request as it was sent, and what became of it.
 
     Args:
@@ -69,7 +69,7 @@ class Show(Protocol):
     def said(self, words: str) -> None:
         """The user says something."""
 
-    def request(self, request: Request) -> None:
+    def request(self, request: SentRequest) -> None:
         """A request was sent and answered."""
 
     def message(self, backend: str, message: Message, fault: str) -> None:
@@ -146,7 +146,7 @@ class Watch:
         same, new = grown(self._shapes.get(name, []), words)
         self._shapes[name] = words
         self._requests += 1
-        self.show.request(Request(self._requests, name, exchange.status, same, new, sent, again))
+        self.show.request(SentRequest(self._requests, name, exchange.status, same, new, sent, again))
 
 
 def _ends(results: Iterable[tuple[str, str]]) -> str:
@@ -179,7 +179,7 @@ class Printed:
     def said(self, words: str) -> None:
         self.note("you", words)
 
-    def request(self, request: Request) -> None:
+    def request(self, request: SentRequest) -> None:
         self._release()
         head = f"  {self._who(request)} {self._status(request.status)} {self._lane(request)}"
         if self._compact:
@@ -210,13 +210,13 @@ class Printed:
         for line in more:
             self.screen.line(f"{INDENT}{line}")
 
-    def _who(self, request: Request) -> str:
+    def _who(self, request: SentRequest) -> str:
         return _colored(self.screen, request.backend, self._names)
 
     def _status(self, status: int) -> str:
         return self.screen.styled(str(status), "green" if status == 200 else "red")
 
-    def _lane(self, request: Request) -> str:
+    def _lane(self, request: SentRequest) -> str:
         sent = request.sent
         return self.screen.styled(f"+{sent.size - sent.kept:,} on {sent.kept:,}".ljust(15), "dim")
 
@@ -290,7 +290,7 @@ def _arguments(call: ToolCall) -> str:
 
 
 @dataclass(slots=True)
-class Lines:
+class JsonLines:
     """Shows it to a program, one JSON object a line."""
 
     screen: Screen
@@ -301,7 +301,7 @@ class Lines:
     def said(self, words: str) -> None:
         self.put(type="user", text=words)
 
-    def request(self, request: Request) -> None:
+    def request(self, request: SentRequest) -> None:
         report = request.sent.report
         self.put(
             type="request",

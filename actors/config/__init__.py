@@ -51,7 +51,7 @@ from actors.config.settings import (
     HeaderVariable,
     Policy,
     PoolSettings,
-    Reasoning,
+    ReasoningSettings,
     RuntimeLimits,
     Thinking,
     endpoint,
@@ -77,9 +77,9 @@ __all__ = [
     "FileSettings",
     "Key",
     "Kind",
-    "Pool",
     "PoolSettings",
-    "Reasoning",
+    "ReasoningSettings",
+    "ResolvedPool",
     "RuntimeLimits",
     "TokenCommand",
     "load",
@@ -151,7 +151,7 @@ class Backend(Frozen):
     headers: tuple[tuple[str, SecretStr], ...] = ()
     max_tokens: Count | None = None
     thinking: Thinking = "native"
-    reasoning: Reasoning = Reasoning()
+    reasoning: ReasoningSettings = ReasoningSettings()
     temperature: float | None = None
     cache: Cache = "default"
     stream: bool = True
@@ -168,7 +168,7 @@ class Backend(Frozen):
         return (self,)
 
 
-class Pool(Frozen):
+class ResolvedPool(Frozen):
     """Backends that stand in for each other, in order. `cooldown` is in seconds."""
 
     name: str
@@ -227,7 +227,7 @@ class Config:
         """Names of the configured backends and pools, in the order of the file."""
         return (*self.settings.backends, *self.settings.pools)
 
-    def resolve(self, target: str) -> Backend | Pool:
+    def resolve(self, target: str) -> Backend | ResolvedPool:
         """Return the backend or pool a target names: a configured name, or `provider:model`.
 
         Raises:
@@ -241,7 +241,7 @@ class Config:
             )
         if (pool := self.settings.pools.get(target)) is not None:
             members = tuple(self.backend(member) for member in pool.members)
-            return Pool(
+            return ResolvedPool(
                 name=target,
                 members=members,
                 policy=pool.policy,

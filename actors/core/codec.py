@@ -27,7 +27,7 @@ _Check: TypeAlias = Callable[[Form, str], None]
 """Checks the field of this name."""
 
 
-class Record(Form, frozen=True):
+class LogRecord(Form, frozen=True):
     """What a log holds."""
 
     version: Literal[1]
@@ -39,7 +39,7 @@ class Record(Form, frozen=True):
 
 def encode_event(event: Event) -> bytes:
     """Return an event as a log holds it."""
-    return encoded(Record(VERSION, event))
+    return encoded(LogRecord(VERSION, event))
 
 
 def export(event: Event) -> Json:
@@ -71,7 +71,7 @@ def _value(value: Any, declared: object) -> JsonValue:  # Any: a form's field
 
 # ---- reading
 
-_RECORD, _MESSAGE, _RAW = Decoder(Record), Decoder(Message), json.Decoder(Raw)
+_RECORD, _MESSAGE, _RAW = Decoder(LogRecord), Decoder(Message), json.Decoder(Raw)
 _ENCODER = Encoder()
 _UNREADABLE = (MsgspecError, UnicodeDecodeError)
 
@@ -85,7 +85,7 @@ def decode_event(record: bytes) -> Event:
     """
     name = ""
     try:
-        event = _strictly(_RECORD, Record, record).event
+        event = _strictly(_RECORD, LogRecord, record).event
         name = str(event.__struct_config__.tag)
         _check(event)
     except _Wrong as wrong:

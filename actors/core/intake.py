@@ -89,7 +89,7 @@ class Remarks:
         return tuple(told)
 
 
-class Tally:
+class PathTally:
     """How often each of some paths was met, while they are being counted."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from actors.core.events import EpochBegan, Reason
 from actors.core.history import History
 from actors.core.identity import CallId
 from actors.core.ledger import Ledger
-from actors.core.render import Reader, Walk
+from actors.core.render import Reader, RenderWalk
 from actors.core.rulebook import FAULTS, RULES
 from actors.core.transcript import Encoder, Shown, Standing
 from actors.errors import CanonicalFault, Fault
@@ -139,7 +139,7 @@ def advanced(
             f"This lane has rendered {lane.standing.cursor} messages of a history of {history.length}; begin an epoch"
         )
     notes = Notes()
-    walk = Walk(lane.standing, history, ledger, dialect, encoder, reader, notes)
+    walk = RenderWalk(lane.standing, history, ledger, dialect, encoder, reader, notes)
     segments, judge, size = lane.segments, lane.judge, lane.size
     faults: list[Fault] = []
     anew = lane.standing.epoch > 0 and not lane.segments  # what opens an epoch again is read by every rule

@@ -1,6 +1,6 @@
 """A session as the fold of its events, lanes included.
 
-`State` is everything a session knows; `apply` is the only way it changes, live and after a restart alike, so
+`SessionState` is everything a session knows; `apply` is the only way it changes, live and after a restart alike, so
 a session that was rebuilt from its log is the session that wrote it. Lanes are folded by `Lanes`, which
 also needs the adapters' encoders: at each `RequestSent` a lane takes up what was new then, at each
 `EpochBegan` it starts over with the ids it has given.
@@ -53,7 +53,7 @@ from actors.core.transcript import Encoder
 _CALL_EVENTS = (Scheduled, Started, Returned, Failed, Denied, Refused, Cancelled)
 
 
-class State(Form, frozen=True):
+class SessionState(Form, frozen=True):
     """What a session knows.
 
     Args:
@@ -82,7 +82,7 @@ class State(Form, frozen=True):
     closed: bool = False
     last: TurnStatus | None = None
 
-    def apply(self, event: Event) -> "State":
+    def apply(self, event: Event) -> "SessionState":
         """Return the state after `event`."""
         if isinstance(event, _CALL_EVENTS):
             return replace(self, ledger=self.ledger.apply(event))
@@ -117,14 +117,14 @@ class State(Form, frozen=True):
         | SwitchFailed
         | TurnEnded
         | Closed,
-    ) -> "State":
+    ) -> "SessionState":
         match event:
             case Opened(session=session, target=target, system=system, messages=messages, calls=calls):
                 came = History.came(tuple(map(unpack, messages)), messages)
                 report = event.report.then(came.report)
                 # what its blocks say of its calls is the session's ledger now
                 kept = History.of(came.packed, report=report, system=system)
-                return State(session, target, None, system, kept, came.ledger, calls)
+                return SessionState(session, target, None, system, kept, came.ledger, calls)
             case Bound(turn=turn, binding=binding):
                 return replace(self, turns=turn, bound=binding)
             case SwitchHeld(target=target):
@@ -183,7 +183,7 @@ class Lanes:
         """Return the bindings that have a lane, oldest first."""
         return tuple(self._lanes)
 
-    def apply(self, event: Event, before: State, after: State) -> None:
+    def apply(self, event: Event, before: SessionState, after: SessionState) -> None:
         """Fold one event of the log, given the state before it and the one after it."""
         if isinstance(event, Opened):
             self._imported = after.history.length
@@ -207,9 +207,9 @@ class Lanes:
             self._lanes[binding] = with_standing(lane, standing=standing)
 
 
-def rebuilt(events: Iterable[Event], rules: Rules) -> tuple[State, Lanes]:
+def rebuilt(events: Iterable[Event], rules: Rules) -> tuple[SessionState, Lanes]:
     """Return the session that wrote `events`: its state and its lanes, byte for byte."""
-    state, lanes = State(), Lanes(rules)
+    state, lanes = SessionState(), Lanes(rules)
     for event in events:
         before, state = state, state.apply(event)
         lanes.apply(event, before, state)

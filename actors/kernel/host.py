@@ -20,7 +20,7 @@ HURRY = 0.2
 """Seconds that a step of the leaving may take once it is hurried."""
 
 
-class Host:
+class SystemHost:
     """Runs `leave` once it is asked to, or once its task is cancelled.
 
     Args:
@@ -34,7 +34,7 @@ class Host:
         self,
         parking: Parking,
         room: Callable[[], AbstractAsyncContextManager[None]],
-        leave: "Callable[[Host], Awaitable[bool]]",
+        leave: "Callable[[SystemHost], Awaitable[bool]]",
         context: Context,
     ) -> None:
         self._parking, self._room, self._leave, self._context = parking, room, leave, context

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from actors.testing.rules.anthropic_thinking import sign
-from actors.testing.rules.base import AnthropicSettings, Json, Mode, Refusal, dumped, parse
+from actors.testing.rules.base import AnthropicSettings, Json, Mode, ServerRefusal, dumped, parse
 from actors.testing.script import Call, Redacted, Say, Think, Turn
 
 _CREATED = 1_767_225_600  # seconds since 1970, fixed: responses do not depend on the clock
@@ -25,13 +25,13 @@ class Wire(Protocol):
     def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
         """Return the events of a streamed response, each as it goes over the wire."""
 
-    def error(self, refusal: Refusal, number: int) -> bytes:
+    def error(self, refusal: ServerRefusal, number: int) -> bytes:
         """Return an error body."""
 
-    def error_event(self, refusal: Refusal, number: int) -> bytes:
+    def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
         """Return the event that reports an error inside a stream."""
 
-    def failure(self, status: int) -> Refusal:
+    def failure(self, status: int) -> ServerRefusal:
         """Return the dialect's own words for a failure of this status that no rule is behind."""
 
 
@@ -66,11 +66,11 @@ def pieces(text: str, size: int) -> Iterator[str]:
     return (text[at : at + size] for at in range(0, len(text), size))
 
 
-def failure_of(status: int, table: Mapping[int, tuple[str, str | None, str]]) -> Refusal:
+def failure_of(status: int, table: Mapping[int, tuple[str, str | None, str]]) -> ServerRefusal:
     """Return what a table of failures says of a status."""
     fallback = table[500] if status >= 500 else ("invalid_request_error", None, f"Status {status}.")
     kind, code, message = table.get(status, fallback)
-    return Refusal("", status, kind, code, None, message)
+    return ServerRefusal("", status, kind, code, None, message)
 
 
 OPENAI_FAILURES = {
@@ -135,14 +135,14 @@ class OpenAIWire:
             events.append({**head, "choices": [], "usage": _openai_usage(turn)})
         return events
 
-    def error(self, refusal: Refusal, number: int) -> bytes:
+    def error(self, refusal: ServerRefusal, number: int) -> bytes:
         error = {"message": refusal.message, "type": refusal.type, "param": refusal.param}
         return dumped({"error": {**error, "code": refusal.code}})
 
-    def error_event(self, refusal: Refusal, number: int) -> bytes:
+    def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
         return b"data: " + self.error(refusal, number) + b"\n\n"
 
-    def failure(self, status: int) -> Refusal:
+    def failure(self, status: int) -> ServerRefusal:
         return failure_of(status, OPENAI_FAILURES)
 
     def _head(self, kind: str, request: Json, number: int) -> Json:
@@ -264,15 +264,15 @@ class AnthropicWire:
         events += [{"type": "message_delta", "delta": delta, "usage": usage}, {"type": "message_stop"}]
         return [_event({**event, **turn.extra}) for event in events]
 
-    def error(self, refusal: Refusal, number: int) -> bytes:
+    def error(self, refusal: ServerRefusal, number: int) -> bytes:
         error = {"type": refusal.type, "message": refusal.message}
         return dumped({"type": "error", "error": error, "request_id": f"req_{number}"})
 
-    def error_event(self, refusal: Refusal, number: int) -> bytes:
+    def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
         error = {"type": refusal.type, "message": refusal.message}
         return _event({"type": "error", "error": error})
 
-    def failure(self, status: int) -> Refusal:
+    def failure(self, status: int) -> ServerRefusal:
         return failure_of(status, _ANTHROPIC_FAILURES)
 
     def _message(self, turn: Turn, request: Json, number: int) -> Json:

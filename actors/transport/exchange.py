@@ -20,14 +20,14 @@ from actors.transport.contract import Timeouts
 from actors.transport.dial import why
 from actors.transport.origin import Target
 from actors.transport.patience import OutOfTime, Patience
-from actors.transport.pool import Pool
+from actors.transport.pool import ConnectionPool
 from actors.transport.proxy import ProxyRefused
 
 FIXED = (("content-type", "application/json"), ("accept-encoding", "identity"), ("user-agent", "actors"))
 """What each request says unless the caller says it otherwise."""
 
 
-class Exchange:
+class ClientExchange:
     """One request and its answer. Enter it once."""
 
     status: int
@@ -35,7 +35,7 @@ class Exchange:
 
     def __init__(
         self,
-        pool: Pool,
+        pool: ConnectionPool,
         target: Target,
         headers: Sequence[tuple[str, str]],
         segments: Sequence[bytes],
@@ -51,7 +51,7 @@ class Exchange:
         self._writing: anyio.abc.TaskGroup | None = None
         self._is_answered = False
 
-    async def __aenter__(self) -> "Exchange":
+    async def __aenter__(self) -> "ClientExchange":
         self._patience = Patience(self._timeouts.total)
         try:
             if self._length > SMALL:

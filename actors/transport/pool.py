@@ -26,7 +26,7 @@ class _Waiter:
     connection: Connection | None = None
 
 
-class Pool:
+class ConnectionPool:
     """The connections to one origin.
 
     Args:

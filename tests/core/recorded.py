@@ -13,7 +13,7 @@ from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.jsonio import Json
 from actors.core.ledger import Ledger
-from actors.core.render import Reader, ThinkingPolicy, Walk
+from actors.core.render import Reader, RenderWalk, ThinkingPolicy
 from actors.core.transcript import Encoder, Standing, Titled
 
 Said: TypeAlias = tuple[
@@ -118,7 +118,7 @@ def walked(
         return writers[-1]
 
     notes = Notes()
-    walk = Walk(
+    walk = RenderWalk(
         standing or Standing(), history, known, dialect, Encoder(recorder), Reader(reader, policy), notes
     )
     assert not any(walk.fragments())

@@ -43,7 +43,7 @@ from actors.core.packed import pack
 from actors.core.profiles import dialect
 from actors.core.profiles.vendors import VENDORS as _VENDORS
 from actors.core.render import Reader, ThinkingPolicy
-from actors.core.state import Lanes, State
+from actors.core.state import Lanes, SessionState
 from actors.core.transcript import Encoder
 from actors.testing import (
     AnthropicSettings,
@@ -132,7 +132,7 @@ class Simulated:
     """A session that writes its log and keeps what it has sent."""
 
     log: list[Event] = field(default_factory=list)
-    state: State = field(default_factory=State)
+    state: SessionState = field(default_factory=SessionState)
     lanes: Lanes = field(default_factory=lambda: Lanes(rules))
     sent: list[tuple[Binding, int, Rendered]] = field(default_factory=list)
 

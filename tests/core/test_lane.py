@@ -30,7 +30,7 @@ from actors.core.lane import SEGMENT, SHARED, Rendered, advanced, appended, empt
 from actors.core.ledger import Ledger
 from actors.core.packed import pack
 from actors.core.render import STRIDE
-from actors.core.state import Lanes, State, rebuilt
+from actors.core.state import Lanes, SessionState, rebuilt
 from actors.errors import CanonicalFault
 from actors.testing import AnthropicProfile, AnthropicSettings, validate
 from actors.testing.histories import READERS, history
@@ -411,7 +411,7 @@ def test_segments_are_few_and_their_bytes_are_the_fragments() -> None:
 @pytest.mark.parametrize("binding", BINDINGS, ids=str)
 def test_a_long_result_is_one_object_in_the_log_the_ledger_and_every_lane(binding: Binding) -> None:
     long, short = quote("21 C " * SHARED), quote("21 C")
-    state = State()
+    state = SessionState()
     log: list[Event] = [Opened("s", "t"), Submitted(1, pack(Message("human", [Text("Go on.")])))]
     for number, result in enumerate((long, short, long), 1):
         call = ToolCall(f"hist_tool_{number}", "weather")

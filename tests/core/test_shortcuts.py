@@ -30,7 +30,7 @@ from actors.core.jsonio import Quoted, mended, quote
 from actors.core.ledger import Ledger
 from actors.core.packed import LARGE, pack, unpack
 from actors.core.projection import mint
-from actors.core.state import State
+from actors.core.state import SessionState
 from actors.storage import Entry
 from actors.storage.memory import MemoryStorage
 
@@ -100,7 +100,7 @@ def test_a_binding_is_one_object_in_all_that_is_read() -> None:
 def test_a_history_and_a_log_in_memory_share_one_packed_message() -> None:
     packed, started = pack(Message("human", (Text("words"),))), Started(CallId("c"))
     events = (Opened("id", "t", None, (packed,)), Submitted(1, packed), started)
-    state = State().apply(events[0]).apply(events[1])
+    state = SessionState().apply(events[0]).apply(events[1])
     assert state.history.packed[1][0] is packed
     assert state.history.packed[1][1] is packed
     storage = MemoryStorage()

@@ -30,7 +30,7 @@ from actors.core.identity import CallId
 from actors.core.jsonio import quote
 from actors.core.ledger import Ledger
 from actors.core.packed import pack
-from actors.core.state import Lanes, State, rebuilt
+from actors.core.state import Lanes, SessionState, rebuilt
 from actors.testing.histories import READERS, history
 from tests.core.session_log import BINDINGS, Simulated, rules, simulated, text
 
@@ -40,8 +40,8 @@ ASKED = Message("human", [Text("u")])
 ANSWER = Message("model", [CALL], origin=OPENAI)
 
 
-def after(*events: Event) -> State:
-    state = State()
+def after(*events: Event) -> SessionState:
+    state = SessionState()
     for event in events:
         state = state.apply(event)
     return state
@@ -119,7 +119,7 @@ def test_a_lane_takes_up_what_the_history_held_at_its_request() -> None:
 def test_rebuilding_may_stop_and_go_on_anywhere() -> None:
     for seed in range(100):
         session = simulated(*history(seed), seed)
-        state, lanes = State(), Lanes(rules)
+        state, lanes = SessionState(), Lanes(rules)
         for number, event in enumerate(session.log):
             if number == len(session.log) // 2:
                 state, lanes = rebuilt(session.log[:number], rules)

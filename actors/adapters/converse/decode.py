@@ -12,7 +12,7 @@ from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Callable
 
-from actors.adapters.arriving import Call, Own, Part, Words
+from actors.adapters.arriving import ArrivingCall, Own, Part, Words
 from actors.adapters.assembly import Assembly
 from actors.adapters.base import document
 from actors.adapters.classify import in_answer
@@ -116,7 +116,7 @@ class ConverseReader:
         else:
             self._own(_index(payload), start)
 
-    def _call_start(self, index: int, call: Fields) -> Call:
+    def _call_start(self, index: int, call: Fields) -> ArrivingCall:
         part = self.assembly.call(string(call.get("toolUseId")), string(call.get("name")))
         self._open[index] = part
         return part
@@ -129,7 +129,7 @@ class ConverseReader:
             self._reasoning(index, fields(delta["reasoningContent"]))
         elif "toolUse" in delta:
             part = self._open.get(index)
-            if not isinstance(part, Call):
+            if not isinstance(part, ArrivingCall):
                 raise broken(f"arguments for content block {index}, which is no open tool call")
             self.assembly.argue(part, string(fields(delta["toolUse"]).get("input")))
         elif "citation" in delta:

@@ -12,12 +12,12 @@ Reasoning comes in three ways, and is sealed where the dialect takes it back the
 import re
 from typing import TypeAlias
 
-from actors.adapters.arriving import Call
+from actors.adapters.arriving import ArrivingCall
 from actors.adapters.assembly import Assembly
 from actors.adapters.base import document
 from actors.adapters.classify import in_answer
 from actors.adapters.failure import AnswerFault, broken
-from actors.adapters.openai_chat.reasoning import Reasoning
+from actors.adapters.openai_chat.reasoning import ArrivingReasoning
 from actors.adapters.sse import ServerEvent
 from actors.adapters.wire import Fields, fields, items, json_text, number, string
 from actors.core.dialect import Dialect
@@ -59,7 +59,7 @@ class ChatReader:
         self.ended = False
         self._begun = False  # whether anything of a message was there
         self._slots = _Slots(assembly)
-        self._reasoning = Reasoning(assembly, dialect.reasoning.carrier)
+        self._reasoning = ArrivingReasoning(assembly, dialect.reasoning.carrier)
 
     def event(self, event: ServerEvent) -> None:
         data = event.data.strip()
@@ -198,16 +198,16 @@ class _Slots:
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
-        self._latest: dict[Slot, Call] = {}
-        self._by_id: dict[tuple[Slot, str], Call] = {}
+        self._latest: dict[Slot, ArrivingCall] = {}
+        self._by_id: dict[tuple[Slot, str], ArrivingCall] = {}
 
     def take(self, fragments: list[Fields]) -> None:
         """Take the fragments of one delta."""
-        touched: set[Call] = set()
+        touched: set[ArrivingCall] = set()
         for fragment in fragments:
             self._take(fragment, touched)
 
-    def _take(self, fragment: Fields, touched: set[Call]) -> None:
+    def _take(self, fragment: Fields, touched: set[ArrivingCall]) -> None:
         slot, native_id = _slot(fragment.get("index")), string(fragment.get("id"))
         if not native_id.strip():
             native_id = ""
@@ -226,7 +226,7 @@ class _Slots:
         if text:
             self._assembly.argue(call, text)
 
-    def _existing(self, slot: Slot, native_id: str) -> Call | None:
+    def _existing(self, slot: Slot, native_id: str) -> ArrivingCall | None:
         if native_id and (same := self._by_id.get((slot, native_id))):
             return same
         call = self._latest.get(slot)
@@ -234,14 +234,14 @@ class _Slots:
             return None  # a new index, or a known one with another id
         return call
 
-    def _remember(self, call: Call, slot: Slot, native_id: str) -> None:
+    def _remember(self, call: ArrivingCall, slot: Slot, native_id: str) -> None:
         for key in (slot, None):
             self._latest[key] = call
             if native_id:
                 self._by_id[key, native_id] = call
 
 
-def _begins_another(call: Call, name: str, text: str, *, repeated: bool) -> bool:
+def _begins_another(call: ArrivingCall, name: str, text: str, *, repeated: bool) -> bool:
     """Say whether a fragment that brings a name starts a new call at the same index.
 
     Some servers repeat the name on every fragment, so the name alone decides nothing. It does where the

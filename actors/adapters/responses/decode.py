@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from actors.adapters.arriving import Call, Own, Part, Words
+from actors.adapters.arriving import ArrivingCall, Own, Part, Words
 from actors.adapters.assembly import Assembly
 from actors.adapters.base import document
 from actors.adapters.classify import in_answer
@@ -228,14 +228,14 @@ class ResponsesReader:
             case Words():
                 self.assembly.complete(part, _thought_of(told))
                 self.assembly.seal(part, "reasoning_item", _again(told))
-            case Call():
+            case ArrivingCall():
                 self.assembly.identify(part, string(told.get("call_id")), _name_of(told))
                 self.assembly.settle(part, string(told.get(_CALLS[item.kind])))
             case Own():
                 _take_item(part, told)
-        if isinstance(part, Call):
+        if isinstance(part, ArrivingCall):
             part.told = kind == "custom_tool_call" and told.get("status") == "completed"
-        if isinstance(part, Call) and told.get("status") in ("incomplete", "in_progress"):
+        if isinstance(part, ArrivingCall) and told.get("status") in ("incomplete", "in_progress"):
             part.done = False
         else:
             self.assembly.end(part)
@@ -268,12 +268,12 @@ class ResponsesReader:
 
     def _arguments_delta(self, payload: Fields) -> None:
         part = self._of(payload).part
-        if isinstance(part, Call):
+        if isinstance(part, ArrivingCall):
             self.assembly.argue(part, string(payload.get("delta")))
 
     def _arguments_done(self, payload: Fields) -> None:
         part = self._of(payload).part
-        if isinstance(part, Call):
+        if isinstance(part, ArrivingCall):
             self.assembly.identify(part, "", string(payload.get("name")))
             self.assembly.settle(part, string(payload.get("arguments")) or string(payload.get("input")))
             self.assembly.end(part)

@@ -7,7 +7,7 @@ nothing later can fail on the value.
 """
 
 from actors.core.jsonio.fit import fit
-from actors.core.jsonio.limits import MARKS, Ingested, Limits
+from actors.core.jsonio.limits import MARKS, Ingested, SizeLimits
 from actors.core.jsonio.pointer import pointed
 from actors.core.jsonio.text import (
     MAX_BYTES,
@@ -26,7 +26,7 @@ from actors.core.jsonio.text import (
     quote,
     unquote,
 )
-from actors.core.jsonio.walk import Walk
+from actors.core.jsonio.walk import ValueWalk
 
 __all__ = [
     "MARKS",
@@ -37,8 +37,8 @@ __all__ = [
     "JsonObject",
     "JsonRefused",
     "JsonValue",
-    "Limits",
     "Quoted",
+    "SizeLimits",
     "dump",
     "ingest",
     "mended",
@@ -50,13 +50,13 @@ __all__ = [
     "unquote",
 ]
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = SizeLimits()
 _UNREADABLE = Ingested(
     Json(b'"[a value that could not be read]"'), ("repr_failed",)
 )  # made while there is room
 
 
-def ingest(value: object, limits: Limits = DEFAULT_LIMITS) -> Ingested:
+def ingest(value: object, limits: SizeLimits = DEFAULT_LIMITS) -> Ingested:
     """Turn any Python value into JSON, once. Never raises, and never gives more than `limits.max_bytes`.
 
     The text parses under `parse` and does not depend on hash seeds or memory addresses. Iterators are never
@@ -67,7 +67,7 @@ def ingest(value: object, limits: Limits = DEFAULT_LIMITS) -> Ingested:
         least = min(limits.max_bytes, limits.max_string)
         if type(value) is str and 6 * len(value) + 2 <= least and encodable(value):  # whole, however escaped
             return Ingested(quote(value), ())
-        walk = Walk(limits, marks)
+        walk = ValueWalk(limits, marks)
         text = fit(walk.plain(value, 0), walk.is_long, limits, marks)
     except Exception:  # what is left: the caller's stack is nearly full, or memory is
         return _UNREADABLE

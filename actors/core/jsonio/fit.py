@@ -10,14 +10,14 @@ not enough, containers are made shorter and shorter. Each cut leaves a marker th
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-from actors.core.jsonio.limits import Limits
+from actors.core.jsonio.limits import SizeLimits
 from actors.core.jsonio.text import Json, JsonValue, dump, encodable, mended, quote
 from actors.core.jsonio.walk import Gap, gap, unused
 
 _LEAST_STRING = 128
 
 
-def fit(value: JsonValue, is_long: bool, limits: Limits, marks: set[str]) -> Json:
+def fit(value: JsonValue, is_long: bool, limits: SizeLimits, marks: set[str]) -> Json:
     """Return the JSON of `value`: long strings cut first, evenly; then containers, shorter and shorter."""
     if not is_long:  # so the whole is known to be small enough to try
         text = dump(value)

@@ -20,7 +20,7 @@ from itertools import islice
 from math import isfinite
 from typing import Any, TypeAlias
 
-from actors.core.jsonio.limits import Limits
+from actors.core.jsonio.limits import SizeLimits
 from actors.core.jsonio.text import INT_MAX, INT_MIN, JsonValue, dump, encodable, mended
 
 _MAX_KEY = 512
@@ -69,10 +69,10 @@ def _name(kind: type) -> str:
     return name[:_MAX_NAME]
 
 
-class Walk:
+class ValueWalk:
     """One pass over one value: the path (for cycles), the budget in characters, the marks."""
 
-    def __init__(self, limits: Limits, marks: set[str]) -> None:
+    def __init__(self, limits: SizeLimits, marks: set[str]) -> None:
         self._limits = limits
         self._marks = marks
         self._path: set[int] = set()
@@ -238,7 +238,7 @@ def unused(name: str, taken: Mapping[str, object], repeats: dict[str, int]) -> s
     return candidate
 
 
-def _described(value: object, kind: type, walk: Walk) -> str:
+def _described(value: object, kind: type, walk: ValueWalk) -> str:
     """Return a text for a value that has no JSON form."""
     for base in _TYPE_MRO.__get__(kind):
         if method := _TEXTUAL.get((base.__module__, base.__qualname__)):
@@ -250,11 +250,13 @@ def _described(value: object, kind: type, walk: Walk) -> str:
     return walk.mark("object", f"[object: {_name(kind)}] {_ADDRESS.sub('', str.__str__(repr(value)))}")
 
 
-_Reader: TypeAlias = Callable[[Walk, Any, int], JsonValue]  # Any: each reader takes its own kind of value
+_Reader: TypeAlias = Callable[
+    [ValueWalk, Any, int], JsonValue
+]  # Any: each reader takes its own kind of value
 
 
 def _container(
-    read: Callable[[Walk, Any, int, int], JsonValue],
+    read: Callable[[ValueWalk, Any, int, int], JsonValue],
     items: Callable[[Any], Iterable[Any]] = iter,
     size: Callable[[Any], int] = len,
 ) -> _Reader:
@@ -265,18 +267,18 @@ def _container(
 def _named(names: Callable[[Any], Sequence[str]]) -> _Reader:
     """Return what reads the fields of a record."""
 
-    def read(walk: Walk, value: Any, depth: int) -> JsonValue:  # Any: a record of anybody's
+    def read(walk: ValueWalk, value: Any, depth: int) -> JsonValue:  # Any: a record of anybody's
         held = names(value)
         return walk.mapping(((name, getattr(value, name)) for name in held), len(held), depth)
 
     return read
 
 
-def _enumerated(walk: Walk, value: Enum, depth: int) -> JsonValue:
+def _enumerated(walk: ValueWalk, value: Enum, depth: int) -> JsonValue:
     return walk.plain(value.value, depth)
 
 
-def _model(walk: Walk, value: Any, depth: int) -> JsonValue:  # Any: pydantic is not imported here
+def _model(walk: ValueWalk, value: Any, depth: int) -> JsonValue:  # Any: pydantic is not imported here
     try:
         dumped = value.model_dump(warnings=False)
     except Exception:  # a cycle, or a serializer that raises: what the fields hold is still known
@@ -287,17 +289,17 @@ def _model(walk: Walk, value: Any, depth: int) -> JsonValue:  # Any: pydantic is
 # The unbound methods of built-in types read what is there, whatever a subclass claims.
 _BUILT_IN: tuple[tuple[type | tuple[type, ...], _Reader], ...] = (
     ((bytes, bytearray, memoryview), lambda walk, value, depth: walk.buffer(value)),
-    (OrderedDict, _container(Walk.mapping, OrderedDict.items, dict.__len__)),
-    (dict, _container(Walk.mapping, dict.items, dict.__len__)),
-    (list, _container(Walk.sequence, list.__iter__, list.__len__)),
-    (tuple, _container(Walk.sequence, tuple.__iter__, tuple.__len__)),
-    ((set, frozenset), _container(Walk.members)),
+    (OrderedDict, _container(ValueWalk.mapping, OrderedDict.items, dict.__len__)),
+    (dict, _container(ValueWalk.mapping, dict.items, dict.__len__)),
+    (list, _container(ValueWalk.sequence, list.__iter__, list.__len__)),
+    (tuple, _container(ValueWalk.sequence, tuple.__iter__, tuple.__len__)),
+    ((set, frozenset), _container(ValueWalk.members)),
 )
 _GENERIC: tuple[tuple[type, _Reader], ...] = (
-    (Mapping, _container(Walk.mapping, lambda value: ((key, value[key]) for key in value))),
-    (MappingView, _container(Walk.sequence)),
-    (AbstractSet, _container(Walk.members)),
-    (Sequence, _container(Walk.sequence)),
+    (Mapping, _container(ValueWalk.mapping, lambda value: ((key, value[key]) for key in value))),
+    (MappingView, _container(ValueWalk.sequence)),
+    (AbstractSet, _container(ValueWalk.members)),
+    (Sequence, _container(ValueWalk.sequence)),
 )
 _DATACLASS = _named(lambda value: [field.name for field in fields(value)])
 _STRUCT = _named(lambda value: value.__struct_fields__)

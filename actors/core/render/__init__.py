@@ -12,6 +12,6 @@ sees only the messages past the lane's cursor, and the lane's `Standing`; a full
 """
 
 from actors.core.render.thinking import Reader, ThinkingPolicy
-from actors.core.render.walk import STRIDE, Walk
+from actors.core.render.walk import STRIDE, RenderWalk
 
-__all__ = ["STRIDE", "Reader", "ThinkingPolicy", "Walk"]
+__all__ = ["STRIDE", "Reader", "RenderWalk", "ThinkingPolicy"]

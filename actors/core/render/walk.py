@@ -33,7 +33,7 @@ STRIDE = 64
 _MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
 
 
-class Walk:
+class RenderWalk:
     """One render: what brings a lane to the end of `history`.
 
     Args:

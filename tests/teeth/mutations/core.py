@@ -163,8 +163,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "turn: calls of an answer that was cut are forgotten",
         "actors/core/turn.py",
-        'return Close("failed", broke.why, broke.message.calls if broke.message else ())',
-        'return Close("failed", broke.why)',
+        'return CloseStep("failed", broke.why, broke.message.calls if broke.message else ())',
+        'return CloseStep("failed", broke.why)',
         (TURN,),
     ),
     Mutation(

@@ -62,8 +62,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "assembly: a call is done again when its end is told twice",
         "actors/adapters/assembly.py",
-        "if not isinstance(part, Call) or part.ended or part.dropped:",
-        "if not isinstance(part, Call) or part.dropped:",
+        "if not isinstance(part, ArrivingCall) or part.ended or part.dropped:",
+        "if not isinstance(part, ArrivingCall) or part.dropped:",
         ("tests/adapters/test_decode_cuts.py",),
     ),
     Mutation(
@@ -153,7 +153,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "decode: a block of a call that never stopped ends well",
         "actors/adapters/assembly.py",
-        "if isinstance(part, Call) and not part.is_whole and not self._is_cut:",
+        "if isinstance(part, ArrivingCall) and not part.is_whole and not self._is_cut:",
         "if False:",
         ("tests/adapters/test_cut_calls.py",),
     ),

@@ -135,8 +135,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "ledger: a request is sealed on an old version of it",
         "actors/ledger.py",
-        "            case Seal(version=version) if version != self.known.version:",
-        "            case Seal(version=version) if version > self.known.version:",
+        "            case SealResults(version=version) if version != self.known.version:",
+        "            case SealResults(version=version) if version > self.known.version:",
         ("tests/test_cancel.py::test_a_request_is_rendered_again_when_a_result_came_in_meanwhile",),
     ),
     Mutation(
