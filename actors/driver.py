@@ -338,9 +338,9 @@ class _TurnSteps:
 
     async def _sealed(self, number: int, rendered: Rendered, known: Known) -> bool:
         """Write that a request is sent, with what was held until now; say no if it was rendered too early."""
-        binding, standing = self._backend.binding, rendered.lane.standing
+        binding, state = self._backend.binding, rendered.lane.state
         sealed = seals(rendered, known.ledger)
-        sent = RequestSent(self._number, number, binding, standing.epoch, standing.cursor, sealed)
+        sent = RequestSent(self._number, number, binding, state.epoch, state.cursor, sealed)
         prelude = self._log.prelude()
         seq = await self._refs.ledger.ask(SealResults(sent, known.version, prelude))
         if seq is None:
@@ -354,7 +354,7 @@ class _TurnSteps:
     def _show_request(self, number: int, rendered: Rendered, seq: int) -> None:
         if self._sink.is_watched:
             lane, binding = rendered.lane, self._backend.binding
-            sent = Sent(binding, lane.standing.epoch, rendered.before, lane.size, rendered.report)
+            sent = Sent(binding, lane.state.epoch, rendered.before, lane.size, rendered.report)
             self._sink.put(StatusEvent("request", seq, self._number, number, sent=sent))
 
     async def _rewrite(self, step: turns.RewriteStep) -> Outcome:
@@ -362,19 +362,19 @@ class _TurnSteps:
         binding = self._backend.binding
         epoch = 1 + await self._epoch()
         event = EpochBegan(binding, epoch, "refusal" if step.plain else "thinking", plain=step.plain)
-        floor = len(self._log.state.history)
+        epoch_start = len(self._log.state.history)
         seq = await self._log.write(event)
-        await self._refs.renderer.tell(Invalidate(event, floor))
+        await self._refs.renderer.tell(Invalidate(event, epoch_start))
         self._driver.tell("rewritten", seq, step.why)
         return turns.Ready()
 
     async def _epoch(self) -> int:
         if self._rendered is not None:
-            return self._rendered.lane.standing.epoch
+            return self._rendered.lane.state.epoch
         known = await self._refs.ledger.ask(Snapshot())
         render = Render(self._backend.binding, self._log.state.history, known.ledger)
         rendered = await self._refs.renderer.ask(render)
-        return rendered.lane.standing.epoch
+        return rendered.lane.state.epoch
 
     def _request(self, rendered: Rendered) -> Request:
         return self._backend.request(rendered, self._log.state.session, tools_off=self._tools_off)

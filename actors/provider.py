@@ -285,7 +285,7 @@ class _Round:
             return 0.0
         if failure.action == "our_bug":
             self._counters["tool_api_400_total"] += 1
-        if failure.action != "retry" or self._shown or _spent(before, failure):
+        if failure.action != "retry" or self._shown or _exhausted(before, failure):
             return None
         wait = self._endpoint.retries.wait(self._tries, failure.retry_after, random)
         if wait is not None:
@@ -444,7 +444,7 @@ def _without_secrets(failure: Failure, proof: Headers) -> Failure:
     return failure if message == failure.message else replace(failure, message=message)
 
 
-def _spent(before: Failure | None, failure: Failure) -> bool:
+def _exhausted(before: Failure | None, failure: Failure) -> bool:
     """Say whether a spend cap was met, which no waiting lifts: a rate limit, twice running, that named no wait."""
     both = (before, failure)
     return all(each and each.kind == "rate_limit" and each.retry_after is None for each in both)

@@ -20,7 +20,7 @@ from actors.core.identity import Binding
 from actors.core.jsonio import Json, dump
 from actors.core.lane import Lane, Rendered, advanced, empty
 from actors.core.ledger import Ledger
-from actors.core.render import Reader, ThinkingPolicy
+from actors.core.render import RenderTarget, ThinkingPolicy
 from actors.errors import TranscriptError
 from actors.tools import Tool
 
@@ -77,8 +77,8 @@ def render(
         raise TranscriptError(
             f"render takes a History, not {type(history).__name__}; History(messages) makes one"
         )
-    reader = Reader(binding, thinking)
-    return advanced(lane or empty(dialect), history, ledger, dialect, adapter(dialect).encoder, reader)
+    target = RenderTarget(binding, thinking)
+    return advanced(lane or empty(dialect), history, ledger, dialect, adapter(dialect).encoder, target)
 
 
 def encode(

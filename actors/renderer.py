@@ -37,10 +37,10 @@ class Adopt(Command):
 
 @dataclass(frozen=True)
 class Invalidate(Command):
-    """Start a binding's lane over: its `EpochBegan` is durable. `floor` is the history's length then."""
+    """Start a binding's lane over: its `EpochBegan` is durable. `epoch_start` is the history's length then."""
 
     event: EpochBegan
-    floor: int
+    epoch_start: int
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class RendererActor(Actor[RendererCommand]):
                 command.reply.send(self.lanes.render(binding, history, ledger))
             case Adopt(binding=binding, lane=lane):
                 self.lanes.adopt(binding, lane)
-            case Invalidate(event=event, floor=floor):
-                self.lanes.begin(event, floor)
+            case Invalidate(event=event, epoch_start=epoch_start):
+                self.lanes.begin(event, epoch_start)
             case AdoptedLanes():
                 command.reply.send({binding: self.lanes.of(binding) for binding in self.lanes.bindings()})
             case _:

@@ -35,7 +35,7 @@ from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.intake import Intake
 from actors.core.packed import pack, unkeepable
-from actors.core.render import Reader
+from actors.core.render import RenderTarget
 from actors.core.routing import Pool
 from actors.core.state import Rules
 from actors.core.transcript import Encoder
@@ -315,9 +315,9 @@ class Runtime:
         """Ids of the open sessions, oldest first: a view that is always up to date."""
         return self._ids
 
-    def _rules(self, binding: Binding) -> tuple[Dialect, Encoder, Reader]:
+    def _rules(self, binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:
         codec = adapter(self.config.dialect(binding.dialect))
-        return codec.dialect, codec.encoder, Reader(binding, self.config.thinking(binding))
+        return codec.dialect, codec.encoder, RenderTarget(binding, self.config.thinking(binding))
 
     def provider(self, member: str, binding: Binding) -> Ref[ProviderCommand]:
         """Return the provider actor of a member, made at its first use under its target's name.

@@ -126,7 +126,7 @@ async def _assert_rebuilds(runtime: Runtime, session: Session) -> None:
     assert set(shown) == set(lanes.bindings())
     for binding, lane in shown.items():
         assert b"".join(lane.segments) == b"".join(lanes.of(binding).segments), binding
-        assert lane.standing == lanes.of(binding).standing, binding
+        assert lane.state == lanes.of(binding).state, binding
 
 
 def assert_closed_is_last(storage: Storage, name: str) -> None:

@@ -234,7 +234,7 @@ class Walk:
             self.begin(binding)
 
     def begin(self, binding: Binding, *, plain: bool = False) -> None:
-        epoch = self.session.lanes.of(binding).standing.epoch + 1
+        epoch = self.session.lanes.of(binding).state.epoch + 1
         self.session.write(EpochBegan(binding, epoch, "refusal" if plain else "compaction", plain))
 
     # ---- one request and its answer
@@ -281,7 +281,7 @@ class Walk:
             raise Wrong(f"{binding}: {answer.status} {b''.join(answer.parts).decode()}")
         if rendered.report.faults:
             raise Wrong(f"{binding}: judge: {rendered.report.faults[0]}")
-        lane = binding, rendered.lane.standing.epoch
+        lane = binding, rendered.lane.state.epoch
         body = unmarked(request.body, binding.dialect)
         if not text(rendered).startswith(self.sent.get(lane, b"")) or text(rendered) not in body:
             raise Wrong(f"{binding}: the request does not begin with the one before")

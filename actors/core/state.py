@@ -11,7 +11,7 @@ the one place where they meet.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace as with_standing
+from dataclasses import replace as with_state
 from typing import TypeAlias
 
 from msgspec import field
@@ -47,7 +47,7 @@ from actors.core.identity import Binding
 from actors.core.lane import Lane, Rendered, advanced, begun, empty
 from actors.core.ledger import Ledger
 from actors.core.packed import unpack
-from actors.core.render import Reader
+from actors.core.render import RenderTarget
 from actors.core.transcript import Encoder
 
 _CALL_EVENTS = (Scheduled, Started, Returned, Failed, Denied, Refused, Cancelled)
@@ -139,7 +139,7 @@ class SessionState(Form, frozen=True):
                 return replace(self, closed=True)
 
 
-Rules: TypeAlias = Callable[[Binding], tuple[Dialect, Encoder, Reader]]
+Rules: TypeAlias = Callable[[Binding], tuple[Dialect, Encoder, RenderTarget]]
 """What a binding is rendered with. Resolved from configuration, and the same whenever it is asked."""
 
 
@@ -167,17 +167,17 @@ class Lanes:
 
     def render(self, binding: Binding, history: History, ledger: Ledger) -> Rendered:
         """Return what would be sent now. Adopts nothing."""
-        dialect, encoder, reader = self._rules(binding)
-        return advanced(self.of(binding), history, ledger, dialect, encoder, reader)
+        dialect, encoder, target = self._rules(binding)
+        return advanced(self.of(binding), history, ledger, dialect, encoder, target)
 
     def adopt(self, binding: Binding, lane: Lane) -> None:
         """Take a rendered lane as what has been sent."""
         self._lanes[binding] = lane
 
-    def begin(self, event: EpochBegan, floor: int) -> None:
-        """Start a binding's lane over; `floor` is the history's length now."""
+    def begin(self, event: EpochBegan, epoch_start: int) -> None:
+        """Start a binding's lane over; `epoch_start` is the history's length now."""
         dialect = self._rules(event.binding)[0]
-        self._lanes[event.binding] = begun(self.of(event.binding), event, dialect, floor)
+        self._lanes[event.binding] = begun(self.of(event.binding), event, dialect, epoch_start)
 
     def bindings(self) -> tuple[Binding, ...]:
         """Return the bindings that have a lane, oldest first."""
@@ -203,8 +203,8 @@ class Lanes:
 
         self._imported = left(self._imported)
         for binding, lane in self._lanes.items():
-            standing = lane.standing._replace(floor=left(lane.standing.floor))
-            self._lanes[binding] = with_standing(lane, standing=standing)
+            state = lane.state._replace(epoch_start=left(lane.state.epoch_start))
+            self._lanes[binding] = with_state(lane, state=state)
 
 
 def rebuilt(events: Iterable[Event], rules: Rules) -> tuple[SessionState, Lanes]:

@@ -42,7 +42,7 @@ from actors.core.ledger import Interaction, Ledger
 from actors.core.packed import pack
 from actors.core.profiles import dialect
 from actors.core.profiles.vendors import VENDORS as _VENDORS
-from actors.core.render import Reader, ThinkingPolicy
+from actors.core.render import RenderTarget, ThinkingPolicy
 from actors.core.state import Lanes, SessionState
 from actors.core.transcript import Encoder
 from actors.testing import (
@@ -90,10 +90,10 @@ def examples(count: int) -> settings:
     return settings(max_examples=share(count))
 
 
-def rules(binding: Binding, policy: ThinkingPolicy = "native") -> tuple[Dialect, Encoder, Reader]:
+def rules(binding: Binding, policy: ThinkingPolicy = "native") -> tuple[Dialect, Encoder, RenderTarget]:
     """What a binding is rendered with."""
     profile = dialect(binding.dialect)
-    return profile, adapter(profile).encoder, Reader(binding, policy)
+    return profile, adapter(profile).encoder, RenderTarget(binding, policy)
 
 
 def cold(
@@ -148,7 +148,7 @@ class Simulated:
     def send(self, binding: Binding) -> Rendered:
         """Send a request: seals and all."""
         rendered = self.render(binding)
-        epoch, cursor = rendered.lane.standing.epoch, len(self.state.history)
+        epoch, cursor = rendered.lane.state.epoch, len(self.state.history)
         sealed = seals(rendered, self.state.ledger)
         self.write(RequestSent(1, len(self.sent) + 1, binding, epoch, cursor, sealed))
         self.sent.append((binding, epoch, rendered))
@@ -156,7 +156,7 @@ class Simulated:
 
     def restart(self, binding: Binding, *, plain: bool) -> None:
         """Begin an epoch of a binding's lane."""
-        epoch = self.lanes.of(binding).standing.epoch + 1
+        epoch = self.lanes.of(binding).state.epoch + 1
         self.write(EpochBegan(binding, epoch, "refusal" if plain else "thinking", plain))
 
 

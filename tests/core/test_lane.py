@@ -84,7 +84,7 @@ def test_lanes_rebuilt_from_the_log_are_the_same_bytes() -> None:
             assert (state.history, state.ledger) == (session.state.history, session.state.ledger)
             for binding in BINDINGS:
                 assert b"".join(lanes.of(binding).segments) == b"".join(session.lanes.of(binding).segments)
-                assert lanes.of(binding).standing == session.lanes.of(binding).standing
+                assert lanes.of(binding).state == session.lanes.of(binding).state
                 assert lanes.of(binding).judge == session.lanes.of(binding).judge
 
 
@@ -448,7 +448,7 @@ def test_a_long_conversation_is_the_same_bytes_at_once_and_turn_by_turn(binding:
     whole = cold(messages, Ledger(), binding)
     assert refused(whole) is None
     assert text(whole) == b"".join(lane.segments)
-    assert (whole.lane.judge, whole.lane.standing) == (lane.judge, lane.standing)
+    assert (whole.lane.judge, whole.lane.state) == (lane.judge, lane.state)
 
 
 def test_a_request_renders_only_what_is_new() -> None:

@@ -102,7 +102,7 @@ def test_compaction_and_the_epoch_after_it_rewrite_the_lanes() -> None:
     ]
     state, lanes = rebuilt(log, rules)
     assert list(state.history) == [summary]
-    assert lanes.of(OPENAI).standing.epoch == 1
+    assert lanes.of(OPENAI).state.epoch == 1
     assert b"summary" in b"".join(lanes.of(OPENAI).segments)
     assert b'"u"' not in b"".join(lanes.of(OPENAI).segments)
 
@@ -110,7 +110,7 @@ def test_compaction_and_the_epoch_after_it_rewrite_the_lanes() -> None:
 def test_a_lane_takes_up_what_the_history_held_at_its_request() -> None:
     log: list[Event] = [Opened("s", "t"), Submitted(1, pack(ASKED)), Submitted(2, pack(ASKED))]
     _, lanes = rebuilt([*log, RequestSent(1, 1, OPENAI, 0, 1)], rules)
-    assert lanes.of(OPENAI).standing.cursor == 1
+    assert lanes.of(OPENAI).state.cursor == 1
     assert lanes.bindings() == (OPENAI,)
     assert lanes.of(CLAUDE).size == 0
 

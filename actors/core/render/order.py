@@ -58,7 +58,7 @@ def calls_last(blocks: list[Block]) -> list[Block]:
     return [*words, *calls, *thought]
 
 
-def standing(said: Sequence[Block], left: list[Block], made: Made, notes: Notes) -> list[Block]:
+def still_bound(said: Sequence[Block], left: list[Block], made: Made, notes: Notes) -> list[Block]:
     """Return `left` without the bound reasoning behind the first block that is not what the model said there."""
     altered = {call.id for call, call_id, name in made if not _is_as_said(call, call_id, name)}
     if not altered and len(said) == len(left) and all(map(is_, said, left)):

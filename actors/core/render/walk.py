@@ -22,10 +22,10 @@ from actors.core.ledger import Answer, Ledger
 from actors.core.projection import Projection
 from actors.core.render.attach import Attachments
 from actors.core.render.choose import Choice
-from actors.core.render.order import Made, apart, calls_last, standing, supplied
+from actors.core.render.order import Made, apart, calls_last, still_bound, supplied
 from actors.core.render.plain import answered, spoken
-from actors.core.render.thinking import Items, Reader, decided, native_part, upstream, worded
-from actors.core.transcript import Encoder, Standing, Titled
+from actors.core.render.thinking import Items, RenderTarget, decided, native_part, upstream, worded
+from actors.core.transcript import Encoder, RenderState, Titled
 
 STRIDE = 64
 """Messages written at a time. What a judge reads of them fits a processor's cache; all at once would not."""
@@ -37,21 +37,21 @@ class RenderWalk:
     """One render: what brings a lane to the end of `history`.
 
     Args:
-        begun: Where the lane stands. `Standing()` renders everything.
+        begun: Where the lane stands. `RenderState()` renders everything.
         history, ledger: The canonical state.
         dialect, encoder: Whom to please, and how their family writes.
-        reader: The binding and its thinking policy.
+        target: The binding and its thinking policy.
         notes: Receives every decision.
     """
 
     def __init__(
         self,
-        begun: Standing,
+        begun: RenderState,
         history: History,
         ledger: Ledger,
         dialect: Dialect,
         encoder: Encoder,
-        reader: Reader,
+        target: RenderTarget,
         notes: Notes,
     ) -> None:
         self._begun = begun
@@ -59,14 +59,14 @@ class RenderWalk:
         self._tail = history.since(begun.cursor)
         self._dialect = dialect
         self._notes = notes
-        seen = self._tail[max(0, begun.floor - begun.cursor) :]
-        self._upstream = upstream(seen, dialect, reader) if begun.upstream is None else begun.upstream
-        reader = Reader(reader.binding, "drop") if begun.plain else reader
-        self._reader = reader.served_by(self._upstream)
+        seen = self._tail[max(0, begun.epoch_start - begun.cursor) :]
+        self._upstream = upstream(seen, dialect, target) if begun.upstream is None else begun.upstream
+        target = RenderTarget(target.binding, "drop") if begun.plain else target
+        self._target = target.served_by(self._upstream)
         self._choice = Choice(ledger, history.ledger, begun, notes)
-        self._projection = Projection(begun, dialect, reader.binding)
-        self._attachments = Attachments(dialect, begun.spent)
-        self._items = Items(begun.spent)
+        self._projection = Projection(begun, dialect, target.binding)
+        self._attachments = Attachments(dialect, begun.usage)
+        self._items = Items(begun.usage)
         self._writes_natives = encoder.natives
         self._writer = encoder.writer(begun.last_role)
         self._last_role = begun.last_role
@@ -77,10 +77,10 @@ class RenderWalk:
         self._answers: Role = "user" if dialect.turns.result_carrier == "user_block" else "tool"
 
     def fragments(self) -> Iterator[list[bytes]]:
-        """Yield what is appended to the lane, in pieces, a stride at a time; then `standing` says where it stands."""
+        """Yield what is appended to the lane, in pieces, a stride at a time; then `state` says where it stands."""
         self._choice.look_back(self._tail)
         said = self._plainly if self._begun.plain else self._group
-        fresh = self._begun.floor - self._begun.cursor
+        fresh = self._begun.epoch_start - self._begun.cursor
         for at, message in enumerate(self._tail):
             if message.speaker == "model":
                 said(message, sealed=at >= fresh)
@@ -91,7 +91,7 @@ class RenderWalk:
         self._end()
         yield self._writer.taken()
 
-    def standing(self) -> Standing:
+    def state(self) -> RenderState:
         """Return the lane's next standing."""
         calls, used, index = self._projection.adopted()
         return self._choice.adopted(self._begun)._replace(
@@ -103,7 +103,7 @@ class RenderWalk:
             upstream=self._upstream,
             last_role=self._last_role,
             loop=self._loop,
-            spent=self._items.spent(self._attachments.spent()),
+            usage=self._items.usage(self._attachments.usage()),
         )
 
     # ---- humans
@@ -142,7 +142,7 @@ class RenderWalk:
         dialect = self._dialect
         blocks, thinks = said, Thinking in map(type, said)
         if thinks:
-            blocks = decided(said, dialect, self._reader, self._notes, sealed=sealed)
+            blocks = decided(said, dialect, self._target, self._notes, sealed=sealed)
             thinks = Thinking in map(type, blocks)
         left = self._kept(blocks, by_human=False, sealed=sealed)
         if thinks:
@@ -169,7 +169,7 @@ class RenderWalk:
                 case Thinking():
                     writer.thinking(block)
                 case Native():
-                    part = native_part(block, self._dialect, self._reader.binding)
+                    part = native_part(block, self._dialect, self._target.binding)
                     assert part is not None, "what is left may go back"
                     writer.native(part)
                 case ToolResult() | Media() | Code():
@@ -254,7 +254,7 @@ class RenderWalk:
                 notes.lost("code")
                 kept.append(Text(f"```{block.language}\n{block.source}\n```"))
             elif isinstance(block, Thinking) and by_human:
-                if words := worded(block, self._reader, notes):
+                if words := worded(block, self._target, notes):
                     kept.append(words)
             elif isinstance(block, Native):
                 kept += self._native(block, sealed)
@@ -266,7 +266,7 @@ class RenderWalk:
 
     def _native(self, block: Native, sealed: bool) -> list[Block]:
         """Return what is a provider's own for its maker; for others what tells that a part of it stood here."""
-        if sealed and self._writes_natives and native_part(block, self._dialect, self._reader.binding):
+        if sealed and self._writes_natives and native_part(block, self._dialect, self._target.binding):
             return [block]
         self._notes.lost("native")
         told = Text(f"[Not shown here: {block.name}, its provider's own.]")
@@ -301,7 +301,7 @@ class RenderWalk:
         if demands:  # first: a placeholder too changes the prefix of what is behind it
             left = supplied(left, dialect, self._notes)
         if dialect.reasoning.binding == "prefix":
-            stands = standing(said, left, made, self._notes)
+            stands = still_bound(said, left, made, self._notes)
             if demands and len(stands) < len(left):
                 stands = supplied(stands, dialect, self._notes)
             left = stands

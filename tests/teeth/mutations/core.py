@@ -240,7 +240,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "state: after a compaction a lane counts as many messages as older than its epoch as before",
         "actors/core/state.py",
-        "_replace(floor=left(lane.standing.floor))",
+        "_replace(epoch_start=left(lane.state.epoch_start))",
         "_replace()",
         (STATE,),
     ),

@@ -237,14 +237,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "responses: a reasoning item is sent twice",
         "actors/core/render/thinking.py",
-        "if item_id is None or item_id in self._new or item_id in self._spent.items:",
+        "if item_id is None or item_id in self._new or item_id in self._usage.items:",
         "if item_id is None:",
         (f"{RESPONSES}::test_a_reasoning_item_goes_out_once_in_an_epoch",),
     ),
     Mutation(
         "responses: reasoning items of earlier requests are forgotten",
         "actors/core/render/thinking.py",
-        "item_id in self._new or item_id in self._spent.items",
+        "item_id in self._new or item_id in self._usage.items",
         "item_id in self._new",
         (f"{RESPONSES}::test_a_reasoning_item_goes_out_once_in_an_epoch",),
     ),
@@ -387,7 +387,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "openrouter: reasoning of every upstream goes back",
         "actors/core/dialect.py",
-        'if self.reasoning.binding == "upstream" and sealed_by.upstream != reader.upstream:',
+        'if self.reasoning.binding == "upstream" and sealed_by.upstream != target.upstream:',
         "if False:",
         (VENDORS,),
     ),
