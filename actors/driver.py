@@ -67,8 +67,8 @@ class ResolvedBackend(Struct, frozen=True):
     def request(self, rendered: Rendered, session: str, *, tools_off: bool = False) -> Request:
         """Return the request that sends what was rendered for a session."""
         settings = replace(self.settings, tool_choice="none") if tools_off else self.settings
-        shown = rendered.shown._replace(lane=lane_key(session, self.binding))
-        return self.adapter.request(rendered.segments, settings, shown)
+        facts = rendered.facts._replace(lane=lane_key(session, self.binding))
+        return self.adapter.request(rendered.segments, settings, facts)
 
 
 class Resolver(Protocol):
@@ -202,7 +202,7 @@ class TurnDriver:
         if ended.status != "failed" or not ended.elsewhere or self.cancelled:
             return pool, None
         self.cooldowns[tried[-1]] = anyio.current_time() + pool.cooldown
-        if ended.shown and not pool.failover_after_output:
+        if ended.visible and not pool.failover_after_output:
             return pool, None
         if (held := self.log.state.held) is not None:
             event = settled(held, self.resolver.pool)
@@ -210,7 +210,7 @@ class TurnDriver:
             if isinstance(event, SwitchApplied):
                 pool = self._pool(held)
                 return pool, next((name for name in pool.members if name not in tried), None)
-        return pool, after_failure(pool, tried, ended.shown)
+        return pool, after_failure(pool, tried, ended.visible)
 
     def _pool(self, target: str) -> Pool:
         """Return a target's pool; of a target that cannot be used any more, one that fails when it is served."""
@@ -429,7 +429,7 @@ class _TurnSteps:
         message = await self._interrupted(number, broken, failure.message)
         return turns.Broke(
             failure.message,
-            shown=broken.shown,
+            visible=broken.visible,
             message=message,
             usage=broken.usage,
             elsewhere=failure.action != "give_up",

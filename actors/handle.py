@@ -114,13 +114,13 @@ class Session:
     @property
     def _actors(self) -> SessionActors:
         try:
-            return self._activation.wake()
+            return self._activation.activate()
         except (ActorStopped, Draining):
             raise self._gone() from None
 
     @property
-    def _head(self) -> Ref[SessionCommand]:
-        return self._actors.head
+    def _session(self) -> Ref[SessionCommand]:
+        return self._actors.session
 
     @property
     def _refs(self) -> SessionRefs:
@@ -231,13 +231,13 @@ class Session:
             raise SessionError(
                 f"An ask takes what a human says, not a message of speaker {message.speaker!r}"
             )
-        await self._put(Submit(message, sink, copy_context()), lambda actors: actors.head)
+        await self._put(Submit(message, sink, copy_context()), lambda actors: actors.session)
 
     async def _asked(
         self,
         query: Query[R],
         whom: Callable[[SessionActors], Ref[Any]] = lambda actors: (
-            actors.head
+            actors.session
         ),  # Any: each has its own commands
     ) -> R:
         self._check()

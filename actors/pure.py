@@ -131,8 +131,8 @@ def requested(rendered: Rendered, settings: Settings, cache_key: str = "") -> Re
     """
     if rendered.report.faults:
         raise rendered.report.faults[0]
-    shown = rendered.shown._replace(lane=cache_key)
-    request = adapter(rendered.dialect).request(rendered.segments, settings, shown)
+    facts = rendered.facts._replace(lane=cache_key)
+    request = adapter(rendered.dialect).request(rendered.segments, settings, facts)
     if faults := check(request.body, rendered.dialect):
         raise faults[0]
     return request

@@ -378,8 +378,8 @@ def _blamed(
         try:
             TypeAdapter(hints.get(key, Any)).json_schema()
         except Exception:  # the one that failed before
-            shown = inspect.formatannotation(hints[key])
-            return f"Tool {name!r}: parameter {key!r} of type {shown} has no JSON Schema; use JSON types"
+            hint = inspect.formatannotation(hints[key])
+            return f"Tool {name!r}: parameter {key!r} of type {hint} has no JSON Schema; use JSON types"
     reason = " ".join(str(error).split())[:200]
     return f"Tool {name!r}: its parameters have no JSON Schema ({reason})"
 

@@ -106,9 +106,9 @@ async def assert_rebuilds(runtime: Runtime, session: Session) -> None:
     As it is; after its actors were put away, if they can be; and after all but its log was dropped.
     """
     await _assert_rebuilds(runtime, session)
-    if session._activation.rest():
+    if session._activation.passivate():
         await _assert_rebuilds(runtime, session)
-    if session._activation.rest():
+    if session._activation.passivate():
         session._activation.drop()
         await _assert_rebuilds(runtime, session)
 
@@ -116,7 +116,7 @@ async def assert_rebuilds(runtime: Runtime, session: Session) -> None:
 async def _assert_rebuilds(runtime: Runtime, session: Session) -> None:
     """Compare state, ledger, and lanes byte for byte."""
     state, lanes = rebuilt(log(runtime, session), runtime.rules)
-    live = await session._head.ask(Look())  # the test judges what no user can see
+    live = await session._session.ask(Look())  # the test judges what no user can see
     ledger = await session.ledger()
     assert ledger == state.ledger
     assert live.history == state.history
@@ -209,7 +209,7 @@ def assert_paired(body: Json) -> None:
 
 def real(interactions: list[Interaction]) -> list[str]:
     """Return the content of the real completions, in the order of their calls."""
-    return [item.completion.shown.decode() for item in interactions if item.completion is not None]
+    return [item.completion.rendered_json.decode() for item in interactions if item.completion is not None]
 
 
 async def recorded(session: Session, call_id: str) -> Interaction:

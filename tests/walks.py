@@ -243,8 +243,8 @@ class Walk:
         """Send a request, read the answer, run its calls; say whether the turn goes on."""
         session, codec = self.session, adapter(dialect(binding.dialect))
         rendered = session.send(binding)
-        shown = rendered.shown._replace(lane=lane_key("s", binding))
-        request = codec.request(rendered.segments, self.settings(binding), shown)
+        facts = rendered.facts._replace(lane=lane_key("s", binding))
+        request = codec.request(rendered.segments, self.settings(binding), facts)
         names = {own: wire for wire, own in request.names.items()}
         known = [names.get(tool.name, tool.name) for tool in TOOLS]
         self.turn = self.spoken(binding, known)
@@ -300,7 +300,7 @@ class Walk:
         cuts = sorted(self.random.randrange(len(body) + 1) for _ in range(3))
         if stream and self.rarely(self.cut):
             decoder.feed(body[: cuts[0]])
-            kept = decoder.rescued()
+            kept = decoder.partial_message()
             return Message("model", (*kept.blocks, Text(INTERRUPTED)), kept.turn, kept.origin), False
         for start, stop in zip((0, *cuts), (*cuts, len(body)), strict=True):
             decoder.feed(body[start:stop])

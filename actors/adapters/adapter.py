@@ -24,20 +24,20 @@ from actors.core.dialect import (
 )
 from actors.core.identity import Binding
 from actors.core.stream import Decoder
-from actors.core.transcript import Encoder, Shown
+from actors.core.transcript import Encoder, TranscriptFacts
 
 
 class MakesRequest(Protocol):
     """Makes the request that sends a lane's segments."""
 
-    def __call__(self, segments: Sequence[bytes], settings: Settings, *, shown: Shown) -> Request:
+    def __call__(self, segments: Sequence[bytes], settings: Settings, *, facts: TranscriptFacts) -> Request:
         """Return the request.
 
         Args:
             segments: The lane's text, its last message closed.
             settings: What the request says besides. What the dialect does not take is left out, and named in
                 the request's `losses`.
-            shown: What the transcript shows: some providers want the tools declared that were called in it
+            facts: What the transcript shows: some providers want the tools declared that were called in it
                 (BED-03), or marks where it was cut before.
         """
 
@@ -56,21 +56,23 @@ class Adapter:
     encoder: Encoder
     make: MakesRequest
 
-    def request(self, segments: Sequence[bytes], settings: Settings, shown: Shown | None = None) -> Request:
+    def request(
+        self, segments: Sequence[bytes], settings: Settings, facts: TranscriptFacts | None = None
+    ) -> Request:
         """Return the request that sends a lane's segments.
 
         Args:
             segments: The lane's text, its last message closed.
             settings: As they were asked for, tools under their own names.
-            shown: What the transcript shows (`Rendered.shown`).
+            facts: What the transcript shows (`Rendered.facts`).
         """
-        shown = shown or Shown()
+        facts = facts or TranscriptFacts()
         fitted = fit(settings, self.dialect)
         losses = fitted.losses
-        if settings.thinking == "manual" and not shown.thought:
+        if settings.thinking == "manual" and not facts.thought:
             fitted = fit(replace(settings, thinking="default", thinking_tokens=None), self.dialect)
             losses = (*fitted.losses, "thinking")
-        made = self.make(segments, fitted.settings, shown=shown)
+        made = self.make(segments, fitted.settings, facts=facts)
         if not fitted.names and not losses:
             return made
         return replace(made, names=fitted.names, losses=(*losses, *made.losses))

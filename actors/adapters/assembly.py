@@ -26,7 +26,7 @@ from actors.core.content import Block, Media, Message, Seal, Thinking, ToolCall
 from actors.core.dialect import Dialect
 from actors.core.form import replace
 from actors.core.identity import Binding, mint
-from actors.core.jsonio import mended, quote
+from actors.core.jsonio import quote, sanitised
 from actors.core.projection import tool_name
 from actors.core.stream import (
     ArgumentsDelta,
@@ -116,8 +116,8 @@ class Assembly:
 
     def say(self, part: Words, piece: str) -> None:
         """Add a piece to a text or thinking block. An empty piece says nothing."""
-        if shown := part.pieces.add(piece):
-            self._events.append(TextDelta(shown) if part.kind == "text" else ThinkingDelta(shown))
+        if text := part.pieces.add(piece):
+            self._events.append(TextDelta(text) if part.kind == "text" else ThinkingDelta(text))
 
     def seal(self, part: Words, kind: str, data: str) -> None:
         """Attach the provider's own state to a thinking block, verbatim. A later one replaces it."""
@@ -139,7 +139,9 @@ class Assembly:
 
     def media(self, mime: str, data: str = "", url: str = "") -> None:
         """Take an image or another medium that the model made."""
-        self.native("media", Media(mended(mime), mended(data), mended(url)), goes_back=False).done = True
+        self.native(
+            "media", Media(sanitised(mime), sanitised(data), sanitised(url)), goes_back=False
+        ).done = True
 
     def mark(self, name: str, value: object, *, more: bool = True) -> None:
         """Take what is said about the words. `more`: a list comes in pieces; else each time it is all there is."""
@@ -170,9 +172,9 @@ class Assembly:
     def identify(self, call: ArrivingCall, native_id: str, name: str) -> None:
         """Give a call the id and name it does not have yet, and announce it once it has a name."""
         if not call.native_id and native_id.strip():
-            call.native_id = mended(native_id)
+            call.native_id = sanitised(native_id)
         if not call.name and name:
-            call.name = self._names.get(name) or mended(name)
+            call.name = self._names.get(name) or sanitised(name)
             call.renamed = tool_name(call.name, self._dialect.ids.tool_name_pattern) != name
         if call.name:
             self._announce(call)
@@ -180,13 +182,13 @@ class Assembly:
     def argue(self, call: ArrivingCall, piece: str) -> None:
         """Add a piece of argument text."""
         call.done = False
-        shown = call.arguments.add(piece)
-        if shown and call.announced:
-            self._events.append(ArgumentsDelta(call.id, shown))
+        text = call.arguments.add(piece)
+        if text and call.announced:
+            self._events.append(ArgumentsDelta(call.id, text))
 
     def settle(self, call: ArrivingCall, whole: str) -> None:
         """Take the whole argument text, where the provider tells it at the end. It has the last word."""
-        whole, said = mended(whole), call.arguments.whole()
+        whole, said = sanitised(whole), call.arguments.whole()
         if not whole or whole == said:
             return
         if whole.startswith(said):
@@ -197,7 +199,7 @@ class Assembly:
 
     def complete(self, part: Words, whole: str) -> None:
         """Add what is missing of a text that the provider tells whole at the end."""
-        whole, said = mended(whole), part.pieces.whole()
+        whole, said = sanitised(whole), part.pieces.whole()
         if len(whole) > len(said) and whole.startswith(said):
             self.say(part, whole[len(said) :])
 
@@ -250,7 +252,7 @@ class Assembly:
         Old reasoning that a provider leaves out at the end of a turn, as it says it will, is not told.
         """
         entries = map(fields, items(given))
-        reasons = tuple(mended(string(entry.get("reason"))) for entry in entries)
+        reasons = tuple(sanitised(string(entry.get("reason"))) for entry in entries)
         self.withheld = (
             tuple(reason for reason in reasons if reason and reason != "turn_boundary") or self.withheld
         )
@@ -268,7 +270,7 @@ class Assembly:
 
     def finish(self, reason: str) -> None:
         """Note why the provider says it stopped. Calls that came whole are calls, whatever the reason."""
-        self.finish_reason = mended(reason)
+        self.finish_reason = sanitised(reason)
         self._release()
         self._events.append(Finish(self.finish_reason))
 
@@ -287,7 +289,7 @@ class Assembly:
         """Return the whole message."""
         return self._message(lambda part: True)
 
-    def rescued(self) -> Message:
+    def partial_message(self) -> Message:
         """Return what may be kept: text, finished thinking with its seal, finished calls."""
         return self._message(self._is_keepable)
 
@@ -368,7 +370,7 @@ class Assembly:
 
 def _word(kind: str) -> str:
     """Return the provider's word for something, no longer than such words are."""
-    return mended(kind)[:_KINDS] or "unknown"
+    return sanitised(kind)[:_KINDS] or "unknown"
 
 
 def _unbound(block: Block) -> Block:

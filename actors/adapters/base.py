@@ -89,13 +89,13 @@ class _Decoder:
             raise self._fault
         return self._reader.assembly.message()
 
-    def rescued(self) -> Message:
+    def partial_message(self) -> Message:
         """Return what may be kept of an answer that broke off: text, sealed thinking, finished calls.
 
         A call or a thinking block counts as finished when the provider said so. Text is kept as far as
         it came.
         """
-        return self._reader.assembly.rescued()
+        return self._reader.assembly.partial_message()
 
     def _end(self) -> None:
         raise NotImplementedError
@@ -141,7 +141,7 @@ class StreamDecoder(_Decoder):
 
         Raises:
             StreamFault: The provider reported an error inside the answer, or the bytes are no stream
-                of this dialect. Deltas of the same chunk are lost; what they said is in `rescued`.
+                of this dialect. Deltas of the same chunk are lost; what they said is in `partial_message`.
         """
         if self._fault is not None:
             raise self._fault

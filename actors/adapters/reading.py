@@ -25,7 +25,7 @@ from actors.core.content import (
 )
 from actors.core.identity import Binding
 from actors.core.intake import PathTally, Remarks
-from actors.core.jsonio import Ingested, Json, ingest, mended, parse_object, quote
+from actors.core.jsonio import Ingested, Json, ingest, parse_object, quote, sanitised
 from actors.core.projection import flat_name
 
 _NAMED = "\0"
@@ -121,7 +121,7 @@ class Reading:
             return
         self._silent = False
         if not self.begun:
-            self._system.append(mended(text))
+            self._system.append(sanitised(text))
             return
         self.note("system message in mid-conversation kept as a note")
         self._speaker = "human"
@@ -158,13 +158,13 @@ class Reading:
         """Take a tool call under what a result of it is known by (`native_key`, `named_key`)."""
         named, native = self._called(key, name, namespace)
         json, raw = self._arguments(named, arguments)
-        self.say(ToolCall(key, named, raw=raw, native=native, namespace=mended(namespace), json=json))
+        self.say(ToolCall(key, named, raw=raw, native=native, namespace=sanitised(namespace), json=json))
 
     def free_call(self, key: str, name: object, text: object, namespace: str = "") -> None:
         """Take a call of a tool that is given free text."""
         named, native = self._called(key, name, namespace)
         words = "" if text is None else as_text(text)
-        self.say(ToolCall.free_form(key, named, words, native, mended(namespace)))
+        self.say(ToolCall.free_form(key, named, words, native, sanitised(namespace)))
 
     def _called(self, key: str, name: object, namespace: str) -> tuple[str, Seal | None]:
         """Return a call's name, that of its group in front of it, and its own id."""
@@ -172,7 +172,7 @@ class Reading:
             self.note("call to %s has no id", repr(string(name))[:80])
         is_id = key and not key.startswith(_NAMED)
         native = Seal("call_id", quote(key), self._origin) if is_id else None
-        return mended(flat_name(namespace, string(name))), native
+        return sanitised(flat_name(namespace, string(name))), native
 
     def result(self, key: str, content: object, *, failed: bool = False, media: Iterable[Media] = ()) -> None:
         """Take a tool result, and the media in it. One that is not there is an empty one: it was sent as an answer."""
@@ -217,7 +217,7 @@ class Reading:
             if held.json.startswith(b"{"):
                 return held.json, None
         self.note("arguments of %s are not a JSON object; kept verbatim beside {}", repr(name)[:80])
-        return Json(b"{}"), mended(arguments) if isinstance(arguments, str) else as_text(arguments)
+        return Json(b"{}"), sanitised(arguments) if isinstance(arguments, str) else as_text(arguments)
 
     def _changed(self, name: str, held: Ingested) -> None:
         if held.marks:
@@ -229,17 +229,17 @@ def native_key(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)[:64]
     text = string(value)
-    return mended(text) if text.strip() else ""
+    return sanitised(text) if text.strip() else ""
 
 
 def named_key(name: object) -> str:
     """Return what a call pairs by that has no id of its own, in a protocol that goes by the tool's name."""
-    return _NAMED + mended(string(name))
+    return _NAMED + sanitised(string(name))
 
 
 def as_text(value: object) -> str:
     """Return any value as text: a string as it is, anything else as JSON."""
-    return mended(value) if isinstance(value, str) else ingest(value).json.decode()
+    return sanitised(value) if isinstance(value, str) else ingest(value).json.decode()
 
 
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "model"}
@@ -343,6 +343,6 @@ def data_url(url: str) -> Media:
     head, comma, data = url.partition(",")
     if comma and head.startswith("data:") and head.endswith(";base64"):
         return Media(
-            mended(head.removeprefix("data:").removesuffix(";base64")) or "image/*", data=mended(data)
+            sanitised(head.removeprefix("data:").removesuffix(";base64")) or "image/*", data=sanitised(data)
         )
-    return Media("image/*", url=mended(url))
+    return Media("image/*", url=sanitised(url))

@@ -104,12 +104,12 @@ class _Ask:
         async with anyio.create_task_group() as watchers:
             watchers.start_soon(self._interrupts, watchers)
             watchers.start_soon(self._time)
-            code = await self._shown(prompt)
+            code = await self._print_answer(prompt)
             watchers.cancel_scope.cancel()
             return code
         return Exit.INTERRUPTED
 
-    async def _shown(self, prompt: str) -> Exit:
+    async def _print_answer(self, prompt: str) -> Exit:
         code = Exit.FAILED
         async with self._session.stream(prompt) as events:
             async for event in events:

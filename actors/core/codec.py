@@ -243,5 +243,5 @@ def _chosen(declared: Any, value: object) -> Any:  # Any: types as they are anno
 
 
 def _short(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:59] + "…"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"

@@ -22,7 +22,7 @@ from actors.core.identity import CallId
 from actors.core.ledger import Ledger
 from actors.core.render import RenderTarget, RenderWalk
 from actors.core.rulebook import FAULTS, RULES
-from actors.core.transcript import Encoder, RenderState, Shown
+from actors.core.transcript import Encoder, RenderState, TranscriptFacts
 from actors.errors import CanonicalFault, Fault
 
 SEGMENT = 128 * 1024
@@ -79,10 +79,12 @@ class Rendered:
         return b"[%b]" % b"".join(self.segments)
 
     @property
-    def shown(self) -> Shown:
+    def facts(self) -> TranscriptFacts:
         """What the request around the transcript must know of it."""
         loop = self.lane.state.loop
-        return Shown(self.lane.state.tools, not (loop.answered and loop.thinks is False), self.before)
+        return TranscriptFacts(
+            self.lane.state.tools, not (loop.answered and loop.thinks is False), self.before
+        )
 
 
 def empty(dialect: Dialect, epoch_start: int = 0) -> Lane:

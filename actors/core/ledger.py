@@ -127,7 +127,7 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, metaclass=Public):
         if known is None or known.sealed is not None or known.end is None:
             return None
         result = _result(known.end)
-        return result.shown, result.error_json is not None, result.media
+        return result.rendered_json, result.error_json is not None, result.media
 
     def is_sealed(self, call_id: CallId) -> bool:
         """Say whether a synthetic result has been sent for a call."""

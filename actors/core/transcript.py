@@ -16,7 +16,7 @@ from actors.core.jsonio import Json
 from actors.core.table import Table, nothing
 
 
-class Shown(NamedTuple):
+class TranscriptFacts(NamedTuple):
     """What a transcript shows that the request around it must know.
 
     Args:

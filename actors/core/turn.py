@@ -112,7 +112,7 @@ class Answered(Struct, frozen=True):
 class Broke(Struct, frozen=True):
     """The round failed for good. `refused`: for its structure; else the provider failed.
 
-    `reasoning` is whether only replayed reasoning was refused, `message` what could be kept of this answer, `shown`
+    `reasoning` is whether only replayed reasoning was refused, `message` what could be kept of this answer, `visible`
     whether any of it reached the caller, `elsewhere` whether another backend may be asked instead.
     """
 
@@ -120,7 +120,7 @@ class Broke(Struct, frozen=True):
     refused: bool = False
     reasoning: bool = False
     elsewhere: bool = True
-    shown: bool = False
+    visible: bool = False
     message: Message | None = None
     usage: Usage = Usage()
     cause: Cause | None = None
@@ -154,7 +154,7 @@ class Ended(Struct, frozen=True):
     message: Message | None
     rounds: int
     usage: Usage
-    shown: bool = False
+    visible: bool = False
     elsewhere: bool = False
     cause: Cause | None = None
 
@@ -181,7 +181,7 @@ class _TurnRules:
         self._rewritten: Literal["no", "bare", "plain"] = "no"
         self._usage = Usage()
         self._message: Message | None = None
-        self._shown = False
+        self._visible = False
         self._elsewhere = False
         self._cause: Cause | None = None
 
@@ -217,7 +217,7 @@ class _TurnRules:
             self._message,
             self._round,
             self._usage,
-            self._shown,
+            self._visible,
             self._elsewhere,
             self._cause,
         )
@@ -241,7 +241,7 @@ class _TurnRules:
 
     def _broke(self, broke: Broke) -> Step:
         self._usage += broke.usage
-        self._shown = self._shown or broke.shown
+        self._visible = self._visible or broke.visible
         self._cause = broke.cause
         if broke.refused:
             return self._rewrite(broke.why, broke.reasoning)

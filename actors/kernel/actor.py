@@ -285,7 +285,7 @@ class Context(Generic[C]):
                 self._body.childless()
         shared.active -= 1
         if not shared.active:
-            shared.rest()
+            shared.became_idle()
 
 
 class Child:

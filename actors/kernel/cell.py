@@ -202,11 +202,11 @@ class Cell(Body[C]):
         while not self._take(command):
             queue, waiter = self._queue(command), parking.waiter()
             if deadline is None:
-                await queue.room(waiter)
+                await queue.wait_for_place(waiter)
                 continue
             timer = deadlines.at(deadline, partial(wake, waiter, False))
             try:
-                await queue.room(waiter)
+                await queue.wait_for_place(waiter)
             finally:
                 deadlines.withdraw(timer)
             if timer.action is None and parking.now() >= deadline:
@@ -292,7 +292,7 @@ class Cell(Body[C]):
         while not (life is None or life.holds or life.is_over):
             queue = self.control or self.mail
             if not queue:
-                self._rest()
+                self._gone_idle()
                 return False
             if not most:
                 return True
@@ -329,13 +329,13 @@ class Cell(Body[C]):
         else:
             self.shared.fatal(error)
 
-    def _rest(self) -> None:
+    def _gone_idle(self) -> None:
         """Note that there is nothing to do, and give back the queues, unless somebody waits at one."""
         self.busy = False
         shared, mail = self.shared, self.mail
         shared.active -= 1
         if not shared.active:
-            shared.rest()
+            shared.became_idle()
         if mail is not None and mail.unused:
             self.mail = None
             if len(shared.spares) < SPARES:

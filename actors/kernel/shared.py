@@ -75,7 +75,7 @@ class Shared:
         """Start a task, in context variables of the system."""
         return self.tasks.start(work, ended, name, self.variables.copy())
 
-    def rest(self) -> None:
+    def became_idle(self) -> None:
         """Tell whoever waits for it that nothing is `active` any more."""
         wake(self._quiet)
 

@@ -87,7 +87,7 @@ class Supervisor:
         if cell.busy:
             self.shared.active -= 1
             if not self.shared.active:
-                self.shared.rest()
+                self.shared.became_idle()
         cell.busy = True  # so that nobody has it visited any more
         self.shared.tally.retire(cell.sent, cell.handled)
         del self.cells[cell.name]

@@ -149,7 +149,7 @@ class ClientExchange:
             await writing.__aexit__(None, None, None)
 
     def _failed(self, text: str) -> ProviderFailed:
-        return ProviderFailed(f"No answer from {self._target.shown}: {text}")
+        return ProviderFailed(f"No answer from {self._target.display_url}: {text}")
 
 
 def _told(error: BaseException) -> str | None:

@@ -24,7 +24,7 @@ def request(settings: Settings, profile: Dialect, *messages: Message) -> Request
     """Return the request for a conversation, as a session makes it."""
     rendered = render(History(messages or [Message("human", [Text("u")])]), Ledger(), profile, binding=CLAUDE)
     assert rendered.report.faults == ()
-    return adapter(profile).request(rendered.segments, settings, rendered.shown)
+    return adapter(profile).request(rendered.segments, settings, rendered.facts)
 
 
 def body(made: Request) -> Any:  # Any: JSON
@@ -128,19 +128,19 @@ def test_manual_thinking_goes_on_in_a_loop_of_its_own() -> None:
 def test_a_loop_is_followed_across_the_requests_of_a_lane() -> None:
     history = History(loop())
     first = render(history, Ledger(), ANTHROPIC, binding=CLAUDE)
-    assert first.shown.thought is False
+    assert first.facts.thought is False
     for message in (
         Message("model", [OWN, ToolCall("c2", "read")]),
         Message("tool", [ToolResult("c2", "ok")]),
     ):
         history = history.append(message)
     second = render(history, Ledger(), ANTHROPIC, first.lane, binding=CLAUDE)
-    assert second.shown.thought is False  # the same loop still
+    assert second.facts.thought is False  # the same loop still
     history = history.append(Message("model", [Text("done")])).append(Message("human", [Text("go")]))
     third = render(history, Ledger(), ANTHROPIC, second.lane, binding=CLAUDE)
-    assert third.shown.thought is True
+    assert third.facts.thought is True
     cold = render(history, Ledger(), ANTHROPIC, binding=CLAUDE)
-    assert third.shown == cold.shown._replace(before=second.lane.size)
+    assert third.facts == cold.facts._replace(before=second.lane.size)
 
 
 def test_a_tool_name_the_dialect_refuses_goes_out_under_another_and_comes_back_as_its_own() -> None:

@@ -36,7 +36,7 @@ from actors.core.events import (
 )
 from actors.core.history import History
 from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, mended
+from actors.core.jsonio import Json, sanitised
 from actors.core.lane import Rendered, advanced, empty, seals
 from actors.core.ledger import Interaction, Ledger
 from actors.core.packed import pack
@@ -106,7 +106,7 @@ def cold(
 
 def body(rendered: Rendered) -> bytes:
     """The request that sends a rendered lane."""
-    return adapter(rendered.dialect).request(rendered.segments, Settings(model="any"), rendered.shown).body
+    return adapter(rendered.dialect).request(rendered.segments, Settings(model="any"), rendered.facts).body
 
 
 def refused(rendered: Rendered) -> str | None:
@@ -223,9 +223,9 @@ def _some(news: list[list[Event]], random: Random) -> list[Event]:
 
 def told(known: Interaction) -> Iterable[CallEvent | RequestSent]:
     """The events after which a ledger knows this interaction; ids as they are at rest."""
-    call_id = CallId(mended(known.call_id))
+    call_id = CallId(sanitised(known.call_id))
     if known.tool is not None:
-        yield Scheduled(call_id, mended(known.tool), known.arguments or Json(b"{}"))
+        yield Scheduled(call_id, sanitised(known.tool), known.arguments or Json(b"{}"))
     if known.started:
         yield Started(call_id)
     if known.cancelled is not None:
@@ -244,7 +244,9 @@ def completed(call_id: CallId, result: ToolResult) -> CallEvent:
     """The event of a real completion."""
     if result.error_json is not None:
         return Failed(call_id, result.error_json)
-    media = tuple(Media(mended(item.mime), mended(item.data), mended(item.url)) for item in result.media)
+    media = tuple(
+        Media(sanitised(item.mime), sanitised(item.data), sanitised(item.url)) for item in result.media
+    )
     return Returned(call_id, result.content_json or Json(b"null"), media)
 
 

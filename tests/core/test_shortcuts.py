@@ -26,7 +26,7 @@ from actors.core.events import (
 from actors.core.form import replace
 from actors.core.history import History
 from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Quoted, mended, quote
+from actors.core.jsonio import Quoted, quote, sanitised
 from actors.core.ledger import Ledger
 from actors.core.packed import LARGE, pack, unpack
 from actors.core.projection import mint
@@ -177,4 +177,4 @@ def test_what_is_no_json_is_refused_with_a_value_error(text: str) -> None:
     ("text", "expected"), [("plain", "plain"), ("é", "é"), ("\ud83d\ude00", "😀"), ("a\ud800b", "a\ufffdb")]
 )
 def test_a_half_pair_is_replaced_and_all_else_kept(text: str, expected: str) -> None:
-    assert mended(text) == expected
+    assert sanitised(text) == expected

@@ -39,7 +39,7 @@ POSSIBLE: dict[type[Step], tuple[Outcome, ...]] = {
         Broke("400", refused=True),
         Broke("400", refused=True, reasoning=True),
         Broke("503", usage=ONE),
-        Broke("cut", message=CALLS, shown=True),
+        Broke("cut", message=CALLS, visible=True),
         Stopped(),
         Stopped(CALLS),
     ),
@@ -121,7 +121,7 @@ def assert_ended_as_it_was_told(taken: tuple[Outcome, ...], close: CloseStep, en
     )
     kept = last.message if isinstance(last, Answered | Broke | Stopped) else None
     assert close.unrun == (kept.calls if kept is not None else ())
-    assert ended.shown == any(isinstance(outcome, Broke) and outcome.shown for outcome in taken)
+    assert ended.visible == any(isinstance(outcome, Broke) and outcome.visible for outcome in taken)
 
 
 def endless(refused: int) -> Iterator[Outcome]:

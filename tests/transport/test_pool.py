@@ -117,14 +117,14 @@ async def test_a_request_looks_at_no_other_connection() -> None:
             await peer.say(GOOD)
 
     costs = []
-    for resting in (2, 60):
+    for idle in (2, 60):
         transport, arrived = HttpTransport(), anyio.Event()
         async with raw(answer) as server:
             async with anyio.create_task_group() as tasks:
-                for _ in range(resting):
+                for _ in range(idle):
                     tasks.start_soon(asked, transport, server.url)
                 await anyio.wait_all_tasks_blocked()
-                assert server.most == resting
+                assert server.most == idle
                 arrived.set()
             (pool,) = transport._pools.values()
             with anyio.fail_after(5):

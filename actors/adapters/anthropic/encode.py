@@ -13,7 +13,7 @@ from actors.adapters.settings import room, thinking_switch
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import AnthropicDialect
 from actors.core.jsonio import Json, dump, quote, unquote
-from actors.core.transcript import Shown, Titled
+from actors.core.transcript import Titled, TranscriptFacts
 
 VERSION = "2023-06-01"
 UNSIGNED = "unsigned"
@@ -88,7 +88,7 @@ def _media(media: Media) -> bytes:
 
 
 def request(
-    segments: Sequence[bytes], settings: Settings, dialect: AnthropicDialect, shown: Shown
+    segments: Sequence[bytes], settings: Settings, dialect: AnthropicDialect, facts: TranscriptFacts
 ) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`."""
     ends, most = mark(settings, dialect), room(settings, dialect.request.max_tokens_default)
@@ -106,7 +106,7 @@ def request(
     if settings.stream:
         head += b',"stream":true'
     head += (ends if dialect.caching.moving and segments else b"") + b',"messages":['
-    said = marked(segments, settings, dialect, shown, CLOSING)
+    said = marked(segments, settings, dialect, facts, CLOSING)
     assumed = () if settings.max_tokens == most else (f"max_tokens {most}",)
     return Request("/v1/messages", _HEADERS, (head, *said, b"]}"), assumed=assumed)
 

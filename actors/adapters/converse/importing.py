@@ -11,7 +11,7 @@ from actors.adapters.reading import Reading, as_text, each, native_key, read_tur
 from actors.adapters.wire import string
 from actors.adapters.wire_object import WireObject
 from actors.core.content import Media
-from actors.core.jsonio import mended
+from actors.core.jsonio import sanitised
 
 _MIMES = {
     "image": {name: f"image/{name}" for name in ("png", "jpeg", "gif", "webp")},
@@ -102,14 +102,14 @@ def media(part: WireObject, only: str = "") -> Media | None:
         if only in ("", kind) and (data := _base64(held.inner("source").take("bytes"))):
             form = held.text("format")
             return Media(
-                mimes.get(form, f"{'image' if kind == 'image' else 'application'}/{mended(form)}"), data
+                mimes.get(form, f"{'image' if kind == 'image' else 'application'}/{sanitised(form)}"), data
             )
     return None
 
 
 def _base64(value: object) -> str:
     """Return a blob as it stands in JSON. Vendors' clients hold it as bytes."""
-    return b64encode(value).decode() if isinstance(value, bytes | bytearray) else mended(string(value))
+    return b64encode(value).decode() if isinstance(value, bytes | bytearray) else sanitised(string(value))
 
 
 def _cache_point(reading: Reading, block: WireObject, kind: str) -> None:

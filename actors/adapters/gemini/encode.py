@@ -19,7 +19,7 @@ from actors.core.concerns import Role
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import GeminiDialect
 from actors.core.jsonio import Json, dump, quote
-from actors.core.transcript import Shown, Titled
+from actors.core.transcript import Titled, TranscriptFacts
 
 BLANK = "signed_blank"
 """Kind of the seal of a signature whose part is a text of nothing but whitespace, or of nothing."""
@@ -103,7 +103,9 @@ def _identified(call_id: str, name: str) -> bytes:
     return b'"id":"%b",%b' % (call_id.encode(), named) if call_id else named
 
 
-def request(segments: Sequence[bytes], settings: Settings, dialect: GeminiDialect, shown: Shown) -> Request:
+def request(
+    segments: Sequence[bytes], settings: Settings, dialect: GeminiDialect, facts: TranscriptFacts
+) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`.
 
     The model, and whether the answer is streamed, are in the path.

@@ -12,7 +12,7 @@ from actors.adapters.reading import Reading, as_text, each, instructions, named_
 from actors.adapters.wire import string
 from actors.adapters.wire_object import WireObject
 from actors.core.content import Code, Media, Speaker
-from actors.core.jsonio import mended
+from actors.core.jsonio import sanitised
 
 _SPEAKERS: dict[str, Speaker] = {"": "human", "user": "human", "model": "model", "function": "human"}
 
@@ -107,7 +107,7 @@ class _Reader:
 
     def _code(self, part: WireObject) -> None:
         code = part.inner(*_spellings("executableCode"))
-        self._reading.say(Code(mended(code.text("code")), mended(code.text("language").lower())))
+        self._reading.say(Code(sanitised(code.text("code")), sanitised(code.text("language").lower())))
 
     def _code_result(self, part: WireObject) -> None:
         result = part.inner(*_spellings("codeExecutionResult"))
@@ -164,10 +164,10 @@ def media(part: WireObject) -> Media | None:
     """Return what a part holds or points to, if it is an attachment."""
     if inline := part.inner(*_spellings("inlineData")):
         data = _blob(inline.take("data"))
-        return Media(mended(inline.text(*_spellings("mimeType"))), data=mended(data))
+        return Media(sanitised(inline.text(*_spellings("mimeType"))), data=sanitised(data))
     if file := part.inner(*_spellings("fileData")):
         mime, uri = file.text(*_spellings("mimeType")), file.text(*_spellings("fileUri"))
-        return Media(mended(mime), url=mended(uri))
+        return Media(sanitised(mime), url=sanitised(uri))
     return None
 
 

@@ -21,7 +21,7 @@ from actors.adapters.openai_chat.reasoning import ArrivingReasoning
 from actors.adapters.sse import ServerEvent
 from actors.adapters.wire import Fields, fields, items, json_text, number, string
 from actors.core.dialect import Dialect
-from actors.core.jsonio import mended, parse_object
+from actors.core.jsonio import parse_object, sanitised
 from actors.core.stream import Usage
 
 Slot: TypeAlias = int | None  # None stands for the latest call, wherever it is
@@ -163,7 +163,7 @@ class ChatReader:
         for name in ("citations", "search_results"):
             self.assembly.mark(name, answer.get(name), more=False)
         if (upstream := string(answer.get("provider"))) and self._dialect.reasoning.binding == "upstream":
-            self.assembly.upstream = mended(upstream)
+            self.assembly.upstream = sanitised(upstream)
 
     def _finish(self, reason: str) -> None:
         if reason in _CUT:

@@ -16,7 +16,7 @@ from actors.core.concerns import Role
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import ChatDialect
 from actors.core.jsonio import Json, dump, nest, parse, quote, unquote
-from actors.core.transcript import Shown, Titled
+from actors.core.transcript import Titled, TranscriptFacts
 
 _MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
 _ABSENT = {"null": b',"content":null', "empty": b',"content":""', "omit": b""}
@@ -156,7 +156,9 @@ def _chunk(block: Thinking) -> bytes:
     return held + b",%b}" % more if more else held + b"}"
 
 
-def request(segments: Sequence[bytes], settings: Settings, dialect: ChatDialect, shown: Shown) -> Request:
+def request(
+    segments: Sequence[bytes], settings: Settings, dialect: ChatDialect, facts: TranscriptFacts
+) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`."""
     losses: list[str] = []
     head = b'{"model":' + quote(settings.model)
@@ -167,14 +169,14 @@ def request(segments: Sequence[bytes], settings: Settings, dialect: ChatDialect,
         head += b',"temperature":' + dump(settings.temperature)
     if (switch := _SWITCHES.get(dialect.reasoning.switch)) is not None:
         head += switch(settings, losses)
-    head += _pin(settings, dialect, losses) + routed(settings, dialect, shown)
+    head += _pin(settings, dialect, losses) + routed(settings, dialect, facts)
     if settings.stream:
         head += b',"stream":true'
         head += b',"stream_options":{"include_usage":true}' if dialect.request.stream_usage else b""
     head += b',"messages":['
     if settings.system and settings.system.strip():
         head += b'{"role":"system","content":' + _system(settings.system, mark(settings, dialect)) + b"},"
-    said = marked(segments, settings, dialect, shown, b"")
+    said = marked(segments, settings, dialect, facts, b"")
     return Request("/chat/completions", (), (head, *said, b"]}"), tuple(dict.fromkeys(losses)))
 
 

@@ -24,7 +24,7 @@ from actors.adapters.sse import ServerEvent
 from actors.adapters.wire import Fields, fields, items, number, string
 from actors.core.content import Media
 from actors.core.dialect import Dialect
-from actors.core.jsonio import JsonValue, dump, mended
+from actors.core.jsonio import JsonValue, dump, sanitised
 from actors.core.projection import REASONING_ID, flat_name
 from actors.core.stream import Usage
 
@@ -151,7 +151,7 @@ class ResponsesReader:
         if status == "failed" or response.get("error"):
             self._error({"error": response.get("error") or {"message": "the response failed"}})
         if status not in ("completed", "incomplete"):
-            raise broken(f"the response ended with status {mended(status)[:40]!r}")
+            raise broken(f"the response ended with status {sanitised(status)[:40]!r}")
         if not self._items.latest:  # else the stream has told them, and relays number them otherwise here
             for index, item in enumerate(items(response.get("output"))):
                 self._whole(fields(item), index)
@@ -206,7 +206,7 @@ class ResponsesReader:
             item = _Item(kind, self.assembly.words("thinking"))
         elif kind in _CALLS:
             call = self.assembly.call(string(told.get("call_id")), _name_of(told))
-            call.free, call.namespace = kind == "custom_tool_call", mended(string(told.get("namespace")))
+            call.free, call.namespace = kind == "custom_tool_call", sanitised(string(told.get("namespace")))
             item = _Item(kind, call)
         else:
             item = _Item(kind, self.assembly.native(kind, None, goes_back=kind in _OWN))
@@ -293,7 +293,7 @@ class ResponsesReader:
 def _take_item(own: Own, item: Fields) -> None:
     """Take a whole item of the provider's own. A generated image is a medium; of the others the id stays behind."""
     if item.get("type") == "image_generation_call" and (data := string(item.get("result"))):
-        own.value = Media(f"image/{mended(string(item.get('output_format')) or 'png')}", mended(data))
+        own.value = Media(f"image/{sanitised(string(item.get('output_format')) or 'png')}", sanitised(data))
         return
     own.value = {key: value for key, value in item.items() if key != "id"}
     if item.get("status") in ("incomplete", "in_progress"):

@@ -17,7 +17,7 @@ from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import ResponsesDialect
 from actors.core.jsonio import Json, dump, nest, parse, quote, unquote
 from actors.core.projection import tool_name, within
-from actors.core.transcript import Shown, Titled
+from actors.core.transcript import Titled, TranscriptFacts
 
 MIN_TOKENS = 16
 """Fewest tokens of an answer that may be asked for; less is "Invalid value for 'max_output_tokens'."."""
@@ -136,7 +136,7 @@ def _media(media: Media) -> bytes:
 
 
 def request(
-    segments: Sequence[bytes], settings: Settings, dialect: ResponsesDialect, shown: Shown
+    segments: Sequence[bytes], settings: Settings, dialect: ResponsesDialect, facts: TranscriptFacts
 ) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.adapter.MakesRequest`."""
     losses: list[str] = []
@@ -154,7 +154,7 @@ def request(
             assumed = (f"max_output_tokens {MIN_TOKENS}",)
     if settings.temperature is not None:
         head += b',"temperature":' + dump(settings.temperature)
-    head += routed(settings, dialect, shown)
+    head += routed(settings, dialect, facts)
     if settings.stream:
         head += b',"stream":true'
     segments = (head + b',"input":[', *segments, b"]}")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from actors.adapters.reading import Reading, data_url, each, fold_role, instructions, native_key, spread
 from actors.adapters.wire_object import WireObject
 from actors.core.content import Media, Speaker
-from actors.core.jsonio import ingest, mended
+from actors.core.jsonio import ingest, sanitised
 
 
 def read(messages: Sequence[object], reading: Reading) -> None:
@@ -109,7 +109,7 @@ def _image(reading: Reading, item: WireObject) -> None:
     if data := item.text("result"):
         form = item.text("output_format") or "png"
         reading.note("image made by its provider's tool kept as an image of the model's")
-        reading.say(Media(f"image/{mended(form)}", data=mended(data)))
+        reading.say(Media(f"image/{sanitised(form)}", data=sanitised(data)))
     else:
         _unknown(reading, item)
 
@@ -151,7 +151,7 @@ def _media(part: WireObject) -> Media | None:
     if kind != "input_file":
         return None
     if url := part.text("file_url"):
-        return Media("application/pdf", url=mended(url))
+        return Media("application/pdf", url=sanitised(url))
     if part.fields.get("file_id"):
         return None
     data = part.text("file_data")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from actors.core.check.turns import Turns
-from actors.core.check.words import shown
+from actors.core.check.words import excerpt
 from actors.core.jsonio import JsonValue
 
 _TOP = frozenset(
@@ -129,7 +129,7 @@ class GeminiHead(Turns):
             return self.fault("ALL-02", "systemInstruction", "an object with parts")
         for part in parts:
             if type(part) is not dict or part.keys() != {"text"} or type(part["text"]) is not str:
-                self.fault("ALL-02", "systemInstruction", f"only text parts stand here, not {shown(part)}")
+                self.fault("ALL-02", "systemInstruction", f"only text parts stand here, not {excerpt(part)}")
         return None
 
     def _generation(self, value: JsonValue) -> None:

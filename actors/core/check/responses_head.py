@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from actors.core.check.whole import ROOTLESS, Whole
-from actors.core.check.words import shown
+from actors.core.check.words import excerpt
 from actors.core.jsonio import JsonValue
 
 _TOP = frozenset(
@@ -65,7 +65,7 @@ class ResponsesHead(Whole):
     def _tool(self, tool: JsonValue, where: str, names: set[str]) -> None:
         kind = tool.get("type") if type(tool) is dict else None
         if type(tool) is not dict or type(kind) is not str:
-            return self.fault("ALL-02", where, f"a tool of type {shown(kind)}")
+            return self.fault("ALL-02", where, f"a tool of type {excerpt(kind)}")
         if kind == "namespace":  # its names are its own
             inner, own = tool.get("tools"), set[str]()
             self._tools(inner if type(inner) is list else [], f"{where}.tools", own)

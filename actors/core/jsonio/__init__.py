@@ -19,11 +19,11 @@ from actors.core.jsonio.text import (
     Quoted,
     dump,
     encodable,
-    mended,
     nest,
     parse,
     parse_object,
     quote,
+    sanitised,
     unquote,
 )
 from actors.core.jsonio.walk import ValueWalk
@@ -41,12 +41,12 @@ __all__ = [
     "SizeLimits",
     "dump",
     "ingest",
-    "mended",
     "nest",
     "parse",
     "parse_object",
     "pointed",
     "quote",
+    "sanitised",
     "unquote",
 ]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 
 from actors.core.jsonio.limits import SizeLimits
-from actors.core.jsonio.text import Json, JsonValue, dump, encodable, mended, quote
+from actors.core.jsonio.text import Json, JsonValue, dump, encodable, quote, sanitised
 from actors.core.jsonio.walk import Gap, gap, unused
 
 _LEAST_STRING = 128
@@ -90,7 +90,7 @@ def _cut(text: str, cap: int, marks: set[str]) -> str:
     marks.add("truncated")
     if not encodable(head) or not encodable(tail):
         marks.add("surrogate")
-    return mended(f"{head} [{len(text) - len(head) - len(tail)} characters cut] {tail}")
+    return sanitised(f"{head} [{len(text) - len(head) - len(tail)} characters cut] {tail}")
 
 
 def _longest(room: int, piece: Callable[[int], str]) -> int:

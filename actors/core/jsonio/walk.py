@@ -21,7 +21,7 @@ from math import isfinite
 from typing import Any, TypeAlias
 
 from actors.core.jsonio.limits import SizeLimits
-from actors.core.jsonio.text import INT_MAX, INT_MIN, JsonValue, dump, encodable, mended
+from actors.core.jsonio.text import INT_MAX, INT_MIN, JsonValue, dump, encodable, sanitised
 
 _MAX_KEY = 512
 _MAX_NAME = 60
@@ -112,7 +112,7 @@ class ValueWalk:
         self._spend(min(len(text), self._share))
         self.is_long |= len(text) > self._share
         if len(text) <= self._limits.max_string and not encodable(text):
-            return self.mark("surrogate", mended(text))
+            return self.mark("surrogate", sanitised(text))
         return text
 
     def _int(self, number: int) -> JsonValue:
@@ -214,7 +214,7 @@ class ValueWalk:
             name = self.mark(
                 "truncated", f"{name[: _MAX_KEY - 40]}[{len(name) - _MAX_KEY + 40} characters cut]"
             )
-        return name if encodable(name) else self.mark("surrogate", mended(name))
+        return name if encodable(name) else self.mark("surrogate", sanitised(name))
 
     def buffer(self, source: bytes | bytearray | memoryview) -> str:
         """Return UTF-8 as text, anything else as base64, in either case no more than a string may hold."""

@@ -127,6 +127,6 @@ class Choice:
         self._notes.dedupe.append((call_id, "late"))
         failed = ", which failed" if result.status == "error" else ""
         self.waiting.append(
-            Text(f"[Late result of {tool or 'a tool call'}{failed}: {unquote(result.shown)}]")
+            Text(f"[Late result of {tool or 'a tool call'}{failed}: {unquote(result.rendered_json)}]")
         )
         self.waiting += result.media

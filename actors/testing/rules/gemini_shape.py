@@ -168,8 +168,8 @@ def decoded(text: str) -> bytes | None:
 
 
 def _invalid(path: str, kind: str, value: Json) -> Exception:
-    shown = f'"{value}"' if isinstance(value, str) else str(value)
-    return RULES["GEM-S02"].refused(path, path=path, kind=kind, value=shown[:80])
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    return RULES["GEM-S02"].refused(path, path=path, kind=kind, value=text[:80])
 
 
 def _snake(name: str) -> str:
