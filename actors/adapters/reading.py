@@ -340,9 +340,9 @@ def instructions(
 
 def data_url(url: str) -> Media:
     """Return the media that a URL holds or points to. The kind of what it points to is not known."""
-    head, comma, data = url.partition(",")
-    if comma and head.startswith("data:") and head.endswith(";base64"):
+    header, comma, data = url.partition(",")
+    if comma and header.startswith("data:") and header.endswith(";base64"):
         return Media(
-            sanitised(head.removeprefix("data:").removesuffix(";base64")) or "image/*", data=sanitised(data)
+            sanitised(header.removeprefix("data:").removesuffix(";base64")) or "image/*", data=sanitised(data)
         )
     return Media("image/*", url=sanitised(url))

@@ -25,7 +25,7 @@ from actors.testing.server import LoopbackServer
 
 INDENT = " " * 11
 """What stands under a request begins where its status does."""
-_HEAD = 31
+_LABEL = 31
 """Columns that a request's backend, status and bytes take."""
 
 LEGEND = (
@@ -181,13 +181,13 @@ class Printed:
 
     def request(self, request: SentRequest) -> None:
         self._release()
-        head = f"  {self._who(request)} {self._status(request.status)} {self._lane(request)}"
+        label = f"  {self._who(request)} {self._status(request.status)} {self._lane(request)}"
         if self._compact:
-            self._held = head
+            self._held = label
             return
         kept = [f"({request.same})"] if request.same else []
         words = ["again"] if request.again else [*kept, *request.new]
-        self._wrapped(" ".join(words), head)
+        self._wrapped(" ".join(words), label)
         if told := "; ".join(f"{what} {text}" for what, text in decisions(request.sent.report)):
             self._wrapped(told)
 
@@ -223,18 +223,18 @@ class Printed:
     def _release(self, text: str = "") -> None:
         """Print the line of a request that was held until the answer that completes it, or whatever came instead."""
         if self._held:
-            self.screen.line(f"{self._held} {one_line(text, self.screen.width - _HEAD - self._names + 7)}")
+            self.screen.line(f"{self._held} {one_line(text, self.screen.width - _LABEL - self._names + 7)}")
         self._held = ""
 
-    def _wrapped(self, text: str, head: str = "") -> None:
-        """Print a text behind `head`, or indented below one."""
-        indent = " " * _HEAD if head else INDENT
+    def _wrapped(self, text: str, label: str = "") -> None:
+        """Print a text behind `label`, or indented below one."""
+        indent = " " * _LABEL if label else INDENT
         lines = textwrap.wrap(text, self.screen.width, initial_indent=indent, subsequent_indent=INDENT)
         for number_, line in enumerate(lines):
-            if head and number_ == 0:
-                self.screen.line(f"{head} {line.strip()}")
+            if label and number_ == 0:
+                self.screen.line(f"{label} {line.strip()}")
             else:
-                self.screen.line(line if head else self.screen.styled(line, "yellow"))
+                self.screen.line(line if label else self.screen.styled(line, "yellow"))
 
 
 _ROUTINE = frozenset({"you", "switch", "tools"})

@@ -92,8 +92,8 @@ def empty(dialect: Dialect, epoch_start: int = 0) -> Lane:
 
     Args:
         dialect: Its dialect.
-        epoch_start: How many messages at the history's head were imported: provider state in them was bound to a
-            prefix that this lane never sent.
+        epoch_start: How many messages at the beginning of the history were imported: provider state in them was bound
+            to a prefix that this lane never sent.
     """
     return Lane(RenderState(epoch_start=epoch_start), (), start(dialect))
 

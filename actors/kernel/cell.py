@@ -155,7 +155,7 @@ class Cell(Body[C]):
             and self.control is None
             and not self.busy
             and not dispatcher.busy
-            and dispatcher.spent < STRETCH
+            and dispatcher.stretch < STRETCH
         ):
             self.sent += 1
             dispatcher.busy = True
@@ -263,7 +263,7 @@ class Cell(Body[C]):
         assert life is not None
         dispatcher = shared.dispatcher
         dispatcher.acting, dispatcher.command = self, command
-        dispatcher.spent += 1
+        dispatcher.stretch += 1
         message: Any = command  # Any: refs have checked that it is one of this actor's
         began = shared.clock()
         try:

@@ -111,11 +111,11 @@ class OpenAIWire:
             message["tool_calls"] = [self.call(turn, request, number, at) for at in range(len(turn.calls))]
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _openai_stop(turn)}
         usage = {"usage": _openai_usage(turn)}
-        return {**self._head("chat.completion", request, number), "choices": [choice], **usage}
+        return {**self._opening("chat.completion", request, number), "choices": [choice], **usage}
 
     def chunks(self, turn: Turn, request: Json, number: int) -> list[Json]:
         """Return the chunks of a streamed response, as JSON."""
-        head = self._head("chat.completion.chunk", request, number)
+        opening = self._opening("chat.completion.chunk", request, number)
         usage = bool((request.get("stream_options") or {}).get("include_usage"))
         chunks: list[Json] = [{"role": "assistant", "content": None if turn.calls else "", "refusal": None}]
         chunks += self._deltas(turn, request, number)
@@ -124,7 +124,7 @@ class OpenAIWire:
         ]
         events: list[Json] = [
             {
-                **head,
+                **opening,
                 **({"usage": None} if usage else {}),
                 "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": stop}],
                 **turn.extra,
@@ -132,7 +132,7 @@ class OpenAIWire:
             for delta, stop in choices
         ]
         if usage:
-            events.append({**head, "choices": [], "usage": _openai_usage(turn)})
+            events.append({**opening, "choices": [], "usage": _openai_usage(turn)})
         return events
 
     def error(self, refusal: ServerRefusal, number: int) -> bytes:
@@ -145,7 +145,7 @@ class OpenAIWire:
     def failure(self, status: int) -> ServerRefusal:
         return failure_of(status, OPENAI_FAILURES)
 
-    def _head(self, kind: str, request: Json, number: int) -> Json:
+    def _opening(self, kind: str, request: Json, number: int) -> Json:
         name = minted("chatcmpl-", self.host, number, 0)
         return {"id": name, "object": kind, "created": _CREATED, "model": request["model"]}
 

@@ -111,18 +111,18 @@ def request(
     The model, and whether the answer is streamed, are in the path.
     """
     losses: list[str] = []
-    head = b"{"
+    opening = b"{"
     if settings.system and settings.system.strip():
-        head += b'"systemInstruction":{"parts":[{"text":' + quote(settings.system) + b"}]},"
+        opening += b'"systemInstruction":{"parts":[{"text":' + quote(settings.system) + b"}]},"
     if settings.tools:
         declared = b",".join([_declaration(tool, dialect, losses) for tool in settings.tools])
-        head += b'"tools":[{"functionDeclarations":[' + declared + b"]}]," + _calling(settings)
+        opening += b'"tools":[{"functionDeclarations":[' + declared + b"]}]," + _calling(settings)
     if generation := _generation(settings, dialect, losses):
-        head += b'"generationConfig":{' + b",".join(generation) + b"},"
-    head += b'"contents":['
+        opening += b'"generationConfig":{' + b",".join(generation) + b"},"
+    opening += b'"contents":['
     method = "streamGenerateContent?alt=sse" if settings.stream else "generateContent"
     path = f"{dialect.request.models_path}/{percent_encoded(settings.model, safe='')}:{method}"
-    return Request(path, (), (head, *segments, b"]}"), tuple(dict.fromkeys(losses)))
+    return Request(path, (), (opening, *segments, b"]}"), tuple(dict.fromkeys(losses)))
 
 
 def _declaration(tool: ToolSpec, dialect: GeminiDialect, losses: list[str]) -> bytes:

@@ -19,7 +19,7 @@ _SPEAKERS: dict[str, Speaker] = {"": "human", "user": "human", "model": "model",
 
 def read(contents: Sequence[object], reading: Reading) -> None:
     """Read wire contents, oldest first, into `reading`."""
-    reader = _Reader(reading)
+    reader = _PartReader(reading)
     for number, value in enumerate(contents):
         content = reading.open("contents", number, value)
         if content is None:
@@ -35,7 +35,7 @@ def read(contents: Sequence[object], reading: Reading) -> None:
             reader.content(content)
 
 
-class _Reader:
+class _PartReader:
     """Reads contents and remembers which calls wait, for responses without an id."""
 
     def __init__(self, reading: Reading) -> None:
@@ -115,14 +115,14 @@ class _Reader:
         self._reading.fold("result of code", result.whole() if output is None else output)
 
 
-_DATA: dict[str, Callable[[_Reader, WireObject], None]] = {
-    "functionCall": _Reader._call,
-    "functionResponse": _Reader._response,
-    "inlineData": _Reader._carrier,
-    "fileData": _Reader._carrier,
-    "executableCode": _Reader._code,
-    "codeExecutionResult": _Reader._code_result,
-    "text": _Reader._text,
+_DATA: dict[str, Callable[[_PartReader, WireObject], None]] = {
+    "functionCall": _PartReader._call,
+    "functionResponse": _PartReader._response,
+    "inlineData": _PartReader._carrier,
+    "fileData": _PartReader._carrier,
+    "executableCode": _PartReader._code,
+    "codeExecutionResult": _PartReader._code_result,
+    "text": _PartReader._text,
 }
 
 

@@ -142,7 +142,7 @@ def check(body: bytes, dialect: Dialect) -> list[Fault]:
         return [
             ProjectionFault(f"request: {excerpt(request)} where an object belongs (ALL-01)", rule="ALL-01")
         ]
-    state.head(request)
+    state.parameters(request)
     messages = state.whole(request.get(state.container))
     if type(messages) is not list:
         state.fault("ALL-02", state.container, f"a list of messages, not {excerpt(messages)}")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from actors.core.check.anthropic_head import AnthropicHead
+from actors.core.check.anthropic_parameters import AnthropicParameters
 from actors.core.check.words import excerpt, kind_of, listed
 from actors.core.jsonio import JsonValue
 
@@ -36,7 +36,7 @@ _SERVER_IDS = {"server_tool_use": re.compile(r"srvtoolu_[a-zA-Z0-9_]+"),
                "mcp_tool_use": re.compile(r"mcptoolu_[a-zA-Z0-9_]+")}  # fmt: skip
 
 
-class Anthropic(AnthropicHead):
+class Anthropic(AnthropicParameters):
     """The judge of the family `anthropic`.
 
     Attributes:
@@ -99,11 +99,11 @@ class Anthropic(AnthropicHead):
             content = [{"type": "text", "text": content}] if content else []
         if type(content) is not list:
             return super().content(content)
-        readers = _READERS[str(self.role)]
+        checks = _CHECKS[str(self.role)]
         for block in content:
             self.dangles = self.ragged = False
             try:
-                reader = readers[block["type"]]  # type: ignore[call-overload,index]  # what is raised then is seen to
+                reader = checks[block["type"]]  # type: ignore[call-overload,index]  # what is raised then is seen to
             except (KeyError, IndexError, TypeError):
                 reader = Anthropic._other
             reader(self, block)
@@ -277,8 +277,8 @@ class Anthropic(AnthropicHead):
             self.server = self.server - {call_id}
 
 
-_Reader = Callable[[Anthropic, Any], None]  # Any: an object, but for the reader of what is of no known kind
-_READERS: dict[str, dict[str, _Reader]] = {
+_Check = Callable[[Anthropic, Any], None]  # Any: an object, but for the reader of what is of no known kind
+_CHECKS: dict[str, dict[str, _Check]] = {
     "assistant": {
         "text": Anthropic._text,
         "thinking": Anthropic._thought,

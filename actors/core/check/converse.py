@@ -37,7 +37,7 @@ class Converse(Turns):
         worded, documented: It holds a text; a document.
         titles: Names of the documents so far.
         called: A message holds a call or a result.
-        declares: The request declares tools, as far as its head was read.
+        declares: The request declares tools, as far as its parameters were read.
     """
 
     cites: ClassVar[Mapping[str, str]] = {
@@ -95,10 +95,10 @@ class Converse(Turns):
             return self.fault("ALL-02", self.at, f"a block is an object with one key, not {what}")
         (kind,) = block
         value = block[kind]
-        readers = _READERS[str(self.role)]
-        if kind in readers:
-            return readers[kind](self, value)
-        if any(kind in readers for readers in _READERS.values()):
+        checks = _CHECKS[str(self.role)]
+        if kind in checks:
+            return checks[kind](self, value)
+        if any(kind in checks for checks in _CHECKS.values()):
             return self.fault("ALL-08", self.at, f"{kind} in a message of role {self.role}")
         return self.fault("key", self.at, f"unknown key {excerpt(kind)}")
 
@@ -226,7 +226,7 @@ class Converse(Turns):
 
     # --- the rest of the request --------------------------------------------------------------------
 
-    def head(self, body: dict[str, JsonValue]) -> None:
+    def parameters(self, body: dict[str, JsonValue]) -> None:
         self.allow_only("request", body, _TOP)
         if (inference := body.get("inferenceConfig")) is not None:
             given = self.fields(inference, _INFERENCE, "inferenceConfig") or {}
@@ -280,8 +280,8 @@ class Converse(Turns):
         return None
 
 
-_Reader = Callable[[Converse, JsonValue], None]
-_READERS: dict[str, dict[str, _Reader]] = {
+_Check = Callable[[Converse, JsonValue], None]
+_CHECKS: dict[str, dict[str, _Check]] = {
     "assistant": {
         "text": Converse._text,
         "reasoningContent": Converse._reasoning,

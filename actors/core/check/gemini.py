@@ -1,6 +1,6 @@
 """What Google's generateContent demands, part by part.
 
-Pairing is by position too: what a model content calls, the user content after it answers at its head, in call order,
+Pairing is by position too: what a model content calls, the user content after it answers first, in call order,
 under the calls' names. Ids, where there are any, only repeat that. Keys are taken in both of their spellings,
 `functionCall` and `function_call`, and words of an enumeration in capitals or not, as ProtoJSON does.
 """
@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from actors.core.check.gemini_head import GeminiHead
+from actors.core.check.gemini_parameters import GeminiParameters
 from actors.core.check.words import excerpt, kind_of
 from actors.core.jsonio import JsonValue
 
@@ -20,7 +20,7 @@ _BLOB = frozenset({"mimeType", "data", "displayName"})
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 
 
-class Gemini(GeminiHead):
+class Gemini(GeminiParameters):
     """The judge of the family `gemini`.
 
     An open call is known by its number in the transcript, as `#3`, and `answered` holds such numbers.

@@ -6,7 +6,7 @@ and arguments. Several system messages and runs of one role are accepted there, 
 the family demand besides is told by the dialect.
 """
 
-from actors.core.check.openai_chat_head import CALL_KEYS, INPUT, OpenAIChatHead
+from actors.core.check.openai_chat_parameters import CALL_KEYS, INPUT, OpenAIChatParameters
 from actors.core.check.words import excerpt, kind_of
 from actors.core.dialect import ChatDialect
 from actors.core.jsonio import JsonValue
@@ -46,7 +46,7 @@ def _keys(dialect: ChatDialect) -> dict[str, frozenset[str]]:
     return keys
 
 
-class OpenAIChat(OpenAIChatHead):
+class OpenAIChat(OpenAIChatParameters):
     """The judge of the family `openai_chat`."""
 
     def __init__(self, dialect: ChatDialect) -> None:

@@ -10,7 +10,7 @@ whether the request stores its own.
 import re
 from collections.abc import Callable, Mapping
 
-from actors.core.check.responses_head import ResponsesHead
+from actors.core.check.responses_parameters import ResponsesParameters
 from actors.core.check.words import excerpt
 from actors.core.jsonio import JsonValue
 
@@ -63,7 +63,7 @@ _OWN = frozenset(
 _ASIDE = frozenset({"additional_tools", "compaction_trigger", "mcp_approval_response"})
 
 
-class Responses(ResponsesHead):
+class Responses(ResponsesParameters):
     """The judge of the family `responses`. An open call is known by its kind.
 
     Attributes:
@@ -134,12 +134,12 @@ class Responses(ResponsesHead):
                 self.wanted("an item is an object", "", item)
                 continue
             kind = item["type"] if "type" in item else "message" if "role" in item else None
-            if type(kind) is not str or kind not in _READERS:
+            if type(kind) is not str or kind not in _CHECKS:
                 self.fault("ALL-02", "", f"an item of type {excerpt(kind)}")
             elif kind not in _ASIDE:
                 role = item["role"] if "role" in item else None
                 self._stand(kind, role, item["id"] if "id" in item else None)
-                _READERS[kind](self, item)
+                _CHECKS[kind](self, item)
 
     def _message(self, item: dict[str, JsonValue]) -> None:
         role = item["role"] if "role" in item else None
@@ -255,8 +255,8 @@ class Responses(ResponsesHead):
         return self.text(part.get(_WORDS[kind]), _WORDS[kind], kind, where)
 
 
-_Reader = Callable[[Responses, dict[str, JsonValue]], None]
-_READERS: dict[str, _Reader] = {
+_Check = Callable[[Responses, dict[str, JsonValue]], None]
+_CHECKS: dict[str, _Check] = {
     **dict.fromkeys((*_OWN, *_ASIDE), Responses._own),
     **dict.fromkeys(_TO_RUN, Responses._to_run),
     **dict.fromkeys(_OUTPUTS, Responses._answer),

@@ -91,7 +91,7 @@ class CheckState:
 
     # --- reading ------------------------------------------------------------------------------------
 
-    def head(self, body: dict[str, JsonValue]) -> None:
+    def parameters(self, body: dict[str, JsonValue]) -> None:
         """Judge what a request holds beside its messages."""
         raise NotImplementedError
 

@@ -82,15 +82,15 @@ def _with_strings_cut(value: JsonValue, cap: int, marks: set[str]) -> JsonValue:
 
 
 def _cut(text: str, cap: int, marks: set[str]) -> str:
-    """Return the head and the tail of `text` with a marker between, at most `cap` bytes as a literal."""
+    """Return the start and the end of `text` with a marker between, at most `cap` bytes as a literal."""
     half = (cap - 2 - len(f" [{len(text)} characters cut] ")) // 2
-    head, tail = text[:half], text[-half:]
-    head = head[: _longest(half, lambda size: head[:size])]
+    start, tail = text[:half], text[-half:]
+    start = start[: _longest(half, lambda size: start[:size])]
     tail = tail[len(tail) - _longest(half, lambda size: tail[len(tail) - size :]) :]
     marks.add("truncated")
-    if not encodable(head) or not encodable(tail):
+    if not encodable(start) or not encodable(tail):
         marks.add("surrogate")
-    return sanitised(f"{head} [{len(text) - len(head) - len(tail)} characters cut] {tail}")
+    return sanitised(f"{start} [{len(text) - len(start) - len(tail)} characters cut] {tail}")
 
 
 def _longest(room: int, piece: Callable[[int], str]) -> int:

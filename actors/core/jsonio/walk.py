@@ -129,7 +129,7 @@ class ValueWalk:
             return number
         return self.mark("not_finite", f"[not finite: {number}]")
 
-    def _nested(self, value: object, kind: type, depth: int, read: "_Reader | None") -> JsonValue:
+    def _nested(self, value: object, kind: type, depth: int, read: "_Plain | None") -> JsonValue:
         """Read a value with code that may be foreign, and so may raise anything."""
         if id(value) in self._path:
             return self.mark("cycle", "[cycle]")
@@ -143,8 +143,8 @@ class ValueWalk:
         finally:
             self._path.discard(id(value))
 
-    def _read(self, value: object, kind: type, depth: int, read: "_Reader | None") -> JsonValue:
-        read = read or _reader(kind)
+    def _read(self, value: object, kind: type, depth: int, read: "_Plain | None") -> JsonValue:
+        read = read or _plain_for(kind)
         if read is None:
             return self._text(_described(value, kind, self))
         if read not in _NOT_CONTAINERS and depth >= self._limits.max_depth:
@@ -250,21 +250,19 @@ def _described(value: object, kind: type, walk: ValueWalk) -> str:
     return walk.mark("object", f"[object: {_name(kind)}] {_ADDRESS.sub('', str.__str__(repr(value)))}")
 
 
-_Reader: TypeAlias = Callable[
-    [ValueWalk, Any, int], JsonValue
-]  # Any: each reader takes its own kind of value
+_Plain: TypeAlias = Callable[[ValueWalk, Any, int], JsonValue]  # Any: each reader takes its own kind of value
 
 
 def _container(
     read: Callable[[ValueWalk, Any, int, int], JsonValue],
     items: Callable[[Any], Iterable[Any]] = iter,
     size: Callable[[Any], int] = len,
-) -> _Reader:
+) -> _Plain:
     """Return what reads a container: its items, in order, and how many it says they are."""
     return lambda walk, value, depth: read(walk, items(value), size(value), depth)
 
 
-def _named(names: Callable[[Any], Sequence[str]]) -> _Reader:
+def _named(names: Callable[[Any], Sequence[str]]) -> _Plain:
     """Return what reads the fields of a record."""
 
     def read(walk: ValueWalk, value: Any, depth: int) -> JsonValue:  # Any: a record of anybody's
@@ -287,7 +285,7 @@ def _model(walk: ValueWalk, value: Any, depth: int) -> JsonValue:  # Any: pydant
 
 
 # The unbound methods of built-in types read what is there, whatever a subclass claims.
-_BUILT_IN: tuple[tuple[type | tuple[type, ...], _Reader], ...] = (
+_BUILT_IN: tuple[tuple[type | tuple[type, ...], _Plain], ...] = (
     ((bytes, bytearray, memoryview), lambda walk, value, depth: walk.buffer(value)),
     (OrderedDict, _container(ValueWalk.mapping, OrderedDict.items, dict.__len__)),
     (dict, _container(ValueWalk.mapping, dict.items, dict.__len__)),
@@ -295,7 +293,7 @@ _BUILT_IN: tuple[tuple[type | tuple[type, ...], _Reader], ...] = (
     (tuple, _container(ValueWalk.sequence, tuple.__iter__, tuple.__len__)),
     ((set, frozenset), _container(ValueWalk.members)),
 )
-_GENERIC: tuple[tuple[type, _Reader], ...] = (
+_GENERIC: tuple[tuple[type, _Plain], ...] = (
     (Mapping, _container(ValueWalk.mapping, lambda value: ((key, value[key]) for key in value))),
     (MappingView, _container(ValueWalk.sequence)),
     (AbstractSet, _container(ValueWalk.members)),
@@ -306,7 +304,7 @@ _STRUCT = _named(lambda value: value.__struct_fields__)
 _NOT_CONTAINERS = (_enumerated, _model, _BUILT_IN[0][1])
 
 
-def _reader(kind: type) -> _Reader | None:
+def _plain_for(kind: type) -> _Plain | None:
     """Return what reads values of this type, or None if all one can do is describe them."""
     for base, read in _BUILT_IN:
         if issubclass(kind, base):

@@ -232,7 +232,7 @@ class _WireTurn:
         return [block["id"] for _, _, block in self.of("tool_use")]
 
     @property
-    def head(self) -> set[str]:
+    def first_answers(self) -> set[str]:
         """Ids answered before anything else is said."""
         ids: set[str] = set()
         for _, _, block in self.blocks:
@@ -290,10 +290,10 @@ def _check_answered(turn: _WireTurn, following: Sequence[_WireTurn], mode: Mode)
     given = {block["tool_use_id"] for _, _, block in answers.of("tool_result")}
     if missing := [call for call in calls if call not in given]:
         later = following[1] if len(following) > 1 and following[1].role == "user" else None
-        split = later is not None and set(missing) <= later.head
+        split = later is not None and set(missing) <= later.first_answers
         rule = "ANT-12" if split else "ANT-01"
         raise RULES[rule].refused(at=turn.at, ids=", ".join(missing))
-    if displaced := [call for call in calls if call not in answers.head]:
+    if displaced := [call for call in calls if call not in answers.first_answers]:
         if mode == "strict":
             raise RULES["ANT-03"].refused(at=answers.at, count=len(calls))
         raise RULES["ANT-01"].refused(at=turn.at, ids=", ".join(displaced))

@@ -76,9 +76,11 @@ def _mismatch(then: _SealedItem | None, now: _SealedItem, *, bound: bool, strict
 
 
 def _seal(request: Json, before: Sequence[Json], item_id: str, settings: ResponsesSettings) -> _SealedItem:
-    head = [request.get("instructions"), request.get("tools")]
+    parameters = [request.get("instructions"), request.get("tools")]
     before_item = [_plain(item) for item in before if item_kind(item) != "reasoning"]
-    return _SealedItem(settings.account, request["model"], item_id, _digest(dumped([head, before_item])))
+    return _SealedItem(
+        settings.account, request["model"], item_id, _digest(dumped([parameters, before_item]))
+    )
 
 
 def _plain(item: Json) -> Json:

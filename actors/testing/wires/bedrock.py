@@ -39,12 +39,12 @@ _IN_STREAM: Mapping[int, str] = {
 
 def frame(headers: Mapping[str, str], payload: bytes) -> bytes:
     """Return one frame of the event stream, its checksums right. All headers are strings."""
-    head = b"".join(
+    opening = b"".join(
         pack(">B", len(name)) + name.encode() + b"\x07" + pack(">H", len(value.encode())) + value.encode()
         for name, value in headers.items()
     )
-    prelude = pack(">II", 12 + len(head) + len(payload) + 4, len(head))
-    body = prelude + pack(">I", crc32(prelude)) + head + payload
+    prelude = pack(">II", 12 + len(opening) + len(payload) + 4, len(opening))
+    body = prelude + pack(">I", crc32(prelude)) + opening + payload
     return body + pack(">I", crc32(body))
 
 

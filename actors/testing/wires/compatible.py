@@ -175,8 +175,8 @@ class CompatibleWire(OpenAIWire):
         choice = {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": "error"}
         error = {"code": refusal.status, "message": refusal.message}
         provider = self.settings().upstream
-        head = {"id": f"gen-{number}", "object": "chat.completion.chunk", "provider": provider}
-        return b"data: " + dumped({**head, "error": error, "choices": [choice]}) + b"\n\n"
+        opening = {"id": f"gen-{number}", "object": "chat.completion.chunk", "provider": provider}
+        return b"data: " + dumped({**opening, "error": error, "choices": [choice]}) + b"\n\n"
 
     def failure(self, status: int) -> ServerRefusal:
         return failure_of(status, errors.FAILURES.get(self.vendor, OPENAI_FAILURES))

@@ -161,13 +161,13 @@ def _message(item_id: str, text: str) -> Json:
 
 
 def _call(named: str, native: str, call: Call) -> Json:
-    head = {"id": f"fc_{named}", "type": "function_call", "status": "completed", "call_id": native}
-    return {**head, "name": call.name, "arguments": _arguments(call)}
+    opening = {"id": f"fc_{named}", "type": "function_call", "status": "completed", "call_id": native}
+    return {**opening, "name": call.name, "arguments": _arguments(call)}
 
 
 def _custom_call(named: str, native: str, call: Call) -> Json:
-    head = {"id": f"ctc_{named}", "type": "custom_tool_call", "status": "completed", "call_id": native}
-    return {**head, "name": call.name, "input": free_text(call)}
+    opening = {"id": f"ctc_{named}", "type": "custom_tool_call", "status": "completed", "call_id": native}
+    return {**opening, "name": call.name, "input": free_text(call)}
 
 
 def _free_form(request: Json) -> set[str]:

@@ -251,8 +251,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "openrouter: a pinned upstream is not named in the request",
         "actors/adapters/openai_chat/encode.py",
-        "head += _pin(settings, dialect, losses) + routed",
-        "head += routed",
+        "opening += _pin(settings, dialect, losses) + routed",
+        "opening += routed",
         ("tests/test_gateways.py",),
     ),
     Mutation(

@@ -19,8 +19,8 @@ _TOOL = frozenset(
 )
 
 
-class ResponsesHead(Whole):
-    """The part of the judge that reads a request's head.
+class ResponsesParameters(Whole):
+    """The part of the judge that reads what stands beside the messages.
 
     Attributes:
         stores: The provider keeps what is sent, and so may have kept what is referred to. We ask for nothing of that.
@@ -38,7 +38,7 @@ class ResponsesHead(Whole):
             return [{"role": "user", "content": messages}]
         return messages
 
-    def head(self, body: dict[str, JsonValue]) -> None:
+    def parameters(self, body: dict[str, JsonValue]) -> None:
         self.allow_only("request", body, _TOP)
         model = body.get("model")
         self.modelled(model)

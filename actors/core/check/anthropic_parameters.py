@@ -20,7 +20,7 @@ _TOOL = frozenset(
 _MIN_BUDGET = 1024
 
 
-class AnthropicHead(Turns):
+class AnthropicParameters(Turns):
     """The part of the judge that reads what all of a request is made of.
 
     Attributes:
@@ -68,9 +68,9 @@ class AnthropicHead(Turns):
         if (mark := value.get("cache_control")) is not None:
             self.mark(mark, where, "ephemeral", "cache_control")
 
-    # --- the head -----------------------------------------------------------------------------------
+    # --- the parameters -----------------------------------------------------------------------------
 
-    def head(self, body: dict[str, JsonValue]) -> None:
+    def parameters(self, body: dict[str, JsonValue]) -> None:
         self.allow_only("request", body, _TOP)
         model, limit, thinking = body.get("model"), body.get("max_tokens"), body.get("thinking")
         self.modelled(model)

@@ -29,8 +29,8 @@ _DECLARED_KEYS = {
 }
 
 
-class OpenAIChatHead(Whole):
-    """The part of the judge that reads a request's head."""
+class OpenAIChatParameters(Whole):
+    """The part of the judge that reads what stands beside the messages."""
 
     dialect: ChatDialect
     cites: ClassVar[Mapping[str, str]] = {
@@ -48,7 +48,7 @@ class OpenAIChatHead(Whole):
         if kind != "function" and not self.dialect.request.custom_tools:
             self.fault("ALL-02 kind", where, f"a tool of type {excerpt(kind)}")
 
-    def head(self, body: dict[str, JsonValue]) -> None:
+    def parameters(self, body: dict[str, JsonValue]) -> None:
         dialect = self.dialect
         known = dialect.request.keys or _TOP | {
             *_SWITCHES.get(dialect.reasoning.switch, ()),
