@@ -266,7 +266,7 @@ class Activation:
             closed.set()
 
     async def _write_end(self) -> None:
-        """Have the end written; asked again if a crash came between, which is bounded by a session's restarts."""
+        """Have the end written; ask again after a crash, as often as the session may restart."""
         while True:
             with suppress(ActorFailed):
                 return await self.activate().session.ask(End())

@@ -79,7 +79,7 @@ class Append(Query[int]):
         self.reply.send(last)
 
     def refused(self, error: Exception) -> None:
-        """Tell who wrote it that it is not durable."""
+        """Tell the writer that it is not durable."""
         failure = error if isinstance(error, JournalError) else self._not_written(error)
         if self.failed is not None:
             self.failed(failure)
@@ -98,7 +98,7 @@ class ReadLog(Query[list[Event]]):
     session: str
 
     def refused(self, error: Exception) -> None:
-        """Tell who asked that it cannot be read."""
+        """Tell the asker that it cannot be read."""
         if isinstance(error, JournalError):
             self.reply.fail(error)
             return
@@ -113,7 +113,7 @@ class Erase(Query[None]):
     session: str
 
     def refused(self, error: Exception) -> None:
-        """Tell who asked that it is not erased."""
+        """Tell the asker that it is not erased."""
         why = f"Session {self.session!r}: its log could not be erased: {type(error).__name__}: {error}"
         self.reply.fail(JournalError(why[:500]))
 

@@ -48,7 +48,7 @@ class LogWriter:
         self._told.append(then)
 
     def prelude(self) -> Prelude | None:
-        """Return what is held, for whoever writes next. It is not held any more: that it is written is up to them."""
+        """Return what is held and hold it no longer; the caller must write it."""
         if not self._held:
             return None
         prelude = Prelude(tuple(self._held), tuple(self._told))

@@ -45,7 +45,7 @@ from actors.kernel.parking import Scope, parking
 from actors.transport import Response, Timeouts, Transport
 
 SECRET = 6
-"""Characters from which a header that proves who asks is taken out of a provider's words."""
+"""Fewest characters of an auth header that is removed from a provider's words."""
 ERROR_BODY = 256 * 1024
 """Bytes of an error response that are read."""
 LINGER = 0.5
@@ -83,7 +83,7 @@ class Endpoint:
 
     Args:
         url: Base URL.
-        credentials: Make the headers that prove who asks, for each request; never logged.
+        credentials: Make the auth headers of each request; never logged.
         headers: Look up the headers that every request takes beside them; never logged. They replace the adapter's.
         timeouts, retries: See there.
         concurrency: Requests at once.
@@ -376,7 +376,7 @@ class _Round:
             telemetry.withheld(f"round {self._command.key}", withheld)
 
     async def _read(self, response: Response, patience: Scope) -> None:
-        """Read the answer to its end. What becomes of the connection after that is no failure of the answer."""
+        """Read the answer to its end. If the connection fails after that, the answer is whole."""
         is_begun = False
         try:
             async with aclosing(response.chunks()) as chunks:
@@ -435,7 +435,7 @@ def _replaced(usual: Headers, given: Headers) -> Headers:
 
 
 def _without_secrets(failure: Failure, auth_headers: Headers) -> Failure:
-    """Return a failure without what was sent to prove who asks: some servers repeat it in their words."""
+    """Return a failure without the credentials that were sent: some servers repeat them."""
     message = failure.message
     for _, value in auth_headers:
         for secret in (value, value.removeprefix("Bearer ")):

@@ -67,7 +67,7 @@ def render(
         dialect: Whom to please.
         lane: `rendered.lane` of an earlier render for the same dialect and binding, to append to.
         binding: Whom it is for: its own sealed reasoning and native ids go back to it, nobody else's do.
-        thinking: `native`, `drop` or `text`: what becomes of reasoning.
+        thinking: `native`, `drop` or `text`: whether reasoning is replayed, left out or written as text.
 
     Returns:
         `.transcript` (the messages, as the JSON array of a request), `.lane` (the next version, yours to adopt) and

@@ -61,7 +61,7 @@ class RunBatch(Query[BatchEnded]):
 
     Args:
         calls: In the model's order.
-        variables: Context variables of whoever asked the session.
+        variables: Context variables of the ask's caller.
         prelude: What is written ahead of all of them.
     """
 
@@ -115,7 +115,7 @@ class SchedulerActor(Actor[SchedulerCommand]):
         assert self._context is not None
         match command:
             case RunBatch(reply=reply) | CloseCalls(reply=reply) if reply.done:
-                return  # its asker is gone: what is open of its turn is closed by whoever ended that
+                return  # its asker is gone, and whatever ended the turn closes its open calls
             case RunBatch():
                 if self._batch is not None:
                     command.reply.fail(SessionError("A batch is running; stop it, or wait for its end."))

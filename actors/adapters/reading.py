@@ -284,7 +284,7 @@ def fold_role(reading: Reading, message: WireObject) -> None:
 def each(message: WireObject, *keys: str) -> Iterable[object]:
     """Give the parts of a content: texts, objects to be read, and what is neither.
 
-    A text is a part; so is anything else that is no list.
+    A text is a part; so is anything else that is not a list.
     """
     listed = list(message.each(*keys))
     if listed or (value := message.take(*keys)) is None or isinstance(value, list | tuple):

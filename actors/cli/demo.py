@@ -220,7 +220,7 @@ def _counts(watch: Watch, ledger: Ledger) -> Counts:
 
 
 def _as_it_is(show: Printed | JsonLines, servers: Mapping[str, LoopbackServer]) -> None:
-    """Show what becomes of the broken history if it is sent as it is."""
+    """Show how providers answer the broken history if it is sent as it is."""
     show.scene("A history that another program left broken, sent as it is")
     for name, request in stage.naive().items():
         refusal = servers[name].judge(request)

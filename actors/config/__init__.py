@@ -213,7 +213,7 @@ class Config:
         return self._dialects.get(name) or dialect(name)
 
     def thinking(self, binding: Binding) -> Thinking:
-        """Return what becomes of reasoning in what is sent to a binding."""
+        """Return the thinking policy for requests to a binding."""
         settings = self.settings.backends.get(binding.backend)
         return "native" if settings is None else settings.thinking
 

@@ -108,7 +108,7 @@ class RuntimeLimits(Frozen):
 
 
 class Auth(Frozen):
-    """How a backend is told who asks: one of these. Only variables are named, never what they hold.
+    """How requests to a backend are authenticated: one of these. Only variables are named, never what they hold.
 
     Args:
         key: Variable with a key, sent in the provider's own header. `auth = "VARIABLE"` says the same.

@@ -79,7 +79,7 @@ class ArgumentCheck:
                 for fault in islice(self._validator.iter_errors(arguments), MAX_ERRORS * 4)
                 for error in _explained(fault)
             ]
-        except ValueError as error:  # a value that is no JSON: nothing the strict parser gives
+        except ValueError as error:  # a value that is not JSON; the strict parser never gives one
             found = [ArgumentError("", "arguments in JSON", _clipped(str(error), _EXCERPT))]
         found.sort(key=lambda error: (error.path, not error.is_missing, error.expected, error.got))
         return tuple(found[:MAX_ERRORS])

@@ -1,4 +1,4 @@
-"""A packed message: the bytes that a history, the log and whoever else keeps it share.
+"""A packed message: the bytes that a history, the log and everything else that keeps it share.
 
 They are the msgpack of the message, without what would be in it many times or at great length: a seal of the
 message's own origin does not repeat it, and large media stay beside the bytes, shared by all and copied by none.

@@ -69,7 +69,7 @@ def after_failure(pool: Pool, tried: Sequence[str], visible: bool) -> str | None
 
 
 def settled(held: str, pool: Callable[[str], Pool]) -> SwitchApplied | SwitchFailed:
-    """Return what becomes of a held switch at its boundary.
+    """Return how a held switch ends at the turn's boundary.
 
     Args:
         held: Its target, which could be used when the switch was asked for.

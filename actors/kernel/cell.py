@@ -27,7 +27,7 @@ AnyCell: TypeAlias = "Cell[Any]"  # Any: the kernel serves cells of every protoc
 
 
 class Supervision(Protocol):
-    """Who decides what becomes of an actor."""
+    """What a cell needs of its supervisor."""
 
     def failed(self, cell: AnyCell, error: BaseException) -> None:
         """Take an actor down that crashed. No handler runs."""

@@ -41,7 +41,7 @@ class Dispatcher:
 
     Args:
         parking: The event loop.
-        variables: The context variables that handlers see: the system's, not those of whoever sends.
+        variables: The context variables that handlers see: the system's, not the sender's.
 
     `busy`: handlers run. `acting`: the one whose does now, and `command` is what it handles. `stretch`: messages
     handled since the event loop had its turn. `late`: what is to be done right behind the handler that runs. `run`:

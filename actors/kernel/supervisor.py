@@ -21,7 +21,7 @@ NOBODY: Actor[Any] = Actor()  # Any: it takes no messages
 
 
 class Supervisor:
-    """Decides what becomes of a system's actors. `cells`: those that have not ended, by name."""
+    """Restarts or stops a system's actors when they fail. `cells`: those that have not ended, by name."""
 
     def __init__(self, shared: Shared) -> None:
         self.shared = shared

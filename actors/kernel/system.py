@@ -80,7 +80,7 @@ class System:
 
     @property
     def supervisor(self) -> Supervisor:
-        """Who decides what becomes of the actors."""
+        """The supervisor of the actors."""
         if self._supervisor is None:
             raise KernelError("This system is not running; enter it with 'async with System() as system'.")
         return self._supervisor
@@ -225,7 +225,7 @@ class System:
         return not scope.cancelled_caught
 
     async def _stop_all(self) -> None:
-        """Stop who asks before who is asked: by depth, and of one depth the last started first."""
+        """Stop actors before those they ask: by depth and, at one depth, the last started first."""
         cells = [*self.supervisor.cells.values()]
         cells.reverse()
         cells.sort(key=lambda cell: cell.rank[0])

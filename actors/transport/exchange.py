@@ -113,7 +113,7 @@ class ClientExchange:
         return await connection.head()
 
     async def _write(self, connection: Connection, pieces: Iterator[bytes]) -> None:
-        """Send a request. If that fails the answer may still say why, so whoever reads finds out."""
+        """Send a request. If that fails, the answer may still say why, so the error is left to the read."""
         with suppress(HangUp):
             for piece in pieces:
                 self._wait(connection, "sending the request", self._timeouts.write)

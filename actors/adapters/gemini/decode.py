@@ -2,7 +2,7 @@
 
 Every event of a stream is a whole response with the parts that are new, so a whole body reads as a stream of
 one event. The end marker is a finish reason; there is no `[DONE]`. Calls come whole: Vertex sends them in pieces only
-to who asks for that, and a piece must never be run as a call.
+to requests that ask for that, and a piece must never be run as a call.
 
 Parts keep their order and their borders, because a thought signature belongs to one part: text is joined with the
 text before it only where neither is signed. A signature becomes a thinking block directly before what its part

@@ -1,4 +1,4 @@
-"""Thinking: what becomes of each reasoning block.
+"""Thinking: replay, drop or reword each reasoning block.
 
 In:  the blocks of a model's message.
 Out: the same blocks; a thinking block that is left is one its reader made, sealed, and may have back.
