@@ -2,7 +2,7 @@
 
 Idle sessions are many, so one that has nothing to do is its log and a few words besides. What its actors know, lanes
 included, is a fold of that log, so those that are made at its next use are as good as those that were put away. Of the
-sessions with nothing to do, the `AWAKE` used last keep their actors, and others what had been made of their logs, as
+sessions with nothing to do, the `ACTIVE` used last keep their actors, and others what had been made of their logs, as
 long as their lanes hold no more than `LANES` bytes in all.
 """
 
@@ -18,11 +18,11 @@ from actors import telemetry
 from actors.core.batch import Approve
 from actors.core.events import Event, Opened
 from actors.core.form import replace
-from actors.core.state import Lanes, Rules, State, rebuilt
+from actors.core.state import Lanes, Rules, SessionState, rebuilt
 from actors.core.turn import Bounds
 from actors.driver import Resolver, SessionRefs
 from actors.errors import ActorFailed, ActorStopped, Draining, ForeignLoop
-from actors.executor import Executor, Limits, ToolFailure
+from actors.executor import Executor, ToolFailure, ToolLimits
 from actors.journal import JournalCommand
 from actors.kernel import Ref, System, Terminated
 from actors.kernel.parking import running_loop
@@ -35,7 +35,7 @@ from actors.session import Cancel, End, PendingAsks, SessionActor, SessionComman
 from actors.storage import Storage
 from actors.tools import Toolset
 
-AWAKE = 64
+ACTIVE = 64
 """Sessions with nothing to do that keep their actors."""
 
 LANES = 16 * 1024 * 1024
@@ -43,7 +43,7 @@ LANES = 16 * 1024 * 1024
 
 
 @dataclass(slots=True)
-class Host:
+class SessionHost:
     """What all sessions of a runtime share.
 
     Args:
@@ -57,8 +57,8 @@ class Host:
         resolver: Gives what targets mean to a session with these tools and this system prompt.
         ended: Called with a session that has ended.
         tool_failed: Told what goes wrong in a tool.
-        awake: The sessions that have actors, those that were not used for longest first.
-        asleep: The sessions without actors of which more is kept than the log, likewise.
+        active: The sessions that have actors, those that were not used for longest first.
+        passive: The sessions without actors of which more is kept than the log, likewise.
         lanes: Bytes of their lanes.
         running: Whether sessions may still get actors.
         loop: The event loop it all belongs to.
@@ -67,27 +67,27 @@ class Host:
     system: System
     storage: Storage
     journal: Ref[JournalCommand]
-    limits: Limits
+    limits: ToolLimits
     bounds: Bounds
     most_waiting: int
     rules: Rules
     resolver: Callable[[Toolset, str | None], Resolver]
     ended: "Callable[[Activation], None]"
     tool_failed: Callable[[ToolFailure], object] | None = None
-    awake: "dict[str, Activation]" = field(default_factory=dict)
-    asleep: "dict[str, Activation]" = field(default_factory=dict)
+    active: "dict[str, Activation]" = field(default_factory=dict)
+    passive: "dict[str, Activation]" = field(default_factory=dict)
     lanes: int = 0
     running: bool = True
     loop: object = field(default_factory=running_loop)
 
     def passivated(self, activation: "Activation", size: int) -> None:
         """Note that a session was passivated with lanes. If all of them are too large, have the oldest dropped."""
-        self.asleep[activation.name] = activation
+        self.passive[activation.name] = activation
         self.lanes += size
-        while self.lanes > LANES and self.asleep:
-            next(iter(self.asleep.values())).drop()
+        while self.lanes > LANES and self.passive:
+            next(iter(self.passive.values())).drop()
 
-    def recalled(self, session: str) -> tuple[State, Lanes]:
+    def recalled(self, session: str) -> tuple[SessionState, Lanes]:
         """Return what a session's log says, if it can be read now. Else its actors read it, as after a crash."""
         events: list[Event] = []
         if not self.storage.blocking:
@@ -97,17 +97,17 @@ class Host:
 
     def used(self, activation: "Activation") -> None:
         """Note that a session is used now. If too many have actors, put some away that have nothing to do."""
-        awake = self.awake
-        awake.pop(activation.name, None)
-        self.asleep.pop(activation.name, None)
-        awake[activation.name] = activation
+        active = self.active
+        active.pop(activation.name, None)
+        self.passive.pop(activation.name, None)
+        active[activation.name] = activation
         for _ in range(2):  # one more than was added, so that their number goes down again
-            oldest = next(iter(awake.values()))
-            if len(awake) <= AWAKE or oldest is activation:
+            oldest = next(iter(active.values()))
+            if len(active) <= ACTIVE or oldest is activation:
                 return
-            del awake[oldest.name]
-            if not oldest.rest():
-                awake[oldest.name] = oldest
+            del active[oldest.name]
+            if not oldest.passivate():
+                active[oldest.name] = oldest
 
     def check(self) -> None:
         """Refuse a caller that is not on the runtime's loop: what it wakes there would wait for ever.
@@ -129,11 +129,11 @@ class Host:
         """End every ask, so that no turn stays open in a log. No session gets actors any more."""
         self.running = False
         async with anyio.create_task_group() as tasks:
-            for activation in tuple(self.awake.values()):
+            for activation in tuple(self.active.values()):
                 tasks.start_soon(activation.settle)
 
 
-class Asleep(NamedTuple):
+class Passive(NamedTuple):
     """A session without actors.
 
     Args:
@@ -141,7 +141,7 @@ class Asleep(NamedTuple):
         cooldowns: Until when backends are not asked again, by name; None where there are none.
     """
 
-    made: tuple[State, Lanes] | None = None
+    made: tuple[SessionState, Lanes] | None = None
     cooldowns: dict[str, float] | None = None
 
     @property
@@ -150,12 +150,12 @@ class Asleep(NamedTuple):
         return 0 if self.made is None else self.made[1].size
 
 
-LOGGED = Asleep()
+LOGGED = Passive()
 """Of a session that is nothing but its log."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class Over:
     """A session that is over."""
 
 
@@ -173,15 +173,15 @@ class Activation:
     __slots__ = ("_closing", "_now", "_target", "approve", "depth", "host", "name", "system", "tools")
 
     def __init__(
-        self, opened: Opened, host: Host, tools: Toolset, approve: Approve | None, depth: int
+        self, opened: Opened, host: SessionHost, tools: Toolset, approve: Approve | None, depth: int
     ) -> None:
         self.name, self.system = opened.session, opened.system
         self.host, self.tools, self.approve, self.depth = host, tools, approve, depth
-        self._now: Asleep | SessionActors | Ended = LOGGED
+        self._now: Passive | SessionActors | Over = LOGGED
         self._target = opened.target
         self._closing: anyio.Event | None = None
 
-    def wake(self) -> "SessionActors":
+    def activate(self) -> "SessionActors":
         """Return the session's actors, made now if it has none. Send to them before the next wait.
 
         Raises:
@@ -191,7 +191,7 @@ class Activation:
         match self._now:
             case SessionActors() as actors if self.host.running:
                 pass
-            case Asleep() as kept if self.host.running:
+            case Passive() as kept if self.host.running:
                 self.host.lanes -= kept.size
                 actors = self._now = SessionActors(self, kept)
             case _:
@@ -199,7 +199,7 @@ class Activation:
         self.host.used(self)
         return actors
 
-    def rest(self) -> bool:
+    def passivate(self) -> bool:
         """Put the actors away if they have nothing to do; say whether the session is without them now."""
         if isinstance(self._now, SessionActors):
             self._target = self.target
@@ -211,8 +211,8 @@ class Activation:
 
     def drop(self) -> None:
         """Keep nothing of a session without actors but what its log does not hold."""
-        assert isinstance(self._now, Asleep)
-        self.host.asleep.pop(self.name, None)
+        assert isinstance(self._now, Passive)
+        self.host.passive.pop(self.name, None)
         self.host.lanes -= self._now.size
         self._now = _logged(self._now.cooldowns)
 
@@ -228,11 +228,11 @@ class Activation:
 
     def ended(self) -> None:
         """Forget the session: it was ended in order, or its actors crashed too often."""
-        if isinstance(self._now, Asleep):
+        if isinstance(self._now, Passive):
             self.host.lanes -= self._now.size
-        self._target, self._now = self.target, Ended()
-        self.host.asleep.pop(self.name, None)
-        self.host.awake.pop(self.name, None)
+        self._target, self._now = self.target, Over()
+        self.host.passive.pop(self.name, None)
+        self.host.active.pop(self.name, None)
         self.host.ended(self)
 
     async def close(self, *, in_order: bool = True) -> None:
@@ -266,23 +266,23 @@ class Activation:
             closed.set()
 
     async def _write_end(self) -> None:
-        """Have the end written; asked again if a crash came between, which is bounded by a session's restarts."""
+        """Have the end written; ask again after a crash, as often as the session may restart."""
         while True:
             with suppress(ActorFailed):
-                return await self.wake().head.ask(End())
+                return await self.activate().session.ask(End())
 
     async def _end(self) -> None:
         """End the session's actors, and with them the session."""
         if isinstance(self._now, SessionActors):
             await self._now.stop()
-        elif isinstance(self._now, Asleep):
+        elif isinstance(self._now, Passive):
             self.ended()
 
 
 class SessionActors:
     """A session's actors. They are made from its log, and restart together."""
 
-    def __init__(self, activation: Activation, kept: Asleep) -> None:
+    def __init__(self, activation: Activation, kept: Passive) -> None:
         host = activation.host
         self._activation, self._host, self._name = activation, host, activation.name
         self._state, self._lanes = kept.made or host.recalled(activation.name)
@@ -293,7 +293,7 @@ class SessionActors:
         self._generation = Generation(self._name, host.journal, host.rules)
         self.resolver = host.resolver(activation.tools, activation.system)
         self.refs: SessionRefs
-        self.head: Ref[SessionCommand] = self._spawned(activation.depth)
+        self.session: Ref[SessionCommand] = self._spawned(activation.depth)
         self._watch()
 
     @property
@@ -310,9 +310,9 @@ class SessionActors:
         """Cancel the ask in flight, and drop those that wait."""
         self._pending.drop_waiting()
         with suppress(ActorStopped, Draining):
-            await self.head.ask(Cancel())
+            await self.session.ask(Cancel())
 
-    def passivate(self) -> Asleep | None:
+    def passivate(self) -> Passive | None:
         """End the actors if they have nothing to do, and return what others are made from; None if they go on.
 
         A tool that still runs keeps them: what it returns, a ledger has to take.
@@ -324,14 +324,14 @@ class SessionActors:
         if objects is None:
             self._watch()
             return None
-        head, _, renderer, ledger = objects
-        assert isinstance(head, SessionActor)
+        session, _, renderer, ledger = objects
+        assert isinstance(session, SessionActor)
         assert isinstance(renderer, RendererActor)
         assert isinstance(ledger, LedgerActor)
-        cooldowns = head.cooldowns or None
+        cooldowns = session.cooldowns or None
         if not renderer.lanes.size:
             return _logged(cooldowns)
-        return Asleep((replace(head.state, ledger=ledger.known.ledger), renderer.lanes), cooldowns)
+        return Passive((replace(session.state, ledger=ledger.known.ledger), renderer.lanes), cooldowns)
 
     async def stop(self) -> None:
         """End the actors, the session first: it needs the others."""
@@ -341,7 +341,7 @@ class SessionActors:
     @property
     def _all(self) -> tuple[Ref[Never], ...]:
         """The actors, the session first."""
-        return (self.head, self.refs.scheduler, self.refs.renderer, self.refs.ledger)
+        return (self.session, self.refs.scheduler, self.refs.renderer, self.refs.ledger)
 
     def _spawned(self, depth: int) -> Ref[SessionCommand]:
         system, name = self._host.system, self._name
@@ -350,13 +350,13 @@ class SessionActors:
         renderer = spawn(self._renderer_actor, f"{name}/renderer")
         scheduler = spawn(partial(self._scheduler_actor, ledger), f"{name}/scheduler")
         self.refs = SessionRefs(scheduler, renderer, ledger, self._host.journal)
-        head: Ref[SessionCommand] = spawn(self._session_actor, f"{name}/session")
-        self._state = State()  # what crashes from here on goes on from the log, in `started`
-        return head
+        session: Ref[SessionCommand] = spawn(self._session_actor, f"{name}/session")
+        self._state = SessionState()  # what crashes from here on goes on from the log, in `started`
+        return session
 
     def _watch(self) -> None:
         """Hear of the session's end."""
-        self._unwatch = self._host.system.watch(self.head, self._gone)
+        self._unwatch = self._host.system.watch(self.session, self._gone)
 
     def _ledger_actor(self) -> LedgerActor:
         """Return the ledger, which is made first; made of nothing, it begins a generation that reads the log."""
@@ -384,8 +384,8 @@ class SessionActors:
         self._pending.clear()
 
 
-def _logged(cooldowns: dict[str, float] | None) -> Asleep:
-    return LOGGED if cooldowns is None else Asleep(None, cooldowns)
+def _logged(cooldowns: dict[str, float] | None) -> Passive:
+    return LOGGED if cooldowns is None else Passive(None, cooldowns)
 
 
 def _told(name: str, error: BaseException | None) -> None:

@@ -176,7 +176,7 @@ class Running:
         return Failed(self.call.id, quote(for_model(error)))
 
     async def _approved(self) -> bool:
-        """Ask whether the call may run; whoever cannot say has not given his word."""
+        """Ask whether the call may run; an `approve` that fails has not approved."""
         approve = self.site.approve
         assert approve is not None
         try:

@@ -45,7 +45,7 @@ from actors.core.turn import Bounds, Ended, Outcome, Step
 from actors.errors import ConfigError, KernelError
 from actors.journal import JournalCommand
 from actors.kernel import Context, Ref
-from actors.ledger import Known, LedgerCommand, Seal, Snapshot
+from actors.ledger import Known, LedgerCommand, SealResults, Snapshot
 from actors.log import LogWriter
 from actors.provider import Abort, Aborted, Answer, Broken, Generate, ProviderCommand
 from actors.renderer import Adopt, Invalidate, Render, RendererCommand
@@ -67,8 +67,8 @@ class ResolvedBackend(Struct, frozen=True):
     def request(self, rendered: Rendered, session: str, *, tools_off: bool = False) -> Request:
         """Return the request that sends what was rendered for a session."""
         settings = replace(self.settings, tool_choice="none") if tools_off else self.settings
-        shown = rendered.shown._replace(lane=lane_key(session, self.binding))
-        return self.adapter.request(rendered.segments, settings, shown)
+        facts = rendered.facts._replace(lane=lane_key(session, self.binding))
+        return self.adapter.request(rendered.segments, settings, facts)
 
 
 class Resolver(Protocol):
@@ -202,7 +202,7 @@ class TurnDriver:
         if ended.status != "failed" or not ended.elsewhere or self.cancelled:
             return pool, None
         self.cooldowns[tried[-1]] = anyio.current_time() + pool.cooldown
-        if ended.shown and not pool.failover_after_output:
+        if ended.visible and not pool.failover_after_output:
             return pool, None
         if (held := self.log.state.held) is not None:
             event = settled(held, self.resolver.pool)
@@ -210,7 +210,7 @@ class TurnDriver:
             if isinstance(event, SwitchApplied):
                 pool = self._pool(held)
                 return pool, next((name for name in pool.members if name not in tried), None)
-        return pool, after_failure(pool, tried, ended.shown)
+        return pool, after_failure(pool, tried, ended.visible)
 
     def _pool(self, target: str) -> Pool:
         """Return a target's pool; of a target that cannot be used any more, one that fails when it is served."""
@@ -233,12 +233,12 @@ class TurnDriver:
             return binding, Ended("failed", str(error), None, 0, Usage(), elsewhere=True)
         binding = backend.binding
         self.log.hold(Bound(number, ask, binding), partial(self.tell, "turn_started", detail=str(binding)))
-        return binding, await self._turn(_Turn(self, backend, provider, number))
+        return binding, await self._turn(_TurnSteps(self, backend, provider, number))
 
-    async def _turn(self, served: "_Turn") -> Ended:
+    async def _turn(self, served: "_TurnSteps") -> Ended:
         conversation = turns.turn(self.bounds)
         step = next(conversation)
-        while not isinstance(step, turns.Close):
+        while not isinstance(step, turns.CloseStep):
             outcome = turns.Stopped() if self.cancelled else await served.do(step)
             if self.cancelled and not isinstance(outcome, turns.Stopped):
                 outcome = _stopped(outcome)
@@ -281,7 +281,7 @@ def _stopped(outcome: Outcome) -> turns.Stopped:
     return turns.Stopped()
 
 
-class _Turn:
+class _TurnSteps:
     """The steps of one turn, done by the actors that can."""
 
     def __init__(
@@ -301,24 +301,24 @@ class _Turn:
     async def do(self, step: turns.Asking) -> Outcome:
         """Do one step and say what came of it."""
         match step:
-            case turns.Render():
+            case turns.RenderStep():
                 return await self._render(step)
-            case turns.Rewrite():
+            case turns.RewriteStep():
                 return await self._rewrite(step)
-            case turns.Generate(round=number):
+            case turns.GenerateStep(round=number):
                 return await self._generate(number)
-            case turns.RunBatch():
+            case turns.BatchStep():
                 return await self._run(step)
             case _:
                 assert_never(step)
 
-    async def close(self, step: turns.Close) -> None:
+    async def close(self, step: turns.CloseStep) -> None:
         """Close the calls that will not be run."""
         if step.unrun:
             unrun = tuple(call.id for call in step.unrun)
             await self._refs.scheduler.ask(CloseCalls(unrun, "never_started", self._log.prelude()))
 
-    async def _render(self, step: turns.Render) -> Outcome:
+    async def _render(self, step: turns.RenderStep) -> Outcome:
         """Render, judge, and write that the request is sent; again whenever a result came in meanwhile."""
         binding = self._backend.binding
         self._tools_off = step.tools_off
@@ -338,11 +338,11 @@ class _Turn:
 
     async def _sealed(self, number: int, rendered: Rendered, known: Known) -> bool:
         """Write that a request is sent, with what was held until now; say no if it was rendered too early."""
-        binding, standing = self._backend.binding, rendered.lane.standing
+        binding, state = self._backend.binding, rendered.lane.state
         sealed = seals(rendered, known.ledger)
-        sent = RequestSent(self._number, number, binding, standing.epoch, standing.cursor, sealed)
+        sent = RequestSent(self._number, number, binding, state.epoch, state.cursor, sealed)
         prelude = self._log.prelude()
-        seq = await self._refs.ledger.ask(Seal(sent, known.version, prelude))
+        seq = await self._refs.ledger.ask(SealResults(sent, known.version, prelude))
         if seq is None:
             self._log.restore(prelude)
             return False
@@ -354,27 +354,27 @@ class _Turn:
     def _show_request(self, number: int, rendered: Rendered, seq: int) -> None:
         if self._sink.is_watched:
             lane, binding = rendered.lane, self._backend.binding
-            sent = Sent(binding, lane.standing.epoch, rendered.before, lane.size, rendered.report)
+            sent = Sent(binding, lane.state.epoch, rendered.before, lane.size, rendered.report)
             self._sink.put(StatusEvent("request", seq, self._number, number, sent=sent))
 
-    async def _rewrite(self, step: turns.Rewrite) -> Outcome:
+    async def _rewrite(self, step: turns.RewriteStep) -> Outcome:
         """Begin an epoch: without the reasoning of the old one, or with the conservative render."""
         binding = self._backend.binding
         epoch = 1 + await self._epoch()
         event = EpochBegan(binding, epoch, "refusal" if step.plain else "thinking", plain=step.plain)
-        floor = len(self._log.state.history)
+        epoch_start = len(self._log.state.history)
         seq = await self._log.write(event)
-        await self._refs.renderer.tell(Invalidate(event, floor))
+        await self._refs.renderer.tell(Invalidate(event, epoch_start))
         self._driver.tell("rewritten", seq, step.why)
         return turns.Ready()
 
     async def _epoch(self) -> int:
         if self._rendered is not None:
-            return self._rendered.lane.standing.epoch
+            return self._rendered.lane.state.epoch
         known = await self._refs.ledger.ask(Snapshot())
         render = Render(self._backend.binding, self._log.state.history, known.ledger)
         rendered = await self._refs.renderer.ask(render)
-        return rendered.lane.standing.epoch
+        return rendered.lane.state.epoch
 
     def _request(self, rendered: Rendered) -> Request:
         return self._backend.request(rendered, self._log.state.session, tools_off=self._tools_off)
@@ -429,7 +429,7 @@ class _Turn:
         message = await self._interrupted(number, broken, failure.message)
         return turns.Broke(
             failure.message,
-            shown=broken.shown,
+            visible=broken.visible,
             message=message,
             usage=broken.usage,
             elsewhere=failure.action != "give_up",
@@ -479,7 +479,7 @@ class _Turn:
         for call in message.calls:
             put(ToolCallEvent(call.id, call.name, call.arguments, turn, number, seq))
 
-    async def _run(self, step: turns.RunBatch) -> Outcome:
+    async def _run(self, step: turns.BatchStep) -> Outcome:
         """Run a batch, and show how its calls ended."""
         scheduler = self._refs.scheduler
         self._driver.stoppable(lambda context: context.tell(scheduler, StopBatch()))

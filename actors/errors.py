@@ -7,7 +7,7 @@
     │   └── ProjectionFault         an id, a name or a field does not fit the provider
     ├── ProviderError               a provider did not give an answer
     │   ├── ProviderFailed          it failed; another try or another backend may help
-    │   ├── CredentialFailed        what proves who asks could not be had
+    │   ├── CredentialFailed        credentials could not be obtained
     │   └── StreamFault             it answered 200 and then broke off; decoders raise its subclass
     │                               `actors.adapters.failure.AnswerFault`, which carries the classification
     ├── ConfigError                 what the operator wrote cannot be used
@@ -97,7 +97,7 @@ class ProviderFailed(ProviderError):
 
 
 class CredentialFailed(ProviderError):
-    """What proves who asks could not be had: a token command failed. Nothing was sent."""
+    """Credentials could not be obtained: a token command failed. Nothing was sent."""
 
 
 class StreamFault(ProviderError):

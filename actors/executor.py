@@ -58,7 +58,7 @@ def is_inside(system: System, session: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ToolLimits:
     """Bounds of the tools of a runtime.
 
     Args:
@@ -83,7 +83,7 @@ class Executor:
     """
 
     def __init__(
-        self, system: System, session: str, limits: Limits, failed: Callable[[ToolFailure], object] | None
+        self, system: System, session: str, limits: ToolLimits, failed: Callable[[ToolFailure], object] | None
     ) -> None:
         self._system, self._session, self._failed = system, session, failed
         self.limits = limits

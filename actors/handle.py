@@ -25,7 +25,7 @@ from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.ledger import Ledger
 from actors.core.packed import unkeepable
-from actors.core.state import State
+from actors.core.state import SessionState
 from actors.driver import SessionRefs
 from actors.errors import (
     ActorFailed,
@@ -114,13 +114,13 @@ class Session:
     @property
     def _actors(self) -> SessionActors:
         try:
-            return self._activation.wake()
+            return self._activation.activate()
         except (ActorStopped, Draining):
             raise self._gone() from None
 
     @property
-    def _head(self) -> Ref[SessionCommand]:
-        return self._actors.head
+    def _session(self) -> Ref[SessionCommand]:
+        return self._actors.session
 
     @property
     def _refs(self) -> SessionRefs:
@@ -206,7 +206,7 @@ class Session:
         kept, assumed = rendered.before, request.assumed
         return Preview(backend.binding, request.body, rendered.report, losses, kept, assumed)
 
-    async def _told(self) -> tuple[State, Ledger]:
+    async def _told(self) -> tuple[SessionState, Ledger]:
         """Return what the session knows at one moment, of calls that are about to run too."""
         state = await self._asked(Look())
         return state, state.running(await self.ledger())
@@ -231,13 +231,13 @@ class Session:
             raise SessionError(
                 f"An ask takes what a human says, not a message of speaker {message.speaker!r}"
             )
-        await self._put(Submit(message, sink, copy_context()), lambda actors: actors.head)
+        await self._put(Submit(message, sink, copy_context()), lambda actors: actors.session)
 
     async def _asked(
         self,
         query: Query[R],
         whom: Callable[[SessionActors], Ref[Any]] = lambda actors: (
-            actors.head
+            actors.session
         ),  # Any: each has its own commands
     ) -> R:
         self._check()

@@ -79,7 +79,7 @@ class Append(Query[int]):
         self.reply.send(last)
 
     def refused(self, error: Exception) -> None:
-        """Tell who wrote it that it is not durable."""
+        """Tell the writer that it is not durable."""
         failure = error if isinstance(error, JournalError) else self._not_written(error)
         if self.failed is not None:
             self.failed(failure)
@@ -92,13 +92,13 @@ class Append(Query[int]):
 
 
 @dataclass(frozen=True)
-class Read(Query[list[Event]]):
+class ReadLog(Query[list[Event]]):
     """Read a session's log, behind every append that was sent before: its events, oldest first."""
 
     session: str
 
     def refused(self, error: Exception) -> None:
-        """Tell who asked that it cannot be read."""
+        """Tell the asker that it cannot be read."""
         if isinstance(error, JournalError):
             self.reply.fail(error)
             return
@@ -113,12 +113,12 @@ class Erase(Query[None]):
     session: str
 
     def refused(self, error: Exception) -> None:
-        """Tell who asked that it is not erased."""
+        """Tell the asker that it is not erased."""
         why = f"Session {self.session!r}: its log could not be erased: {type(error).__name__}: {error}"
         self.reply.fail(JournalError(why[:500]))
 
 
-JournalCommand: TypeAlias = Append | Read | Erase
+JournalCommand: TypeAlias = Append | ReadLog | Erase
 
 
 class JournalActor(Actor[JournalCommand]):
@@ -156,7 +156,7 @@ class JournalActor(Actor[JournalCommand]):
             match command:
                 case Append():
                     tell = partial(command.written, *self._storage.append([command.entry]))
-                case Read(session=session):
+                case ReadLog(session=session):
                     tell = partial(command.reply.send, self._storage.read(session))
                 case Erase(session=session):
                     self._storage.erase(session)
@@ -190,7 +190,7 @@ class JournalActor(Actor[JournalCommand]):
             await self._append(appends)
             appends = []
             try:
-                if isinstance(command, Read):
+                if isinstance(command, ReadLog):
                     command.reply.send(await self._in_thread(self._storage.read, command.session))
                 else:
                     await self._in_thread(self._storage.erase, command.session)

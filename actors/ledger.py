@@ -48,7 +48,7 @@ class Snapshot(Query[Known]):
 
 
 @dataclass(frozen=True)
-class Seal(Query[int | None]):
+class SealResults(Query[int | None]):
     """Write that a request is sent, with the synthetic results it carries.
 
     Args:
@@ -70,7 +70,7 @@ class Shut(Query[None]):
     """Record nothing more: the session's end is written next. Answered when all before it are on their way."""
 
 
-LedgerCommand: TypeAlias = Record | Snapshot | Seal | Shut
+LedgerCommand: TypeAlias = Record | Snapshot | SealResults | Shut
 
 
 class LedgerActor(Actor[LedgerCommand]):
@@ -103,15 +103,15 @@ class LedgerActor(Actor[LedgerCommand]):
 
     def receive(self, command: LedgerCommand) -> None:
         match command:
-            case Record() | Seal() if self._is_shut:
+            case Record() | SealResults() if self._is_shut:
                 command.reply.fail(ActorStopped(f"Session {self._session!r} has ended; nothing is recorded."))
             case Record(events=events):
                 self._write(command, *events)
             case Snapshot(reply=snapshot):
                 snapshot.send(self.known)
-            case Seal(version=version) if version != self.known.version:
+            case SealResults(version=version) if version != self.known.version:
                 command.reply.send(None)
-            case Seal(event=event):
+            case SealResults(event=event):
                 self._write(command, event)
             case Shut():
                 self._is_shut = True
@@ -119,7 +119,7 @@ class LedgerActor(Actor[LedgerCommand]):
             case _:
                 assert_never(command)
 
-    def _write(self, command: Record | Seal, *events: CallEvent | RequestSent) -> None:
+    def _write(self, command: Record | SealResults, *events: CallEvent | RequestSent) -> None:
         assert self._context is not None
         reply = command.reply
         known = self.known

@@ -10,8 +10,8 @@ import anyio
 from actors.core.events import Event
 from actors.core.form import replace
 from actors.core.ledger import Ledger
-from actors.core.state import Lanes, Rules, State, rebuilt
-from actors.journal import Append, JournalCommand, Prelude, Read, Told
+from actors.core.state import Lanes, Rules, SessionState, rebuilt
+from actors.journal import Append, JournalCommand, Prelude, ReadLog, Told
 from actors.kernel import Context, Ref
 
 
@@ -25,7 +25,7 @@ class LogWriter:
         journal: Who writes it.
     """
 
-    def __init__(self, state: State, journal: Ref[JournalCommand]) -> None:
+    def __init__(self, state: SessionState, journal: Ref[JournalCommand]) -> None:
         self.resume(state)
         self._journal = journal
         self._held: list[Event] = []
@@ -37,7 +37,7 @@ class LogWriter:
         """Whether all that the state has is written."""
         return not self._held and not self._sent
 
-    def resume(self, state: State) -> None:
+    def resume(self, state: SessionState) -> None:
         """Go on from what the log says."""
         self.state = replace(state, ledger=Ledger())
 
@@ -48,7 +48,7 @@ class LogWriter:
         self._told.append(then)
 
     def prelude(self) -> Prelude | None:
-        """Return what is held, for whoever writes next. It is not held any more: that it is written is up to them."""
+        """Return what is held and hold it no longer; the caller must write it."""
         if not self._held:
             return None
         prelude = Prelude(tuple(self._held), tuple(self._told))
@@ -95,7 +95,7 @@ class Replay:
         seq: Number of the last event.
     """
 
-    state: State
+    state: SessionState
     lanes: Lanes
     seq: int
 
@@ -134,7 +134,7 @@ class Generation:
         """
         if self._read is None:
             self._read = anyio.Event()
-            events = await self._journal.ask(Read(self._session))
+            events = await self._journal.ask(ReadLog(self._session))
             self._replay = Replay(*rebuilt(events, self._rules), len(events))
             self._read.set()
         await self._read.wait()

@@ -45,7 +45,7 @@ from actors.kernel.parking import Scope, parking
 from actors.transport import Response, Timeouts, Transport
 
 SECRET = 6
-"""Characters from which a header that proves who asks is taken out of a provider's words."""
+"""Fewest characters of an auth header that is removed from a provider's words."""
 ERROR_BODY = 256 * 1024
 """Bytes of an error response that are read."""
 LINGER = 0.5
@@ -83,7 +83,7 @@ class Endpoint:
 
     Args:
         url: Base URL.
-        credentials: Make the headers that prove who asks, for each request; never logged.
+        credentials: Make the auth headers of each request; never logged.
         headers: Look up the headers that every request takes beside them; never logged. They replace the adapter's.
         timeouts, retries: See there.
         concurrency: Requests at once.
@@ -122,14 +122,14 @@ class Broken(Struct, frozen=True):
 
     Args:
         failure: Why, classified.
-        shown: Whether any of an answer was shown.
+        visible: Whether any of an answer was shown.
         message: What could be kept of it, if anything.
         calls: Canonical ids used, those of calls that were dropped included.
         left_out: What the answer held as far as it came, and the message does not.
     """
 
     failure: Failure
-    shown: bool
+    visible: bool
     message: Message | None
     usage: Usage
     calls: int
@@ -257,11 +257,11 @@ class _Round:
         self._decoder = self._fresh(stream=endpoint.stream)
         self._message: Message | None = None
         self._failure: Failure | None = None
-        self._proof: Headers = ()  # the credential's headers, as they were sent last
+        self._auth_headers: Headers = ()  # the credential's headers, as they were sent last
         self._extra: Headers = ()  # and the backend's own
         self.aborted = self.has_ended = False
         self._tries = 0
-        self._was_renewed = self._shown = False
+        self._was_renewed = self._visible = False
         self._begun: set[str] = set()
         self._offset = 0
 
@@ -272,7 +272,7 @@ class _Round:
                 failure = await self._attempt()
             if failure is None:
                 return
-            wait = self._judged(_without_secrets(failure, (*self._proof, *self._extra)), random)
+            wait = self._judged(_without_secrets(failure, (*self._auth_headers, *self._extra)), random)
             if wait is None:
                 return
             await anyio.sleep(wait)
@@ -285,7 +285,7 @@ class _Round:
             return 0.0
         if failure.action == "our_bug":
             self._counters["tool_api_400_total"] += 1
-        if failure.action != "retry" or self._shown or _spent(before, failure):
+        if failure.action != "retry" or self._visible or _exhausted(before, failure):
             return None
         wait = self._endpoint.retries.wait(self._tries, failure.retry_after, random)
         if wait is not None:
@@ -296,7 +296,7 @@ class _Round:
         """Say whether a token was taken back and the next may be good. Asked for once in a round."""
         if failure.status != 401 or self._was_renewed:
             return False
-        self._was_renewed = self._endpoint.credentials.refused(self._proof)
+        self._was_renewed = self._endpoint.credentials.refused(self._auth_headers)
         return self._was_renewed
 
     def outcome(self) -> Generated:
@@ -306,11 +306,11 @@ class _Round:
         if (whole := self._message) is not None:
             calls = max(calls, len(whole.calls))
             return Answer(whole, usage, decoder.finish_reason, calls, decoder.cut, self._left_out())
-        kept = decoder.rescued()  # and what is not, is left out
+        kept = decoder.partial_message()  # and what is not, is left out
         message, left_out = kept if kept.blocks else None, self._left_out()
         if self.aborted or self._failure is None:
             return Aborted(message, usage, calls, left_out)
-        return Broken(self._failure, self._shown, message, usage, calls, left_out)
+        return Broken(self._failure, self._visible, message, usage, calls, left_out)
 
     def _left_out(self) -> LeftOut:
         """Return what the answer held beside the message, counted and logged."""
@@ -358,9 +358,9 @@ class _Round:
         request, endpoint = self._command.request, self._endpoint
         url = endpoint.url.rstrip("/") + request.path
         outgoing = Outgoing(url, request.segments)
-        self._proof = await endpoint.credentials.headers(outgoing)
+        self._auth_headers = await endpoint.credentials.headers(outgoing)
         self._extra = endpoint.headers()
-        headers = (*_replaced(request.headers, self._extra), *self._proof)
+        headers = (*_replaced(request.headers, self._extra), *self._auth_headers)
         async with self._transport.send(url, headers, request.segments, endpoint.timeouts) as response:
             if response.status != 200:
                 return await self._refusal(response)
@@ -376,7 +376,7 @@ class _Round:
             telemetry.withheld(f"round {self._command.key}", withheld)
 
     async def _read(self, response: Response, patience: Scope) -> None:
-        """Read the answer to its end. What becomes of the connection after that is no failure of the answer."""
+        """Read the answer to its end. If the connection fails after that, the answer is whole."""
         is_begun = False
         try:
             async with aclosing(response.chunks()) as chunks:
@@ -420,7 +420,7 @@ class _Round:
                     assert_never(event)
 
     def _emit(self, event: TextEvent | ThinkingEvent) -> None:
-        self._shown = True
+        self._visible = True
         self._offset += len(event.text)
         if self._command.sink is not None:
             self._command.sink.put(event)
@@ -434,17 +434,17 @@ def _replaced(usual: Headers, given: Headers) -> Headers:
     return (*(header for header in usual if header[0].lower() not in names), *given)
 
 
-def _without_secrets(failure: Failure, proof: Headers) -> Failure:
-    """Return a failure without what was sent to prove who asks: some servers repeat it in their words."""
+def _without_secrets(failure: Failure, auth_headers: Headers) -> Failure:
+    """Return a failure without the credentials that were sent: some servers repeat them."""
     message = failure.message
-    for _, value in proof:
+    for _, value in auth_headers:
         for secret in (value, value.removeprefix("Bearer ")):
             if len(secret) >= SECRET:
                 message = message.replace(secret, "[removed]")
     return failure if message == failure.message else replace(failure, message=message)
 
 
-def _spent(before: Failure | None, failure: Failure) -> bool:
+def _exhausted(before: Failure | None, failure: Failure) -> bool:
     """Say whether a spend cap was met, which no waiting lifts: a rate limit, twice running, that named no wait."""
     both = (before, failure)
     return all(each and each.kind == "rate_limit" and each.retry_after is None for each in both)

@@ -20,7 +20,7 @@ from actors.core.identity import Binding
 from actors.core.jsonio import Json, dump
 from actors.core.lane import Lane, Rendered, advanced, empty
 from actors.core.ledger import Ledger
-from actors.core.render import Reader, ThinkingPolicy
+from actors.core.render import RenderTarget, ThinkingPolicy
 from actors.errors import TranscriptError
 from actors.tools import Tool
 
@@ -67,7 +67,7 @@ def render(
         dialect: Whom to please.
         lane: `rendered.lane` of an earlier render for the same dialect and binding, to append to.
         binding: Whom it is for: its own sealed reasoning and native ids go back to it, nobody else's do.
-        thinking: `native`, `drop` or `text`: what becomes of reasoning.
+        thinking: `native`, `drop` or `text`: whether reasoning is replayed, left out or written as text.
 
     Returns:
         `.transcript` (the messages, as the JSON array of a request), `.lane` (the next version, yours to adopt) and
@@ -77,8 +77,8 @@ def render(
         raise TranscriptError(
             f"render takes a History, not {type(history).__name__}; History(messages) makes one"
         )
-    reader = Reader(binding, thinking)
-    return advanced(lane or empty(dialect), history, ledger, dialect, adapter(dialect).encoder, reader)
+    target = RenderTarget(binding, thinking)
+    return advanced(lane or empty(dialect), history, ledger, dialect, adapter(dialect).encoder, target)
 
 
 def encode(
@@ -131,8 +131,8 @@ def requested(rendered: Rendered, settings: Settings, cache_key: str = "") -> Re
     """
     if rendered.report.faults:
         raise rendered.report.faults[0]
-    shown = rendered.shown._replace(lane=cache_key)
-    request = adapter(rendered.dialect).request(rendered.segments, settings, shown)
+    facts = rendered.facts._replace(lane=cache_key)
+    request = adapter(rendered.dialect).request(rendered.segments, settings, facts)
     if faults := check(request.body, rendered.dialect):
         raise faults[0]
     return request

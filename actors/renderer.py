@@ -37,18 +37,18 @@ class Adopt(Command):
 
 @dataclass(frozen=True)
 class Invalidate(Command):
-    """Start a binding's lane over: its `EpochBegan` is durable. `floor` is the history's length then."""
+    """Start a binding's lane over: its `EpochBegan` is durable. `epoch_start` is the history's length then."""
 
     event: EpochBegan
-    floor: int
+    epoch_start: int
 
 
 @dataclass(frozen=True)
-class Shown(Query[Mapping[Binding, Lane]]):
+class AdoptedLanes(Query[Mapping[Binding, Lane]]):
     """Ask for the lanes as they were last adopted, by binding: what each has been sent."""
 
 
-RendererCommand: TypeAlias = Render | Adopt | Invalidate | Shown
+RendererCommand: TypeAlias = Render | Adopt | Invalidate | AdoptedLanes
 
 
 class RendererActor(Actor[RendererCommand]):
@@ -74,9 +74,9 @@ class RendererActor(Actor[RendererCommand]):
                 command.reply.send(self.lanes.render(binding, history, ledger))
             case Adopt(binding=binding, lane=lane):
                 self.lanes.adopt(binding, lane)
-            case Invalidate(event=event, floor=floor):
-                self.lanes.begin(event, floor)
-            case Shown():
+            case Invalidate(event=event, epoch_start=epoch_start):
+                self.lanes.begin(event, epoch_start)
+            case AdoptedLanes():
                 command.reply.send({binding: self.lanes.of(binding) for binding in self.lanes.bindings()})
             case _:
                 assert_never(command)

@@ -23,7 +23,7 @@ import anyio
 import anyio.to_thread
 
 from actors import telemetry
-from actors.activation import Activation, Host
+from actors.activation import Activation, SessionHost
 from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.core.batch import Approve
@@ -35,7 +35,7 @@ from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.intake import Intake
 from actors.core.packed import pack, unkeepable
-from actors.core.render import Reader
+from actors.core.render import RenderTarget
 from actors.core.routing import Pool
 from actors.core.state import Rules
 from actors.core.transcript import Encoder
@@ -52,7 +52,7 @@ from actors.errors import (
     ToolDefinitionError,
     TranscriptError,
 )
-from actors.executor import Limits, ToolFailure, is_inside
+from actors.executor import ToolFailure, ToolLimits, is_inside
 from actors.handle import Session, SessionIds
 from actors.journal import Append, Erase, JournalActor
 from actors.kernel import Ref, Restart, System
@@ -127,7 +127,7 @@ class Runtime:
         self._on_tool_error = on_tool_error
         self._may_use_threads = False
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
-        self._host: Host | None = None
+        self._host: SessionHost | None = None
         self._providers: dict[tuple[str, Binding], Ref[ProviderCommand]] = {}
         self._sessions: dict[str, Session] = {}
         self._ids = SessionIds(self._sessions)
@@ -151,11 +151,11 @@ class Runtime:
         THREADS.enter()
         self._may_use_threads = True
         limits = self.config.limits
-        self._host = Host(
+        self._host = SessionHost(
             self.system,
             self.storage,
             self.system.spawn(lambda: JournalActor(self.storage), "journal", depth=SHARED),
-            Limits(limits.batch, limits.tool_threads, limits.tool_wait),
+            ToolLimits(limits.batch, limits.tool_threads, limits.tool_wait),
             Bounds(limits.rounds, limits.corrections),
             limits.waiting_asks,
             self.rules,
@@ -190,7 +190,7 @@ class Runtime:
             THREADS.leave()
         await self.transport.close()
 
-    def _running(self) -> Host:
+    def _running(self) -> SessionHost:
         """Return the host, to a caller that may use it.
 
         Raises:
@@ -315,7 +315,7 @@ class Runtime:
         """Ids of the open sessions, oldest first: a view that is always up to date."""
         return self._ids
 
-    def _rules(self, binding: Binding) -> tuple[Dialect, Encoder, Reader]:
+    def _rules(self, binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:
         codec = adapter(self.config.dialect(binding.dialect))
         return codec.dialect, codec.encoder, self.config.reader(binding)
 

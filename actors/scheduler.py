@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from actors.calls import GRACE, Running, Site, for_model
 from actors.core.arguments import ArgumentError
-from actors.core.batch import Approve, Plan, plan
+from actors.core.batch import Approve, BoundArguments, Plan, plan
 from actors.core.content import ToolCall
 from actors.core.events import CallEvent, Cancelled, Denied, Failed, Reason, Returned, Started
 from actors.core.identity import CallId
@@ -32,7 +32,7 @@ from actors.kernel import Actor, Command, Context, Query, Ref
 from actors.kernel.actor import current
 from actors.kernel.parking import Waiter, parking, wake
 from actors.ledger import LedgerCommand, Record
-from actors.tools import Approval, Bound, Tool
+from actors.tools import Approval, Tool
 
 Tools: TypeAlias = Mapping[str, Tool[..., Any]]  # Any: any function
 
@@ -61,7 +61,7 @@ class RunBatch(Query[BatchEnded]):
 
     Args:
         calls: In the model's order.
-        variables: Context variables of whoever asked the session.
+        variables: Context variables of the ask's caller.
         prelude: What is written ahead of all of them.
     """
 
@@ -115,7 +115,7 @@ class SchedulerActor(Actor[SchedulerCommand]):
         assert self._context is not None
         match command:
             case RunBatch(reply=reply) | CloseCalls(reply=reply) if reply.done:
-                return  # its asker is gone: what is open of its turn is closed by whoever ended that
+                return  # its asker is gone, and whatever ended the turn closes its open calls
             case RunBatch():
                 if self._batch is not None:
                     command.reply.fail(SessionError("A batch is running; stop it, or wait for its end."))
@@ -254,7 +254,7 @@ class _Guarded:
         self.tool = tool
         self.approval: Approval = tool.approval
 
-    def bind(self, arguments: Mapping[str, JsonValue]) -> Bound | tuple[ArgumentError, ...]:
+    def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
         try:
             return self.tool.bind(arguments)
         except Exception as error:

@@ -39,7 +39,7 @@ from actors.core.feed import (
 from actors.core.identity import Binding, CallId
 from actors.core.phases import Action, Happening, Phase
 from actors.core.routing import settled
-from actors.core.state import State
+from actors.core.state import SessionState
 from actors.core.stream import Usage
 from actors.core.turn import Bounds
 from actors.driver import Resolver, SessionRefs, TurnDriver
@@ -83,7 +83,7 @@ class Cancel(Query[bool]):
 
 
 @dataclass(frozen=True)
-class Look(Query[State]):
+class Look(Query[SessionState]):
     """Ask for the state as it stands. There is no ledger in it: ask the ledger for that."""
 
     control: ClassVar[bool] = True
@@ -158,7 +158,7 @@ class SessionActor(Actor[SessionCommand]):
 
     def __init__(
         self,
-        state: State,
+        state: SessionState,
         refs: SessionRefs,
         resolver: Resolver,
         bounds: Bounds,
@@ -181,7 +181,7 @@ class SessionActor(Actor[SessionCommand]):
         self._context: Context[SessionCommand] | None = None
 
     @property
-    def state(self) -> State:
+    def state(self) -> SessionState:
         """The state as it stands, without the ledger."""
         return self._log.state
 

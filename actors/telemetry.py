@@ -72,7 +72,7 @@ def never_left() -> None:
 
 
 def slow(actor: str, message: str, seconds: float) -> None:
-    """Log that an actor's handler held up all others: on a busy machine that is no fault, so it is information."""
+    """Log that an actor's handler held up all others: this is normal on a busy machine, so the level is info."""
     _logger().info("slow_handler", actor=actor, message=message, seconds=round(seconds, 3))
 
 

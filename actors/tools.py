@@ -28,9 +28,8 @@ from typing import (
     overload,
 )
 
-from msgspec import Struct
-
 from actors.core.arguments import ArgumentCheck, ArgumentError, compile_schema, unknown_tool_error
+from actors.core.batch import BoundArguments
 from actors.core.jsonio import Json, JsonValue, dump, ingest, parse
 from actors.errors import ConfigError, ToolDefinitionError
 
@@ -51,12 +50,6 @@ class ToolOptions(TypedDict, total=False):
 
     approval: Approval
     timeout: float | None
-
-
-class Bound(Struct, frozen=True):
-    """Arguments that passed: what to call the function with."""
-
-    kwargs: Mapping[str, Any]  # Any: whatever types the function asks for
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +141,7 @@ class Tool(Generic[P, R]):
         call = getattr(self.function, "__call__", None)  # noqa: B004  # an object may have an async __call__
         return inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(call)
 
-    def bind(self, arguments: Mapping[str, JsonValue]) -> Bound | tuple[ArgumentError, ...]:
+    def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
         """Return the function's arguments, or what is missing and wrong in those given.
 
         The schema judges first, so a text is not taken for a number; then the function's own types are made.
@@ -156,7 +149,7 @@ class Tool(Generic[P, R]):
         given = dict(arguments)
         if errors := self.check.errors(given):
             return errors
-        return Bound(given) if self._model is None else self._model.read(given)
+        return BoundArguments(given) if self._model is None else self._model.read(given)
 
 
 @overload
@@ -297,7 +290,7 @@ class _Arguments:
             raise ToolDefinitionError(_blamed(name, parameters, hints, error)) from None
         return cls(model, tuple(parameters), schema)
 
-    def read(self, given: dict[str, JsonValue]) -> Bound | tuple[ArgumentError, ...]:
+    def read(self, given: dict[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
         """Make the function's types. Parameters that were not given are left to the function's defaults."""
         from pydantic import ValidationError
 
@@ -306,7 +299,7 @@ class _Arguments:
         except ValidationError as error:
             return _from_pydantic(error)
         fields = {f"p{number}": name for number, name in enumerate(self.names)}
-        return Bound(
+        return BoundArguments(
             {name: getattr(value, key) for key, name in fields.items() if key in value.model_fields_set}
         )
 
@@ -385,8 +378,8 @@ def _blamed(
         try:
             TypeAdapter(hints.get(key, Any)).json_schema()
         except Exception:  # the one that failed before
-            shown = inspect.formatannotation(hints[key])
-            return f"Tool {name!r}: parameter {key!r} of type {shown} has no JSON Schema; use JSON types"
+            hint = inspect.formatannotation(hints[key])
+            return f"Tool {name!r}: parameter {key!r} of type {hint} has no JSON Schema; use JSON types"
     reason = " ".join(str(error).split())[:200]
     return f"Tool {name!r}: its parameters have no JSON Schema ({reason})"
 

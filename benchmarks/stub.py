@@ -62,7 +62,7 @@ class Stub(asyncio.Protocol):
 
     def __init__(self, together: int, waiting: list[Waiting]) -> None:
         self._together, self._waiting = together, waiting
-        self._head, self._left, self._tail = b"", 0, b""
+        self._session, self._left, self._tail = b"", 0, b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -70,13 +70,13 @@ class Stub(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if not self._left:
-            self._head += data
-            end = self._head.find(b"\r\n\r\n")
+            self._session += data
+            end = self._session.find(b"\r\n\r\n")
             if end < 0:
                 return
-            at = self._head.lower().index(b"content-length:") + 15
-            self._left = int(self._head[at : self._head.index(b"\r\n", at)])
-            data, self._head, self._tail = self._head[end + 4 :], b"", b""
+            at = self._session.lower().index(b"content-length:") + 15
+            self._left = int(self._session[at : self._session.index(b"\r\n", at)])
+            data, self._session, self._tail = self._session[end + 4 :], b"", b""
         self._left -= len(data)
         self._tail = (self._tail + data)[-_TAIL:]
         if not self._left:

@@ -21,8 +21,8 @@ from actors.core.jsonio import quote
 from actors.core.lane import Lane, Rendered, advanced, empty
 from actors.core.ledger import Ledger
 from actors.core.profiles import dialect
-from actors.core.render import Reader, Walk
-from actors.core.transcript import Standing
+from actors.core.render import RenderTarget, RenderWalk
+from actors.core.transcript import RenderState
 
 DIALECTS = ("openai_chat", "anthropic")
 FAMILIES = (*DIALECTS, "openai_responses", "gemini", "bedrock")
@@ -146,7 +146,7 @@ class Live:
     def __init__(self, origin: str, target: str, messages: int) -> None:
         self.author = Author(binding(origin))
         self.codec: Adapter = adapter(dialect(target))
-        self.reader = Reader(binding(target))
+        self.reader = RenderTarget(binding(target))
         self.history, self.ledger = History(), Ledger()
         self.lane: Lane = empty(self.codec.dialect)
         self.append(list(blocks(self.author, messages)))
@@ -166,10 +166,12 @@ class Live:
         """Return what a session that has never used this binding would be shown. Adopts nothing."""
         return self._rendered(empty(self.codec.dialect))
 
-    def walk(self) -> Walk:
+    def walk(self) -> RenderWalk:
         """Return the cold render alone, without the judge."""
         codec = self.codec
-        return Walk(Standing(), self.history, self.ledger, codec.dialect, codec.encoder, self.reader, Notes())
+        return RenderWalk(
+            RenderState(), self.history, self.ledger, codec.dialect, codec.encoder, self.reader, Notes()
+        )
 
     def next(self) -> tuple[bytes, ...]:
         """Return the next request, and adopt its lane."""

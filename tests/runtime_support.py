@@ -23,10 +23,10 @@ from actors.core.form import replace
 from actors.core.identity import CallId
 from actors.core.ledger import Interaction
 from actors.core.profiles import dialect
-from actors.core.state import Lanes, State, rebuilt
+from actors.core.state import Lanes, SessionState, rebuilt
 from actors.executor import ToolFailure
 from actors.handle import Session
-from actors.renderer import Shown
+from actors.renderer import AdoptedLanes
 from actors.runtime import Runtime
 from actors.session import Look
 from actors.storage import Storage
@@ -106,9 +106,9 @@ async def assert_rebuilds(runtime: Runtime, session: Session) -> None:
     As it is; after its actors were put away, if they can be; and after all but its log was dropped.
     """
     await _assert_rebuilds(runtime, session)
-    if session._activation.rest():
+    if session._activation.passivate():
         await _assert_rebuilds(runtime, session)
-    if session._activation.rest():
+    if session._activation.passivate():
         session._activation.drop()
         await _assert_rebuilds(runtime, session)
 
@@ -116,17 +116,17 @@ async def assert_rebuilds(runtime: Runtime, session: Session) -> None:
 async def _assert_rebuilds(runtime: Runtime, session: Session) -> None:
     """Compare state, ledger, and lanes byte for byte."""
     state, lanes = rebuilt(log(runtime, session), runtime.rules)
-    live = await session._head.ask(Look())  # the test judges what no user can see
+    live = await session._session.ask(Look())  # the test judges what no user can see
     ledger = await session.ledger()
     assert ledger == state.ledger
     assert live.history == state.history
     assert (live.history.report, live.history.system) == (state.history.report, state.history.system)
     assert replace(live, ledger=ledger, history=state.history) == replace(state, ledger=ledger)
-    shown = await session._refs.renderer.ask(Shown())  # as above
+    shown = await session._refs.renderer.ask(AdoptedLanes())  # as above
     assert set(shown) == set(lanes.bindings())
     for binding, lane in shown.items():
         assert b"".join(lane.segments) == b"".join(lanes.of(binding).segments), binding
-        assert lane.standing == lanes.of(binding).standing, binding
+        assert lane.state == lanes.of(binding).state, binding
 
 
 def assert_closed_is_last(storage: Storage, name: str) -> None:
@@ -145,7 +145,7 @@ def restarted(runtime: Runtime) -> list[str]:
     return [name for name, cell in runtime.system.supervisor.cells.items() if cell.restarts]
 
 
-def folded(runtime: Runtime, session: Session) -> tuple[State, Lanes]:
+def folded(runtime: Runtime, session: Session) -> tuple[SessionState, Lanes]:
     """Return what a session's log folds to."""
     return rebuilt(log(runtime, session), runtime.rules)
 
@@ -209,7 +209,7 @@ def assert_paired(body: Json) -> None:
 
 def real(interactions: list[Interaction]) -> list[str]:
     """Return the content of the real completions, in the order of their calls."""
-    return [item.completion.shown.decode() for item in interactions if item.completion is not None]
+    return [item.completion.rendered_json.decode() for item in interactions if item.completion is not None]
 
 
 async def recorded(session: Session, call_id: str) -> Interaction:

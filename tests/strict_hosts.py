@@ -28,7 +28,7 @@ from actors.testing import (
     ResponsesSettings,
     Script,
 )
-from actors.testing.loopback import Answer, HttpRequest
+from actors.testing.loopback import HttpRequest, LoopbackAnswer
 from actors.testing.rules.base import CompatibleProfile
 from actors.testing.rules.compatible import HOSTS
 from actors.testing.server import LoopbackServer
@@ -95,7 +95,7 @@ def backend(name: str, server: LoopbackServer) -> BackendSettings:
     )
 
 
-def asked(server: LoopbackServer, binding: Binding, request: Request) -> Answer:
+def asked(server: LoopbackServer, binding: Binding, request: Request) -> LoopbackAnswer:
     """Return what a server answers to a request that a binding sends it."""
     path = urlsplit(binding.endpoint + request.path).path
     return server.answer(HttpRequest("POST", path, dict(request.headers), request.body, False))

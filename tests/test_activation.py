@@ -37,7 +37,7 @@ WORK = Turn(Think("hm"), Call("work", {"name": "a"}), Call("work", {"name": "b"}
 SAID = [Message("human", [Text("Read it.")]), Message("model", [ToolCall("hist_tool_1", "read")])]
 
 
-def awake(runtime: Runtime) -> set[str]:
+def active(runtime: Runtime) -> set[str]:
     """Return the ids of the sessions that have actors."""
     return {name.split("/")[0] for name in actors(runtime) if name.endswith("/session")}
 
@@ -58,25 +58,25 @@ async def settled(condition: Callable[[], bool]) -> None:
 async def test_a_session_has_actors_from_its_first_use_on() -> None:
     async with hosting(a=openai()) as runtime:
         session, other = await runtime.open("a"), await runtime.open("a")
-        assert awake(runtime) == set()
+        assert active(runtime) == set()
         assert (await session.ask("Hello?")).status == "complete"
-        assert awake(runtime) == {session.id}
+        assert active(runtime) == {session.id}
         await other.close()
-        assert awake(runtime) == {session.id}
+        assert active(runtime) == {session.id}
         assert isinstance(log(runtime, other)[-1], Closed)
 
 
 async def test_of_sessions_without_work_the_last_used_keep_their_actors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(activation, "AWAKE", 2)
+    monkeypatch.setattr(activation, "ACTIVE", 2)
     async with hosting(a=openai()) as runtime:
         sessions = [await runtime.open("a", id=f"s{number}") for number in range(5)]
         for session in sessions:
             assert (await session.ask("Hello?")).status == "complete"
         await use(sessions[3], 2)
         await use(sessions[0], 2)
-        assert awake(runtime) == {"s3", "s0"}
+        assert active(runtime) == {"s3", "s0"}
 
 
 @pytest.mark.requirement("PROMISE-3", "PROMISE-6", "PROMISE-7")
@@ -84,7 +84,7 @@ async def test_of_sessions_without_work_the_last_used_keep_their_actors(
 async def test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been(
     monkeypatch: pytest.MonkeyPatch, lanes: int
 ) -> None:
-    monkeypatch.setattr(activation, "AWAKE", 1)
+    monkeypatch.setattr(activation, "ACTIVE", 1)
     monkeypatch.setattr(activation, "LANES", lanes)
     gate = Gate()
     gate.open("a", "b")
@@ -95,10 +95,10 @@ async def test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_no
             await session.switch(target)
             assert (await session.ask("Do it.")).served_by.backend == target
             await use(other, 3)
-            assert awake(runtime) == {other.id}
+            assert active(runtime) == {other.id}
             assert runtime._host is not None
             assert (runtime._host.lanes > 0) == (lanes > 0)
-            assert set(runtime._host.asleep) == ({session.id} if lanes else set())
+            assert set(runtime._host.passive) == ({session.id} if lanes else set())
         assert len((await session.ledger()).interactions()) == 4
     assert one.refusals == two.refusals == []
     assert_prefixes(one)
@@ -111,17 +111,17 @@ async def test_what_a_session_sends_is_the_same_bytes_whatever_was_kept_of_it_be
     async def nothing(_: Session) -> None:
         """Let it keep its actors."""
 
-    async def put_away(session: Session) -> None:
-        await settled(session._activation.rest)
-        assert isinstance(kept := session._activation._now, activation.Asleep)
+    async def passivated(session: Session) -> None:
+        await settled(session._activation.passivate)
+        assert isinstance(kept := session._activation._now, activation.Passive)
         assert kept.size > 0
 
     async def dropped(session: Session) -> None:
-        await put_away(session)
+        await passivated(session)
         session._activation.drop()
         assert session._activation._now is activation.LOGGED
 
-    sent = [await _sent(between) for between in (nothing, put_away, dropped)]
+    sent = [await _sent(between) for between in (nothing, passivated, dropped)]
     assert [len(bodies) for bodies in sent] == [8, 8, 8]
     assert sent[0] == sent[1] == sent[2]
 
@@ -148,7 +148,7 @@ async def _sent(between: Callable[[Session], Awaitable[None]]) -> list[bytes]:
 async def test_an_imported_history_is_there_before_the_first_use_and_after_the_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(activation, "AWAKE", 1)
+    monkeypatch.setattr(activation, "ACTIVE", 1)
     messages = [*SAID, Message("tool", [ToolResult("hist_tool_1", "text")])]
     async with hosting(a=openai()) as runtime:
         session, other = await runtime.open("a", messages=messages), await runtime.open("a")
@@ -156,23 +156,23 @@ async def test_an_imported_history_is_there_before_the_first_use_and_after_the_l
             assert list(await session.history()) == messages
             assert [item.call_id for item in (await session.ledger()).interactions()] == ["hist_tool_1"]
             await use(other, 3)
-            assert awake(runtime) == {other.id}
+            assert active(runtime) == {other.id}
 
 
 async def test_a_session_with_an_ask_in_flight_keeps_its_actors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(activation, "AWAKE", 1)
+    monkeypatch.setattr(activation, "ACTIVE", 1)
     gate = Gate()
     async with hosting(a=openai(ONE, Turn(Say("Done."))), b=openai()) as runtime:
         session, other = await runtime.open("a", tools=[gate.tool]), await runtime.open("b")
         async with session.stream("Do it.") as events:
             await gate.started("a")
             await use(other, 5)
-            assert not session._activation.rest()
-            assert awake(runtime) == {session.id, other.id}
+            assert not session._activation.passivate()
+            assert active(runtime) == {session.id, other.id}
             gate.open("a")
             assert [event.type async for event in events][-1] == "complete"
         await use(other, 3)
-        assert awake(runtime) == {other.id}
+        assert active(runtime) == {other.id}
 
 
 @pytest.mark.requirement("PROMISE-2")
@@ -183,11 +183,11 @@ async def test_a_tool_that_still_runs_keeps_its_sessions_actors_and_its_late_res
         session = await runtime.open("a", tools=[shielded(begun, released)])
         await cancel_when(session, begun.wait)
         await anyio.wait_all_tasks_blocked()
-        kept = not session._activation.rest()
+        kept = not session._activation.passivate()
         released.set()  # before anything can fail: nobody else would let the tool go
         assert kept
         assert (await recorded(session, "hist_tool_1")).completion is not None
-        await settled(session._activation.rest)
+        await settled(session._activation.passivate)
         assert (await recorded(session, "hist_tool_1")).completion is not None
         await assert_goes_on(session, server)
 
@@ -201,9 +201,9 @@ async def test_a_session_whose_event_is_being_written_keeps_its_actors() -> None
                 tasks.start_soon(session.switch, "b")
                 await storage.begun.wait()
                 scope.cancel()  # nobody waits for the answer any more
-        assert not session._activation.rest()
+        assert not session._activation.passivate()
         storage.release.set()
-        await settled(session._activation.rest)
+        await settled(session._activation.passivate)
         assert (await session.ask("Who?")).served_by.backend == "b"
 
 
@@ -216,7 +216,7 @@ async def test_after_a_crash_a_session_is_put_away_and_woken_like_any_other(whic
         session = await runtime.open("a", tools=[gate.tool])
         assert (await session.ask("Do it.")).status == "complete"
         for _ in range(2):
-            await settled(session._activation.rest)
+            await settled(session._activation.passivate)
             await crash(session, which)
             await assert_goes_on(session, server)
         await assert_rebuilds(runtime, session)
@@ -228,7 +228,7 @@ async def test_a_session_that_has_no_actors_when_its_runtime_is_left_has_ended(u
         session = await runtime.open("a")
         if used:
             await session.ask("Hello?")
-            await settled(session._activation.rest)
+            await settled(session._activation.passivate)
         runtime._sessions.pop(session.id)  # comparing it would make its actors
     calls: list[Callable[[], Awaitable[object]]] = [lambda: session.ask("Still there?"), session.history]
     for call in calls:
@@ -240,7 +240,7 @@ async def test_a_session_that_has_no_actors_when_its_runtime_is_left_has_ended(u
 async def test_how_long_a_backend_rests_is_known_after_its_session_was_put_away() -> None:
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a")
-        session._activation.wake()._cooldowns["a"] = 1.0
+        session._activation.activate()._cooldowns["a"] = 1.0
         await use(session)
-        await settled(session._activation.rest)
-        assert session._activation.wake()._cooldowns == {"a": 1.0}
+        await settled(session._activation.passivate)
+        assert session._activation.activate()._cooldowns == {"a": 1.0}

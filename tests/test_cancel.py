@@ -29,7 +29,7 @@ from actors.handle import Session
 from actors.kernel import Query, Ref
 from actors.kernel.message import R, Reply, asked
 from actors.kernel.parking import parking
-from actors.ledger import LedgerCommand, Record, Seal, Snapshot
+from actors.ledger import LedgerCommand, Record, SealResults, Snapshot
 from actors.renderer import Render, RendererCommand
 from actors.scheduler import BatchEnded, CloseCalls, RunBatch, StopBatch
 from actors.session import SessionActor
@@ -382,7 +382,7 @@ async def test_a_request_is_rendered_again_when_a_result_came_in_meanwhile() -> 
         await ledger.ask(Record((Scheduled(call, "work"), Returned(call))))
         sent = RequestSent(1, 1, Binding("a", "openai_chat"), 0, 0, ((call, "cancelled"),))
         before = len(log(runtime, session))
-        assert await ledger.ask(Seal(sent, seen.version)) is None
+        assert await ledger.ask(SealResults(sent, seen.version)) is None
         assert len(log(runtime, session)) == before
         assert (await session.ledger()).interactions()[0].sealed is None
 
@@ -413,7 +413,7 @@ class Overtaken(Ref[RendererCommand]):
 async def test_a_turn_whose_requests_are_overtaken_by_results_renders_again_and_loses_nothing() -> None:
     async with hosting(a=openai(Turn(Say("Here.")))) as runtime:
         session = await runtime.open("a")
-        session._activation.wake()
+        session._activation.activate()
         life = runtime.system.supervisor.cells[f"{session.id}/session"].life
         assert life is not None
         assert isinstance(life.actor, SessionActor)

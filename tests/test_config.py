@@ -16,7 +16,7 @@ from actors.config import (
     BackendLimits,
     Config,
     Key,
-    Pool,
+    ResolvedPool,
     TokenCommand,
     load,
 )
@@ -110,7 +110,7 @@ def test_a_backend_without_auth_uses_the_usual_variable_only_at_the_usual_endpoi
 
 def test_a_pool_has_its_members_in_order(config: Config) -> None:
     pool = config.resolve("main")
-    assert isinstance(pool, Pool)
+    assert isinstance(pool, ResolvedPool)
     assert [member.name for member in pool.members] == ["claude", "local", "anthropic"]
     assert (pool.policy, pool.cooldown) == ("round_robin", 5.0)
     assert config.targets == ("claude", "local", "gpt", "main")

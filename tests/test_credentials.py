@@ -1,4 +1,4 @@
-"""What proves who asks: tokens of a program, used until they expire or are taken back."""
+"""Credentials: tokens of a program, used until they expire or are taken back."""
 
 import json
 import sys

@@ -11,7 +11,7 @@ import pytest
 
 from actors import Runtime, tool
 from actors.core.events import Returned, Scheduled
-from actors.core.state import State
+from actors.core.state import SessionState
 from actors.kernel import Command
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from tests.durability_child import SESSION
@@ -48,7 +48,7 @@ def test_a_durable_event_that_was_seen_survives_kill_9_at_any_step_of_a_write(
         died += status == -signal.SIGKILL
         events = FileStorage(tmp_path / f"{crossing}.log").read(SESSION)
         assert max(seen, default=0) <= len(events)
-        state = State()
+        state = SessionState()
         for event in events:
             state = state.apply(event)  # the log is whole: every event can be folded
     assert died >= 8
@@ -95,7 +95,7 @@ async def test_after_a_crash_what_may_have_run_is_outcome_unknown_and_nothing_is
             session = await runtime.open("openai:gpt-5.2", tools=[quick, slow], id="crashing")
             async with session.stream("Do both.") as events:
                 await running.wait()
-                await session._head.tell(Nonsense())  # type: ignore[arg-type]  # no handler knows it: a crash
+                await session._session.tell(Nonsense())  # type: ignore[arg-type]  # no handler knows it: a crash
                 async for _ in events:
                     pass
             answer = await session.ask("What happened?")

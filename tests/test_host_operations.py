@@ -212,7 +212,7 @@ async def test_a_session_knows_its_target_also_after_a_switch_and_at_rest() -> N
         assert session.target == "a"
         await session.switch("b")
         assert session.target == "b"
-        assert session._activation.rest()
+        assert session._activation.passivate()
         assert (session.target, session.busy) == ("b", False)
 
 

@@ -23,6 +23,25 @@ VENDORS = {
     if part.isalpha()
 } - {"responses", "chat", "compatible", "api"}
 """What a vendor, its models or its interface is called. `responses` and the like are words of their own."""
+GLOSSARY = ROOT.parent / "docs" / "reference" / "glossary.md"
+RETIRED = {
+    *(
+        "astray",
+        "asleep",
+        "awake",
+        "calm",
+        "careful",
+        "conductor",
+        "crew",
+        "desk",
+        "doom",
+        "floor",
+        "forgive",
+    ),
+    *("incarnation", "mended", "outlet", "pile", "proof", "rescued", "resting", "shown", "spent", "standing"),
+    *("terms", "thaw", "workshop"),
+}
+"""Words of this tree's own for what the field has named (docs/reference/glossary.md has those)."""
 ORCHESTRATION = (
     *("session.py", "driver.py", "scheduler.py", "calls.py", "ledger.py", "renderer.py", "activation.py"),
     *(
@@ -73,6 +92,57 @@ def test_only_the_scheduler_says_how_a_call_ended() -> None:
     assert reporters == {"scheduler.py"}
     users = {name for name, tree in _rooms() if _imported(tree, "actors.core.batch") & {"plan"}}
     assert users == {"scheduler.py"}
+
+
+def test_a_class_name_stands_in_one_module() -> None:
+    """Private ones too: whoever searches for a name finds one thing."""
+    places: dict[str, list[str]] = {}
+    for module, tree in _rooms():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(module)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def _names(tree: ast.Module) -> set[str]:
+    """Return every name that a module gives or uses, and those of its keyword arguments."""
+    kinds = ("name", "id", "attr", "arg", "asname")
+    found = (getattr(node, kind, None) for node in ast.walk(tree) for kind in kinds)
+    return {name for name in found if isinstance(name, str)}
+
+
+def _parts(name: str) -> set[str]:
+    return {part.lower() for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
+
+
+def test_no_name_has_a_retired_word() -> None:
+    """The field's own words took their places; `head` is left to HTTP."""
+    found = {
+        (module, name)
+        for module, tree in _rooms()
+        for name in (*_names(tree), *module.removesuffix(".py").split("/"))
+        if _parts(name) & RETIRED
+    }
+    heads = {
+        (module, name)
+        for module, tree in _rooms("transport/", "testing/loopback.py")
+        for name in _names(tree)
+        if _parts(name) & {"head", "heads"}
+    }
+    assert (found, heads) == (set(), set())
+
+
+def test_the_glossary_is_of_words_that_the_code_uses() -> None:
+    names = {name for _, tree in _rooms() for name in _names(tree)}
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", GLOSSARY.read_text(), re.MULTILINE)
+    terms = [
+        (term, set(re.findall(r"`(\w+)`", code)))
+        for term, _, code in rows
+        if code not in ("In the code", "---")
+    ]
+    assert len(terms) == len(dict(terms)) > 50
+    assert [(term, code - names) for term, code in terms if not code or code - names] == []
+    assert [term for term, _ in terms if {*re.findall(r"\w+", term)} & RETIRED] == []
 
 
 @pytest.mark.requirement("U-04")

@@ -10,7 +10,7 @@ import pytest
 
 from actors.core.events import Closed, Event, SwitchApplied
 from actors.errors import JournalError
-from actors.journal import BATCH, Append, JournalActor, JournalCommand, Prelude, Read
+from actors.journal import BATCH, Append, JournalActor, JournalCommand, Prelude, ReadLog
 from actors.kernel import Ref, System
 from actors.kernel.system import SHARED
 from actors.storage import Entry
@@ -103,7 +103,7 @@ async def test_a_log_is_read_behind_what_was_sent_before_and_ahead_of_what_comes
             await anyio.wait_all_tasks_blocked()
 
             async def look() -> None:
-                read.extend(await ref.ask(Read("s")))
+                read.extend(await ref.ask(ReadLog("s")))
 
             tasks.start_soon(look)
             await anyio.wait_all_tasks_blocked()

@@ -330,8 +330,8 @@ async def test_a_failure_before_any_output_is_tried_again_and_nobody_notices(
         session = await runtime.open("a")
         events = await gathered(session, "Tell me.")
         assert isinstance(events[-1], CompleteEvent)
-        shown = "".join(event.text for event in events if isinstance(event, TextEvent))
-        assert shown == events[-1].result.text == "Here it is. " * 10
+        visible = "".join(event.text for event in events if isinstance(event, TextEvent))
+        assert visible == events[-1].result.text == "Here it is. " * 10
         assert len(events[-1].result.attempts) == 1
     assert server.received == 2
     first, second = bodies(server)
@@ -347,9 +347,9 @@ async def test_once_a_delta_was_shown_nothing_is_tried_again(made: Made, fault: 
         session = await runtime.open("a")
         events = await gathered(session, "Tell me.")
         assert isinstance(events[-1], ErrorEvent)
-        shown = "".join(event.text for event in events if isinstance(event, TextEvent))
-        assert shown
-        assert (await session.history())[-1].text.startswith(shown)
+        visible = "".join(event.text for event in events if isinstance(event, TextEvent))
+        assert visible
+        assert (await session.history())[-1].text.startswith(visible)
     assert server.received == 1
 
 

@@ -48,7 +48,7 @@ class Nonsense(Command):
 async def crash(session: Session, which: str) -> None:
     """Crash one of a session's actors."""
     refs: dict[str, Ref[Any]] = {  # Any: no actor takes the command, that is the point
-        "session": session._head,
+        "session": session._session,
         "ledger": session._refs.ledger,
         "renderer": session._refs.renderer,
         "scheduler": session._refs.scheduler,

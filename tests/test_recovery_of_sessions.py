@@ -113,7 +113,7 @@ async def restarted(runtime: Runtime, session: Session) -> None:
 def crashing(session: Session, which: str) -> Callable[[], None]:
     """Return what crashes one of a session's actors."""
     ref: Ref[Any] = (
-        session._head if which == "session" else getattr(session._refs, which)
+        session._session if which == "session" else getattr(session._refs, which)
     )  # Any: as in `crash`
     return lambda: ref.tell_nowait(Nonsense())
 
@@ -208,8 +208,8 @@ async def test_what_a_dead_sessions_ask_says_does_not_end_the_next() -> None:
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as events:
             await gate.started("a", "b")
-            await session._head.tell(Finished(generation=-1))
-            await session._head.tell(EndWritten(generation=-1))
+            await session._session.tell(Finished(generation=-1))
+            await session._session.tell(EndWritten(generation=-1))
             gate.open("a", "b")
             result = [event async for event in events][-1]
         assert isinstance(result, CompleteEvent)

@@ -10,7 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors.config import Config, FileSettings, Reasoning, RuntimeLimits
+from actors.config import Config, FileSettings, ReasoningSettings, RuntimeLimits
 from actors.core.content import Media, Message, Text, ToolCall, ToolResult
 from actors.core.events import Closed, Event, Opened, SwitchApplied, TurnEnded
 from actors.core.feed import SessionEvent
@@ -508,7 +508,7 @@ async def test_a_preview_names_the_settings_its_target_does_not_take() -> None:
     server = anthropic()
     async with serve(server):
         made = backend_at(server).model_copy(
-            update={"temperature": 0.5, "reasoning": Reasoning(mode="adaptive")}
+            update={"temperature": 0.5, "reasoning": ReasoningSettings(mode="adaptive")}
         )
         config = Config(FileSettings(backends={"a": made}), {})
         async with Runtime(config) as runtime:

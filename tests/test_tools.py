@@ -13,9 +13,10 @@ import pytest
 from pydantic import BaseModel, Field, WithJsonSchema
 
 from actors.core.arguments import ArgumentError
+from actors.core.batch import BoundArguments
 from actors.core.jsonio import JsonValue, parse
 from actors.errors import ConfigError, ToolDefinitionError
-from actors.tools import Bound, Tool, Toolset, tool
+from actors.tools import Tool, Toolset, tool
 
 
 class Stop(BaseModel):
@@ -117,15 +118,15 @@ def test_it_is_known_which_functions_need_a_thread() -> None:
 
 def test_arguments_become_the_types_of_the_function() -> None:
     bound = book.bind({"stops": [{"title": "Rome"}], "seat": "first", "price": "1.50"})
-    assert bound == Bound(
+    assert bound == BoundArguments(
         {"stops": [Stop(title="Rome", nights=1)], "seat": Class.FIRST, "price": Decimal("1.50")}
     )
-    assert isinstance(bound, Bound)
+    assert isinstance(bound, BoundArguments)
     assert book(**bound.kwargs) == 1
 
 
 def test_what_the_model_left_out_is_left_to_the_function() -> None:
-    assert weather.bind({"city": "Oslo"}) == Bound({"city": "Oslo"})
+    assert weather.bind({"city": "Oslo"}) == BoundArguments({"city": "Oslo"})
 
 
 @pytest.mark.requirement("U-05")
@@ -149,7 +150,7 @@ def test_what_only_the_type_knows_is_an_argument_error_too() -> None:
     @tool
     def on(day: datetime.date) -> None: ...
 
-    assert on.bind({"day": "2026-01-02"}) == Bound({"day": datetime.date(2026, 1, 2)})
+    assert on.bind({"day": "2026-01-02"}) == BoundArguments({"day": datetime.date(2026, 1, 2)})
     errors = on.bind({"day": "someday"})
     assert isinstance(errors, tuple)
     assert [(error.path, error.got) for error in errors] == [("day", '"someday"')]
@@ -162,7 +163,7 @@ def test_binding_leaves_the_arguments_as_they_were() -> None:
 
     arguments: dict[str, JsonValue] = {"items": [1, 2]}
     bound = spoil.bind(arguments)
-    assert isinstance(bound, Bound)
+    assert isinstance(bound, BoundArguments)
     spoil(**bound.kwargs)
     assert arguments == {"items": [1, 2]}
 
@@ -172,14 +173,14 @@ def test_any_parameter_name_will_do() -> None:
     def odd(schema: int, model_config: int, _private: int, json: int, p0: int, copy: int = 3) -> None: ...
 
     arguments: dict[str, JsonValue] = {"schema": 1, "model_config": 2, "_private": 3, "json": 4, "p0": 5}
-    assert odd.bind(arguments) == Bound(arguments)
+    assert odd.bind(arguments) == BoundArguments(arguments)
 
 
 def test_a_parameter_without_a_type_takes_anything() -> None:
     def loose(a, b=None):  # type: ignore[no-untyped-def]  # that is the case tested
         return a
 
-    assert tool(loose).bind({"a": [1, {"x": None}]}) == Bound({"a": [1, {"x": None}]})
+    assert tool(loose).bind({"a": [1, {"x": None}]}) == BoundArguments({"a": [1, {"x": None}]})
 
 
 def test_a_schema_of_ones_own_is_used_as_it_is() -> None:
@@ -194,7 +195,7 @@ def test_a_schema_of_ones_own_is_used_as_it_is() -> None:
 
     raw = Tool.from_schema("raw", "Takes a-b.", schema, takes, approval="ask")
     schema["required"] = []
-    assert raw.bind({"a-b": 1, "other": 2}) == Bound({"a-b": 1, "other": 2})
+    assert raw.bind({"a-b": 1, "other": 2}) == BoundArguments({"a-b": 1, "other": 2})
     assert raw.bind({}) == (ArgumentError("a-b", "a value", is_missing=True),)
     assert raw.approval == "ask"
     assert raw.check is raw.check
@@ -319,7 +320,7 @@ def test_a_pattern_of_a_type_that_the_validator_cannot_run_is_left_to_the_type()
     def call(a: str) -> None: ...
 
     call.__annotations__["a"] = fussy
-    assert tool(call).bind({"a": "y"}) == Bound({"a": "y"})
+    assert tool(call).bind({"a": "y"}) == BoundArguments({"a": "y"})
 
 
 def test_a_tool_is_frozen() -> None:

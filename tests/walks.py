@@ -40,7 +40,7 @@ from actors.core.jsonio import Json, quote
 from actors.core.lane import Rendered
 from actors.core.packed import pack
 from actors.core.profiles import PROFILES, dialect
-from actors.core.render import Reader
+from actors.core.render import RenderTarget
 from actors.core.state import Lanes, rebuilt
 from actors.core.transcript import Encoder
 from actors.driver import INTERRUPTED
@@ -196,7 +196,7 @@ class Walk:
         del name
         return self.random.choice(MODELS)
 
-    def rules(self, binding: Binding) -> tuple[Dialect, Encoder, Reader]:
+    def rules(self, binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:
         """Return what a binding is rendered with."""
         profile, encoder, reader = rules(binding)
         return profile, encoder, replace(reader, budgeted=self.thinking.get(binding) == "manual")
@@ -258,7 +258,7 @@ class Walk:
             self.begin(binding)
 
     def begin(self, binding: Binding, *, plain: bool = False) -> None:
-        epoch = self.session.lanes.of(binding).standing.epoch + 1
+        epoch = self.session.lanes.of(binding).state.epoch + 1
         self.session.write(EpochBegan(binding, epoch, "refusal" if plain else "compaction", plain))
 
     # ---- one request and its answer
@@ -267,8 +267,8 @@ class Walk:
         """Send a request, read the answer, run its calls; say whether the turn goes on."""
         session, codec = self.session, adapter(dialect(binding.dialect))
         rendered = session.send(binding)
-        shown = rendered.shown._replace(lane=lane_key("s", binding))
-        request = codec.request(rendered.segments, self.settings(binding), shown)
+        facts = rendered.facts._replace(lane=lane_key("s", binding))
+        request = codec.request(rendered.segments, self.settings(binding), facts)
         names = {own: wire for wire, own in request.names.items()}
         known = [names.get(tool.name, tool.name) for tool in TOOLS]
         self.turn = self.spoken(binding, known)
@@ -305,7 +305,7 @@ class Walk:
             raise Wrong(f"{binding}: {answer.status} {b''.join(answer.parts).decode()}")
         if rendered.report.faults:
             raise Wrong(f"{binding}: judge: {rendered.report.faults[0]}")
-        lane = binding, rendered.lane.standing.epoch
+        lane = binding, rendered.lane.state.epoch
         body = unmarked(request.body, binding.dialect)
         if not text(rendered).startswith(self.sent.get(lane, b"")) or text(rendered) not in body:
             raise Wrong(f"{binding}: the request does not begin with the one before")
@@ -324,7 +324,7 @@ class Walk:
         cuts = sorted(self.random.randrange(len(body) + 1) for _ in range(3))
         if stream and self.rarely(self.cut):
             decoder.feed(body[: cuts[0]])
-            kept = decoder.rescued()
+            kept = decoder.partial_message()
             return Message("model", (*kept.blocks, Text(INTERRUPTED)), kept.turn, kept.origin), False
         for start, stop in zip((0, *cuts), (*cuts, len(body)), strict=True):
             decoder.feed(body[start:stop])

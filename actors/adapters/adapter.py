@@ -15,7 +15,7 @@ from actors.adapters.settings import fit
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
 from actors.core.stream import Decoder
-from actors.core.transcript import Encoder, Shown
+from actors.core.transcript import Encoder, TranscriptFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +30,20 @@ class Adapter:
 
     dialect: Dialect
     encoder: Encoder
-    make: Callable[[Sequence[bytes], Settings, Dialect, Shown], Request]
+    make: Callable[[Sequence[bytes], Settings, Dialect, TranscriptFacts], Request]
 
-    def request(self, segments: Sequence[bytes], settings: Settings, shown: Shown | None = None) -> Request:
+    def request(
+        self, segments: Sequence[bytes], settings: Settings, facts: TranscriptFacts | None = None
+    ) -> Request:
         """Return the request that sends a lane's segments.
 
         Args:
             segments: The lane's text, its last message closed.
             settings: As they were asked for, tools under their own names.
-            shown: What the transcript shows (`Rendered.shown`).
+            facts: What the transcript shows (`Rendered.facts`).
         """
         fitted = fit(settings, self.dialect)
-        made = self.make(segments, fitted.settings, self.dialect, shown or Shown())
+        made = self.make(segments, fitted.settings, self.dialect, facts or TranscriptFacts())
         if not fitted.names and not fitted.losses:
             return made
         return replace(made, names=fitted.names, losses=(*fitted.losses, *made.losses))

@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 from actors.adapters.wire import json_text
 from actors.core.content import Block, Media, Native, Seal, Text, Thinking, ToolCall
 from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, mended, parse_object, quote
+from actors.core.jsonio import Json, parse_object, quote, sanitised
 
 
 class Pieces:
@@ -25,7 +25,7 @@ class Pieces:
         if piece and "\ud800" <= piece[-1] <= "\udbff":
             piece, self._half = piece[:-1], piece[-1]
         if not piece.isascii():
-            piece = mended(piece)
+            piece = sanitised(piece)
         self._kept.append(piece)
         self.size += len(piece)
         return piece
@@ -35,7 +35,7 @@ class Pieces:
         if len(self._kept) > 1:
             self._kept = ["".join(self._kept)]
         whole = "".join(self._kept)
-        return whole + mended(self._half) if self._half else whole
+        return whole + sanitised(self._half) if self._half else whole
 
 
 class Words:
@@ -57,7 +57,7 @@ class Words:
         return Thinking(text, self.seal) if text or self.seal else None
 
 
-class Call:
+class ArrivingCall:
     """A tool call that is arriving."""
 
     __slots__ = (
@@ -137,4 +137,4 @@ class Own:
         )
 
 
-Part: TypeAlias = Words | Call | Own
+Part: TypeAlias = Words | ArrivingCall | Own

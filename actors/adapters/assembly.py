@@ -18,7 +18,7 @@ empty text, an unfinished call, a block of no kind we know) loses its seal: it c
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-from actors.adapters.arriving import Call, Own, Part, Pieces, Words
+from actors.adapters.arriving import ArrivingCall, Own, Part, Pieces, Words
 from actors.adapters.classify import cut
 from actors.adapters.failure import broken
 from actors.adapters.wire import fields, items, string
@@ -26,7 +26,7 @@ from actors.core.content import Block, Media, Message, Seal, Thinking, ToolCall
 from actors.core.dialect import Dialect
 from actors.core.form import replace
 from actors.core.identity import Binding, mint
-from actors.core.jsonio import mended, quote
+from actors.core.jsonio import quote, sanitised
 from actors.core.projection import tool_name
 from actors.core.stream import (
     ArgumentsDelta,
@@ -82,7 +82,7 @@ class Assembly:
         self._parts: list[Part] = []
         self._marks: dict[str, Own] = {}
         self._calls = 0
-        self._held: Call | None = None  # the last part: a call that ended, or was cut
+        self._held: ArrivingCall | None = None  # the last part: a call that ended, or was cut
         self._events: list[StreamEvent] = []
 
     def take(self) -> list[StreamEvent]:
@@ -96,7 +96,7 @@ class Assembly:
         Text that was handed out cannot be taken back; the message is without it.
         """
         for part in self._parts:
-            if isinstance(part, Call):
+            if isinstance(part, ArrivingCall):
                 self._announce(part)
         self._parts, self._marks, self._held = [], {}, None
         self.left_out = {}
@@ -116,8 +116,8 @@ class Assembly:
 
     def say(self, part: Words, piece: str) -> None:
         """Add a piece to a text or thinking block. An empty piece says nothing."""
-        if shown := part.pieces.add(piece):
-            self._events.append(TextDelta(shown) if part.kind == "text" else ThinkingDelta(shown))
+        if text := part.pieces.add(piece):
+            self._events.append(TextDelta(text) if part.kind == "text" else ThinkingDelta(text))
 
     def seal(self, part: Words, kind: str, data: str) -> None:
         """Attach the provider's own state to a thinking block, verbatim. A later one replaces it."""
@@ -139,7 +139,9 @@ class Assembly:
 
     def media(self, mime: str, data: str = "", url: str = "") -> None:
         """Take an image or another medium that the model made."""
-        self.native("media", Media(mended(mime), mended(data), mended(url)), goes_back=False).done = True
+        self.native(
+            "media", Media(sanitised(mime), sanitised(data), sanitised(url)), goes_back=False
+        ).done = True
 
     def mark(self, name: str, value: object, *, more: bool = True) -> None:
         """Take what is said about the words. `more`: a list comes in pieces; else each time it is all there is."""
@@ -152,7 +154,7 @@ class Assembly:
             value = [*known.value, *value]
         self._marks[name] = Own(name, value, "mark")
 
-    def call(self, native_id: str = "", name: str = "") -> Call:
+    def call(self, native_id: str = "", name: str = "") -> ArrivingCall:
         """Begin a tool call.
 
         Raises:
@@ -160,33 +162,33 @@ class Assembly:
         """
         if self._calls == MAX_CALLS:
             raise broken(f"the answer holds more than {MAX_CALLS} tool calls")
-        part = Call(mint(self._first_call + self._calls))
+        part = ArrivingCall(mint(self._first_call + self._calls))
         self._calls += 1
         self._release()
         self._parts.append(part)
         self.identify(part, native_id, name)
         return part
 
-    def identify(self, call: Call, native_id: str, name: str) -> None:
+    def identify(self, call: ArrivingCall, native_id: str, name: str) -> None:
         """Give a call the id and name it does not have yet, and announce it once it has a name."""
         if not call.native_id and native_id.strip():
-            call.native_id = mended(native_id)
+            call.native_id = sanitised(native_id)
         if not call.name and name:
-            call.name = self._names.get(name) or mended(name)
+            call.name = self._names.get(name) or sanitised(name)
             call.renamed = tool_name(call.name, self._dialect.ids.tool_name_pattern) != name
         if call.name:
             self._announce(call)
 
-    def argue(self, call: Call, piece: str) -> None:
+    def argue(self, call: ArrivingCall, piece: str) -> None:
         """Add a piece of argument text."""
         call.done = False
-        shown = call.arguments.add(piece)
-        if shown and call.announced:
-            self._events.append(ArgumentsDelta(call.id, shown))
+        text = call.arguments.add(piece)
+        if text and call.announced:
+            self._events.append(ArgumentsDelta(call.id, text))
 
-    def settle(self, call: Call, whole: str) -> None:
+    def settle(self, call: ArrivingCall, whole: str) -> None:
         """Take the whole argument text, where the provider tells it at the end. It has the last word."""
-        whole, said = mended(whole), call.arguments.whole()
+        whole, said = sanitised(whole), call.arguments.whole()
         if not whole or whole == said:
             return
         if whole.startswith(said):
@@ -197,20 +199,20 @@ class Assembly:
 
     def complete(self, part: Words, whole: str) -> None:
         """Add what is missing of a text that the provider tells whole at the end."""
-        whole, said = mended(whole), part.pieces.whole()
+        whole, said = sanitised(whole), part.pieces.whole()
         if len(whole) > len(said) and whole.startswith(said):
             self.say(part, whole[len(said) :])
 
     def drop_unfinished_calls(self) -> None:
         """Leave out the calls that the provider did not call complete: it says that the answer is cut."""
         for part in self._parts:
-            if isinstance(part, Call) and not part.done:
+            if isinstance(part, ArrivingCall) and not part.done:
                 self._drop(part)
 
     def end(self, part: Part) -> None:
         """Mark a part as complete for good. For a call this is announced; doing it twice changes nothing."""
         part.done = True
-        if not isinstance(part, Call) or part.ended or part.dropped:
+        if not isinstance(part, ArrivingCall) or part.ended or part.dropped:
             return
         if part is self._parts[-1] and self.finish_reason is None:
             self._held = part
@@ -229,7 +231,7 @@ class Assembly:
         Raises:
             StreamFault: It is a call without all of its arguments, and no reason to stop says that the answer was cut.
         """
-        if isinstance(part, Call) and not part.is_whole and not self._is_cut:
+        if isinstance(part, ArrivingCall) and not part.is_whole and not self._is_cut:
             raise broken("the answer ended inside a tool call")
         self.end(part)
 
@@ -250,7 +252,7 @@ class Assembly:
         Old reasoning that a provider leaves out at the end of a turn, as it says it will, is not told.
         """
         entries = map(fields, items(given))
-        reasons = tuple(mended(string(entry.get("reason"))) for entry in entries)
+        reasons = tuple(sanitised(string(entry.get("reason"))) for entry in entries)
         self.withheld = (
             tuple(reason for reason in reasons if reason and reason != "turn_boundary") or self.withheld
         )
@@ -268,14 +270,14 @@ class Assembly:
 
     def finish(self, reason: str) -> None:
         """Note why the provider says it stopped. Calls that came whole are calls, whatever the reason."""
-        self.finish_reason = mended(reason)
+        self.finish_reason = sanitised(reason)
         self._release()
         self._events.append(Finish(self.finish_reason))
 
     @property
     def calls(self) -> bool:
         """Whether there is a call."""
-        return any(isinstance(part, Call) and not part.dropped for part in self._parts)
+        return any(isinstance(part, ArrivingCall) and not part.dropped for part in self._parts)
 
     @property
     def says(self) -> bool:
@@ -287,7 +289,7 @@ class Assembly:
         """Return the whole message."""
         return self._message(lambda part: True)
 
-    def rescued(self) -> Message:
+    def partial_message(self) -> Message:
         """Return what may be kept: text, finished thinking with its seal, finished calls."""
         return self._message(self._is_keepable)
 
@@ -318,7 +320,7 @@ class Assembly:
             return isinstance(part, Words) and part.kind == "thinking" and part.pieces.size == 0
         if isinstance(part, Own):
             return part.kind == "part"
-        if isinstance(part, Call) and isinstance(block, ToolCall):
+        if isinstance(part, ArrivingCall) and isinstance(block, ToolCall):
             whole = self._dialect.turns.arguments == "object" or part.arguments.whole() == block.json.decode()
             return whole and not part.renamed
         return part.done
@@ -334,7 +336,7 @@ class Assembly:
         if call is not None and call.done:
             self._conclude(call)
 
-    def _conclude(self, call: Call) -> None:
+    def _conclude(self, call: ArrivingCall) -> None:
         self._announce(call)  # a number that was given is told, so that nothing else gets it
         if self._is_cut and not call.is_whole:
             self._drop(call)
@@ -342,7 +344,7 @@ class Assembly:
             call.ended = True
             self._events.append(CallDone(call.id))
 
-    def _drop(self, call: Call) -> None:
+    def _drop(self, call: ArrivingCall) -> None:
         call.dropped = True
         self.leave_out("cut_call")
         if call.signature is not None:
@@ -351,13 +353,13 @@ class Assembly:
     def _is_keepable(self, part: Part) -> bool:
         if isinstance(part, Words) and part.kind == "text":
             return True
-        if isinstance(part, Call):
+        if isinstance(part, ArrivingCall):
             return part.done and (part.ended or part.told or part.is_whole)
         if isinstance(part, Own):  # a call of a provider's own tool is refused without its result (ANT-10)
             return part.done and isinstance(part.value, Media)
         return part.done and part.seal is not None
 
-    def _announce(self, call: Call) -> None:
+    def _announce(self, call: ArrivingCall) -> None:
         if call.announced:
             return
         call.announced = True
@@ -368,7 +370,7 @@ class Assembly:
 
 def _word(kind: str) -> str:
     """Return the provider's word for something, no longer than such words are."""
-    return mended(kind)[:_KINDS] or "unknown"
+    return sanitised(kind)[:_KINDS] or "unknown"
 
 
 def _unbound(block: Block) -> Block:

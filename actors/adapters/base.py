@@ -26,7 +26,7 @@ MAX_ANSWER = 32 * 1024 * 1024
 """Bytes of one answer."""
 
 
-class Reader(ABC):
+class AnswerReader(ABC):
     """One dialect's understanding of an answer. Raises nothing but `StreamFault`.
 
     Attributes:
@@ -67,7 +67,7 @@ class Frames(Protocol):
 class _Decoder:
     """What both decoders answer."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: AnswerReader) -> None:
         self.usage = Usage()
         self.finish_reason: str | None = None
         self.late: list[StreamEvent] = []
@@ -106,13 +106,13 @@ class _Decoder:
             raise self._fault
         return self._reader.assembly.message()
 
-    def rescued(self) -> Message:
+    def partial_message(self) -> Message:
         """Return what may be kept of an answer that broke off: text, sealed thinking, finished calls.
 
         A call or a thinking block counts as finished when the provider said so. Text is kept as far as
         it came.
         """
-        return self._reader.assembly.rescued()
+        return self._reader.assembly.partial_message()
 
     def _end(self) -> None:
         raise NotImplementedError
@@ -147,7 +147,7 @@ class _Decoder:
 class StreamDecoder(_Decoder):
     """Decodes a stream, which `frames` splits into events."""
 
-    def __init__(self, reader: Reader, frames: Frames) -> None:
+    def __init__(self, reader: AnswerReader, frames: Frames) -> None:
         super().__init__(reader)
         self._parser = frames
 
@@ -158,7 +158,7 @@ class StreamDecoder(_Decoder):
 
         Raises:
             StreamFault: The provider reported an error inside the answer, or the bytes are no stream
-                of this dialect. Deltas of the same chunk are lost; what they said is in `rescued`.
+                of this dialect. Deltas of the same chunk are lost; what they said is in `partial_message`.
         """
         if self._fault is not None:
             raise self._fault
@@ -190,7 +190,7 @@ class StreamDecoder(_Decoder):
 class BodyDecoder(_Decoder):
     """Decodes an answer that comes as one JSON document. Its events are in `late` after `close`."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: AnswerReader) -> None:
         super().__init__(reader)
         self._chunks: list[bytes] = []
 

@@ -25,7 +25,7 @@ from actors.adapters.refusals import (
 from actors.adapters.waits import retry_after
 from actors.adapters.wire import Fields, fields, items, json_text, loaded, string
 from actors.core.dialect import Dialect
-from actors.core.jsonio import mended
+from actors.core.jsonio import sanitised
 from actors.core.rulebook.cited import cited
 from actors.core.stream import Cut
 
@@ -234,7 +234,7 @@ def _merged(outer: _Report, inner: _Report) -> _Report:
 
 def _one_line(text: str) -> str:
     """Return a provider's words on one line, shortened, credentials removed."""
-    text = mended(text[: 4 * MAX_MESSAGE])
+    text = sanitised(text[: 4 * MAX_MESSAGE])
     for secret, substitute in _SECRETS:
         text = secret.sub(substitute, text)
     text = "".join(char if char.isprintable() else " " for char in text)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, assert_never
 
 from actors.adapters.assembly import Assembly
-from actors.adapters.base import Frames, Reader
+from actors.adapters.base import AnswerReader, Frames
 from actors.adapters.reading import Reading
 from actors.adapters.request import Request, Settings
 from actors.adapters.sse import EventParser
@@ -13,7 +13,7 @@ from actors.adapters.wire_object import WireObject
 from actors.core.concerns import Role
 from actors.core.content import Media
 from actors.core.dialect import Dialect, Family
-from actors.core.transcript import Shown, Writer
+from actors.core.transcript import TranscriptFacts, Writer
 
 D = TypeVar("D", bound=Dialect, contravariant=True)
 
@@ -38,8 +38,8 @@ class Codec(Generic[D]):
     writer: Callable[[D, Role | None], Writer]
     closing: bytes = b""
     natives: bool = False
-    request: Callable[[Sequence[bytes], Settings, D, Shown], Request]
-    reader: Callable[[Assembly, Dialect], Reader]
+    request: Callable[[Sequence[bytes], Settings, D, TranscriptFacts], Request]
+    reader: Callable[[Assembly, Dialect], AnswerReader]
     frames: Callable[[], Frames] = EventParser
     read: Callable[[Sequence[object], Reading], None]
     media: Callable[[WireObject], Media | None]

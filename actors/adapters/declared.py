@@ -10,7 +10,7 @@ from typing import NamedTuple
 from actors.adapters.request import TEXT, ToolSpec
 from actors.adapters.wire import number
 from actors.adapters.wire_object import WireObject
-from actors.core.intake import Tally
+from actors.core.intake import PathTally
 from actors.core.jsonio import Json, ingest
 from actors.core.projection import flat_name
 
@@ -48,7 +48,7 @@ class Declared(NamedTuple):
 
 def declared(body: object) -> Declared:
     """Return what a request body declares; of a list of messages, nothing."""
-    read, left = WireObject(body), Tally()
+    read, left = WireObject(body), PathTally()
     for key in TRANSCRIPT:
         read.take(key)
     tools: list[ToolSpec] = []
@@ -73,7 +73,7 @@ def _limit(body: WireObject) -> int | None:
     return None
 
 
-def _tools(tool: object, left: Tally, namespace: str = "") -> Iterator[ToolSpec]:
+def _tools(tool: object, left: PathTally, namespace: str = "") -> Iterator[ToolSpec]:
     """Give the client's tools of one entry; count what is none."""
     if not isinstance(tool, WireObject):
         left.add("tools[]")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from actors.adapters.assembly import Assembly
-from actors.adapters.base import BodyDecoder, Reader, StreamDecoder
+from actors.adapters.base import AnswerReader, BodyDecoder, StreamDecoder
 from actors.adapters.codec import codec
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
@@ -43,7 +43,7 @@ def decode_body(
 
 def _reader(
     profile: Dialect, binding: Binding | None, first_call: int, turn: int, names: Mapping[str, str] | None
-) -> Reader:
+) -> AnswerReader:
     binding = binding or Binding(profile.name, profile.name)
     assembly = Assembly(profile, binding, first_call=first_call, turn=turn, names=names)
     return codec(profile.family).reader(assembly, profile)

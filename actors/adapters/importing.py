@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 
 from actors.adapters.guess import guessed, refuse_other
-from actors.adapters.reading import Read, Reading, instructions
+from actors.adapters.reading import Reading, ReadTranscript, instructions
 from actors.adapters.wire_object import WireObject, plain
 from actors.core.identity import Binding
 from actors.core.profiles import dialect
 from actors.errors import TranscriptError
 
 
-def read(transcript: object, name: str | None) -> Read:
+def read(transcript: object, name: str | None) -> ReadTranscript:
     """Read a wire transcript in the shape it is in.
 
     Args:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from actors.adapters.request import Settings
 from actors.core.dialect import Dialect
 from actors.core.jsonio import quote
-from actors.core.transcript import Shown
+from actors.core.transcript import TranscriptFacts
 
 Splice: TypeAlias = Callable[[bytes, int, bytes], tuple[bytes, ...]]
 """Takes a segment, the place in it where a block or a message ends, and a mark; returns what to send in its place."""
@@ -40,7 +40,7 @@ _POINTS = {
 
 
 def marked(
-    segments: Sequence[bytes], settings: Settings, dialect: Dialect, shown: Shown, closing: bytes
+    segments: Sequence[bytes], settings: Settings, dialect: Dialect, facts: TranscriptFacts, closing: bytes
 ) -> Sequence[bytes]:
     """Return a lane's segments with marks at the end of what was sent before, and at their own.
 
@@ -48,7 +48,7 @@ def marked(
         segments: The lane's text, its last message closed by `closing`.
         settings: As the dialect takes them.
         dialect: The profile.
-        shown: How much of the text was sent before.
+        facts: How much of the text was sent before.
         closing: What closes the last message, which is no part of the lane.
     """
     wanted = mark(settings, dialect)
@@ -56,7 +56,7 @@ def marked(
         return segments
     size = sum(map(len, segments))
     end = size - len(closing)
-    places = [shown.before] if 0 < shown.before < end else []
+    places = [facts.before] if 0 < facts.before < end else []
     if end > 0 and not dialect.caching.moving:
         places.append(end)
     splice = _SPLICES[dialect.caching.marks]
@@ -111,10 +111,10 @@ _CONTENT = b'"content":'
 _SPLICES: dict[str, Splice] = {"block": _on_block, "point": _behind, "part": _on_part}
 
 
-def routed(settings: Settings, dialect: Dialect, shown: Shown) -> bytes:
+def routed(settings: Settings, dialect: Dialect, facts: TranscriptFacts) -> bytes:
     """Return the keys that lead a request to the machine that has its lane; empty where there are none."""
     if settings.cache == "off" or not dialect.caching.keyed:
         return b""
-    named = b',"prompt_cache_key":' + quote(shown.lane) if shown.lane else b""
+    named = b',"prompt_cache_key":' + quote(facts.lane) if facts.lane else b""
     keeps = settings.cache == "long" and dialect.caching.long == "retention"
     return named + (b',"prompt_cache_retention":"24h"' if keeps else b"")

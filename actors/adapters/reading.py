@@ -26,8 +26,8 @@ from actors.core.content import (
 )
 from actors.core.form import kept
 from actors.core.identity import Binding
-from actors.core.intake import Remarks, Tally
-from actors.core.jsonio import Ingested, Json, ingest, mended, parse_object, quote
+from actors.core.intake import PathTally, Remarks
+from actors.core.jsonio import Ingested, Json, ingest, parse_object, quote, sanitised
 from actors.core.projection import flat_name
 
 _NAMED = "\0"
@@ -39,7 +39,7 @@ MediaReader: TypeAlias = Callable[[WireObject], Media | None]
 PartReader: TypeAlias = "Callable[[Reading, WireObject], None]"
 
 
-class Read(NamedTuple):
+class ReadTranscript(NamedTuple):
     """What a wire transcript says, in the shape it was in.
 
     Args:
@@ -74,7 +74,7 @@ class Reading:
         self._fresh = True  # the next block begins a message of its own
         self._system: list[str] = []
         self._remarks = Remarks()
-        self._left_out = Tally()
+        self._left_out = PathTally()
 
     @property
     def begun(self) -> bool:
@@ -127,7 +127,7 @@ class Reading:
             return
         self._silent = False
         if not self.begun:
-            self._system.append(mended(text))
+            self._system.append(sanitised(text))
             return
         self.note("system message in mid-conversation kept as a note")
         self._speaker = "human"
@@ -164,13 +164,13 @@ class Reading:
         """Take a tool call under what a result of it is known by (`native_key`, `named_key`)."""
         named, native = self._called(key, name, namespace)
         json, raw = self._arguments(named, arguments)
-        self.say(kept(ToolCall, key, named, json, raw, native, mended(namespace)))
+        self.say(kept(ToolCall, key, named, json, raw, native, sanitised(namespace)))
 
     def free_call(self, key: str, name: object, text: object, namespace: str = "") -> None:
         """Take a call of a tool that is given free text."""
         named, native = self._called(key, name, namespace)
         words = "" if text is None else as_text(text)
-        self.say(ToolCall.free_form(key, named, words, native, mended(namespace)))
+        self.say(ToolCall.free_form(key, named, words, native, sanitised(namespace)))
 
     def _called(self, key: str, name: object, namespace: str) -> tuple[str, Seal | None]:
         """Return a call's name, that of its group in front of it, and its own id."""
@@ -178,7 +178,7 @@ class Reading:
             self.note("call to %s has no id", repr(string(name))[:80])
         is_id = key and not key.startswith(_NAMED)
         native = Seal("call_id", quote(key), self._origin) if is_id else None
-        return mended(flat_name(namespace, string(name))), native
+        return sanitised(flat_name(namespace, string(name))), native
 
     def result(self, key: str, content: object, *, failed: bool = False, media: Iterable[Media] = ()) -> None:
         """Take a tool result, and the media in it. One that is not there is an empty one: it was sent as an answer."""
@@ -188,7 +188,7 @@ class Reading:
         json, error = (None, held.json) if failed else (held.json, None)
         self.say(kept(ToolResult, key, json, error, None, tuple(media)))
 
-    def done(self) -> Read:
+    def done(self) -> ReadTranscript:
         """Return all that was read."""
         self._close()
         messages = [
@@ -197,7 +197,7 @@ class Reading:
         ]
         places = [place for place, _, _ in self._runs]
         system = "\n\n".join(self._system) or None
-        return Read(messages, places, self._remarks, self._left_out.counts(), system)
+        return ReadTranscript(messages, places, self._remarks, self._left_out.counts(), system)
 
     def _speaker_of(self, block: Block) -> Speaker:
         match block:
@@ -221,7 +221,7 @@ class Reading:
             if held.json.startswith(b"{"):
                 return held.json, None
         self.note("arguments of %s are not a JSON object; kept verbatim beside {}", repr(name)[:80])
-        return Json(b"{}"), mended(arguments) if isinstance(arguments, str) else as_text(arguments)
+        return Json(b"{}"), sanitised(arguments) if isinstance(arguments, str) else as_text(arguments)
 
     def _changed(self, name: str, held: Ingested) -> None:
         if held.marks:
@@ -233,17 +233,17 @@ def native_key(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)[:64]
     text = string(value)
-    return mended(text) if text.strip() else ""
+    return sanitised(text) if text.strip() else ""
 
 
 def named_key(name: object) -> str:
     """Return what a call pairs by that has no id of its own, in a protocol that goes by the tool's name."""
-    return _NAMED + mended(string(name))
+    return _NAMED + sanitised(string(name))
 
 
 def as_text(value: object) -> str:
     """Return any value as text: a string as it is, anything else as JSON."""
-    return mended(value) if isinstance(value, str) else ingest(value).json.decode()
+    return sanitised(value) if isinstance(value, str) else ingest(value).json.decode()
 
 
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "model"}
@@ -329,7 +329,7 @@ def read_words(reading: Reading, part: WireObject, media_of: MediaReader) -> Non
 def each(message: WireObject, *keys: str) -> Iterable[object]:
     """Give the parts of a content: texts, objects to be read, and what is neither.
 
-    A text is a part; so is anything else that is no list.
+    A text is a part; so is anything else that is not a list.
     """
     listed = list(message.each(*keys))
     if listed or (value := message.take(*keys)) is None or isinstance(value, list | tuple):
@@ -381,14 +381,14 @@ def instructions(reading: Reading, holder: WireObject, media_of: MediaReader, *k
 
 def blob(value: object) -> str:
     """Return a blob as it stands in JSON. Vendors' clients hold it as bytes."""
-    return b64encode(value).decode() if isinstance(value, bytes | bytearray) else mended(string(value))
+    return b64encode(value).decode() if isinstance(value, bytes | bytearray) else sanitised(string(value))
 
 
 def data_url(url: str) -> Media:
     """Return the media that a URL holds or points to. The kind of what it points to is not known."""
-    head, comma, data = url.partition(",")
-    if comma and head.startswith("data:") and head.endswith(";base64"):
+    header, comma, data = url.partition(",")
+    if comma and header.startswith("data:") and header.endswith(";base64"):
         return Media(
-            mended(head.removeprefix("data:").removesuffix(";base64")) or "image/*", data=mended(data)
+            sanitised(header.removeprefix("data:").removesuffix(";base64")) or "image/*", data=sanitised(data)
         )
-    return Media("image/*", url=mended(url))
+    return Media("image/*", url=sanitised(url))

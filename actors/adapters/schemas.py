@@ -55,7 +55,7 @@ class _Rooting:
         flat: _Schema = {"type": "object", "properties": {}}
         flat |= self._flat({**schema, "type": "object"}, ()) or {}
         self._referred = flat
-        self.root = {key: self._mended_under(key, value) for key, value in flat.items()}
+        self.root = {key: self._sanitised_under(key, value) for key, value in flat.items()}
 
     # --- the root --------------------------------------------------------------------------------
 
@@ -132,19 +132,19 @@ class _Rooting:
 
     # --- what it holds ---------------------------------------------------------------------------
 
-    def _mended_under(self, key: str, value: JsonValue) -> JsonValue:
+    def _sanitised_under(self, key: str, value: JsonValue) -> JsonValue:
         """Return what stands under a keyword, mended."""
         if key in _MAPS and type(value) is dict:
-            return {name: self._mended(inner) for name, inner in value.items()}
+            return {name: self._sanitised(inner) for name, inner in value.items()}
         if key in _LISTS and type(value) is list:
-            return [self._mended(inner) for inner in value]
-        return self._mended(value) if key in _SCHEMAS else value
+            return [self._sanitised(inner) for inner in value]
+        return self._sanitised(value) if key in _SCHEMAS else value
 
-    def _mended(self, schema: JsonValue) -> JsonValue:
+    def _sanitised(self, schema: JsonValue) -> JsonValue:
         """Return an inner schema, every array in it with items, and no reference to what is left out."""
         if type(schema) is not dict:
             return schema
-        made = {key: self._mended_under(key, value) for key, value in schema.items()}
+        made = {key: self._sanitised_under(key, value) for key, value in schema.items()}
         reference = made.get("$ref")
         if (
             type(reference) is str

@@ -1,7 +1,7 @@
 """Server-sent events: bytes cut anywhere in, events out, no I/O.
 
 A line ends in CR, LF or CRLF; a blank line ends an event; `data` lines of one event are joined by LF. A
-byte order mark at the head, comments and unknown fields are skipped. Lines are decoded whole, so a chunk may
+byte order mark at the beginning, comments and unknown fields are skipped. Lines are decoded whole, so a chunk may
 end inside a character. Memory is bounded by the cap on an event, and time by the bytes fed.
 
 Two deviations from the standard. It drops an event that is not followed by a blank line; providers do end their

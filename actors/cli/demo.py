@@ -15,7 +15,7 @@ from actors.cli import stage
 from actors.cli.exits import Exit
 from actors.cli.screen import screen
 from actors.cli.shape import number
-from actors.cli.show import LEGEND, Lines, Printed, Watch
+from actors.cli.show import LEGEND, JsonLines, Printed, Watch
 from actors.cli.world import STOPS
 from actors.core.feed import Deferred, SessionEvent, ToolCallEvent
 from actors.core.identity import CallId, mint
@@ -61,18 +61,18 @@ AROUND: Counts = EXPECTED | {
 def main(options: argparse.Namespace) -> Exit:
     """Run the demo and return 0 if everything went as it must."""
     out = screen()
-    show = Lines(out) if options.json else Printed(out)
+    show = JsonLines(out) if options.json else Printed(out)
     expected = AROUND if options.all else EXPECTED
     counts = anyio.run(_perform, show, options.all, backend=options.backend)
     counts = {name: counts.get(name, 0) for name in expected}
-    if isinstance(show, Lines):
+    if isinstance(show, JsonLines):
         show.put(type="counts", **counts)
     else:
         _table(show, counts, expected)
     return Exit.OK if counts == expected else Exit.FAILED
 
 
-async def _perform(show: Printed | Lines, everywhere: bool) -> Counts:
+async def _perform(show: Printed | JsonLines, everywhere: bool) -> Counts:
     gates = stage.Gates()
     servers = stage.servers(gates, everywhere=everywhere)
     if isinstance(show, Printed):
@@ -219,8 +219,8 @@ def _counts(watch: Watch, ledger: Ledger) -> Counts:
     }
 
 
-def _as_it_is(show: Printed | Lines, servers: Mapping[str, LoopbackServer]) -> None:
-    """Show what becomes of the broken history if it is sent as it is."""
+def _as_it_is(show: Printed | JsonLines, servers: Mapping[str, LoopbackServer]) -> None:
+    """Show how providers answer the broken history if it is sent as it is."""
     show.scene("A history that another program left broken, sent as it is")
     for name, request in stage.naive().items():
         refusal = servers[name].judge(request)

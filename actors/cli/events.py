@@ -63,8 +63,8 @@ def message(said: Message) -> Fields:
 
 
 def _call(call: ToolCall) -> Fields:
-    shown: Fields = {"id": call.id, "name": call.name, "arguments": call.arguments}
-    return shown if call.raw is None else {**shown, "raw": call.raw}
+    fields: Fields = {"id": call.id, "name": call.name, "arguments": call.arguments}
+    return fields if call.raw is None else {**fields, "raw": call.raw}
 
 
 def _sent(sent: Sent) -> Fields:

@@ -41,7 +41,7 @@ def main(options: argparse.Namespace) -> Exit:
     if not prompt.strip():
         complain("there is nothing to ask; give a prompt, or standard input")
         return Exit.USAGE
-    printer: Printer = Lines() if options.json else Answer()
+    printer: Printer = EventLines() if options.json else AnswerText()
     _show_logs(debug=options.debug)
     return anyio.run(_run, options, prompt, printer, backend=options.backend)
 
@@ -104,12 +104,12 @@ class _Ask:
         async with anyio.create_task_group() as watchers:
             watchers.start_soon(self._interrupts, watchers)
             watchers.start_soon(self._time)
-            code = await self._shown(prompt)
+            code = await self._print_answer(prompt)
             watchers.cancel_scope.cancel()
             return code
         return Exit.INTERRUPTED
 
-    async def _shown(self, prompt: str) -> Exit:
+    async def _print_answer(self, prompt: str) -> Exit:
         code = Exit.FAILED
         async with self._session.stream(prompt) as events:
             async for event in events:
@@ -167,7 +167,7 @@ class Printer(Protocol):
         """Show one event. `code` is the exit code, once the event is the last."""
 
 
-class Lines:
+class EventLines:
     """Each event as one line of JSON, flushed, the last with the exit code."""
 
     def event(self, event: SessionEvent, code: Exit) -> None:
@@ -177,7 +177,7 @@ class Lines:
         print(json.dumps(fields), flush=True)
 
 
-class Answer:
+class AnswerText:
     """The answer's text as it arrives, exact even where deltas were missed; notes on standard error.
 
     Deltas are numbered. After a gap no more of them are printed, and the rest of the text follows from the

@@ -47,10 +47,10 @@ class Numbers:
 
     def learn(self, report: Report) -> None:
         """Take up which wire id stands for which canonical call, and which results are synthetic."""
-        shown = list(map(number, report.calls))
+        labels = list(map(number, report.calls))
         # A transcript that was flattened to text after a refusal has calls and no ids.
-        self._numbers.update(zip(report.emitted_calls, shown, strict=False))
-        self._ordered += [one for one in shown if one not in self._ordered]
+        self._numbers.update(zip(report.emitted_calls, labels, strict=False))
+        self._ordered += [one for one in labels if one not in self._ordered]
         self._synthetic.update(number(call_id) for call_id, _ in report.synthetic)
 
     def begin(self) -> None:
@@ -65,8 +65,8 @@ class Numbers:
     def result(self, wire_id: str) -> str:
         """Return how the next result is shown."""
         self._results += 1
-        shown = self._known(wire_id, self._results)
-        return f"R{shown}*" if shown in self._synthetic else f"R{shown}"
+        label = self._known(wire_id, self._results)
+        return f"R{label}*" if label in self._synthetic else f"R{label}"
 
     def _known(self, wire_id: str, place: int) -> str:
         if wire_id:

@@ -25,7 +25,7 @@ from actors.testing.server import LoopbackServer
 
 INDENT = " " * 11
 """What stands under a request begins where its status does."""
-_HEAD = 31
+_LABEL = 31
 """Columns that a request's backend, status and bytes take."""
 
 LEGEND = (
@@ -36,7 +36,7 @@ LEGEND = (
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SentRequest:
     """One request as it was sent, and what became of it.
 
     Args:
@@ -69,7 +69,7 @@ class Show(Protocol):
     def said(self, words: str) -> None:
         """The user says something."""
 
-    def request(self, request: Request) -> None:
+    def request(self, request: SentRequest) -> None:
         """A request was sent and answered."""
 
     def message(self, backend: str, message: Message, fault: str) -> None:
@@ -146,7 +146,7 @@ class Watch:
         same, new = grown(self._shapes.get(name, []), words)
         self._shapes[name] = words
         self._requests += 1
-        self.show.request(Request(self._requests, name, exchange.status, same, new, sent, again))
+        self.show.request(SentRequest(self._requests, name, exchange.status, same, new, sent, again))
 
 
 def _ends(results: Iterable[tuple[str, str]]) -> str:
@@ -179,15 +179,15 @@ class Printed:
     def said(self, words: str) -> None:
         self.note("you", words)
 
-    def request(self, request: Request) -> None:
+    def request(self, request: SentRequest) -> None:
         self._release()
-        head = f"  {self._who(request)} {self._status(request.status)} {self._lane(request)}"
+        label = f"  {self._who(request)} {self._status(request.status)} {self._lane(request)}"
         if self._compact:
-            self._held = head
+            self._held = label
             return
         kept = [f"({request.same})"] if request.same else []
         words = ["again"] if request.again else [*kept, *request.new]
-        self._wrapped(" ".join(words), head)
+        self._wrapped(" ".join(words), label)
         if told := "; ".join(f"{what} {text}" for what, text in decisions(request.sent.report)):
             self._wrapped(told)
 
@@ -210,31 +210,31 @@ class Printed:
         for line in more:
             self.screen.line(f"{INDENT}{line}")
 
-    def _who(self, request: Request) -> str:
+    def _who(self, request: SentRequest) -> str:
         return _colored(self.screen, request.backend, self._names)
 
     def _status(self, status: int) -> str:
         return self.screen.styled(str(status), "green" if status == 200 else "red")
 
-    def _lane(self, request: Request) -> str:
+    def _lane(self, request: SentRequest) -> str:
         sent = request.sent
         return self.screen.styled(f"+{sent.size - sent.kept:,} on {sent.kept:,}".ljust(15), "dim")
 
     def _release(self, text: str = "") -> None:
         """Print the line of a request that was held until the answer that completes it, or whatever came instead."""
         if self._held:
-            self.screen.line(f"{self._held} {one_line(text, self.screen.width - _HEAD - self._names + 7)}")
+            self.screen.line(f"{self._held} {one_line(text, self.screen.width - _LABEL - self._names + 7)}")
         self._held = ""
 
-    def _wrapped(self, text: str, head: str = "") -> None:
-        """Print a text behind `head`, or indented below one."""
-        indent = " " * _HEAD if head else INDENT
+    def _wrapped(self, text: str, label: str = "") -> None:
+        """Print a text behind `label`, or indented below one."""
+        indent = " " * _LABEL if label else INDENT
         lines = textwrap.wrap(text, self.screen.width, initial_indent=indent, subsequent_indent=INDENT)
         for number_, line in enumerate(lines):
-            if head and number_ == 0:
-                self.screen.line(f"{head} {line.strip()}")
+            if label and number_ == 0:
+                self.screen.line(f"{label} {line.strip()}")
             else:
-                self.screen.line(line if head else self.screen.styled(line, "yellow"))
+                self.screen.line(line if label else self.screen.styled(line, "yellow"))
 
 
 _ROUTINE = frozenset({"you", "switch", "tools"})
@@ -290,7 +290,7 @@ def _arguments(call: ToolCall) -> str:
 
 
 @dataclass(slots=True)
-class Lines:
+class JsonLines:
     """Shows it to a program, one JSON object a line."""
 
     screen: Screen
@@ -301,7 +301,7 @@ class Lines:
     def said(self, words: str) -> None:
         self.put(type="user", text=words)
 
-    def request(self, request: Request) -> None:
+    def request(self, request: SentRequest) -> None:
         report = request.sent.report
         self.put(
             type="request",

@@ -19,7 +19,7 @@ from actors.cli.screen import complain
 from actors.cli.standin import model
 from actors.core.profiles import dialect
 from actors.errors import ConfigError, TranscriptError
-from actors.testing import Exchange, Fault, Limits, Turn, strict_server
+from actors.testing import Exchange, Fault, ServerLimits, Turn, strict_server
 from actors.testing.faults import read_fault
 from actors.testing.script_file import turns
 from actors.testing.server import LoopbackServer
@@ -48,7 +48,7 @@ def main(options: argparse.Namespace) -> Exit:
     """
     name = dialect(options.dialect).name
     script, faults = _script(options.script) or model(name), _faults(options.fault)
-    limits = Limits(recordings=RECORDINGS)
+    limits = ServerLimits(recordings=RECORDINGS)
     server = strict_server(name, script, mode=options.mode, faults=faults, limits=limits)
     return anyio.run(_served, server, options, backend=options.backend)
 

@@ -101,7 +101,7 @@ class Gates:
 
 
 def naive() -> dict[str, HttpRequest]:
-    """Return the broken history as requests in both dialects, translated block by block and repaired nowhere."""
+    """Return the broken history as a request in each dialect, translated block by block and not repaired."""
     gpt = {"model": MODELS["gpt"], "messages": BROKEN}
     called, *answers = BROKEN[1:]
     calls = [

@@ -63,7 +63,7 @@ def _convert(options: argparse.Namespace) -> Exit:
 
 
 def _preview(options: argparse.Namespace) -> Exit:
-    """Say what another provider would be sent of a transcript, and what it would not be shown."""
+    """Say what another provider would be sent of a transcript, and what would be left out."""
     rules = dialect(options.to)
     _, value = _read(options.file)
     made = _Made(value, options.source, rules)

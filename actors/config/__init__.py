@@ -51,7 +51,7 @@ from actors.config.settings import (
     HeaderVariable,
     Policy,
     PoolSettings,
-    Reasoning,
+    ReasoningSettings,
     RuntimeLimits,
     Thinking,
     endpoint,
@@ -62,7 +62,7 @@ from actors.core.caching import Cache
 from actors.core.dialect import ChatDialect, Dialect
 from actors.core.identity import Binding
 from actors.core.profiles import ALIASES, PROFILES, dialect
-from actors.core.render import Reader
+from actors.core.render import RenderTarget
 from actors.errors import ConfigError, MissingKey, UnknownTarget
 
 __all__ = [
@@ -78,9 +78,9 @@ __all__ = [
     "FileSettings",
     "Key",
     "Kind",
-    "Pool",
     "PoolSettings",
-    "Reasoning",
+    "ReasoningSettings",
+    "ResolvedPool",
     "RuntimeLimits",
     "TokenCommand",
     "load",
@@ -152,7 +152,7 @@ class Backend(Frozen):
     headers: tuple[tuple[str, SecretStr], ...] = ()
     max_tokens: Count | None = None
     thinking: Thinking = "native"
-    reasoning: Reasoning = Reasoning()
+    reasoning: ReasoningSettings = ReasoningSettings()
     temperature: float | None = None
     cache: Cache = "default"
     stream: bool = True
@@ -169,7 +169,7 @@ class Backend(Frozen):
         return (self,)
 
 
-class Pool(Frozen):
+class ResolvedPool(Frozen):
     """Backends that stand in for each other, in order. `cooldown` is in seconds."""
 
     name: str
@@ -213,12 +213,12 @@ class Config:
         """
         return self._dialects.get(name) or dialect(name)
 
-    def reader(self, binding: Binding) -> Reader:
+    def reader(self, binding: Binding) -> RenderTarget:
         """Return whom a transcript for a binding is for: what it may see of reasoning, and how it is asked to think."""
         settings = self.settings.backends.get(binding.backend)
         if settings is None:
-            return Reader(binding)
-        return Reader(binding, settings.thinking, settings.reasoning.mode == "manual")
+            return RenderTarget(binding)
+        return RenderTarget(binding, settings.thinking, settings.reasoning.mode == "manual")
 
     @property
     def limits(self) -> RuntimeLimits:
@@ -230,7 +230,7 @@ class Config:
         """Names of the configured backends and pools, in the order of the file."""
         return (*self.settings.backends, *self.settings.pools)
 
-    def resolve(self, target: str) -> Backend | Pool:
+    def resolve(self, target: str) -> Backend | ResolvedPool:
         """Return the backend or pool a target names: a configured name, or `provider:model`.
 
         Raises:
@@ -244,7 +244,7 @@ class Config:
             )
         if (pool := self.settings.pools.get(target)) is not None:
             members = tuple(self.backend(member) for member in pool.members)
-            return Pool(
+            return ResolvedPool(
                 name=target,
                 members=members,
                 policy=pool.policy,

@@ -20,7 +20,7 @@ from actors.config.settings import (
     FileSettings,
     Frozen,
     PoolSettings,
-    Reasoning,
+    ReasoningSettings,
     RuntimeLimits,
 )
 
@@ -77,7 +77,7 @@ _TABLES: Mapping[tuple[str, int], type[Frozen]] = {
     ("pools", 2): PoolSettings,
     ("limits", 1): RuntimeLimits,
 }
-_INNER: Mapping[str, type[Frozen]] = {"limits": BackendLimits, "auth": Auth, "reasoning": Reasoning}
+_INNER: Mapping[str, type[Frozen]] = {"limits": BackendLimits, "auth": Auth, "reasoning": ReasoningSettings}
 
 
 def _known(table: Sequence[str]) -> Iterable[str]:

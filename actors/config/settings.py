@@ -108,7 +108,7 @@ class RuntimeLimits(Frozen):
 
 
 class Auth(Frozen):
-    """How a backend is told who asks: one of these. Only variables are named, never what they hold.
+    """How requests to a backend are authenticated: one of these. Only variables are named, never what they hold.
 
     Args:
         key: Variable with a key, sent in the provider's own header. `auth = "VARIABLE"` says the same.
@@ -200,7 +200,7 @@ def _header_value(value: object) -> SecretStr | HeaderVariable:
             raise ValueError('takes texts, or { variable = "NAME" } for one that is a secret')
 
 
-class Reasoning(Frozen):
+class ReasoningSettings(Frozen):
     """How a backend is asked to think, where it has a switch for it.
 
     Args:
@@ -240,7 +240,7 @@ class BackendSettings(Frozen):
     upstream: Label | None = None
     max_tokens: Count | None = None
     thinking: Thinking = "native"
-    reasoning: Reasoning = Reasoning()
+    reasoning: ReasoningSettings = ReasoningSettings()
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None
     cache: Cache = "default"
     stream: bool = True

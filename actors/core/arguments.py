@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from actors.core.jsonio import JsonRefused, JsonValue, dump, mended, parse
+from actors.core.jsonio import JsonRefused, JsonValue, dump, parse, sanitised
 from actors.core.schema_cost import SchemaCost, nodes
 from actors.errors import ToolDefinitionError
 
@@ -32,7 +32,7 @@ MAX_PATTERNS = 256
 MAX_PATTERN = 4096  # characters of one pattern
 MAX_ERRORS = 16
 
-_SHOWN = 80  # characters of a value that are repeated to the model
+_EXCERPT = 80  # characters of a value that are repeated to the model
 _NAMED = 200  # characters of a path, a name or an expectation
 _PATTERN_BYTES = 256 * 1024
 _UNTOLD = "arguments that satisfy the schema (these are nested too deeply to say which do not)"
@@ -73,14 +73,14 @@ class ArgumentCheck:
             if self._validator.is_valid(arguments):
                 return ()
             if not self._cost.explains(arguments):
-                return (ArgumentError("", _UNTOLD, _shown(arguments)),)
+                return (ArgumentError("", _UNTOLD, _excerpt(arguments)),)
             found = [
                 error
                 for fault in islice(self._validator.iter_errors(arguments), MAX_ERRORS * 4)
                 for error in _explained(fault)
             ]
-        except ValueError as error:  # a value that is no JSON: nothing the strict parser gives
-            found = [ArgumentError("", "arguments in JSON", _clipped(str(error), _SHOWN))]
+        except ValueError as error:  # a value that is not JSON; the strict parser never gives one
+            found = [ArgumentError("", "arguments in JSON", _clipped(str(error), _EXCERPT))]
         found.sort(key=lambda error: (error.path, not error.is_missing, error.expected, error.got))
         return tuple(found[:MAX_ERRORS])
 
@@ -117,7 +117,7 @@ def tool_error(tool: str, errors: Sequence[ArgumentError], raw: str | None = Non
     """
     name = _clipped(tool, _NAMED)
     if not errors:
-        got = _clipped(raw or "", _SHOWN)
+        got = _clipped(raw or "", _EXCERPT)
         wrong = [ArgumentError("", "one JSON object", got)]
         message = f"The arguments of {name} are not one JSON object. Call it again with valid JSON arguments."
         return _tool_error("malformed_arguments", name, (), wrong, message)
@@ -195,7 +195,9 @@ def _why_unmeasurable(inside: list[dict[str, Any]]) -> str | None:  # Any: JSON
             return f"it holds another schema with an {key}; leave that out and refer to it by '#/...'"
     for node in inside:
         if isinstance(reference := node.get("$ref"), str) and not reference.startswith("#"):
-            return f"it refers to {_clipped(reference, _SHOWN)!r}; it must hold all it refers to, as '#/...'"
+            return (
+                f"it refers to {_clipped(reference, _EXCERPT)!r}; it must hold all it refers to, as '#/...'"
+            )
     return None
 
 
@@ -236,11 +238,11 @@ def _explained(fault: "ValidationError") -> list[ArgumentError]:
         case {"unexpected": [*names]}:
             values = fault.instance if isinstance(fault.instance, dict) else {}
             return [
-                ArgumentError(_path([*path, name]), "no such field", _shown(values.get(name)))
+                ArgumentError(_path([*path, name]), "no such field", _excerpt(values.get(name)))
                 for name in sorted(map(str, names))
             ]
         case details:
-            return [ArgumentError(_path(path), _expected(fault, details), _shown(fault.instance))]
+            return [ArgumentError(_path(path), _expected(fault, details), _excerpt(fault.instance))]
 
 
 def _expected(fault: "ValidationError", details: Mapping[str, Any]) -> str:  # Any: differs by keyword
@@ -251,9 +253,9 @@ def _expected(fault: "ValidationError", details: Mapping[str, Any]) -> str:  # A
         case {"types": [*types]}:
             words = " or ".join(map(str, types))
         case {"options": [*options]}:
-            words = "one of " + ", ".join(map(_shown, options))
+            words = "one of " + ", ".join(map(_excerpt, options))
         case {"expected_value": value}:
-            words = _shown(value)
+            words = _excerpt(value)
         case {"pattern": str(pattern)}:
             words = f"text matching {pattern}"
         case {"format": str(name)}:
@@ -281,13 +283,13 @@ def _path(parts: Sequence[str | int]) -> str:
     return _clipped(text, _NAMED)
 
 
-def _shown(value: Any) -> str:  # Any: JSON as the validator gives it back
+def _excerpt(value: Any) -> str:  # Any: JSON as the validator gives it back
     try:
-        return _clipped(dump(value).decode(), _SHOWN)
+        return _clipped(dump(value).decode(), _EXCERPT)
     except JsonRefused:
         return type(value).__name__
 
 
 def _clipped(text: str, size: int) -> str:
-    text = mended(text[: size + 1])
+    text = sanitised(text[: size + 1])
     return text if len(text) <= size else text[: size - 1] + "…"

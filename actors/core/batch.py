@@ -20,12 +20,10 @@ Approve: TypeAlias = Callable[[ToolCall], bool | Awaitable[bool]]
 """Says whether a call of a tool with `approval="ask"` may run."""
 
 
-class Bound(Protocol):
-    """Arguments that passed."""
+class BoundArguments(Struct, frozen=True):
+    """Arguments that passed: what to call the function with."""
 
-    @property
-    def kwargs(self) -> Mapping[str, Any]:  # Any: whatever types the tool's function asks for
-        """What to call the function with."""
+    kwargs: Mapping[str, Any]  # Any: whatever types the function asks for
 
 
 class Runnable(Protocol):
@@ -35,7 +33,7 @@ class Runnable(Protocol):
     def approval(self) -> Literal["allow", "ask", "deny"]:
         """Who must agree before it runs."""
 
-    def bind(self, arguments: Mapping[str, JsonValue]) -> Bound | tuple[ArgumentError, ...]:
+    def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
         """Return the function's arguments, or what is missing and wrong in those given."""
 
 
@@ -49,7 +47,7 @@ class Planned(Struct, frozen=True):
     """
 
     call: ToolCall
-    arguments: Mapping[str, Any]  # Any: see `Bound`
+    arguments: Mapping[str, Any]  # Any: see `BoundArguments`
     asks: bool
 
 

@@ -27,7 +27,7 @@ _Check: TypeAlias = Callable[[Form, str], None]
 """Checks the field of this name."""
 
 
-class Record(Form, frozen=True):
+class LogRecord(Form, frozen=True):
     """What a log holds."""
 
     version: Literal[1]
@@ -36,12 +36,12 @@ class Record(Form, frozen=True):
 
 def encode_event(event: Event) -> bytes:
     """Return an event as a log holds it."""
-    return encoded(Record(VERSION, event))
+    return encoded(LogRecord(VERSION, event))
 
 
 # ---- reading
 
-_RECORD, _MESSAGE, _RAW = Decoder(Record), Decoder(Message), json.Decoder(Raw)
+_RECORD, _MESSAGE, _RAW = Decoder(LogRecord), Decoder(Message), json.Decoder(Raw)
 _ENCODER = Encoder()
 _UNREADABLE = (MsgspecError, UnicodeDecodeError)
 
@@ -55,7 +55,7 @@ def decode_event(record: bytes) -> Event:
     """
     name = ""
     try:
-        event = _strictly(_RECORD, Record, record).event
+        event = _strictly(_RECORD, LogRecord, record).event
         name = str(event.__struct_config__.tag)
         _check(event)
     except _Wrong as wrong:
@@ -213,5 +213,5 @@ def _chosen(declared: Any, value: object) -> Any:  # Any: types as they are anno
 
 
 def _short(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:59] + "…"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"

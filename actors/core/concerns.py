@@ -53,7 +53,7 @@ class TurnRules:
 
     Args:
         arguments: How a call's arguments travel: as a JSON object, or as the text that the model wrote.
-        result_carrier: A `tool` message for each result, blocks at the head of one user message, or an item each.
+        result_carrier: A `tool` message for each result, blocks at the beginning of one user message, or an item each.
         first_roles, last_roles: Roles a transcript may begin and end with.
         alternation: `merge_same` puts neighbours of one role into one message, as a block list; `fill` puts a
             constant message of the other role between them (CMP-01).

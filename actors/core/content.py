@@ -228,7 +228,7 @@ class ToolResult(Form, frozen=True, tag="r", metaclass=Public):
         return "pending" if self.content_json is None or self.content_json == b"null" else "complete"
 
     @property
-    def shown(self) -> Json:
+    def rendered_json(self) -> Json:
         """The result's words as the model is shown them: one JSON string literal."""
         return in_words(self.content_json if self.error_json is None else self.error_json)
 

@@ -41,23 +41,23 @@ class Profile:
     def __hash__(self) -> int:  # cheap, because codecs are looked up by it
         return hash(self.name)
 
-    def opens(self, sealed_by: Binding, reader: Binding | None) -> bool:
-        """Say whether a block sealed by one binding may be replayed to `reader`.
+    def opens(self, sealed_by: Binding, target: Binding | None) -> bool:
+        """Say whether a block sealed by one binding may be replayed to `target`.
 
         What is bound to its prefix goes back only to the very binding that has it in its lane: another backend with
         the same model may have been shown the conversation otherwise. A gateway's upstreams cannot read each other's.
         """
-        if reader is None or self.reasoning.carrier == "none" or self.reasoning.binding == "none":
+        if target is None or self.reasoning.carrier == "none" or self.reasoning.binding == "none":
             return False
         if self.reasoning.binding == "prefix":
-            return sealed_by == reader
-        if self.reasoning.binding == "upstream" and sealed_by.upstream != reader.upstream:
+            return sealed_by == target
+        if self.reasoning.binding == "upstream" and sealed_by.upstream != target.upstream:
             return False
         return (sealed_by.dialect, sealed_by.endpoint, sealed_by.account, sealed_by.model) == (
-            reader.dialect,
-            reader.endpoint,
-            reader.account,
-            reader.model,
+            target.dialect,
+            target.endpoint,
+            target.account,
+            target.model,
         )
 
 

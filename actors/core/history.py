@@ -1,7 +1,7 @@
 """The conversation so far: an immutable sequence of messages, kept as bytes.
 
-A message is kept packed (`actors.core.packed`), and the packed ones stand in a pile; a message is decoded when it is
-read. So the garbage collector has nothing to visit, however long the conversation.
+A message is kept packed (`actors.core.packed`), and the packed ones are in a chunked vector; a message is decoded when
+it is read. So the garbage collector has nothing to visit, however long the conversation.
 """
 
 from abc import ABCMeta
@@ -10,6 +10,7 @@ from typing import overload
 
 from msgspec import Struct
 
+from actors.core.chunked import EMPTY, ChunkedVector, appended, from_index, item, item_count, up_to
 from actors.core.content import Message, ToolResult
 from actors.core.door import normal
 from actors.core.door.attribute import is_attributed
@@ -17,7 +18,6 @@ from actors.core.form import Public, kept, set_field
 from actors.core.intake import Intake, Remarks
 from actors.core.ledger import Interaction, Ledger
 from actors.core.packed import Packed, pack, unpack
-from actors.core.pile import EMPTY, Pile, above, below, height, item, piled
 from actors.errors import CanonicalFault
 
 _NOTHING = Ledger()
@@ -49,7 +49,7 @@ class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metacl
             it knows.
     """
 
-    packed: Pile[Packed]
+    packed: ChunkedVector[Packed]
     """The messages as they are kept."""
     ledger: Ledger
     """What its own blocks say of its calls. Empty in a session, whose results are written in one place."""
@@ -69,7 +69,7 @@ class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metacl
         """Return the history of messages of any shape, packed already. It shares those that stay as they are."""
         said, own, report = normal(messages, ledger)
         known = {id(message): kept for message, kept in zip(messages, packed, strict=True)}
-        return History.of(piled(EMPTY, [known.get(id(each)) or pack(each) for each in said]), own, report)
+        return History.of(appended(EMPTY, [known.get(id(each)) or pack(each) for each in said]), own, report)
 
     @classmethod
     def read(
@@ -90,11 +90,11 @@ class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metacl
             system: The system prompt, if the transcript begins with one.
         """
         said, ledger, report = normal(messages, wire=places, remarks=remarks, left_out=left_out)
-        return cls.of(piled(EMPTY, map(pack, said)), ledger, report, system)
+        return cls.of(appended(EMPTY, map(pack, said)), ledger, report, system)
 
     @staticmethod
     def of(
-        packed: Pile[Packed],
+        packed: ChunkedVector[Packed],
         ledger: Ledger = _NOTHING,
         report: Intake = _IN_ORDER,
         system: str | None = None,
@@ -108,7 +108,7 @@ class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metacl
             return self.said(*messages)
         came = normal(messages, ledger, before=self.since(0), known=self.ledger)
         found = self.report.then(came.report)
-        return self.of(piled(self.packed, map(pack, came.messages)), came.ledger, found, self.system)
+        return self.of(appended(self.packed, map(pack, came.messages)), came.ledger, found, self.system)
 
     def said(self, *messages: Message) -> "History":
         """Return the history with normal messages at its end: call ids that are new, results elsewhere."""
@@ -116,7 +116,7 @@ class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metacl
 
     def extended(self, packed: Iterable[Packed]) -> "History":
         """Return the history with these packed messages at its end, which are normal; it shares them."""
-        return self.of(piled(self.packed, packed), self.ledger, self.report, self.system)
+        return self.of(appended(self.packed, packed), self.ledger, self.report, self.system)
 
     def knowing(self, ledger: Ledger) -> "History":
         """Return the history as one reads it who knows what became of its calls."""
@@ -125,15 +125,15 @@ class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metacl
     @property
     def length(self) -> int:
         """How many messages are kept."""
-        return height(self.packed)
+        return item_count(self.packed)
 
     def since(self, cursor: int) -> list[Message]:
         """Return the kept messages from index `cursor` on; costs what it returns."""
-        return list(map(unpack, above(self.packed, cursor)))
+        return list(map(unpack, from_index(self.packed, cursor)))
 
     def upto(self, length: int) -> "History":
         """Return the history as it was when it kept `length` messages."""
-        return self.of(below(self.packed, length), self.ledger, self.report, self.system)
+        return self.of(up_to(self.packed, length), self.ledger, self.report, self.system)
 
     def replaced(self, start: int, stop: int, message: Message) -> "History":
         """Return the history with kept messages `start` to `stop` (excluded) replaced by one: compaction.
@@ -144,11 +144,11 @@ class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metacl
         if not 0 <= start <= stop <= self.length:
             raise CanonicalFault(f"Messages {start} to {stop} are no range of a history of {self.length}")
         summary, ledger, _ = normal((message,))
-        packed = piled(below(self.packed, start), (*map(pack, summary), *above(self.packed, stop)))
+        packed = appended(up_to(self.packed, start), (*map(pack, summary), *from_index(self.packed, stop)))
         return self.of(packed, ledger if len(ledger) else self.ledger, self.report, self.system)
 
     def _told(self) -> Iterator[Message]:
-        for message in map(unpack, above(self.packed, 0)):
+        for message in map(unpack, from_index(self.packed, 0)):
             yield message
             if message.speaker == "model" and (results := self._results(message)):
                 yield Message("tool", results, message.turn)
@@ -171,7 +171,7 @@ class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metacl
         return unpack(item(self.packed, range(self.length)[index]))
 
     def __iter__(self) -> Iterator[Message]:
-        return self._told() if len(self.ledger) else map(unpack, above(self.packed, 0))
+        return self._told() if len(self.ledger) else map(unpack, from_index(self.packed, 0))
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -8,12 +8,12 @@ from typing import Literal, TypeAlias
 
 from actors.core.form import Form
 from actors.core.identity import CallId
-from actors.core.jsonio import mended
+from actors.core.jsonio import sanitised
 
 Dedupe: TypeAlias = Literal["duplicate", "conflicting_duplicate", "late"]
 """Why a result was not emitted as one: the same again; a different one; after its seal."""
 
-SHOWN = 3
+LISTED = 3
 """Lines of one kind that are kept in full."""
 KINDS = 64
 """Kinds that are told apart, so that a transcript that makes them up cannot fill a report."""
@@ -74,8 +74,8 @@ class Remarks:
         if kind not in self._lines and len(self._lines) == KINDS:
             kind, about = "of other kinds", ()
         lines = self._lines.setdefault(kind, [])
-        if len(lines) < SHOWN and kind != "of other kinds":
-            lines.append(f"{place}: {mended(kind % about if about else kind)}")
+        if len(lines) < LISTED and kind != "of other kinds":
+            lines.append(f"{place}: {sanitised(kind % about if about else kind)}")
         else:
             self._more[kind] = self._more.get(kind, 0) + 1
 
@@ -85,11 +85,11 @@ class Remarks:
         for kind, lines in self._lines.items():
             told += lines
             if count := self._more.get(kind, 0):
-                told.append(f"{count:,} more: {mended(kind).replace('%s', '...')}")
+                told.append(f"{count:,} more: {sanitised(kind).replace('%s', '...')}")
         return tuple(told)
 
 
-class Tally:
+class PathTally:
     """How often each of some paths was met, while they are being counted."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class Tally:
 
     def add(self, path: str) -> None:
         """Count a path once more."""
-        path = mended(path)
+        path = sanitised(path)
         if path not in self._counts and len(self._counts) >= KINDS:
             path = "other keys"
         self._counts[path] = self._counts.get(path, 0) + 1

@@ -20,9 +20,9 @@ from actors.core.events import EpochBegan, Reason
 from actors.core.history import History
 from actors.core.identity import CallId
 from actors.core.ledger import Ledger
-from actors.core.render import Reader, Walk
+from actors.core.render import RenderTarget, RenderWalk
 from actors.core.rulebook import FAULTS, RULES
-from actors.core.transcript import Encoder, Shown, Standing
+from actors.core.transcript import Encoder, RenderState, TranscriptFacts
 from actors.errors import CanonicalFault, Fault
 
 SEGMENT = 128 * 1024
@@ -36,13 +36,13 @@ class Lane:
     """A lane at one point of its life.
 
     Args:
-        standing: Where its rendering stands.
+        state: Where its rendering has got to.
         segments: The encoded messages, without what closes the last one.
         judge: What the judge knows after these bytes.
         size: How many bytes they are.
     """
 
-    standing: Standing
+    state: RenderState
     segments: tuple[bytes, ...]
     judge: CheckState
     size: int = 0
@@ -79,41 +79,43 @@ class Rendered:
         return b"[%b]" % b"".join(self.segments)
 
     @property
-    def shown(self) -> Shown:
+    def facts(self) -> TranscriptFacts:
         """What the request around the transcript must know of it."""
-        return Shown(self.lane.standing.tools, self.before)
+        return TranscriptFacts(self.lane.state.tools, self.before)
 
 
-def empty(dialect: Dialect, floor: int = 0) -> Lane:
+def empty(dialect: Dialect, epoch_start: int = 0) -> Lane:
     """Return a lane in which nothing has been sent.
 
     Args:
         dialect: Its dialect.
-        floor: How many messages at the history's head were imported: provider state in them was bound to a
-            prefix that this lane never sent.
+        epoch_start: How many messages at the beginning of the history were imported: provider state in them was bound
+            to a prefix that this lane never sent.
     """
-    return Lane(Standing(floor=floor), (), start(dialect))
+    return Lane(RenderState(epoch_start=epoch_start), (), start(dialect))
 
 
-def begun(lane: Lane, event: EpochBegan, dialect: Dialect, floor: int) -> Lane:
+def begun(lane: Lane, event: EpochBegan, dialect: Dialect, epoch_start: int) -> Lane:
     """Return the lane at the beginning of an epoch: nothing sent, every id kept.
 
     Args:
         lane: The lane as it was.
         event: The epoch's number and manner.
         dialect: The lane's dialect.
-        floor: Length of the history now. Provider state in older messages was bound to the old prefix; reasoning in
-            the clear is bound to none, and who remembers it wants it back (DSK-05, KIM-03).
+        epoch_start: Length of the history now. Provider state in older messages was bound to the old prefix;
+            reasoning in the clear is bound to none, and a provider that remembers it wants it back (DSK-05, KIM-03).
     """
-    old = lane.standing
+    old = lane.state
     if dialect.reasoning.carrier == "reasoning_content" and event.reason != "thinking":
-        floor = min(floor, old.floor)
-    standing = Standing(event.epoch, floor, event.plain, calls=old.calls, used=old.used, index=old.index)
-    return Lane(standing, (), start(dialect))
+        epoch_start = min(epoch_start, old.epoch_start)
+    state = RenderState(
+        event.epoch, epoch_start, event.plain, calls=old.calls, used=old.used, index=old.index
+    )
+    return Lane(state, (), start(dialect))
 
 
 def advanced(
-    lane: Lane, history: History, ledger: Ledger, dialect: Dialect, encoder: Encoder, reader: Reader
+    lane: Lane, history: History, ledger: Ledger, dialect: Dialect, encoder: Encoder, target: RenderTarget
 ) -> Rendered:
     """Render, encode and judge what `lane` has not seen of `history`.
 
@@ -121,7 +123,7 @@ def advanced(
         lane: The lane as it was last adopted, or `empty(dialect)`.
         history, ledger: The canonical state.
         dialect, encoder: The rules, and how their family writes.
-        reader: Whom the transcript is for.
+        target: Whom the transcript is for.
 
     The outcome depends on the arguments alone. Faults the judge finds are in the report, not raised.
 
@@ -133,26 +135,26 @@ def advanced(
         raise CanonicalFault(
             f"This lane is of dialect {lane.judge.dialect.name!r}, not {dialect.name!r}; begin one"
         )
-    if lane.standing.cursor > history.length:
+    if lane.state.cursor > history.length:
         raise CanonicalFault(
-            f"This lane has rendered {lane.standing.cursor} messages of a history of {history.length}; begin an epoch"
+            f"This lane has rendered {lane.state.cursor} messages of a history of {history.length}; begin an epoch"
         )
     notes = Notes()
-    walk = Walk(lane.standing, history, ledger, dialect, encoder, reader, notes)
+    walk = RenderWalk(lane.state, history, ledger, dialect, encoder, target, notes)
     segments, judge, size = lane.segments, lane.judge, lane.size
     faults: list[Fault] = []
-    anew = lane.standing.epoch > 0 and not lane.segments  # what opens an epoch again is read by every rule
+    anew = lane.state.epoch > 0 and not lane.segments  # what opens an epoch again is read by every rule
     for pieces in walk.fragments():
         fragment = gathered(pieces)
         judge, found = extend(judge, *fragment, whole=anew)
         faults += found
         size += sum(map(len, fragment))
         segments = appended(segments, fragment)
-    standing = walk.standing()
-    faults += finish(judge, manual_thinking=reader.budgeted)
-    faults = canonical(faults, standing.used.get, lambda: _called(history))
+    state = walk.state()
+    faults += finish(judge, manual_thinking=target.budgeted)
+    faults = canonical(faults, state.used.get, lambda: _called(history))
     report = notes.report(dialect.name, tuple(faults))
-    grown = Lane(standing, segments, judge, size)
+    grown = Lane(state, segments, judge, size)
     return Rendered(grown, report, dialect, encoder.closing, lane.size, history.system)
 
 
@@ -161,7 +163,7 @@ def blamed(rendered: Rendered, why: str, rule: str | None) -> Report:
 
     The calls that its words name have their canonical ids; the class is that of the rule, if the words are known.
     """
-    used = rendered.lane.standing.used
+    used = rendered.lane.state.used
     named = [used.get(word) or used.get(word.rstrip(".:")) for word in _NAMES.findall(why)]
     known = RULES.get(rule or "")
     kind = FAULTS.get(known.fault_class, Fault) if known else Fault

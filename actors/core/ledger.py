@@ -129,7 +129,7 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, metaclass=Public):
         if type(end) is Returned:
             return in_words(end.content), False, end.media
         result = _result(end)
-        return result.shown, result.error_json is not None, result.media
+        return result.rendered_json, result.error_json is not None, result.media
 
     def is_sealed(self, call_id: CallId) -> bool:
         """Say whether a synthetic result has been sent for a call."""

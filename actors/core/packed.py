@@ -1,4 +1,4 @@
-"""A packed message: the bytes that a history, the log and whoever else keeps it share.
+"""A packed message: the bytes that a history, the log and everything else that keeps it share.
 
 They are the msgpack of the message, without what would be in it many times or at great length: a seal of the
 message's own origin does not repeat it, and large media stay beside the bytes, shared by all and copied by none.
@@ -17,7 +17,7 @@ from msgspec.msgpack import Decoder, Encoder
 from actors.core.content import Block, Media, Message, Native, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.form import Form, kept, replace, set_field
 from actors.core.identity import Binding
-from actors.core.jsonio import mended
+from actors.core.jsonio import sanitised
 
 LARGE = 2048
 """Characters from which media are kept beside a message's bytes."""
@@ -110,7 +110,7 @@ def _thin(media: Media, beside: list[str]) -> Media:
     data = media.data
     if len(data) < LARGE and data != _BESIDE:
         return media
-    beside.append(data if data.isascii() else mended(data))
+    beside.append(data if data.isascii() else sanitised(data))
     return replace(media, data=_BESIDE)
 
 
@@ -126,7 +126,7 @@ def _bring_back(message: Message, beside: Iterator[str]) -> None:
 def _whole(value: object) -> object:
     """Return a value whose texts have no lone surrogates."""
     if isinstance(value, str):
-        return mended(value)
+        return sanitised(value)
     if isinstance(value, tuple):
         return tuple(map(_whole, value))
     if isinstance(value, Form):

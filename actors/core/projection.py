@@ -19,7 +19,7 @@ from actors.core.dialect import Dialect
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import unquote
 from actors.core.table import Table
-from actors.core.transcript import Standing
+from actors.core.transcript import RenderState
 
 Digested: TypeAlias = Literal["openai", "anthropic", "mistral", "bedrock"]
 """Styles whose ids are made from a digest of the canonical id, and from nothing else."""
@@ -33,19 +33,19 @@ class Projection:
     """The ids and names of one lane while new ones are being given.
 
     Args:
-        standing: What the lane remembers of those given earlier.
+        state: What the lane remembers of those given earlier.
         dialect: The form of ids and names.
-        reader: The binding rendered for; the ids it minted itself stay.
+        target: The binding rendered for; the ids it minted itself stay.
     """
 
-    def __init__(self, standing: Standing, dialect: Dialect, reader: Binding | None) -> None:
-        self._calls = standing.calls
-        self._used = standing.used
-        self._has_given = len(standing.calls) > 0
-        self._index = standing.index
+    def __init__(self, state: RenderState, dialect: Dialect, target: Binding | None) -> None:
+        self._calls = state.calls
+        self._used = state.used
+        self._has_given = len(state.calls) > 0
+        self._index = state.index
         self._dialect = dialect
         self._models = dialect.reasoning.binding == "upstream"  # behind a gateway, each is another provider's
-        self._home = None if reader is None else self._provider(reader)
+        self._home = None if target is None else self._provider(target)
         self._is_id = re.compile(dialect.ids.pattern).fullmatch
         self._new: dict[CallId, str] = {}
         self._taken: dict[str, CallId] = {}

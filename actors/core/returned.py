@@ -11,7 +11,7 @@ too large, leaves a text where it stood that says its type and why.
 import re
 
 from actors.core.content import Media
-from actors.core.jsonio import Ingested, Json, ingest, mended
+from actors.core.jsonio import Ingested, Json, ingest, sanitised
 
 MAX_MEDIA_BYTES = 5 * 1024 * 1024
 """Most bytes of all media of one result, base64 as written: what the strictest provider takes of one image."""
@@ -37,7 +37,7 @@ def parted(value: object) -> tuple[Json, tuple[Media, ...]]:
         elif (why := _why_not(item, room, len(media))) is not None:
             words.append(why)
         else:
-            media.append(Media(item.mime, item.data, mended(item.url)))
+            media.append(Media(item.mime, item.data, sanitised(item.url)))
             room -= len(item.data) + len(item.url)
     return _joined(words).json, tuple(media)
 

@@ -35,13 +35,13 @@ class Pool:
     failover_after_output: bool = False
 
 
-def first(pool: Pool, ask: int, resting: Mapping[str, float], now: float) -> str:
+def first(pool: Pool, ask: int, cooldowns: Mapping[str, float], now: float) -> str:
     """Return the member that serves the first turn of an ask.
 
     Args:
         pool: The target.
         ask: Number of the ask, from 1: what a round robin counts.
-        resting: Until when members rest, by name, on the clock of `now`.
+        cooldowns: Until when members rest, by name, on the clock of `now`.
         now: Monotonic seconds.
 
     A resting member is passed over, unless all rest: then the choice is made as if none did.
@@ -50,18 +50,18 @@ def first(pool: Pool, ask: int, resting: Mapping[str, float], now: float) -> str
     order = (*pool.members[start:], *pool.members[:start])
     if pool.policy == "manual":
         return order[0]
-    return next((name for name in order if resting.get(name, now) <= now), order[0])
+    return next((name for name in order if cooldowns.get(name, now) <= now), order[0])
 
 
-def after_failure(pool: Pool, tried: Sequence[str], shown: bool) -> str | None:
+def after_failure(pool: Pool, tried: Sequence[str], visible: bool) -> str | None:
     """Return the member for a continuation turn, or None if the ask has failed.
 
     Args:
         pool: The target.
         tried: Members tried in this ask, in order.
-        shown: Whether any of an answer has reached the caller.
+        visible: Whether any of an answer has reached the caller.
     """
-    if pool.policy == "manual" or (shown and not pool.failover_after_output):
+    if pool.policy == "manual" or (visible and not pool.failover_after_output):
         return None
     start = pool.members.index(tried[-1]) + 1 if tried and tried[-1] in pool.members else 0
     order = (*pool.members[start:], *pool.members[:start])
@@ -69,7 +69,7 @@ def after_failure(pool: Pool, tried: Sequence[str], shown: bool) -> str | None:
 
 
 def settled(held: str, pool: Callable[[str], Pool]) -> SwitchApplied | SwitchFailed:
-    """Return what becomes of a held switch at its boundary.
+    """Return how a held switch ends at the turn's boundary.
 
     Args:
         held: Its target, which could be used when the switch was asked for.

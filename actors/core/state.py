@@ -1,6 +1,6 @@
 """A session as the fold of its events, lanes included.
 
-`State` is everything a session knows; `apply` is the only way it changes, live and after a restart alike, so
+`SessionState` is everything a session knows; `apply` is the only way it changes, live and after a restart alike, so
 a session that was rebuilt from its log is the session that wrote it. Lanes are folded by `Lanes`, which
 also needs the adapters' encoders: at each `RequestSent` a lane takes up what was new then, at each
 `EpochBegan` it starts over with the ids it has given.
@@ -11,7 +11,7 @@ the one place where they meet.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace as with_standing
+from dataclasses import replace as with_state
 from typing import TypeAlias
 
 from msgspec import field
@@ -47,13 +47,13 @@ from actors.core.identity import Binding
 from actors.core.lane import Lane, Rendered, advanced, begun, empty
 from actors.core.ledger import Ledger
 from actors.core.packed import unpack
-from actors.core.render import Reader
+from actors.core.render import RenderTarget
 from actors.core.transcript import Encoder
 
 _CALL_EVENTS = (Scheduled, Started, Returned, Failed, Denied, Refused, Cancelled)
 
 
-class State(Form, frozen=True):
+class SessionState(Form, frozen=True):
     """What a session knows.
 
     Args:
@@ -82,7 +82,7 @@ class State(Form, frozen=True):
     closed: bool = False
     last: TurnStatus | None = None
 
-    def apply(self, event: Event) -> "State":  # noqa: C901  a case for each event
+    def apply(self, event: Event) -> "SessionState":  # noqa: C901  a case for each event
         """Return the state after `event`."""
         if isinstance(event, _CALL_EVENTS):
             return replace(self, ledger=self.ledger.apply(event))
@@ -103,7 +103,7 @@ class State(Form, frozen=True):
                 report = event.report.then(came.report)
                 # what its blocks say of its calls is the session's ledger now
                 kept = History.of(came.packed, report=report, system=system)
-                return State(session, target, None, system, kept, came.ledger, calls)
+                return SessionState(session, target, None, system, kept, came.ledger, calls)
             case Bound(turn=turn, binding=binding):
                 return replace(self, turns=turn, bound=binding)
             case SwitchHeld(target=target):
@@ -124,7 +124,7 @@ class State(Form, frozen=True):
         return ledger.apply(*coming)
 
 
-Rules: TypeAlias = Callable[[Binding], tuple[Dialect, Encoder, Reader]]
+Rules: TypeAlias = Callable[[Binding], tuple[Dialect, Encoder, RenderTarget]]
 """What a binding is rendered with. Resolved from configuration, and the same whenever it is asked."""
 
 
@@ -152,23 +152,23 @@ class Lanes:
 
     def render(self, binding: Binding, history: History, ledger: Ledger) -> Rendered:
         """Return what would be sent now. Adopts nothing."""
-        dialect, encoder, reader = self._rules(binding)
-        return advanced(self.of(binding), history, ledger, dialect, encoder, reader)
+        dialect, encoder, target = self._rules(binding)
+        return advanced(self.of(binding), history, ledger, dialect, encoder, target)
 
     def adopt(self, binding: Binding, lane: Lane) -> None:
         """Take a rendered lane as what has been sent."""
         self._lanes[binding] = lane
 
-    def begin(self, event: EpochBegan, floor: int) -> None:
-        """Start a binding's lane over; `floor` is the history's length now."""
+    def begin(self, event: EpochBegan, epoch_start: int) -> None:
+        """Start a binding's lane over; `epoch_start` is the history's length now."""
         dialect = self._rules(event.binding)[0]
-        self._lanes[event.binding] = begun(self.of(event.binding), event, dialect, floor)
+        self._lanes[event.binding] = begun(self.of(event.binding), event, dialect, epoch_start)
 
     def bindings(self) -> tuple[Binding, ...]:
         """Return the bindings that have a lane, oldest first."""
         return tuple(self._lanes)
 
-    def apply(self, event: Event, before: State, after: State) -> None:
+    def apply(self, event: Event, before: SessionState, after: SessionState) -> None:
         """Fold one event of the log, given the state before it and the one after it."""
         if isinstance(event, Opened):
             self._imported = after.history.length
@@ -188,13 +188,13 @@ class Lanes:
 
         self._imported = left(self._imported)
         for binding, lane in self._lanes.items():
-            standing = lane.standing._replace(floor=left(lane.standing.floor))
-            self._lanes[binding] = with_standing(lane, standing=standing)
+            state = lane.state._replace(epoch_start=left(lane.state.epoch_start))
+            self._lanes[binding] = with_state(lane, state=state)
 
 
-def rebuilt(events: Iterable[Event], rules: Rules) -> tuple[State, Lanes]:
+def rebuilt(events: Iterable[Event], rules: Rules) -> tuple[SessionState, Lanes]:
     """Return the session that wrote `events`: its state and its lanes, byte for byte."""
-    state, lanes = State(), Lanes(rules)
+    state, lanes = SessionState(), Lanes(rules)
     for event in events:
         before, state = state, state.apply(event)
         lanes.apply(event, before, state)

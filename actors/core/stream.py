@@ -121,5 +121,5 @@ class Decoder(Protocol):
             StreamFault: The stream ended without the dialect's end marker.
         """
 
-    def rescued(self) -> Message:
+    def partial_message(self) -> Message:
         """Return what may be kept of an answer that broke off: text, sealed thinking, finished calls."""

@@ -1,8 +1,8 @@
 """What a lane remembers of what one provider was sent, and how a wire family writes.
 
-`Standing` is where a lane's rendering stands between two requests: all that `actors.core.render` must remember of what
-was sent, and nothing of its bytes. A `Writer` puts wire pieces straight down from the fields of a history and a ledger;
-adapters implement one for each wire family.
+`RenderState` is the state of a lane's rendering between two requests: all that `actors.core.render` must remember of
+what was sent, and nothing of its bytes. A `Writer` puts wire pieces straight down from the fields of a history and a
+ledger; adapters implement one for each wire family.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from actors.core.jsonio import Json
 from actors.core.table import Table, nothing
 
 
-class Shown(NamedTuple):
+class TranscriptFacts(NamedTuple):
     """What a transcript shows that the request around it must know.
 
     Args:
@@ -63,7 +63,7 @@ OUTSIDE = Loop()
 _LOOPS = {True: Loop(True), False: Loop(False)}
 
 
-class Spent(NamedTuple):
+class EpochUsage(NamedTuple):
     """What a lane's epoch has used up of what a request may hold so often and no more.
 
     Args:
@@ -79,16 +79,16 @@ class Spent(NamedTuple):
     items: Table[str, None] = nothing()
 
 
-UNSPENT = Spent()
+NOTHING_USED = EpochUsage()
 """What an epoch begins with."""
 
 
-class Standing(NamedTuple):
+class RenderState(NamedTuple):
     """Where a lane's rendering stands. Every request makes one, and a tuple of so many fields is made in no time.
 
     Args:
         epoch: Number of the epoch, from 0.
-        floor: History length when the epoch began; provider state older than that is not replayed.
+        epoch_start: History length when the epoch began; provider state older than that is not replayed.
         plain: Whether this epoch renders conservatively: no thinking, tool groups as labelled text.
         cursor: How many messages of the history have been rendered.
         calls: Every call emitted in the lane's life, by canonical id. Survives epochs, so that ids stay.
@@ -101,11 +101,11 @@ class Standing(NamedTuple):
         upstream: Behind a gateway, whose reasoning this epoch replays; None before the first.
         last_role: Role of the last message sent, None before the first.
         loop: The tool loop it stands in; followed only where the dialect has manual thinking.
-        spent: What this epoch's request has used up of what it may hold.
+        usage: What this epoch's request has used up of what it may hold.
     """
 
     epoch: int = 0
-    floor: int = 0
+    epoch_start: int = 0
     plain: bool = False
     cursor: int = 0
     calls: Table[CallId, str] = nothing()
@@ -118,7 +118,7 @@ class Standing(NamedTuple):
     upstream: str | None = None
     last_role: Role | None = None
     loop: Loop = OUTSIDE
-    spent: Spent = UNSPENT
+    usage: EpochUsage = NOTHING_USED
 
 
 Titled: TypeAlias = tuple[Media, str]

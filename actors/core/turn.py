@@ -6,21 +6,21 @@ test with a list. Its legal states are this table; anything else is a programmin
 
     state        asks for                  is told                  goes on to
     idle         -                         -                        rendering
-    rendering    Render(tools_off)         Ready                    generating
+    rendering    RenderStep(tools_off)     Ready                    generating
                                            Unfit (judge refused)    rewriting, or closing
                                            Stopped                  closing
-    rewriting    Rewrite                   Ready                    rendering
+    rewriting    RewriteStep               Ready                    rendering
                                            Stopped                  closing
-    generating   Generate                  Answered, with calls     executing; closing at a limit
+    generating   GenerateStep              Answered, with calls     executing; closing at a limit
                                            Answered, no calls       closing
                                            Broke (refused)          rewriting, or closing
                                            Broke (failed), Stopped  closing
-    executing    RunBatch(calls)           Ran                      rendering
+    executing    BatchStep(calls)          Ran                      rendering
                                            Stopped                  closing
-    closing      Close(status)             Ready                    idle (the generator returns)
+    closing      CloseStep(status)         Ready                    idle (the generator returns)
 
 A turn rewrites at most twice: without old reasoning if that alone was refused, then with the conservative
-render. Rounds are bounded, and so is correction: after `correction_limit` rounds running in which every call was
+render. Rounds are bounded, and so is correction: after `corrections` rounds running in which every call was
 refused for its arguments, and at the last round, the model is asked once more with tools off, for a
 final text (U-06, U-13).
 """
@@ -51,33 +51,33 @@ class Bounds(Struct, frozen=True):
 # ---- what a turn asks for
 
 
-class Render(Struct, frozen=True):
+class RenderStep(Struct, frozen=True):
     """Render the history for the turn's binding. `tools_off`: for a final text."""
 
     round: int
     tools_off: bool = False
 
 
-class Rewrite(Struct, frozen=True):
+class RewriteStep(Struct, frozen=True):
     """Begin an epoch: the transcript was refused. `plain`: with the conservative render; else without old reasoning."""
 
     why: str
     plain: bool = True
 
 
-class Generate(Struct, frozen=True):
+class GenerateStep(Struct, frozen=True):
     """Send the rendered request and read the answer."""
 
     round: int
 
 
-class RunBatch(Struct, frozen=True):
+class BatchStep(Struct, frozen=True):
     """Run these calls at the same time and record how each ended."""
 
     calls: tuple[ToolCall, ...]
 
 
-class Close(Struct, frozen=True):
+class CloseStep(Struct, frozen=True):
     """Close what is open: these calls will not be run. Then the turn has ended."""
 
     status: TurnStatus
@@ -85,8 +85,8 @@ class Close(Struct, frozen=True):
     unrun: tuple[ToolCall, ...] = ()
 
 
-Asking: TypeAlias = Render | Rewrite | Generate | RunBatch
-Step: TypeAlias = Asking | Close
+Asking: TypeAlias = RenderStep | RewriteStep | GenerateStep | BatchStep
+Step: TypeAlias = Asking | CloseStep
 
 # ---- what it is told
 
@@ -112,7 +112,7 @@ class Answered(Struct, frozen=True):
 class Broke(Struct, frozen=True):
     """The round failed for good. `refused`: for its structure; else the provider failed.
 
-    `reasoning` is whether only replayed reasoning was refused, `message` what could be kept of this answer, `shown`
+    `reasoning` is whether only replayed reasoning was refused, `message` what could be kept of this answer, `visible`
     whether any of it reached the caller, `elsewhere` whether another backend may be asked instead.
     """
 
@@ -120,7 +120,7 @@ class Broke(Struct, frozen=True):
     refused: bool = False
     reasoning: bool = False
     elsewhere: bool = True
-    shown: bool = False
+    visible: bool = False
     message: Message | None = None
     usage: Usage = Usage()
     cause: Cause | None = None
@@ -154,23 +154,23 @@ class Ended(Struct, frozen=True):
     message: Message | None
     rounds: int
     usage: Usage
-    shown: bool = False
+    visible: bool = False
     elsewhere: bool = False
     cause: Cause | None = None
 
 
 def turn(bounds: Bounds) -> Generator[Step, Outcome, Ended]:
     """Conduct one turn. Send it `None` first, then the outcome of each step it yields."""
-    conduct = _Turn(bounds)
+    conduct = _TurnRules(bounds)
     step: Step = conduct.render()
-    while not isinstance(step, Close):
+    while not isinstance(step, CloseStep):
         outcome = yield step
         step = conduct.next(step, outcome)
     yield step
     return conduct.ended(step)
 
 
-class _Turn:
+class _TurnRules:
     """Where a turn is, and what it has spent."""
 
     def __init__(self, bounds: Bounds) -> None:
@@ -181,12 +181,12 @@ class _Turn:
         self._rewritten: Literal["no", "bare", "plain"] = "no"
         self._usage = Usage()
         self._message: Message | None = None
-        self._shown = False
+        self._visible = False
         self._elsewhere = False
         self._cause: Cause | None = None
 
-    def render(self) -> Render:
-        return Render(self._round, self._tools_off)
+    def render(self) -> RenderStep:
+        return RenderStep(self._round, self._tools_off)
 
     def next(self, step: Step, outcome: Outcome) -> Step:
         """Return what follows; the table above, row by row."""
@@ -194,30 +194,30 @@ class _Turn:
             case _, Stopped(message=message, usage=usage):
                 self._usage += usage
                 self._message = message or self._message
-                return Close("cancelled", "cancelled", message.calls if message else ())
-            case Render(), Ready():
-                return Generate(self._round)
-            case Render(), Unfit(why=why, reasoning=reasoning):
+                return CloseStep("cancelled", "cancelled", message.calls if message else ())
+            case RenderStep(), Ready():
+                return GenerateStep(self._round)
+            case RenderStep(), Unfit(why=why, reasoning=reasoning):
                 return self._rewrite(why, reasoning)
-            case Rewrite(), Ready():
+            case RewriteStep(), Ready():
                 return self.render()
-            case Generate(), Answered():
+            case GenerateStep(), Answered():
                 return self._answered(outcome)
-            case Generate(), Broke():
+            case GenerateStep(), Broke():
                 return self._broke(outcome)
-            case RunBatch(calls=calls), Ran(refused=refused):
+            case BatchStep(calls=calls), Ran(refused=refused):
                 return self._ran(len(calls), refused)
             case _:
                 raise AssertionError(f"{type(outcome).__name__} does not answer {type(step).__name__}")
 
-    def ended(self, close: Close) -> Ended:
+    def ended(self, close: CloseStep) -> Ended:
         return Ended(
             close.status,
             close.why,
             self._message,
             self._round,
             self._usage,
-            self._shown,
+            self._visible,
             self._elsewhere,
             self._cause,
         )
@@ -225,29 +225,29 @@ class _Turn:
     def _rewrite(self, why: str, reasoning: bool) -> Step:
         """Leave out old reasoning first, if that is what was refused; then say everything in plain words."""
         if self._rewritten == "plain":
-            return Close("failed", why)
+            return CloseStep("failed", why)
         self._rewritten = "bare" if reasoning and self._rewritten == "no" else "plain"
-        return Rewrite(why, plain=self._rewritten == "plain")
+        return RewriteStep(why, plain=self._rewritten == "plain")
 
     def _answered(self, answered: Answered) -> Step:
         self._usage += answered.usage
         self._message, self._cause = answered.message, None
         calls = answered.message.calls
         if not calls:
-            return Close("complete", "")
+            return CloseStep("complete", "")
         if self._tools_off:
-            return Close("complete", "the limit of rounds was reached", calls)
-        return RunBatch(calls)
+            return CloseStep("complete", "the limit of rounds was reached", calls)
+        return BatchStep(calls)
 
     def _broke(self, broke: Broke) -> Step:
         self._usage += broke.usage
-        self._shown = self._shown or broke.shown
+        self._visible = self._visible or broke.visible
         self._cause = broke.cause
         if broke.refused:
             return self._rewrite(broke.why, broke.reasoning)
         self._message = broke.message or self._message
         self._elsewhere = broke.elsewhere
-        return Close("failed", broke.why, broke.message.calls if broke.message else ())
+        return CloseStep("failed", broke.why, broke.message.calls if broke.message else ())
 
     def _ran(self, calls: int, refused: int) -> Step:
         self._misses = self._misses + 1 if refused == calls else 0

@@ -1,4 +1,4 @@
-"""What proves to a provider who asks: headers, made for each request and never logged.
+"""Credentials: the headers that authenticate a request, made for each one and never logged.
 
 A key is looked up each time, so that a rotated one is used at once. A token comes from a program, is used until
 shortly before it expires, and is asked for anew when the provider refuses it. A signature depends on the request.

@@ -9,7 +9,7 @@ from actors.credentials.tokens import Tokens
 
 
 def credentials_of(config: Config, member: str) -> Credentials:
-    """Return what proves to a backend who asks.
+    """Return the credentials for a backend.
 
     Raises:
         ConfigError: The backend does not exist or cannot be used.

@@ -23,7 +23,7 @@ class Credentials(Protocol):
 
         Raises:
             ConfigError: There is no credential any more.
-            CredentialFailed: It could not be had now.
+            CredentialFailed: It cannot be obtained now.
         """
 
     def refused(self, sent: Headers) -> bool:

@@ -3,7 +3,7 @@
 This package has never heard of a language model. `docs/reference/semantics.md` states what it guarantees.
 """
 
-from actors.kernel.account import Counts, DeadLetter, DeadLetters, State
+from actors.kernel.account import ActorState, Counts, DeadLetter, DeadLetters
 from actors.kernel.actor import Actor, Child, Context, Restart, Terminated
 from actors.kernel.mailbox import Mailbox
 from actors.kernel.message import Command, Query, Reply
@@ -15,6 +15,7 @@ from actors.kernel.system import SHARED, System, spawn
 __all__ = [
     "SHARED",
     "Actor",
+    "ActorState",
     "Child",
     "Command",
     "Context",
@@ -28,7 +29,6 @@ __all__ = [
     "Ref",
     "Reply",
     "Restart",
-    "State",
     "Subscription",
     "System",
     "Terminated",

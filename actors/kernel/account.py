@@ -15,7 +15,7 @@ Reason = Literal["stopped", "expired", "overflow", "unhandled", "poison", "drain
 RING = 256  # dead letters remembered one by one
 
 
-class State(Enum):
+class ActorState(Enum):
     """Where an actor is in its life."""
 
     RUNNING = "running"

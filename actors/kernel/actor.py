@@ -77,7 +77,7 @@ class Actor(Generic[C]):
     def receive(self, command: C) -> None:
         """Handle one message. No other handler of this actor runs meanwhile.
 
-        It often runs on the stack of whoever sent the message, so it must be short; for what takes time, start a
+        It often runs on the sender's stack, so it must be short; for what takes time, start a
         child and hear of its end by a message. An exception is a crash: the asker gets `ActorFailed` and the actor
         is rebuilt by its factory.
         """
@@ -285,7 +285,7 @@ class Context(Generic[C]):
                 self._body.childless()
         shared.active -= 1
         if not shared.active:
-            shared.rest()
+            shared.became_idle()
 
 
 class Child:
@@ -312,7 +312,7 @@ class Child:
         self._scope.cancel()
 
     def launch(self, work: Work, name: str) -> None:
-        """Start `work` as this child's task, in context variables of the system, not of whoever sent the message."""
+        """Start `work` as this child's task, in context variables of the system, not the sender's."""
         shared = self.cell.shared
         shared.active += 1
         variables = shared.variables.copy()

@@ -13,11 +13,11 @@ from typing import Any, Protocol, TypeAlias
 from anyio.lowlevel import checkpoint
 
 from actors.errors import ActorFailed, ActorStopped, AskTimeout, AskUphill, Draining, KernelError, MailboxFull
-from actors.kernel.account import Reason, State
+from actors.kernel.account import ActorState, Reason
 from actors.kernel.actor import Actor, Body, Context, Restart, Terminated, current
 from actors.kernel.dispatch import STRETCH
 from actors.kernel.mailbox import BoundedQueue, Mailbox
-from actors.kernel.message import TOLD, Command, Failure, Query, R, Reply, asked, fail_waiter, told
+from actors.kernel.message import TOLD, Command, ErrorReply, Query, R, Reply, asked, fail_waiter, told
 from actors.kernel.parking import Waiter, wake
 from actors.kernel.ref import C
 from actors.kernel.shared import Shared
@@ -27,7 +27,7 @@ AnyCell: TypeAlias = "Cell[Any]"  # Any: the kernel serves cells of every protoc
 
 
 class Supervision(Protocol):
-    """Who decides what becomes of an actor."""
+    """What a cell needs of its supervisor."""
 
     def failed(self, cell: AnyCell, error: BaseException) -> None:
         """Take an actor down that crashed. No handler runs."""
@@ -80,7 +80,7 @@ class Cell(Body[C]):
         self.name = name
         self.settings = settings
         self.restart = restart
-        self.state = State.RUNNING
+        self.state = ActorState.RUNNING
         self.closed = self.busy = False
         self.mail: BoundedQueue[Command] | None = None
         self.control: BoundedQueue[Command] | None = None
@@ -138,7 +138,7 @@ class Cell(Body[C]):
         except BaseException as error:
             self._count_end(error)
             raise
-        if type(result) is Failure:
+        if type(result) is ErrorReply:
             self._count_end(result.error)
             raise result.error
         shared.tally.answered += 1
@@ -155,7 +155,7 @@ class Cell(Body[C]):
             and self.control is None
             and not self.busy
             and not dispatcher.busy
-            and dispatcher.spent < STRETCH
+            and dispatcher.stretch < STRETCH
         ):
             self.sent += 1
             dispatcher.busy = True
@@ -178,7 +178,7 @@ class Cell(Body[C]):
         return True
 
     def _check_open(self, command: Command) -> None:
-        if self.state not in (State.RUNNING, State.RESTARTING):
+        if self.state not in (ActorState.RUNNING, ActorState.RESTARTING):
             self.shared.tally.refuse(self.name, command, "stopped")
             raise self.gone()
         if self.shared.dispatcher.acting is None and current.get() is None:
@@ -202,11 +202,11 @@ class Cell(Body[C]):
         while not self._take(command):
             queue, waiter = self._queue(command), parking.waiter()
             if deadline is None:
-                await queue.room(waiter)
+                await queue.wait_for_place(waiter)
                 continue
             timer = deadlines.at(deadline, partial(wake, waiter, False))
             try:
-                await queue.room(waiter)
+                await queue.wait_for_place(waiter)
             finally:
                 deadlines.withdraw(timer)
             if timer.action is None and parking.now() >= deadline:
@@ -263,7 +263,7 @@ class Cell(Body[C]):
         assert life is not None
         dispatcher = shared.dispatcher
         dispatcher.acting, dispatcher.command = self, command
-        dispatcher.spent += 1
+        dispatcher.stretch += 1
         message: Any = command  # Any: refs have checked that it is one of this actor's
         began = shared.clock()
         try:
@@ -284,7 +284,7 @@ class Cell(Body[C]):
             dispatcher.catch_up()
 
     def visit(self, most: int) -> bool:
-        if not self.busy or self.state is not State.RUNNING:
+        if not self.busy or self.state is not ActorState.RUNNING:
             return False
         life = self.life
         if life is None or life.fresh:
@@ -292,7 +292,7 @@ class Cell(Body[C]):
         while not (life is None or life.holds or life.is_over):
             queue = self.control or self.mail
             if not queue:
-                self._rest()
+                self._gone_idle()
                 return False
             if not most:
                 return True
@@ -329,13 +329,13 @@ class Cell(Body[C]):
         else:
             self.shared.fatal(error)
 
-    def _rest(self) -> None:
+    def _gone_idle(self) -> None:
         """Note that there is nothing to do, and give back the queues, unless somebody waits at one."""
         self.busy = False
         shared, mail = self.shared, self.mail
         shared.active -= 1
         if not shared.active:
-            shared.rest()
+            shared.became_idle()
         if mail is not None and mail.unused:
             self.mail = None
             if len(shared.spares) < SPARES:
@@ -351,14 +351,14 @@ class Cell(Body[C]):
             self.shared.active += 1
 
     def resume(self) -> None:
-        if self.state is State.RUNNING:
+        if self.state is ActorState.RUNNING:
             self.shared.dispatcher.add(self)
 
     def crash(self, error: BaseException) -> None:
         self.shared.dispatcher.afterwards(partial(self.supervision.failed, self, error))
 
     def childless(self) -> None:
-        if self.state is not State.RUNNING:
+        if self.state is not ActorState.RUNNING:
             self.supervision.childless(self)
 
     def bury(self, command: Command, reason: Reason, error: KernelError) -> None:
@@ -370,7 +370,7 @@ class Cell(Body[C]):
     def idle(self) -> bool:
         """Whether there is nothing to do, nothing on its way, and nothing that the actor waits for."""
         life = self.life
-        if self.state is not State.RUNNING or self.busy or life is None:
+        if self.state is not ActorState.RUNNING or self.busy or life is None:
             return False
         if any(queue is not None and not queue.unused for queue in (self.mail, self.control)):
             return False

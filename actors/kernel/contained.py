@@ -6,8 +6,8 @@ nursery that a containing task keeps for one piece at a time, and these run in a
 spoiled is used again. On asyncio a task of the loop's own is container enough.
 
 A piece is told to end by its scope. If it goes on all the same, it is let be: an inner scope is shielded, for a
-cancelled scope raises at each of its waits, and whoever swallows that spins. When the host leaves it is dropped: its
-coroutine is driven from here, step by step, so it can be closed where it stands instead of being waited for.
+cancelled scope raises at each of its waits, and a task that swallows that spins. When the host leaves it is dropped:
+its coroutine is driven from here, step by step, so it can be closed where it stands instead of being waited for.
 """
 
 import contextvars

@@ -42,7 +42,7 @@ class Deadlines:
         self._heap: list[tuple[float, int, Timer]] = []
         self._count = itertools.count()
         self.husks = 0
-        self._asleep: Waiter | None = None
+        self._sleeper: Waiter | None = None
 
     def __len__(self) -> int:
         return len(self._heap) - self.husks
@@ -55,7 +55,7 @@ class Deadlines:
         timer = Timer(action)
         heapq.heappush(self._heap, (when, next(self._count), timer))
         if self._heap[0][2] is timer:
-            wake(self._asleep)
+            wake(self._sleeper)
         return timer
 
     def withdraw(self, timer: Timer) -> None:
@@ -73,7 +73,7 @@ class Deadlines:
         """Wait and act until cancelled."""
         while True:
             self._act()
-            self._asleep = waiter = self._parking.waiter()
+            self._sleeper = waiter = self._parking.waiter()
             deadline = self._heap[0][0] if self._heap else float("inf")
             with anyio.CancelScope(deadline=deadline):
                 await waiter

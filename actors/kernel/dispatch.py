@@ -41,14 +41,15 @@ class Dispatcher:
 
     Args:
         parking: The event loop.
-        variables: The context variables that handlers see: the system's, not those of whoever sends.
+        variables: The context variables that handlers see: the system's, not the sender's.
 
-    `busy`: handlers run. `acting`: the one whose does now, and `command` is what it handles. `spent`: messages handled
-    since the event loop had its turn. `late`: what is to be done right behind the handler that runs. `run`: call in the
-    system's context variables. A cell hands itself a message while nothing is `busy` and `spent` is not used up.
+    `busy`: handlers run. `acting`: the one whose does now, and `command` is what it handles. `stretch`: messages
+    handled since the event loop had its turn. `late`: what is to be done right behind the handler that runs. `run`:
+    call in the system's context variables. A cell hands itself a message while nothing is `busy` and `stretch` is not
+    used up.
     """
 
-    __slots__ = ("_called", "_parking", "acting", "busy", "command", "late", "ready", "run", "spent")
+    __slots__ = ("_called", "_parking", "acting", "busy", "command", "late", "ready", "run", "stretch")
 
     def __init__(self, parking: Parking, variables: Variables) -> None:
         self._parking = parking
@@ -59,7 +60,7 @@ class Dispatcher:
         self.acting: Handling | None = None
         self.command: Command | None = None
         self.busy = False
-        self.spent = 0
+        self.stretch = 0
 
     def add(self, handling: Handling) -> None:
         """Have what has messages visited: now, or as soon as the running handler and those before it are done."""
@@ -95,7 +96,7 @@ class Dispatcher:
 
     def serve(self) -> None:
         """Visit those that have messages: now, as far as that goes, and the others at the event loop's next turn."""
-        if self.spent < STRETCH:
+        if self.stretch < STRETCH:
             self.busy = True
             try:
                 self.run(self._visit_ready)
@@ -107,13 +108,13 @@ class Dispatcher:
 
     def _visit_ready(self) -> None:
         ready = self.ready
-        while ready and self.spent < STRETCH:
+        while ready and self.stretch < STRETCH:
             handling = ready.popleft()
-            if handling.visit(min(BATCH, STRETCH - self.spent)):
+            if handling.visit(min(BATCH, STRETCH - self.stretch)):
                 ready.append(handling)
 
     def _turn(self) -> None:
         """Go on. The event loop calls this, so other tasks had their turn."""
         self._called = False
-        self.spent = 0
+        self.stretch = 0
         self.serve()

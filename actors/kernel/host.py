@@ -20,7 +20,7 @@ HURRY = 0.2
 """Seconds that a step of the leaving may take once it is hurried."""
 
 
-class Host:
+class SystemHost:
     """Runs `leave` once it is asked to, or once its task is cancelled.
 
     Args:
@@ -34,7 +34,7 @@ class Host:
         self,
         parking: Parking,
         room: Callable[[], AbstractAsyncContextManager[None]],
-        leave: "Callable[[Host], Awaitable[bool]]",
+        leave: "Callable[[SystemHost], Awaitable[bool]]",
         context: Context,
     ) -> None:
         self._parking, self._room, self._leave, self._context = parking, room, leave, context
@@ -94,7 +94,7 @@ class Host:
             self._step.deadline = min(self._step.deadline, anyio.current_time() + HURRY)
 
     def fail(self, error: BaseException | None) -> None:
-        """Have the host leave with an error that is no actor's: it leaves the system's block."""
+        """Have the host leave with an error from outside the actors, which the system's block raises."""
         if error is None or self._failure is not None or self._is_over:
             return
         if self._is_leaving and isinstance(error, self._parking.cancelled):

@@ -62,7 +62,7 @@ class BoundedQueue(deque[T]):
         if not waiting:
             self.waiting = None
 
-    async def room(self, waiter: Waiter) -> bool:
+    async def wait_for_place(self, waiter: Waiter) -> bool:
         """Wait for a place; the caller must use it before it gives way again.
 
         Returns:

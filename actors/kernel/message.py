@@ -14,7 +14,7 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)  # to its asker a query is a promise of its answer
 
 
-class Failure:
+class ErrorReply:
     """How a reply carries an error. A bare exception could not be told from an answer that is one."""
 
     __slots__ = ("error",)
@@ -38,7 +38,7 @@ class Reply(Generic[R]):
     deadline: float | None = None
     waiter: Waiter | None = None
     ended = False  # without a waiter; with one, that knows
-    answer: Any = None  # Any: an answer or a `Failure`; `send` is the typed way in, `ask` the way out
+    answer: Any = None  # Any: an answer or an `ErrorReply`; `send` is the typed way in, `ask` the way out
 
     @property
     def done(self) -> bool:
@@ -63,7 +63,7 @@ class Reply(Generic[R]):
 
     def fail(self, error: BaseException) -> None:
         """Answer with `error`, which the asker's `ask` raises."""
-        failure: Any = Failure(error)  # Any: what an asker is sent beside answers
+        failure: Any = ErrorReply(error)  # Any: what an asker is sent beside answers
         self.send(failure)
 
 
@@ -126,4 +126,4 @@ def told(command: Command) -> Command:
 
 def fail_waiter(waiter: Waiter, error: BaseException) -> None:
     """End the question whose asker waits at `waiter` with `error`, unless it has ended."""
-    wake(waiter, Failure(error))
+    wake(waiter, ErrorReply(error))

@@ -131,7 +131,7 @@ class Parking:
         next: Call a function at the loop's next turn, from the loop.
         soon: Call a function in the loop, from any thread and from a finalizer.
         spawn: Start a task of the loop's own, which nobody waits for: coroutine, name, context. It must not raise.
-            Whoever starts it keeps what is returned, or the task may be lost.
+            The caller must keep a reference to the result, or the task may be garbage collected.
         uncancel: Withdraw native cancellation requests against the running task.
         cancelled: The loop's cancellation exception.
         protect: Keep interrupts out of a plain function and what it calls. asyncio raises none in the midst of a task.

@@ -19,7 +19,7 @@ class Shared:
 
     Args:
         parking: The event loop.
-        fatal: Called with an error that is no actor's and ends the system.
+        fatal: Called with an error outside any actor, which ends the system.
         variables: The context variables that handlers and children see.
         patience: Seconds that an actor's children may take to end.
         slow: Seconds from which a handler is reported as slow.
@@ -75,8 +75,8 @@ class Shared:
         """Start a task, in context variables of the system."""
         return self.tasks.start(work, ended, name, self.variables.copy())
 
-    def rest(self) -> None:
-        """Tell whoever waits for it that nothing is `active` any more."""
+    def became_idle(self) -> None:
+        """Wake the task that waits until nothing is `active`."""
         wake(self._quiet)
 
     async def quiescent(self) -> None:

@@ -10,7 +10,7 @@ up: its mail is dead, its watchers are told.
 from collections.abc import Callable
 from typing import Any
 
-from actors.kernel.account import Reason, State
+from actors.kernel.account import ActorState, Reason
 from actors.kernel.actor import Actor, Restart, Terminated
 from actors.kernel.cell import AnyCell, failed
 from actors.kernel.deadlines import Timer
@@ -21,7 +21,7 @@ NOBODY: Actor[Any] = Actor()  # Any: it takes no messages
 
 
 class Supervisor:
-    """Decides what becomes of a system's actors. `cells`: those that have not ended, by name."""
+    """Restarts or stops a system's actors when they fail. `cells`: those that have not ended, by name."""
 
     def __init__(self, shared: Shared) -> None:
         self.shared = shared
@@ -35,22 +35,22 @@ class Supervisor:
 
     def failed(self, cell: AnyCell, error: BaseException) -> None:
         self.shared.crashed(cell.name, error)
-        if cell.state is State.RUNNING:
+        if cell.state is ActorState.RUNNING:
             if cell not in self._groups:
                 self.join(cell, Group(self, cell.restart))
             self._groups[cell].crashed(error)
 
     def childless(self, cell: AnyCell) -> None:
-        if cell.state is State.STOPPING:
-            self.finish(cell, State.STOPPED, self._farewell(cell))
+        if cell.state is ActorState.STOPPING:
+            self.finish(cell, ActorState.STOPPED, self._farewell(cell))
         elif cell in self._groups:
             self._groups[cell].settle()
 
     def order_stop(self, cell: AnyCell) -> None:
         """Have `cell` end: nothing further is handled, and its children are cancelled."""
-        if cell.state not in (State.RUNNING, State.RESTARTING):
+        if cell.state not in (ActorState.RUNNING, ActorState.RESTARTING):
             return
-        cell.state = State.STOPPING
+        cell.state = ActorState.STOPPING
         cell.closed = True
         cell.occupy()
         life = cell.life
@@ -63,7 +63,7 @@ class Supervisor:
     def _farewell(self, cell: AnyCell) -> Exception | None:
         """Call the `stopped` hook of an actor that has begun; return what it raised."""
         life = cell.life
-        if life is None or life.fresh or cell.state is not State.STOPPING:
+        if life is None or life.fresh or cell.state is not ActorState.STOPPING:
             return None
         life.is_over = True
         try:
@@ -73,9 +73,9 @@ class Supervisor:
             return error
         return None
 
-    def finish(self, cell: AnyCell, state: State, error: BaseException | None = None) -> None:
+    def finish(self, cell: AnyCell, state: ActorState, error: BaseException | None = None) -> None:
         """End `cell` for good: bury its mail, fail its questions, tell those who watch and those who wait."""
-        if cell.state in (State.STOPPED, State.FAULTED):
+        if cell.state in (ActorState.STOPPED, ActorState.FAULTED):
             return
         cell.state = state
         cell.closed = True
@@ -83,11 +83,11 @@ class Supervisor:
         if life is not None:
             life.end(cell.gone())
             life.actor = NOBODY  # they hold each other, and would be left to the garbage collector
-        _bury_all(cell, "unhandled" if state is State.FAULTED else "stopped")
+        _bury_all(cell, "unhandled" if state is ActorState.FAULTED else "stopped")
         if cell.busy:
             self.shared.active -= 1
             if not self.shared.active:
-                self.shared.rest()
+                self.shared.became_idle()
         cell.busy = True  # so that nobody has it visited any more
         self.shared.tally.retire(cell.sent, cell.handled)
         del self.cells[cell.name]
@@ -95,7 +95,7 @@ class Supervisor:
             group.leave(cell)
         watchers, cell.watchers = cell.watchers, None
         for watcher in watchers or ():
-            self.notify(watcher, Terminated(cell.name, error, state is State.FAULTED))
+            self.notify(watcher, Terminated(cell.name, error, state is ActorState.FAULTED))
         for waiter in cell.endings or ():
             wake(waiter)
         cell.endings = None
@@ -111,7 +111,7 @@ class Supervisor:
         """End all actors, the last started first. There will be no restart."""
         self._groups.clear()
         for cell in reversed(tuple(self.cells.values())):
-            self.finish(cell, State.STOPPED)
+            self.finish(cell, ActorState.STOPPED)
 
 
 class Group:
@@ -164,7 +164,7 @@ class Group:
         if len(self._crashes) > self._restart.intensity:
             self.error = None
             for member in tuple(reversed(self._members)):
-                self._supervisor.finish(member, State.FAULTED, error)
+                self._supervisor.finish(member, ActorState.FAULTED, error)
             return
         self._waits = True
         shared.deadlines.at(shared.now() + self.delay(len(self._crashes)), self._up)
@@ -176,8 +176,8 @@ class Group:
         return doubled * self._supervisor.shared.random.uniform(0.5, 1.0)
 
     def _take_down(self, cell: AnyCell) -> None:
-        if cell.state is State.RUNNING:
-            cell.state = State.RESTARTING
+        if cell.state is ActorState.RUNNING:
+            cell.state = ActorState.RESTARTING
             cell.occupy()
             if cell.life is not None:
                 cell.life.end(failed(cell.name, self.error))
@@ -190,9 +190,9 @@ class Group:
     def _up(self) -> None:
         self._waits = False
         self.error = None
-        waiting = [cell for cell in self._members if cell.state is State.RESTARTING]
+        waiting = [cell for cell in self._members if cell.state is ActorState.RESTARTING]
         for cell in waiting:
-            cell.state, cell.life = State.RUNNING, None
+            cell.state, cell.life = ActorState.RUNNING, None
             cell.restarts += 1
         for cell in waiting:
             cell.resume()

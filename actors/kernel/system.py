@@ -19,12 +19,12 @@ import anyio
 import anyio.lowlevel
 
 from actors.errors import Draining, KernelError
-from actors.kernel.account import Counts, DeadLetters, State
+from actors.kernel.account import ActorState, Counts, DeadLetters
 from actors.kernel.actor import Actor, Restart, Terminated, current
 from actors.kernel.cell import AnyCell, Cell
 from actors.kernel.contained import Containment
 from actors.kernel.dispatch import Dispatcher
-from actors.kernel.host import Host
+from actors.kernel.host import SystemHost
 from actors.kernel.mailbox import Mailbox
 from actors.kernel.parking import parking
 from actors.kernel.ref import C, Ref
@@ -76,11 +76,11 @@ class System:
         self._first, self._last = first, last
         self._supervisor: Supervisor | None = None
         self._containment: Containment | None = None
-        self._host: Host | None = None
+        self._host: SystemHost | None = None
 
     @property
     def supervisor(self) -> Supervisor:
-        """Who decides what becomes of the actors."""
+        """The supervisor of the actors."""
         if self._supervisor is None:
             raise KernelError("This system is not running; enter it with 'async with System() as system'.")
         return self._supervisor
@@ -102,7 +102,7 @@ class System:
         self._containment = Containment(here)
         context = copy_context()
         context.run(current.set, None)
-        self._host = host = Host(here, self._containment.open, self._leave, context)
+        self._host = host = SystemHost(here, self._containment.open, self._leave, context)
         self._supervisor = Supervisor(self._shared(here, host.fail, context))
         for function in (
             Cell._take,
@@ -119,7 +119,7 @@ class System:
         assert self._host is not None
         return await self._host.leave(kind, error, trace)
 
-    async def _leave(self, host: Host) -> bool:
+    async def _leave(self, host: SystemHost) -> bool:
         """End everything; the host calls it, in its own task. Say whether no foreign code runs any more."""
         shared, containment = self.shared, self.containment
         if self._first is not None:
@@ -184,7 +184,7 @@ class System:
         """
         cell = _cell(ref)
         self.supervisor.order_stop(cell)
-        if cell.state is State.STOPPING:
+        if cell.state is ActorState.STOPPING:
             waiter = self.shared.parking.waiter()
             cell.endings = [*(cell.endings or ()), waiter]
             await waiter
@@ -201,7 +201,7 @@ class System:
             return None
         objects = tuple(cell.life.actor for cell in cells if cell.life is not None)
         for cell in cells:
-            self.supervisor.finish(cell, State.STOPPED)
+            self.supervisor.finish(cell, ActorState.STOPPED)
         return objects
 
     async def drain(self, *, grace: float = 30.0) -> bool:
@@ -225,7 +225,7 @@ class System:
         return not scope.cancelled_caught
 
     async def _stop_all(self) -> None:
-        """Stop who asks before who is asked: by depth, and of one depth the last started first."""
+        """Stop actors before those they ask: by depth and, at one depth, the last started first."""
         cells = [*self.supervisor.cells.values()]
         cells.reverse()
         cells.sort(key=lambda cell: cell.rank[0])
@@ -239,8 +239,8 @@ class System:
             A function that ends the watch.
         """
         cell = _cell(ref)
-        if cell.state in (State.STOPPED, State.FAULTED):
-            self.supervisor.notify(callback, Terminated(cell.name, None, cell.state is State.FAULTED))
+        if cell.state in (ActorState.STOPPED, ActorState.FAULTED):
+            self.supervisor.notify(callback, Terminated(cell.name, None, cell.state is ActorState.FAULTED))
             return partial(_unwatch, cell, callback)
         cell.watchers = cell.watchers or []
         cell.watchers.append(callback)

@@ -6,8 +6,8 @@ are, so messages are shared with the histories that hold them, and results with 
 
 from collections.abc import Sequence
 
+from actors.core.chunked import EMPTY, ChunkedVector, appended, from_index, item_count
 from actors.core.events import Event
-from actors.core.pile import EMPTY, Pile, above, height, piled
 from actors.storage import Entry
 
 
@@ -17,20 +17,20 @@ class MemoryStorage:
     blocking = False
 
     def __init__(self) -> None:
-        self._logs: dict[str, Pile[Event]] = {}
+        self._logs: dict[str, ChunkedVector[Event]] = {}
 
     def append(self, entries: Sequence[Entry]) -> list[int]:
         """Append all entries."""
         numbers: list[int] = []
         for entry in entries:
-            log = piled(self._logs.get(entry.session, EMPTY), entry.events)
+            log = appended(self._logs.get(entry.session, EMPTY), entry.events)
             self._logs[entry.session] = log
-            numbers.append(height(log))
+            numbers.append(item_count(log))
         return numbers
 
     def read(self, session: str, after: int = 0) -> list[Event]:
         """Return a session's events past number `after`."""
-        return list(above(self._logs.get(session, EMPTY), after))
+        return list(from_index(self._logs.get(session, EMPTY), after))
 
     def erase(self, session: str) -> None:
         """Drop a session's log."""

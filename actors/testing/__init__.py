@@ -46,13 +46,13 @@ if TYPE_CHECKING:
         GeminiSettings,
         OpenAIProfile,
         OpenAISettings,
-        Refusal,
         ResponsesProfile,
         ResponsesSettings,
+        ServerRefusal,
         validate,
     )
     from actors.testing.script import Builtin, Call, Redacted, Say, Script, Think, Turn
-    from actors.testing.server import Exchange, Limits, OpenAIServer, serve
+    from actors.testing.server import Exchange, OpenAIServer, ServerLimits, serve
     from actors.testing.sigv4 import AwsKey
 
 __all__ = [
@@ -84,7 +84,6 @@ __all__ = [
     "GeminiSettings",
     "GroqServer",
     "KimiServer",
-    "Limits",
     "MalformedEvent",
     "MistralServer",
     "OAuth",
@@ -94,12 +93,13 @@ __all__ = [
     "OpenRouterServer",
     "PromptCache",
     "Redacted",
-    "Refusal",
     "ResponsesProfile",
     "ResponsesServer",
     "ResponsesSettings",
     "Say",
     "Script",
+    "ServerLimits",
+    "ServerRefusal",
     "Stall",
     "Status",
     "Think",
@@ -111,9 +111,9 @@ __all__ = [
 
 _MODULES = {
     "faults": ("OVERLOADED", "QUOTA", "RATE_LIMITED", "SERVER_ERROR", "Disconnect", "ErrorInStream"),
-    "rules": ("AnthropicProfile", "AnthropicSettings", "OpenAIProfile", "OpenAISettings", "Refusal"),
+    "rules": ("AnthropicProfile", "AnthropicSettings", "OpenAIProfile", "OpenAISettings", "ServerRefusal"),
     "script": ("Builtin", "Call", "Redacted", "Say", "Script", "Think", "Turn"),
-    "server": ("Exchange", "Limits", "OpenAIServer", "serve"),
+    "server": ("Exchange", "ServerLimits", "OpenAIServer", "serve"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 _HOMES |= {

@@ -15,12 +15,12 @@ from actors.testing.rules.base import (
     AnthropicSettings,
     Json,
     Mode,
-    Refusal,
+    ServerRefusal,
     dumped,
 )
 from actors.testing.rules.prompts import Prompt, anthropic_prompt
 from actors.testing.script import Behaviour, Script, Turn
-from actors.testing.server import Limits, LoopbackServer, bearer, same
+from actors.testing.server import LoopbackServer, ServerLimits, bearer, same
 from actors.testing.wire import AnthropicWire
 
 OAUTH_BETA = "oauth-2025-04-20"
@@ -52,7 +52,7 @@ class AnthropicServer(LoopbackServer):
         api_key: str | None = None,
         write_bytes: int | None = None,
         host: str = "",
-        limits: Limits | None = None,
+        limits: ServerLimits | None = None,
         cache: PromptCache | None = None,
         oauth: OAuth | None = None,
     ) -> None:
@@ -71,7 +71,7 @@ class AnthropicServer(LoopbackServer):
         )
         self.oauth = oauth
 
-    def judge(self, request: HttpRequest) -> Refusal | None:
+    def judge(self, request: HttpRequest) -> ServerRefusal | None:
         settings = replace(self._settings, betas=_betas(request))
         if request.path.endswith("/count_tokens"):
             return validate_count(request.body, mode=self._mode, settings=settings)
@@ -84,7 +84,7 @@ class AnthropicServer(LoopbackServer):
     def looked_up(self, request: HttpRequest) -> bytes | None:
         return dumped(anthropic_models(self._settings.models)) if request.path == "/v1/models" else None
 
-    def denied(self, request: HttpRequest) -> Refusal | None:
+    def denied(self, request: HttpRequest) -> ServerRefusal | None:
         if self.oauth is not None:
             return _unauthorised(request, self.oauth)
         if self.api_key is None:
@@ -106,7 +106,7 @@ def _betas(request: HttpRequest) -> frozenset[str]:
     return frozenset(beta.strip() for beta in request.headers.get("anthropic-beta", "").split(","))
 
 
-def _unauthorised(request: HttpRequest, oauth: OAuth) -> Refusal | None:
+def _unauthorised(request: HttpRequest, oauth: OAuth) -> ServerRefusal | None:
     """Return the refusal of a request to an account that is reached by bearer tokens, or None."""
     kind, message = "authentication_error", _REFUSED[oauth.state(bearer(request))]
     if not bearer(request):
@@ -117,9 +117,11 @@ def _unauthorised(request: HttpRequest, oauth: OAuth) -> Refusal | None:
         message = "OAuth authentication is currently not supported."
     if message is not None:
         oauth.refusals += 1
-        return Refusal("", 401, kind, None, None, message)
+        return ServerRefusal("", 401, kind, None, None, message)
     if "anthropic-version" not in request.headers:
-        return Refusal("", 400, "invalid_request_error", None, None, "anthropic-version: header is required")
+        return ServerRefusal(
+            "", 400, "invalid_request_error", None, None, "anthropic-version: header is required"
+        )
     return None
 
 

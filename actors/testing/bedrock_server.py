@@ -10,12 +10,12 @@ from actors.testing.cache import PromptCache
 from actors.testing.faults import Faults
 from actors.testing.loopback import HttpRequest
 from actors.testing.rules import validate
-from actors.testing.rules.base import Json, Mode, Refusal
+from actors.testing.rules.base import Json, Mode, ServerRefusal
 from actors.testing.rules.bedrock_rules import BedrockProfile, BedrockSettings
 from actors.testing.rules.bedrock_upstream import passed_on
 from actors.testing.rules.prompts import Prompt, anthropic_prompt
 from actors.testing.script import Behaviour, Script, Turn
-from actors.testing.server import Limits, LoopbackServer
+from actors.testing.server import LoopbackServer, ServerLimits
 from actors.testing.sigv4 import AwsKey, verify
 from actors.testing.wires.bedrock import BedrockWire
 
@@ -49,7 +49,7 @@ class BedrockServer(LoopbackServer):
         aws_key: AwsKey | None = None,
         write_bytes: int | None = None,
         host: str = "",
-        limits: Limits | None = None,
+        limits: ServerLimits | None = None,
         cache: PromptCache | None = None,
     ) -> None:
         self._settings = settings or BedrockSettings()
@@ -76,7 +76,7 @@ class BedrockServer(LoopbackServer):
             return body
         return {**body, "model": unquote(path["model"]), "stream": path["stream"] is not None}
 
-    def judge(self, request: HttpRequest) -> Refusal | None:
+    def judge(self, request: HttpRequest) -> ServerRefusal | None:
         path = _PATH.fullmatch(request.path)
         model = unquote(path["model"]) if path else ""
         return validate(
@@ -90,7 +90,7 @@ class BedrockServer(LoopbackServer):
             return None
         return anthropic_prompt(passed_on(parsed, settings), minimum=profile.upstream.cache_minimum)
 
-    def denied(self, request: HttpRequest) -> Refusal | None:
+    def denied(self, request: HttpRequest) -> ServerRefusal | None:
         if self.api_key is None and self._aws_key is None:
             return None
         kind, _, token = request.headers.get("authorization", "").partition(" ")
@@ -102,5 +102,5 @@ class BedrockServer(LoopbackServer):
             return verify(request, self._aws_key, "bedrock")
         return replace(self.wire.failure(403), message="Missing Authentication Token")
 
-    def refusal_headers(self, refusal: Refusal) -> tuple[tuple[str, str], ...]:
+    def refusal_headers(self, refusal: ServerRefusal) -> tuple[tuple[str, str], ...]:
         return (("x-amzn-errortype", f"{refusal.type}:http://internal.amazon.com/coral/com.amazon.bedrock/"),)

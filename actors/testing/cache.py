@@ -145,7 +145,7 @@ def _places(prompt: Prompt) -> Iterator[_Place]:
     """Yield the end of each piece."""
     digest, plain, size = hashlib.sha256(), hashlib.sha256(), 0
     for at, piece in enumerate(prompt.pieces):
-        if at == prompt.head:
+        if at == prompt.prefix:
             digest.update(prompt.parameters)
         for each in (digest, plain):
             each.update(len(piece.text).to_bytes(8) + piece.text)

@@ -14,7 +14,7 @@ from typing import TypeAlias, TypedDict, Unpack
 from actors.testing.cache import PromptCache
 from actors.testing.catalogue import openai_models
 from actors.testing.faults import Fault, Faults
-from actors.testing.loopback import Answer, HttpRequest
+from actors.testing.loopback import HttpRequest, LoopbackAnswer
 from actors.testing.recollection import Recollection
 from actors.testing.rules import validate
 from actors.testing.rules.base import (
@@ -22,7 +22,7 @@ from actors.testing.rules.base import (
     CompatibleSettings,
     Json,
     Mode,
-    Refusal,
+    ServerRefusal,
     dumped,
     parse,
 )
@@ -31,7 +31,7 @@ from actors.testing.rules.host import thinks
 from actors.testing.rules.openrouter import to_anthropic
 from actors.testing.rules.prompts import Prompt, anthropic_prompt, in_anthropics_form
 from actors.testing.script import Behaviour, Call, Script, Think, Turn
-from actors.testing.server import Limits, LoopbackServer, bearer, same
+from actors.testing.server import LoopbackServer, ServerLimits, bearer, same
 from actors.testing.wire import said
 from actors.testing.wires.compatible import MANNERS, CompatibleWire, Manner
 
@@ -60,7 +60,7 @@ class Options(TypedDict, total=False):
     api_key: str | None
     write_bytes: int | None
     host: str
-    limits: Limits | None
+    limits: ServerLimits | None
     cache: PromptCache | None
 
 
@@ -91,7 +91,7 @@ class CompatibleServer(LoopbackServer):
         api_key: str | None = None,
         write_bytes: int | None = None,
         host: str = "",
-        limits: Limits | None = None,
+        limits: ServerLimits | None = None,
         cache: PromptCache | None = None,
         manner: Manner | None = None,
     ) -> None:
@@ -117,7 +117,7 @@ class CompatibleServer(LoopbackServer):
         )
         self._handed_out = Recollection(self._limits.recordings)
 
-    def judge(self, request: HttpRequest) -> Refusal | None:
+    def judge(self, request: HttpRequest) -> ServerRefusal | None:
         refusal = validate(request.body, self.vendor, mode=self._mode, settings=self.settings)
         if refusal is None and self._mode == "strict" and self.vendor in _REMEMBERED:
             refusal = self._changed(parse(request.body))
@@ -132,12 +132,12 @@ class CompatibleServer(LoopbackServer):
         listed = {path.removesuffix("/chat/completions") + "/models" for path in self.paths}
         return dumped(openai_models(self.settings.models)) if request.path in listed else None
 
-    def denied(self, request: HttpRequest) -> Refusal | None:
+    def denied(self, request: HttpRequest) -> ServerRefusal | None:
         if self.api_key is None or same(bearer(request), self.api_key):
             return None
         return self.wire.failure(401)
 
-    def _changed(self, request: Json) -> Refusal | None:
+    def _changed(self, request: Json) -> ServerRefusal | None:
         """Return the refusal of reasoning that is not what this server handed out."""
         host = HOSTS[self.vendor]
         models = self.settings.models
@@ -189,7 +189,7 @@ class OpenRouterServer(CompatibleServer):
         super().__init__(script, vendor="openrouter", **options)
         self._upstreams = upstreams or (self.settings.upstream,)
 
-    def answer(self, request: HttpRequest) -> Answer:
+    def answer(self, request: HttpRequest) -> LoopbackAnswer:
         """Judge one request as its upstream does, record it and return the answer."""
         upstream = self._upstream(self.received, self.read(request))
         self.settings = replace(self.settings, upstream=upstream)
@@ -210,7 +210,7 @@ class GroqServer(CompatibleServer):
     def __init__(self, script: Turns = None, **options: Unpack[Options]) -> None:
         super().__init__(script, vendor="groq", **options)
 
-    def _served(self, request: HttpRequest, parsed: Json, fault: Fault | None, order: int) -> Answer:
+    def _served(self, request: HttpRequest, parsed: Json, fault: Fault | None, order: int) -> LoopbackAnswer:
         failed = _model_fault(self.script.turn(parsed), parsed) if fault is None else None
         if failed is None:
             return super()._served(request, parsed, fault, order)
@@ -218,7 +218,7 @@ class GroqServer(CompatibleServer):
         return self._refusal(failed, order)
 
 
-def _model_fault(turn: Turn, request: Json) -> Refusal | None:
+def _model_fault(turn: Turn, request: Json) -> ServerRefusal | None:
     rules = HOSTS["groq"].rules
     declared = {tool["function"]["name"] for tool in request.get("tools") or ()}
     for call in turn.calls:

@@ -19,7 +19,7 @@ from actors.testing.gemini_server import GeminiServer
 from actors.testing.responses_server import ResponsesServer
 from actors.testing.rules import DIALECTS, GeminiProfile, GeminiSettings
 from actors.testing.rules.base import Mode
-from actors.testing.server import Limits, LoopbackServer, OpenAIServer
+from actors.testing.server import LoopbackServer, OpenAIServer, ServerLimits
 
 
 class ServerOptions(TypedDict, total=False):
@@ -29,7 +29,7 @@ class ServerOptions(TypedDict, total=False):
     faults: Faults | None
     api_key: str | None
     write_bytes: int | None
-    limits: Limits | None
+    limits: ServerLimits | None
     cache: PromptCache | None
 
 

@@ -11,11 +11,11 @@ from actors.testing.faults import Faults
 from actors.testing.loopback import HttpRequest
 from actors.testing.oauth import OAuth
 from actors.testing.rules import validate
-from actors.testing.rules.base import Json, Mode, Refusal, Refused, dumped
+from actors.testing.rules.base import Json, Mode, RuleBroken, ServerRefusal, dumped
 from actors.testing.rules.gemini_rules import GeminiProfile, GeminiSettings
 from actors.testing.rules.gemini_shape import shaped
 from actors.testing.script import Behaviour, Script, Turn
-from actors.testing.server import Limits, LoopbackServer, bearer
+from actors.testing.server import LoopbackServer, ServerLimits, bearer
 from actors.testing.wires.gemini import GeminiWire
 
 _METHOD = r"models/(?P<model>[^/:]+):(?P<method>generateContent|streamGenerateContent)"
@@ -62,7 +62,7 @@ class GeminiServer(LoopbackServer):
         api_key: str | None = None,
         write_bytes: int | None = None,
         host: str = "",
-        limits: Limits | None = None,
+        limits: ServerLimits | None = None,
         cache: PromptCache | None = None,
         oauth: OAuth | None = None,
     ) -> None:
@@ -98,7 +98,7 @@ class GeminiServer(LoopbackServer):
             return body
         try:
             body = shaped(body, ids=True)
-        except Refused:  # the rules say what is wrong with it
+        except RuleBroken:  # the rules say what is wrong with it
             return body
         return {**body, "model": route["model"]}
 
@@ -106,7 +106,7 @@ class GeminiServer(LoopbackServer):
         route = self._route(request)
         return route is not None and route["method"] == "streamGenerateContent"
 
-    def judge(self, request: HttpRequest) -> Refusal | None:
+    def judge(self, request: HttpRequest) -> ServerRefusal | None:
         route = self._route(request)
         settings = replace(self._settings, model=route["model"] if route else "")
         return validate(request.body, "gemini", mode=self._mode, settings=settings)
@@ -115,7 +115,7 @@ class GeminiServer(LoopbackServer):
         named = _MODELS.fullmatch(request.path) and not self._settings.vertex
         return dumped(gemini_models(self._settings.models)) if named else None
 
-    def denied(self, request: HttpRequest) -> Refusal | None:
+    def denied(self, request: HttpRequest) -> ServerRefusal | None:
         if self.oauth is not None:
             return self._unauthorised(request, self.oauth)
         if self.api_key is None:
@@ -129,7 +129,7 @@ class GeminiServer(LoopbackServer):
             self.wire.failure(400), message="API key not valid. Please pass a valid API key.", param="api_key"
         )
 
-    def _unauthorised(self, request: HttpRequest, oauth: OAuth) -> Refusal | None:
+    def _unauthorised(self, request: HttpRequest, oauth: OAuth) -> ServerRefusal | None:
         token, project = bearer(request), request.headers.get("x-goog-user-project")
         if not token and "x-goog-api-key" not in request.headers:
             refusal = replace(self.wire.failure(403), message=_UNREGISTERED)

@@ -30,7 +30,7 @@ class HttpRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class LoopbackAnswer:
     """A response, and how it ends.
 
     Args:
@@ -56,7 +56,7 @@ class Answer:
 
 async def serve_connection(
     stream: anyio.abc.SocketStream,
-    answer: Callable[[HttpRequest], Answer],
+    answer: Callable[[HttpRequest], LoopbackAnswer],
     *,
     max_body: int,
     write_bytes: int | None,
@@ -137,9 +137,9 @@ class _Connection:
 
     async def _refuse(self, status: int) -> None:
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            await self.send(Answer(status, (("connection", "close"),), ()))
+            await self.send(LoopbackAnswer(status, (("connection", "close"),), ()))
 
-    async def answered(self, answer: Answer) -> bool:
+    async def answered(self, answer: LoopbackAnswer) -> bool:
         """Send an answer and say that it is over; return whether the connection can be used again."""
         try:
             return await self.send(answer)
@@ -147,7 +147,7 @@ class _Connection:
             if answer.over is not None:
                 answer.over()
 
-    async def send(self, answer: Answer) -> bool:
+    async def send(self, answer: LoopbackAnswer) -> bool:
         """Send an answer; return whether the connection can be used again."""
         if answer.sent:
             await self._send_head(answer)
@@ -170,7 +170,7 @@ class _Connection:
         self._http.start_next_cycle()
         return True
 
-    async def _send_head(self, answer: Answer) -> None:
+    async def _send_head(self, answer: LoopbackAnswer) -> None:
         length = str(sum(len(part) for part in answer.parts))
         size = ("transfer-encoding", "chunked") if answer.streamed else ("content-length", length)
         head = h11.Response(status_code=answer.status, headers=[*answer.headers, size])
@@ -191,7 +191,7 @@ class _Connection:
             return
 
 
-def _cut(answer: Answer) -> Iterator[bytes]:
+def _cut(answer: LoopbackAnswer) -> Iterator[bytes]:
     if answer.then == "end":
         yield from answer.parts
         return

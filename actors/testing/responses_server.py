@@ -9,11 +9,11 @@ from actors.testing.catalogue import openai_models
 from actors.testing.faults import Faults
 from actors.testing.loopback import HttpRequest
 from actors.testing.rules import responses
-from actors.testing.rules.base import Json, Mode, Refusal, Refused, dumped
+from actors.testing.rules.base import Json, Mode, RuleBroken, ServerRefusal, dumped
 from actors.testing.rules.responses_rules import ResponsesProfile, ResponsesSettings
 from actors.testing.rules.responses_store import ResponsesStore, expanded
 from actors.testing.script import Behaviour, Script, Turn
-from actors.testing.server import Limits, LoopbackServer, bearer, same
+from actors.testing.server import LoopbackServer, ServerLimits, bearer, same
 from actors.testing.wires.responses import ResponsesWire
 
 _KEPT = re.compile(r"/v1/responses/(?P<id>[^/]+)")
@@ -43,7 +43,7 @@ class ResponsesServer(LoopbackServer):
         api_key: str | None = None,
         write_bytes: int | None = None,
         host: str = "",
-        limits: Limits | None = None,
+        limits: ServerLimits | None = None,
         cache: PromptCache | None = None,
     ) -> None:
         self._settings = settings or ResponsesSettings()
@@ -67,17 +67,17 @@ class ResponsesServer(LoopbackServer):
         parsed = super().read(request)
         try:
             return {**parsed, "input": expanded(parsed, self._store)}
-        except (Refused, TypeError, KeyError, AttributeError):  # the rules say what is wrong with it
+        except (RuleBroken, TypeError, KeyError, AttributeError):  # the rules say what is wrong with it
             return parsed
 
-    def judge(self, request: HttpRequest) -> Refusal | None:
+    def judge(self, request: HttpRequest) -> ServerRefusal | None:
         try:
             responses.validate(request.body, self._mode, self._settings, self._store)
-        except Refused as refused:
+        except RuleBroken as refused:
             return refused.refusal
         return None
 
-    def denied(self, request: HttpRequest) -> Refusal | None:
+    def denied(self, request: HttpRequest) -> ServerRefusal | None:
         if self.api_key is None or same(bearer(request), self.api_key):
             return None
         return self.wire.failure(401)

@@ -33,14 +33,14 @@ from actors.testing.faults import (
     Status,
     fault_for,
 )
-from actors.testing.loopback import Answer, HttpRequest, serve_connection
+from actors.testing.loopback import HttpRequest, LoopbackAnswer, serve_connection
 from actors.testing.rules import validate
 from actors.testing.rules.base import (
     Json,
     Mode,
     OpenAIProfile,
     OpenAISettings,
-    Refusal,
+    ServerRefusal,
     dumped,
     parse,
 )
@@ -69,13 +69,13 @@ class Exchange:
     path: str
     headers: tuple[tuple[str, str], ...]
     body: bytes
-    verdict: Refusal | None
+    verdict: ServerRefusal | None
     status: int
     fault: Fault | None
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ServerLimits:
     """What one server holds at most.
 
     Args:
@@ -120,7 +120,7 @@ class LoopbackServer:
         faults: Faults | None,
         api_key: str | None,
         write_bytes: int | None,
-        limits: Limits | None,
+        limits: ServerLimits | None,
         cache: PromptCache | None = None,
     ) -> None:
         self.script = script
@@ -132,7 +132,7 @@ class LoopbackServer:
         self.address = "127.0.0.1"
         self.on_exchange: Callable[[Exchange], None] | None = None
         self._write_bytes = write_bytes
-        self._limits = limits or Limits()
+        self._limits = limits or ServerLimits()
         self._received = 0
         self._recorded: deque[Exchange] = deque(maxlen=self._limits.recordings)
 
@@ -167,7 +167,7 @@ class LoopbackServer:
         return list(self._recorded)
 
     @property
-    def refusals(self) -> list[Refusal]:
+    def refusals(self) -> list[ServerRefusal]:
         """The verdicts of the recorded exchanges that a rule refused."""
         return [exchange.verdict for exchange in self._recorded if exchange.verdict is not None]
 
@@ -194,12 +194,12 @@ class LoopbackServer:
         finally:
             self.port = None
 
-    def answer(self, request: HttpRequest) -> Answer:
+    def answer(self, request: HttpRequest) -> LoopbackAnswer:
         """Judge one request, record it and return the answer."""
         order, self._received = self._received, self._received + 1
         parsed = self.read(request)
         fault = fault_for(self.faults, order, parsed)
-        verdict: Refusal | None = None
+        verdict: ServerRefusal | None = None
         answer = self._before_judging(request, fault, order)
         if answer is None:
             verdict = self.judge(request)
@@ -228,11 +228,11 @@ class LoopbackServer:
         """Say whether the answer is asked for as a stream."""
         return bool(parsed.get("stream"))
 
-    def judge(self, request: HttpRequest) -> Refusal | None:
+    def judge(self, request: HttpRequest) -> ServerRefusal | None:
         """Return the refusal of the dialect's rules, or None."""
         raise NotImplementedError
 
-    def denied(self, request: HttpRequest) -> Refusal | None:
+    def denied(self, request: HttpRequest) -> ServerRefusal | None:
         """Return the refusal of the request's credentials and version headers, or None."""
         raise NotImplementedError
 
@@ -248,18 +248,18 @@ class LoopbackServer:
         """Return the body of what a GET asks for, or None if there is no such thing."""
         return None
 
-    def refusal_headers(self, refusal: Refusal) -> tuple[tuple[str, str], ...]:
+    def refusal_headers(self, refusal: ServerRefusal) -> tuple[tuple[str, str], ...]:
         """Return the headers in which the provider says what kind of refusal it is."""
         return ()
 
-    def _before_judging(self, request: HttpRequest, fault: Fault | None, order: int) -> Answer | None:
+    def _before_judging(self, request: HttpRequest, fault: Fault | None, order: int) -> LoopbackAnswer | None:
         if request.too_large:
             refusal = self._refusal(self.wire.failure(413), order)
             return replace(refusal, headers=(*refusal.headers, ("connection", "close")))
         if (denied := self.denied(request)) is not None:
             return self._refusal(denied, order)
         if request.method == "GET" and (found := self.looked_up(request)) is not None:
-            return Answer(200, (_JSON, self._mark(order)), (found,))
+            return LoopbackAnswer(200, (_JSON, self._mark(order)), (found,))
         if not self.routed(request):
             return self._refusal(self.wire.failure(404), order)
         if "upgrade" in request.headers:  # to a websocket; a client that hears so at once goes on without
@@ -268,21 +268,21 @@ class LoopbackServer:
             return self._refusal(self.wire.failure(405), order)
         return self._status(fault, order) if isinstance(fault, Status) else None
 
-    def _served(self, request: HttpRequest, parsed: Json, fault: Fault | None, order: int) -> Answer:
+    def _served(self, request: HttpRequest, parsed: Json, fault: Fault | None, order: int) -> LoopbackAnswer:
         streamed = self.streams(request, parsed)
         if isinstance(fault, ErrorInStream) and not streamed:
             return self._refusal(self._told(fault), order)
         if isinstance(fault, Garbage):
-            return Answer(200, (_JSON, self._mark(order)), (fault.body,))
+            return LoopbackAnswer(200, (_JSON, self._mark(order)), (fault.body,))
         if (counted := self.counted(request)) is not None:
-            return _broken(Answer(200, (_JSON, self._mark(order)), (counted,)), fault)
+            return _broken(LoopbackAnswer(200, (_JSON, self._mark(order)), (counted,)), fault)
         turn = self.script.turn(parsed)
         if fault is None:
             self.script.advance()
         turn = self._billed(turn, self.prompt(request, parsed))
         parts = self._spoiled(self._parts(turn, parsed, order, streamed), fault, order)
         headers = (("content-type", self.stream_type) if streamed else _JSON, self._mark(order))
-        return _broken(Answer(200, headers, tuple(parts), streamed), fault)
+        return _broken(LoopbackAnswer(200, headers, tuple(parts), streamed), fault)
 
     def _billed(self, turn: Turn, prompt: Prompt | None) -> Turn:
         """Return the turn with what the cache read and wrote; without either with the figures of the script."""
@@ -305,11 +305,11 @@ class LoopbackServer:
             case _:
                 return parts
 
-    def _told(self, fault: ErrorInStream) -> Refusal:
+    def _told(self, fault: ErrorInStream) -> ServerRefusal:
         failure = self.wire.failure(fault.status)
         return replace(failure, message=fault.message or failure.message)
 
-    def _status(self, fault: Status, order: int) -> Answer:
+    def _status(self, fault: Status, order: int) -> LoopbackAnswer:
         usual = self.wire.failure(fault.status)
         told = replace(
             usual,
@@ -319,12 +319,12 @@ class LoopbackServer:
         )
         body = self.wire.error(told, order) if fault.body is None else fault.body
         headers = (_JSON, self._mark(order), *self.refusal_headers(told), *fault.headers)
-        return Answer(fault.status, headers, (body,))
+        return LoopbackAnswer(fault.status, headers, (body,))
 
-    def _refusal(self, refusal: Refusal, order: int) -> Answer:
+    def _refusal(self, refusal: ServerRefusal, order: int) -> LoopbackAnswer:
         body = self.wire.error(refusal, order)
         headers = (_JSON, self._mark(order), *self.refusal_headers(refusal))
-        return Answer(refusal.status, headers, (body,))
+        return LoopbackAnswer(refusal.status, headers, (body,))
 
     def _mark(self, order: int) -> tuple[str, str]:
         return (self.request_id_header, f"req_{order}")
@@ -353,7 +353,7 @@ class OpenAIServer(LoopbackServer):
         api_key: str | None = None,
         write_bytes: int | None = None,
         host: str = "",
-        limits: Limits | None = None,
+        limits: ServerLimits | None = None,
         cache: PromptCache | None = None,
     ) -> None:
         super().__init__(
@@ -371,10 +371,10 @@ class OpenAIServer(LoopbackServer):
         self._judge = partial(validate, dialect="openai_chat", mode=mode, settings=settings)
         self._models = settings.models
 
-    def judge(self, request: HttpRequest) -> Refusal | None:
+    def judge(self, request: HttpRequest) -> ServerRefusal | None:
         return self._judge(request.body)
 
-    def denied(self, request: HttpRequest) -> Refusal | None:
+    def denied(self, request: HttpRequest) -> ServerRefusal | None:
         if self.api_key is None or same(bearer(request), self.api_key):
             return None
         return self.wire.failure(401)
@@ -409,7 +409,7 @@ def _reached(address: str) -> str:
     return f"[{own}]" if ":" in own else own
 
 
-def _broken(answer: Answer, fault: Fault | None) -> Answer:
+def _broken(answer: LoopbackAnswer, fault: Fault | None) -> LoopbackAnswer:
     match fault:
         case Disconnect(after_bytes=cut, reset=reset):
             return replace(answer, cut=cut, then="reset" if reset else "close")

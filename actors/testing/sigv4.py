@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from actors.testing.loopback import HttpRequest
-from actors.testing.rules.base import Refusal
+from actors.testing.rules.base import ServerRefusal
 
 _FORM = re.compile(
     r"AWS4-HMAC-SHA256 Credential=(?P<key>[^/]+)/(?P<scope>(?P<day>\d{8})/(?P<region>[^/]+)/"
@@ -34,7 +34,7 @@ class AwsKey:
     token: str | None = field(default=None, repr=False)
 
 
-def verify(request: HttpRequest, key: AwsKey, service: str) -> Refusal | None:
+def verify(request: HttpRequest, key: AwsKey, service: str) -> ServerRefusal | None:
     """Return the service's refusal of a request that is not signed with `key`, or None."""
     given = _FORM.fullmatch(request.headers.get("authorization", ""))
     if given is None:
@@ -57,8 +57,8 @@ def verify(request: HttpRequest, key: AwsKey, service: str) -> Refusal | None:
     return None
 
 
-def _refusal(kind: str, message: str) -> Refusal:
-    return Refusal("", 403, kind, None, None, message)
+def _refusal(kind: str, message: str) -> ServerRefusal:
+    return ServerRefusal("", 403, kind, None, None, message)
 
 
 def _signature(request: HttpRequest, names: list[str], scope: str, key: AwsKey) -> str:

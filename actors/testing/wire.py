@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from actors.testing.rules.anthropic_thinking import sign
-from actors.testing.rules.base import AnthropicSettings, Json, Mode, Refusal, dumped, parse
+from actors.testing.rules.base import AnthropicSettings, Json, Mode, ServerRefusal, dumped, parse
 from actors.testing.script import Builtin, Call, Redacted, Say, Think, Turn
 
 _CREATED = 1_767_225_600  # seconds since 1970, fixed: responses do not depend on the clock
@@ -25,13 +25,13 @@ class Wire(Protocol):
     def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
         """Return the events of a streamed response, each as it goes over the wire."""
 
-    def error(self, refusal: Refusal, number: int) -> bytes:
+    def error(self, refusal: ServerRefusal, number: int) -> bytes:
         """Return an error body."""
 
-    def error_event(self, refusal: Refusal, number: int) -> bytes:
+    def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
         """Return the event that reports an error inside a stream."""
 
-    def failure(self, status: int) -> Refusal:
+    def failure(self, status: int) -> ServerRefusal:
         """Return the dialect's own words for a failure of this status that no rule is behind."""
 
 
@@ -66,11 +66,11 @@ def pieces(text: str, size: int) -> Iterator[str]:
     return (text[at : at + size] for at in range(0, len(text), size))
 
 
-def failure_of(status: int, table: Mapping[int, tuple[str, str | None, str]]) -> Refusal:
+def failure_of(status: int, table: Mapping[int, tuple[str, str | None, str]]) -> ServerRefusal:
     """Return what a table of failures says of a status."""
     fallback = table[500] if status >= 500 else ("invalid_request_error", None, f"Status {status}.")
     kind, code, message = table.get(status, fallback)
-    return Refusal("", status, kind, code, None, message)
+    return ServerRefusal("", status, kind, code, None, message)
 
 
 OPENAI_FAILURES = {
@@ -111,11 +111,11 @@ class OpenAIWire:
             message["tool_calls"] = [self.call(turn, request, number, at) for at in range(len(turn.calls))]
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _openai_stop(turn)}
         usage = {"usage": _openai_usage(turn)}
-        return {**self._head("chat.completion", request, number), "choices": [choice], **usage}
+        return {**self._opening("chat.completion", request, number), "choices": [choice], **usage}
 
     def chunks(self, turn: Turn, request: Json, number: int) -> list[Json]:
         """Return the chunks of a streamed response, as JSON."""
-        head = self._head("chat.completion.chunk", request, number)
+        opening = self._opening("chat.completion.chunk", request, number)
         usage = bool((request.get("stream_options") or {}).get("include_usage"))
         chunks: list[Json] = [{"role": "assistant", "content": None if turn.calls else "", "refusal": None}]
         chunks += self._deltas(turn, request, number)
@@ -124,7 +124,7 @@ class OpenAIWire:
         ]
         events: list[Json] = [
             {
-                **head,
+                **opening,
                 **({"usage": None} if usage else {}),
                 "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": stop}],
                 **turn.extra,
@@ -132,20 +132,20 @@ class OpenAIWire:
             for delta, stop in choices
         ]
         if usage:
-            events.append({**head, "choices": [], "usage": _openai_usage(turn)})
+            events.append({**opening, "choices": [], "usage": _openai_usage(turn)})
         return events
 
-    def error(self, refusal: Refusal, number: int) -> bytes:
+    def error(self, refusal: ServerRefusal, number: int) -> bytes:
         error = {"message": refusal.message, "type": refusal.type, "param": refusal.param}
         return dumped({"error": {**error, "code": refusal.code}})
 
-    def error_event(self, refusal: Refusal, number: int) -> bytes:
+    def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
         return b"data: " + self.error(refusal, number) + b"\n\n"
 
-    def failure(self, status: int) -> Refusal:
+    def failure(self, status: int) -> ServerRefusal:
         return failure_of(status, OPENAI_FAILURES)
 
-    def _head(self, kind: str, request: Json, number: int) -> Json:
+    def _opening(self, kind: str, request: Json, number: int) -> Json:
         name = minted("chatcmpl-", self.host, number, 0)
         return {"id": name, "object": kind, "created": _CREATED, "model": request["model"]}
 
@@ -266,15 +266,15 @@ class AnthropicWire:
         events += [{"type": "message_delta", "delta": delta, "usage": usage}, {"type": "message_stop"}]
         return [_event({**event, **turn.extra}) for event in events]
 
-    def error(self, refusal: Refusal, number: int) -> bytes:
+    def error(self, refusal: ServerRefusal, number: int) -> bytes:
         error = {"type": refusal.type, "message": refusal.message}
         return dumped({"type": "error", "error": error, "request_id": f"req_{number}"})
 
-    def error_event(self, refusal: Refusal, number: int) -> bytes:
+    def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
         error = {"type": refusal.type, "message": refusal.message}
         return _event({"type": "error", "error": error})
 
-    def failure(self, status: int) -> Refusal:
+    def failure(self, status: int) -> ServerRefusal:
         return failure_of(status, _ANTHROPIC_FAILURES)
 
     def _message(self, turn: Turn, request: Json, number: int) -> Json:

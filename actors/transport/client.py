@@ -11,7 +11,7 @@ from actors.transport.origin import Origin, target
 
 if TYPE_CHECKING:
     from actors.transport.dial import Trust
-    from actors.transport.pool import Pool
+    from actors.transport.pool import ConnectionPool
 
 
 class HttpTransport:
@@ -29,27 +29,27 @@ class HttpTransport:
         self._connections = connections
         self._connecting = connecting
         self._environ = os.environ if environ is None else environ
-        self._pools: dict[Origin, Pool] = {}
+        self._pools: dict[Origin, ConnectionPool] = {}
         self._trust: Trust | None = None
 
     def send(
         self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
     ) -> AbstractAsyncContextManager[Response]:
         """POST the segments; see `Transport.send`."""
-        from actors.transport.exchange import Exchange  # h11 takes a while to import
+        from actors.transport.exchange import ClientExchange  # h11 takes a while to import
 
         where = target(url)
         pool = self._pools.get(where.origin) or self._made(where.origin)
-        return Exchange(pool, where, headers, segments, timeouts)
+        return ClientExchange(pool, where, headers, segments, timeouts)
 
-    def _made(self, origin: Origin) -> "Pool":
+    def _made(self, origin: Origin) -> "ConnectionPool":
         from actors.transport.dial import dial, system_trust
-        from actors.transport.pool import Pool
+        from actors.transport.pool import ConnectionPool
         from actors.transport.proxy import proxy_for
 
         self._trust = self._trust or cache(system_trust)
         reach = partial(dial, origin, proxy_for(origin, self._environ), self._trust)
-        pool = self._pools[origin] = Pool(reach, self._connections, self._connecting)
+        pool = self._pools[origin] = ConnectionPool(reach, self._connections, self._connecting)
         return pool
 
     async def close(self) -> None:

@@ -156,7 +156,7 @@ class Connection:
         return not self.has_expired() and not _readable(self._socket)
 
     async def close(self) -> None:
-        """Close it, whoever is cancelled meanwhile."""
+        """Close it, even if the caller is cancelled meanwhile."""
         with anyio.CancelScope(shield=True):
             await self._stream.aclose()
 

@@ -20,14 +20,14 @@ from actors.transport.contract import Timeouts
 from actors.transport.dial import why
 from actors.transport.origin import Target
 from actors.transport.patience import OutOfTime, Patience
-from actors.transport.pool import Pool
+from actors.transport.pool import ConnectionPool
 from actors.transport.proxy import ProxyRefused
 
 FIXED = (("content-type", "application/json"), ("accept-encoding", "identity"), ("user-agent", "actors"))
 """What each request says unless the caller says it otherwise."""
 
 
-class Exchange:
+class ClientExchange:
     """One request and its answer. Enter it once."""
 
     status: int
@@ -35,7 +35,7 @@ class Exchange:
 
     def __init__(
         self,
-        pool: Pool,
+        pool: ConnectionPool,
         target: Target,
         headers: Sequence[tuple[str, str]],
         segments: Sequence[bytes],
@@ -51,7 +51,7 @@ class Exchange:
         self._writing: anyio.abc.TaskGroup | None = None
         self._is_answered = False
 
-    async def __aenter__(self) -> "Exchange":
+    async def __aenter__(self) -> "ClientExchange":
         self._patience = Patience(self._timeouts.total)
         try:
             if self._length > SMALL:
@@ -113,7 +113,7 @@ class Exchange:
         return await connection.head()
 
     async def _write(self, connection: Connection, pieces: Iterator[bytes]) -> None:
-        """Send a request. If that fails the answer may still say why, so whoever reads finds out."""
+        """Send a request. If that fails, the answer may still say why, so the error is left to the read."""
         with suppress(HangUp):
             for piece in pieces:
                 self._wait(connection, "sending the request", self._timeouts.write)
@@ -149,7 +149,7 @@ class Exchange:
             await writing.__aexit__(None, None, None)
 
     def _failed(self, text: str) -> ProviderFailed:
-        return ProviderFailed(f"No answer from {self._target.shown}: {text}")
+        return ProviderFailed(f"No answer from {self._target.display_url}: {text}")
 
 
 def _told(error: BaseException) -> str | None:

@@ -35,12 +35,12 @@ class Target:
 
     Args:
         path: Path and query, as they go into the request line.
-        shown: The URL for errors: without its query, which may hold a key.
+        display_url: The URL for errors: without its query, which may hold a key.
     """
 
     origin: Origin
     path: str
-    shown: str
+    display_url: str
 
 
 @lru_cache(256)
@@ -67,5 +67,5 @@ def target(url: str) -> Target:
         )
     origin = Origin(parts.scheme, parts.hostname, port or PORTS[parts.scheme])
     path = parts.path or "/"
-    shown = f"{origin.scheme}://{origin.host_header}{path}"
-    return Target(origin, f"{path}?{parts.query}" if parts.query else path, shown)
+    display_url = f"{origin.scheme}://{origin.host_header}{path}"
+    return Target(origin, f"{path}?{parts.query}" if parts.query else path, display_url)

@@ -26,7 +26,7 @@ class _Waiter:
     connection: Connection | None = None
 
 
-class Pool:
+class ConnectionPool:
     """The connections to one origin.
 
     Args:
@@ -39,7 +39,7 @@ class Pool:
         self._dial = dial
         self._free = connections
         self._connects = anyio.Semaphore(connecting, fast_acquire=True)
-        self._resting: deque[Connection] = deque()  # the longest rested first
+        self._idle: deque[Connection] = deque()  # the longest rested first
         self._waiters: OrderedDict[_Waiter, None] = OrderedDict()  # the longest waiting first
         self._is_closed = False
 
@@ -54,8 +54,8 @@ class Pool:
         Raises:
             OSError: None could be made.
         """
-        while self._resting:
-            connection = self._resting.pop()
+        while self._idle:
+            connection = self._idle.pop()
             if connection.is_alive():
                 return connection
             await self.drop(connection)
@@ -81,10 +81,10 @@ class Pool:
         if self._is_closed or not connection.rests():
             await self.drop(connection)
             return
-        self._resting.append(connection)
+        self._idle.append(connection)
         self._serve()
-        while self._resting and self._resting[0].has_expired():
-            await self.drop(self._resting.popleft())
+        while self._idle and self._idle[0].has_expired():
+            await self.drop(self._idle.popleft())
 
     async def drop(self, connection: Connection) -> None:
         """Close a connection. Its place is free at once."""
@@ -96,8 +96,8 @@ class Pool:
         self._is_closed = True
         with anyio.CancelScope(shield=True):
             async with anyio.create_task_group() as tasks:
-                while self._resting:
-                    tasks.start_soon(self.drop, self._resting.pop())
+                while self._idle:
+                    tasks.start_soon(self.drop, self._idle.pop())
 
     async def _made(self, patience: Patience, timeouts: Timeouts) -> Connection:
         """Make a connection in a place that is taken already."""
@@ -132,10 +132,10 @@ class Pool:
 
     def _serve(self) -> None:
         """Give what is free to those who have waited longest."""
-        while self._waiters and (self._resting or self._free):
+        while self._waiters and (self._idle or self._free):
             waiter, _ = self._waiters.popitem(last=False)
-            if self._resting:
-                waiter.connection = self._resting.pop()
+            if self._idle:
+                waiter.connection = self._idle.pop()
             else:
                 self._free -= 1
             waiter.served.set()

@@ -28,7 +28,7 @@ class ProxyRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy, and the header that says who asks."""
+    """A proxy and its auth header."""
 
     origin: Origin
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)

@@ -81,16 +81,16 @@ def test_thinking_without_a_signature_is_kept_when_finished_and_not_rescued() ->
     assert said(answer(ANTHROPIC, anthropic_stream(*events))) == (("thinking", "hm", ""),)
     decoder = decode(ANTHROPIC)
     run(decoder, [anthropic_stream(*events, stop=False)])
-    assert decoder.rescued().blocks == ()
+    assert decoder.partial_message().blocks == ()
 
 
 def test_a_signature_whose_block_has_not_ended_is_not_rescued() -> None:
     decoder = decode(ANTHROPIC)
     events = [start(0, type="thinking", thinking="x"), delta(0, type="signature_delta", signature="s")]
     run(decoder, [anthropic_stream(*events, stop=False)])
-    assert decoder.rescued().blocks == ()
+    assert decoder.partial_message().blocks == ()
     run(decoder := decode(ANTHROPIC), [anthropic_stream(*events, stop(0), stop=False)])
-    assert said(decoder.rescued()) == (("thinking", "x", '"s"'),)
+    assert said(decoder.partial_message()) == (("thinking", "x", '"s"'),)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_a_second_message_start_begins_the_answer_again(came: int) -> None:
 def test_a_stream_that_breaks_off_behind_a_second_message_start_keeps_nothing_of_the_first() -> None:
     decoder = decode(ANTHROPIC, CLAUDE)
     run(decoder, [anthropic_stream(*FIRST[:-1], BEGUN, start(0, type="text", text="The"), stop=False)])
-    assert said(decoder.rescued()) == (("text", "The"),)
+    assert said(decoder.partial_message()) == (("text", "The"),)
 
 
 def test_usage_is_cumulative_and_cached_tokens_are_part_of_the_input() -> None:
@@ -240,7 +240,7 @@ def test_an_error_inside_a_200_stream_is_classified(type_: str, kind: str, statu
     )
     assert isinstance(fault, AnswerFault)
     assert (fault.failure.kind, fault.failure.status, fault.failure.message) == (kind, status, "Words")
-    assert said(decoder.rescued()) == (("text", "half"),)
+    assert said(decoder.partial_message()) == (("text", "half"),)
     assert len(events) == 1
 
 

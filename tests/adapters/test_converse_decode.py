@@ -54,9 +54,9 @@ def test_a_cut_anywhere_before_message_stop_is_a_fault_and_behind_it_costs_only_
         _, fault = run(made, [wire.STREAM[:place]])
         assert isinstance(fault, AnswerFault), place
         assert fault.failure.action == "retry"
-        for block in said(made.rescued()):
+        for block in said(made.partial_message()):
             assert block in complete or (block[0] == "text" and wire.BLOCKS[2][1].startswith(block[1])), place
-        assert all(block.seal for block in made.rescued().blocks if isinstance(block, Thinking))
+        assert all(block.seal for block in made.partial_message().blocks if isinstance(block, Thinking))
     for place in range(end, len(wire.STREAM) + 1):
         assert said(answered(wire.STREAM[:place])) == wire.BLOCKS, place
 
@@ -197,7 +197,7 @@ values = st.recursive(
 def test_no_stream_raises_anything_but_a_stream_fault(events: list[tuple[str, dict[str, object]]]) -> None:
     made = decoder()
     run(made, [*(wire.event(kind, **payload) for kind, payload in events), wire.ended()])
-    assert made.rescued().speaker == "model"
+    assert made.partial_message().speaker == "model"
 
 
 @given(body=values, noise=st.binary(max_size=200))

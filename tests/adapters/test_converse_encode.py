@@ -14,7 +14,7 @@ from actors.core.concerns import Role
 from actors.core.content import Media, Seal, Text, Thinking
 from actors.core.jsonio import Json, quote
 from actors.core.profiles import BEDROCK
-from actors.core.transcript import Shown
+from actors.core.transcript import TranscriptFacts
 from tests.adapters.converse_wire import BEDROCK_BINDING
 from tests.core.recorded import Answer, Called, Said, written
 
@@ -34,7 +34,7 @@ ROUND = (
 def sent(
     entries: Sequence[Said] = ROUND, settings: Settings = SETTINGS, called: frozenset[str] = frozenset()
 ) -> Request:
-    return ADAPTER.request((written(BEDROCK, *entries),), settings, Shown(called))
+    return ADAPTER.request((written(BEDROCK, *entries),), settings, TranscriptFacts(called))
 
 
 def parsed(request: Request) -> Parsed:

@@ -198,7 +198,7 @@ def test_what_is_kept_of_a_stream_that_broke_off_holds_no_cut_call(name: str, ca
     for place in range(len(stream)):
         decoder = decode(PROFILES[name])
         run(decoder, [stream[:place]])
-        assert [call.arguments for call in decoder.rescued().calls] in (whole, [{"p": 1}], []), place
+        assert [call.arguments for call in decoder.partial_message().calls] in (whole, [{"p": 1}], []), place
 
 
 @pytest.mark.parametrize("came", ["", '{"p":'])
@@ -218,7 +218,7 @@ def test_a_block_of_a_call_that_never_stopped_is_a_cut_answer(name: str, came: s
     decoder = decode(PROFILES[name])
     _, fault = run(decoder, [stream(came, "tool_use")])
     assert isinstance(fault, AnswerFault)
-    assert (fault.failure.action, decoder.rescued().calls) == ("retry", ())
+    assert (fault.failure.action, decoder.partial_message().calls) == ("retry", ())
     for reason in ("max_tokens", "tool_use"):
         _, message = run(decode(PROFILES[name]), [stream(WHOLE, reason)])
         assert isinstance(message, Message)

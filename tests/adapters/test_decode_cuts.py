@@ -63,7 +63,7 @@ def test_a_stream_that_ends_early_is_a_fault_and_keeps_no_half_call(recording: R
         _, fault = run(decoder, [recording.stream[:place]])
         assert isinstance(fault, AnswerFault), place
         assert fault.failure.action == "retry"
-        for block in said(decoder.rescued()):
+        for block in said(decoder.partial_message()):
             assert block in complete or (block[0] == "text" and text.startswith(block[1])), (place, block)
     for place in range(end, len(recording.stream) + 1):
         _, message = run(recording.decoder(), [recording.stream[:place]])
@@ -105,7 +105,7 @@ def test_thinking_without_its_state_is_not_rescued(recording: Recording) -> None
     for place in range(0, len(recording.stream), 7):
         decoder = recording.decoder()
         run(decoder, [recording.stream[:place]])
-        assert all(block.seal for block in decoder.rescued().blocks if isinstance(block, Thinking))
+        assert all(block.seal for block in decoder.partial_message().blocks if isinstance(block, Thinking))
 
 
 @profiles
@@ -189,7 +189,7 @@ def test_no_stream_raises_anything_but_a_stream_fault(profile: Dialect, data: st
         decoder,
         [stream, data.draw(st.sampled_from([b"", b"data: [DONE]", b'data: {"type":"message_stop"}']))],
     )
-    assert decoder.rescued().speaker == "model"
+    assert decoder.partial_message().speaker == "model"
 
 
 @profiles
@@ -250,7 +250,7 @@ def test_a_value_of_another_type_raises_nothing_but_a_stream_fault(
         lines[place] = f"data: {json.dumps(with_another(event, data))}"
     decoder = recording.decoder()
     run(decoder, ["\n".join(lines).encode()])
-    assert decoder.rescued().speaker == "model"
+    assert decoder.partial_message().speaker == "model"
 
 
 def with_another(value: object, data: st.DataObject) -> object:

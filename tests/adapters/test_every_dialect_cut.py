@@ -39,7 +39,7 @@ def stream(name: str) -> bytes:
     binding = Binding("here", name, endpoint(name, host), "", "model-1")
     rendered = render(ASKED, Ledger(), dialect(name), binding=binding)
     settings = Settings(model="model-1", tools=TOOLS, stream=True)
-    answer = asked(host, binding, codec.request(rendered.segments, settings, rendered.shown))
+    answer = asked(host, binding, codec.request(rendered.segments, settings, rendered.facts))
     assert answer.status == 200
     return b"".join(answer.parts)
 
@@ -91,7 +91,7 @@ def test_wherever_it_ends_it_is_the_whole_answer_or_a_fault_that_keeps_no_half_c
         _, message = run(made, [data[:place]])
         if isinstance(message, StreamFault):
             faults += 1
-            kept = made.rescued()
+            kept = made.partial_message()
             assert called(kept) == CALLS[: len(kept.calls)], place
             assert WORDS.startswith(kept.text), place
         else:

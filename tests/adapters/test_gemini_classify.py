@@ -10,7 +10,7 @@ from actors.adapters.failure import Failure
 from actors.core.profiles import GEMINI, VERTEX
 from actors.core.rulebook import RULES
 from actors.testing.rules import GEMINI_RULES, GeminiSettings, validate
-from actors.testing.rules.base import Refusal
+from actors.testing.rules.base import ServerRefusal
 from actors.testing.wires.gemini import GeminiWire
 from tests.testing.test_loopback_gemini_rules import CASES, Case, encoded
 
@@ -124,7 +124,7 @@ def test_every_rule_that_the_provider_words_is_known_when_it_comes_back() -> Non
             kind = {429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE", 404: "NOT_FOUND"}.get(
                 status, "INVALID_ARGUMENT"
             )
-            refusal = Refusal(rule.id, status, kind, None, None, rule.refusal)
+            refusal = ServerRefusal(rule.id, status, kind, None, None, rule.refusal)
             assert (
                 classify(status, {}, GeminiWire(GeminiSettings()).error(refusal, 0), GEMINI).rule == rule.id
             )

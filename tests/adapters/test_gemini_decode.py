@@ -50,7 +50,7 @@ def test_a_signed_call_that_was_cut_takes_its_signature_along() -> None:
     assert [type(block) for block in message.blocks] == [Thinking, ToolCall]
     decoder = decode(GEMINI, GOOGLE)
     run(decoder, [gemini_stream(gemini_chunk(signed))])  # broken off behind a call that came whole
-    assert decoder.rescued().blocks == message.blocks
+    assert decoder.partial_message().blocks == message.blocks
 
 
 BLANK = "signed_blank"
@@ -195,7 +195,7 @@ def test_a_stream_without_a_finish_reason_is_cut_and_keeps_what_was_whole() -> N
     decoder = decode(GEMINI, GOOGLE)
     _, found = run(decoder, [gemini_stream(gemini_chunk({"text": "a"}, call(thoughtSignature="cw==")))])
     assert isinstance(found, AnswerFault)
-    assert list(decoder.rescued().blocks) == [
+    assert list(decoder.partial_message().blocks) == [
         Text("a"),
         sealed("cw=="),
         ToolCall("hist_tool_1", "read", {"p": 1}),

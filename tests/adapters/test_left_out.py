@@ -238,7 +238,7 @@ def told(name: str, reader: str) -> tuple[str, Report]:
         "gemini_2" if reader == "gemini" else reader, Script([])
     )  # whose signatures are made up
     sent = adapter(PROFILES[reader]).request(
-        rendered.segments, Settings(model="model-1", max_tokens=9), rendered.shown
+        rendered.segments, Settings(model="model-1", max_tokens=9), rendered.facts
     )
     assert asked(server, OWNERS[reader], sent).status == 200, server.refusals
     return body.decode(), rendered.report
@@ -308,7 +308,7 @@ def test_of_an_answer_that_broke_off_no_part_of_a_providers_own_is_kept_and_it_i
     decoder = decode(PROFILES["anthropic"])
     stream = WIRES["anthropic"][0][0]
     run(decoder, [stream[: stream.rindex(b"content_block_stop")]])
-    assert [kept(block)[:2] for block in decoder.rescued().blocks] == [
+    assert [kept(block)[:2] for block in decoder.partial_message().blocks] == [
         ("text", "Hi."),
         ("native", "citations"),
     ]
@@ -381,7 +381,7 @@ def test_reasoning_goes_back_under_the_name_that_the_profile_says(
     )
     other = dataclasses.replace(profile, reasoning=unlike)
     assert check(encode(rendered, model="m"), other) != []
-    sent = adapter(profile).request(rendered.segments, Settings(model="model-1"), rendered.shown)
+    sent = adapter(profile).request(rendered.segments, Settings(model="model-1"), rendered.facts)
     server = strict_host("ollama", Script([]))
     assert asked(server, owner, sent).status == 200, server.refusals
 

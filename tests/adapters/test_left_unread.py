@@ -181,7 +181,7 @@ def test_a_key_that_nobody_reads_is_named_wherever_it_stands(name: str, at: int)
     named = dict(history.report.left_out)
     told = "".join(block.text for message in history for block in message.blocks if isinstance(block, Text))
     calls = [call.json.decode() for message in history for call in message.calls]
-    answers = [result.shown.decode() for message in history for result in message.results]
+    answers = [result.rendered_json.decode() for message in history for result in message.results]
     if path.endswith(CARRIED) or (path and PLANT in "".join([told, *answers, *calls])):
         assert not named
         assert PLANT in "".join([told, *answers, *calls])

@@ -54,7 +54,7 @@ def rendered(name: str, *messages: Message, after: Rendered | None = None) -> Re
 
 def request(name: str, sent: Rendered, lane: str = "", **settings: Any) -> Request:
     asked = {"model": MODELS.get(name, "m"), "system": "Be brief.", "tools": TOOLS} | settings
-    return adapter(dialect(name)).request(sent.segments, Settings(**asked), sent.shown._replace(lane=lane))
+    return adapter(dialect(name)).request(sent.segments, Settings(**asked), sent.facts._replace(lane=lane))
 
 
 @pytest.mark.requirement("PROMISE-14")

@@ -180,7 +180,7 @@ def test_a_call_that_was_finished_is_kept_when_the_stream_breaks_off_behind_it()
     decoder.feed(openai_stream(calls(fragment(0, "x", "f", A)), chunk({}, "tool_calls"), done=False))
     with pytest.raises(AnswerFault):
         decoder.close()
-    assert [call.arguments for call in decoder.rescued().calls] == [{"a": 1}]
+    assert [call.arguments for call in decoder.partial_message().calls] == [{"a": 1}]
 
 
 @pytest.mark.parametrize(
@@ -322,13 +322,13 @@ def test_a_finish_reason_without_the_end_marker_is_no_success_and_keeps_what_is_
     decoder = decode(OPENAI_CHAT, OPENAI)
     _, fault = run(decoder, [stream])
     assert isinstance(fault, AnswerFault)
-    assert said(decoder.rescued()) == (("text", "t"), ("call", "hist_tool_1", "f", A, '"x"'))
+    assert said(decoder.partial_message()) == (("text", "t"), ("call", "hist_tool_1", "f", A, '"x"'))
 
 
 def test_without_a_finish_reason_a_call_is_not_rescued_even_if_it_looks_whole() -> None:
     decoder = decode(OPENAI_CHAT, OPENAI)
     run(decoder, [openai_stream(chunk({"content": "t"}), calls(fragment(0, "x", "f", A)), done=False)])
-    assert said(decoder.rescued()) == (("text", "t"),)
+    assert said(decoder.partial_message()) == (("text", "t"),)
 
 
 @pytest.mark.parametrize(

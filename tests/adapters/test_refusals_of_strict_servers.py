@@ -16,7 +16,7 @@ from actors.core.profiles import PROFILES
 from actors.core.rulebook import RULES
 from actors.testing import rules as strict
 
-TABLES: Mapping[str, Mapping[str, strict.Rule]] = {
+TABLES: Mapping[str, Mapping[str, strict.ServerRule]] = {
     "openai_chat": strict.OPENAI_CHAT_RULES,
     "anthropic": strict.ANTHROPIC_RULES,
     "openai_responses": strict.RESPONSES_RULES,
@@ -87,13 +87,13 @@ CONFIG = {"OAC-13", "OAC-19", "ANT-48", "KIM-10", "DSK-08"}
 KINDS = {"rendering": "transcript", "projection": "transcript", "canonical": "transcript"}
 
 
-def sentence(rule: strict.Rule) -> str:
+def sentence(rule: strict.ServerRule) -> str:
     given = {**EXAMPLE, **EXAMPLES.get(rule.id, {})}
     fields = {field for _, field, _, _ in Formatter().parse(rule.text) if field}
     return rule.text.format(**{field: given.get(field, "x") for field in fields})
 
 
-def refused(dialect: str, rule: strict.Rule) -> Failure:
+def refused(dialect: str, rule: strict.ServerRule) -> Failure:
     words = sentence(rule)
     headers = {"x-amzn-errortype": rule.type} if dialect == "bedrock" else {}
     body: object = {"error": {"message": words, "type": rule.type, "code": rule.code}}
@@ -113,7 +113,7 @@ CITED = [
 
 
 @pytest.mark.parametrize(("dialect", "rule"), CITED, ids=[f"{dialect} {rule.id}" for dialect, rule in CITED])
-def test_a_sentence_of_the_rulebook_is_read_as_its_rule(dialect: str, rule: strict.Rule) -> None:
+def test_a_sentence_of_the_rulebook_is_read_as_its_rule(dialect: str, rule: strict.ServerRule) -> None:
     failure, known = refused(dialect, rule), READ_AS.get(rule.id, rule.id)
     assert failure.rule == known
     kind = RULES[known].fault_class

@@ -160,7 +160,7 @@ def test_encrypted_content_is_taken_from_the_end_of_its_item_only() -> None:
     stream = responses_stream(added(0, **thought(encrypted_content="part")), done=False)
     decoder = decode(OPENAI_RESPONSES)
     run(decoder, [stream])
-    assert decoder.rescued().blocks == ()
+    assert decoder.partial_message().blocks == ()
 
 
 def test_unknown_fields_of_reasoning_are_not_kept_and_its_content_is() -> None:

@@ -303,6 +303,6 @@ def test_an_answer_may_have_no_fewer_tokens_than_the_host_takes(asked: int, sent
     profile = dialect("openai_responses")
     rendered = render(History([Message("human", [Text("u")])]), Ledger(), profile)
     settings = Settings(model="m", max_tokens=asked)
-    request = adapter(profile).request(rendered.segments, settings, rendered.shown)
+    request = adapter(profile).request(rendered.segments, settings, rendered.facts)
     assert json.loads(request.body)["max_output_tokens"] == sent
     assert validate(request.body, "openai_responses", mode="strict") is None

@@ -15,7 +15,7 @@ from actors.core.identity import Binding
 from actors.core.jsonio import Json, quote
 from actors.core.lane import advanced, empty
 from actors.core.profiles import ANTHROPIC
-from actors.core.render import Reader
+from actors.core.render import RenderTarget
 from actors.testing import AnthropicSettings, validate
 
 CLAUDE = Binding("claude", "anthropic", "https://x.example", "", "m")
@@ -25,10 +25,10 @@ OBJECT = Json(b'{"type":"object"}')
 def request(settings: Settings, profile: Dialect, *messages: Message, budgeted: bool = False) -> Request:
     """Return the request for a conversation, as a session makes it."""
     history, encoder = History(messages or [Message("human", [Text("u")])]), adapter(profile).encoder
-    reader = Reader(CLAUDE, budgeted=budgeted)
+    reader = RenderTarget(CLAUDE, budgeted=budgeted)
     rendered = advanced(empty(profile), history, Ledger(), profile, encoder, reader)
     assert rendered.report.faults == ()
-    return adapter(profile).request(rendered.segments, settings, rendered.shown)
+    return adapter(profile).request(rendered.segments, settings, rendered.facts)
 
 
 def body(made: Request) -> Any:  # Any: JSON
@@ -133,7 +133,7 @@ def test_manual_thinking_goes_on_in_a_loop_of_its_own() -> None:
 
 
 def test_a_loop_is_closed_once_in_the_life_of_a_lane() -> None:
-    reader, encoder = Reader(CLAUDE, budgeted=True), adapter(ANTHROPIC).encoder
+    reader, encoder = RenderTarget(CLAUDE, budgeted=True), adapter(ANTHROPIC).encoder
     history = History(loop())
     first = advanced(empty(ANTHROPIC), history, Ledger(), ANTHROPIC, encoder, reader)
     assert first.report.fillers == (("between", 1), ("last", 1))
@@ -148,7 +148,7 @@ def test_a_loop_is_closed_once_in_the_life_of_a_lane() -> None:
     assert second.report.fillers == ()
     assert second.report.faults == ()
     assert second.transcript.startswith(first.transcript[:-3])
-    made = adapter(ANTHROPIC).request(second.segments, MANUAL, second.shown)
+    made = adapter(ANTHROPIC).request(second.segments, MANUAL, second.facts)
     assert validate(made.body, "anthropic", settings=TRUSTING) is None
 
 

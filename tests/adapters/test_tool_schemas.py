@@ -180,7 +180,7 @@ def test_no_provider_refuses_a_tool_for_a_choice_at_its_root(name: str) -> None:
         schema = dump({"type": "object", keyword: arms, "$defs": definitions})
         rendered = render(History([Message("human", [Text("u")])]), Ledger(), dialect(name), binding=HOST)
         settings = Settings(model="m", tools=(ToolSpec("t", "", schema),))
-        body = adapter(dialect(name)).request(rendered.segments, settings, rendered.shown).body
+        body = adapter(dialect(name)).request(rendered.segments, settings, rendered.facts).body
         assert check(body, dialect(name)) == []
         assert validate(body, name) is None
 

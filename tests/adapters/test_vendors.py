@@ -131,7 +131,7 @@ def test_reasoning_alone_is_no_message() -> None:
 def test_reasoning_that_broke_off_is_nobodys() -> None:
     decoder = decode(dialect("kimi"), KIMI)
     decoder.feed(openai_stream(chunk({"reasoning_content": "Hm"}), chunk({"content": "I"}), done=False))
-    assert decoder.rescued().blocks == (Text("I"),)
+    assert decoder.partial_message().blocks == (Text("I"),)
 
 
 DETAILS: list[Fields] = [
@@ -285,7 +285,7 @@ def test_an_error_in_the_middle_of_a_gateways_stream_is_a_failure() -> None:
     with pytest.raises(AnswerFault) as caught:
         decoder.feed(openai_stream(chunk({"content": "I"}), chunk({"content": ""}, "error", error=error)))
     assert (caught.value.failure.kind, caught.value.failure.status) == ("transient", 502)
-    assert decoder.rescued().text == "I"
+    assert decoder.partial_message().text == "I"
 
 
 # ---- shapes
@@ -444,7 +444,7 @@ def test_a_choice_in_a_tool_of_kimis_is_one_that_stands_for_a_type(
     kimi = dialect("kimi")
     rendered = render(History([GO]), Ledger(), kimi)
     settings = Settings(model="m", tools=(ToolSpec("read", "", ingest(schema).json),), stream=False)
-    request = adapter(kimi).request(rendered.segments, settings, rendered.shown)
+    request = adapter(kimi).request(rendered.segments, settings, rendered.facts)
     body = json.loads(request.body)
     assert body["tools"][0]["function"]["parameters"]["properties"]["p"] == sent
     assert (request.losses, check(request.body, kimi)) == (losses, [])

@@ -65,7 +65,10 @@ def facts(body: Json, name: str) -> Iterator[tuple[str, str]]:
                 case ToolCall():
                     yield "call", f"{block.id} {block.name} {block.json.decode()}"
                 case ToolResult():
-                    yield "result", f"{block.call_id} {json.loads(block.shown).removeprefix('ERROR: ')}"
+                    yield (
+                        "result",
+                        f"{block.call_id} {json.loads(block.rendered_json).removeprefix('ERROR: ')}",
+                    )
                 case _:
                     pass
 

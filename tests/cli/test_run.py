@@ -10,7 +10,7 @@ import pytest
 
 from actors.cli.exits import Exit
 from actors.cli.options import parser
-from actors.cli.run import Answer
+from actors.cli.run import AnswerText
 from actors.cli.targets import target
 from actors.config.providers import PROVIDERS
 from actors.core.content import Message, Text, Thinking
@@ -199,7 +199,7 @@ def test_the_answer_is_printed_whole_though_deltas_are_missing(
     for word in ("One ", "two ", "three."):
         pieces.append(TextEvent(word, 1, 1, pieces[-1].offset + len(pieces[-1].text)))
     said = Message("model", (Thinking("hm"), Text("One two three.")))
-    answer = Answer()
+    answer = AnswerText()
     for event in (
         *(piece for at, piece in enumerate(pieces) if at not in lost),
         StatusEvent("message", 1, message=said),

@@ -128,8 +128,8 @@ _BROKEN: list[tuple[str, Json, Json]] = [
     ("BED-17", body(user(text(), *documents(5), *[IMAGE] * 16)), body(user(text(), *documents(5), *[IMAGE] * 15))),
     ("BED-17", body(user(*[IMAGE] * 20), *ROUND[1:2], user(answer("t1", IMAGE))),
      body(user(*[IMAGE] * 19), *ROUND[1:2], user(answer("t1", IMAGE)))),
-    *(("BED-18", body(user(text(), document(name))), body(user(text(), document(mended))))
-      for name, mended in (("a.pdf", "a pdf"), ("a  b", "a b"), ("", "a"), ("d" * 201, "d" * 200),
+    *(("BED-18", body(user(text(), document(name))), body(user(text(), document(sanitised))))
+      for name, sanitised in (("a.pdf", "a pdf"), ("a  b", "a b"), ("", "a"), ("d" * 201, "d" * 200),
                            ("\u00e9", "[(e-1)]"), (3, "3"), ("a\n", "a"))),
 ]  # fmt: skip
 
@@ -224,7 +224,7 @@ PER_MESSAGE = replace(BEDROCK, ids=replace(BEDROCK.ids, unique_scope="message"))
 ANYWHERE = replace(BEDROCK, reasoning=replace(BEDROCK.reasoning, first=False))
 
 ROWS: list[ConverseRow] = [
-    *((rule, broken, mended, BEDROCK, ()) for rule, broken, mended in (*_BROKEN, *_SHAPES, *_PLACES)),
+    *((rule, broken, sanitised, BEDROCK, ()) for rule, broken, sanitised in (*_BROKEN, *_SHAPES, *_PLACES)),
     ("ALL-02", body(*ROUND[:2], user(answer(3))), FULL, BEDROCK, ("BED-01",)),
     ("ALL-02", body(user({"image": 3})), body(user(IMAGE)), BEDROCK, ("ALL-10",)),
     ("ALL-02", body(user(text()), toolConfig=3), OK, BEDROCK, ()),

@@ -13,8 +13,8 @@ from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.jsonio import Json
 from actors.core.ledger import Ledger
-from actors.core.render import Reader, ThinkingPolicy, Walk
-from actors.core.transcript import Encoder, Standing, Titled
+from actors.core.render import RenderTarget, RenderWalk, ThinkingPolicy
+from actors.core.transcript import Encoder, RenderState, Titled
 
 Said: TypeAlias = tuple[
     str, tuple[Any, ...]
@@ -106,7 +106,7 @@ def walked(
     ledger: Ledger | None = None,
     reader: Binding | None = None,
     policy: ThinkingPolicy = "native",
-    standing: Standing | None = None,
+    state: RenderState | None = None,
 ) -> tuple[list[Said], Report]:
     """Return what a dialect's writer is told of a conversation, and the report."""
     known = ledger or Ledger()
@@ -118,8 +118,14 @@ def walked(
         return writers[-1]
 
     notes = Notes()
-    walk = Walk(
-        standing or Standing(), history, known, dialect, Encoder(recorder), Reader(reader, policy), notes
+    walk = RenderWalk(
+        state or RenderState(),
+        history,
+        known,
+        dialect,
+        Encoder(recorder),
+        RenderTarget(reader, policy),
+        notes,
     )
     assert not any(walk.fragments())
     return [(role, tuple(blocks)) for role, blocks in writers[0].said], notes.report(dialect.name)

@@ -36,14 +36,14 @@ from actors.core.events import (
 )
 from actors.core.history import History
 from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, mended
+from actors.core.jsonio import Json, sanitised
 from actors.core.lane import Rendered, advanced, empty, seals
 from actors.core.ledger import Interaction, Ledger
 from actors.core.packed import pack
 from actors.core.profiles import dialect
 from actors.core.profiles.vendors import VENDORS as _VENDORS
-from actors.core.render import Reader, ThinkingPolicy
-from actors.core.state import Lanes, State
+from actors.core.render import RenderTarget, ThinkingPolicy
+from actors.core.state import Lanes, SessionState
 from actors.core.transcript import Encoder
 from actors.testing import (
     AnthropicSettings,
@@ -90,10 +90,10 @@ def examples(count: int) -> settings:
     return settings(max_examples=share(count))
 
 
-def rules(binding: Binding, policy: ThinkingPolicy = "native") -> tuple[Dialect, Encoder, Reader]:
+def rules(binding: Binding, policy: ThinkingPolicy = "native") -> tuple[Dialect, Encoder, RenderTarget]:
     """What a binding is rendered with."""
     profile = dialect(binding.dialect)
-    return profile, adapter(profile).encoder, Reader(binding, policy)
+    return profile, adapter(profile).encoder, RenderTarget(binding, policy)
 
 
 def cold(
@@ -106,7 +106,7 @@ def cold(
 
 def body(rendered: Rendered) -> bytes:
     """The request that sends a rendered lane."""
-    return adapter(rendered.dialect).request(rendered.segments, Settings(model="any"), rendered.shown).body
+    return adapter(rendered.dialect).request(rendered.segments, Settings(model="any"), rendered.facts).body
 
 
 def refused(rendered: Rendered) -> str | None:
@@ -132,7 +132,7 @@ class Simulated:
     """A session that writes its log and keeps what it has sent."""
 
     log: list[Event] = field(default_factory=list)
-    state: State = field(default_factory=State)
+    state: SessionState = field(default_factory=SessionState)
     lanes: Lanes = field(default_factory=lambda: Lanes(rules))
     sent: list[tuple[Binding, int, Rendered]] = field(default_factory=list)
 
@@ -148,7 +148,7 @@ class Simulated:
     def send(self, binding: Binding) -> Rendered:
         """Send a request: seals and all."""
         rendered = self.render(binding)
-        epoch, cursor = rendered.lane.standing.epoch, len(self.state.history)
+        epoch, cursor = rendered.lane.state.epoch, len(self.state.history)
         sealed = seals(rendered, self.state.ledger)
         self.write(RequestSent(1, len(self.sent) + 1, binding, epoch, cursor, sealed))
         self.sent.append((binding, epoch, rendered))
@@ -156,7 +156,7 @@ class Simulated:
 
     def restart(self, binding: Binding, *, plain: bool) -> None:
         """Begin an epoch of a binding's lane."""
-        epoch = self.lanes.of(binding).standing.epoch + 1
+        epoch = self.lanes.of(binding).state.epoch + 1
         self.write(EpochBegan(binding, epoch, "refusal" if plain else "thinking", plain))
 
 
@@ -223,9 +223,9 @@ def _some(news: list[list[Event]], random: Random) -> list[Event]:
 
 def told(known: Interaction) -> Iterable[CallEvent | RequestSent]:
     """The events after which a ledger knows this interaction; ids as they are at rest."""
-    call_id = CallId(mended(known.call_id))
+    call_id = CallId(sanitised(known.call_id))
     if known.tool is not None:
-        yield Scheduled(call_id, mended(known.tool), known.arguments or Json(b"{}"))
+        yield Scheduled(call_id, sanitised(known.tool), known.arguments or Json(b"{}"))
     if known.started:
         yield Started(call_id)
     if known.cancelled is not None:
@@ -244,7 +244,9 @@ def completed(call_id: CallId, result: ToolResult) -> CallEvent:
     """The event of a real completion."""
     if result.error_json is not None:
         return Failed(call_id, result.error_json)
-    media = tuple(Media(mended(item.mime), mended(item.data), mended(item.url)) for item in result.media)
+    media = tuple(
+        Media(sanitised(item.mime), sanitised(item.data), sanitised(item.url)) for item in result.media
+    )
     return Returned(call_id, result.content_json or Json(b"null"), media)
 
 

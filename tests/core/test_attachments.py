@@ -17,7 +17,7 @@ from actors.core.lane import Rendered, advanced, empty
 from actors.core.ledger import Ledger
 from actors.core.packed import pack
 from actors.core.profiles import BEDROCK, PROFILES
-from actors.core.render import Reader
+from actors.core.render import RenderTarget
 from actors.core.state import rebuilt
 from actors.core.transcript import Encoder
 from actors.testing.histories import READERS
@@ -81,7 +81,9 @@ def titling(titles: list[str]) -> Encoder:
 
 
 def at_once(*said: Message, profile: Dialect = BEDROCK) -> Rendered:
-    return advanced(empty(profile), History(said), Ledger(), profile, adapter(profile).encoder, Reader(HERE))
+    return advanced(
+        empty(profile), History(said), Ledger(), profile, adapter(profile).encoder, RenderTarget(HERE)
+    )
 
 
 def session(*said: Message) -> Simulated:
@@ -126,7 +128,7 @@ def test_only_where_documents_have_names_are_they_given_one() -> None:
     for name, profile in PROFILES.items():
         titles: list[str] = []
         recorder = titling(titles)
-        advanced(empty(profile), History([human(PLAN)]), Ledger(), profile, recorder, Reader(HERE))
+        advanced(empty(profile), History([human(PLAN)]), Ledger(), profile, recorder, RenderTarget(HERE))
         assert any(titles) is profile.media.named_documents is (name == "bedrock")
 
 
@@ -194,7 +196,7 @@ def test_a_lane_that_is_folded_from_the_log_knows_what_it_has_shown() -> None:
     simulated.write(Submitted(1, pack(OK)), Submitted(2, pack(human(PLAN, *map(page, range(4))))))
     simulated.send(HERE)
     _, lanes = rebuilt(reread(simulated.log), rules)
-    assert lanes.of(HERE).standing == simulated.lanes.of(HERE).standing
+    assert lanes.of(HERE).state == simulated.lanes.of(HERE).state
     simulated.write(Submitted(3, pack(OK)), Submitted(4, pack(human(PLAN, IMAGE))))
     again = lanes.render(HERE, simulated.state.history, simulated.state.ledger)
     assert again == simulated.send(HERE)

@@ -7,15 +7,10 @@ from typing import Any, Literal
 import pytest
 
 from actors.core.arguments import ArgumentError
-from actors.core.batch import Plan, plan
+from actors.core.batch import BoundArguments, Plan, plan
 from actors.core.content import ToolCall
 from actors.core.events import Denied, Refused, Scheduled
 from actors.core.jsonio import JsonValue, parse
-
-
-@dataclass(frozen=True)
-class Arguments:
-    kwargs: Mapping[str, Any]  # Any: see `Bound`
 
 
 @dataclass(frozen=True)
@@ -24,9 +19,9 @@ class Reader:
 
     approval: Literal["allow", "ask", "deny"] = "allow"
 
-    def bind(self, arguments: Mapping[str, JsonValue]) -> Arguments | tuple[ArgumentError, ...]:
+    def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
         if "path" in arguments:
-            return Arguments(arguments)
+            return BoundArguments(arguments)
         return (ArgumentError("path", "a value", is_missing=True),)
 
 

@@ -120,7 +120,7 @@ class Row:
 
     rule: str
     broken: Json | bytes
-    mended: Json
+    sanitised: Json
     dialect: Dialect = OPENAI_CHAT
     also: tuple[str, ...] = ()  # rules that cannot but be broken with it
 
@@ -439,7 +439,7 @@ def test_a_broken_rule_is_found_and_no_other_is_blamed(row: Row) -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=IDS)
 def test_a_request_that_keeps_the_rules_has_no_fault(row: Row) -> None:
-    assert [str(fault) for fault in check(encoded(row.mended), row.dialect)] == []
+    assert [str(fault) for fault in check(encoded(row.sanitised), row.dialect)] == []
 
 
 def test_every_rule_that_can_be_judged_has_a_request_that_breaks_it() -> None:

@@ -14,7 +14,7 @@ from actors.core.jsonio import Json
 from actors.core.lane import advanced, empty
 from actors.core.ledger import Ledger
 from actors.core.profiles import GEMINI, PROFILES
-from actors.core.render import Reader
+from actors.core.render import RenderTarget
 from actors.core.transcript import Encoder, Titled, Writer
 from actors.errors import ProjectionFault
 
@@ -60,7 +60,7 @@ def forgetful(real: Encoder) -> Encoder:
 def test_a_fault_in_a_report_has_the_canonical_ids_of_its_calls(name: str) -> None:
     dialect = PROFILES[name]
     rendered = advanced(
-        empty(dialect), HISTORY, Ledger(), dialect, forgetful(adapter(dialect).encoder), Reader(None)
+        empty(dialect), HISTORY, Ledger(), dialect, forgetful(adapter(dialect).encoder), RenderTarget(None)
     )
     faults = rendered.report.faults
     assert faults

@@ -12,7 +12,7 @@ from actors.core.check import check, extend, finish, start
 from actors.core.content import Media, Message, Text, ToolCall
 from actors.core.profiles import BEDROCK
 from actors.core.projection import Projection
-from actors.core.transcript import Standing
+from actors.core.transcript import RenderState
 from tests.core.converse_rows import (
     DOCUMENT,
     IMAGE,
@@ -115,7 +115,7 @@ def test_a_lane_may_call_tools_before_the_request_declares_them() -> None:
 
 
 def test_bedrock_style_ids_begin_with_tooluse() -> None:
-    made = Projection(Standing(), BEDROCK, None).call(ToolCall("x" * 300, "read"))[0]
+    made = Projection(RenderState(), BEDROCK, None).call(ToolCall("x" * 300, "read"))[0]
     assert made.startswith("tooluse_")
     assert len(made) == len("tooluse_") + 22
 

@@ -34,7 +34,7 @@ Json = dict[str, Any]  # Any: wire messages are built by hand, broken ones on pu
 OPEN = {"anthropic": "content", "converse": "content", "gemini": "parts"}
 """The list in which a fragment leaves its last message open, by family."""
 ROWS = [
-    (f"{row.dialect.name}-{row.rule}", row.rule, row.broken, row.mended, row.dialect)
+    (f"{row.dialect.name}-{row.rule}", row.rule, row.broken, row.sanitised, row.dialect)
     for module in (test_check, test_check_gemini, test_check_responses, test_check_vendors)
     for row in module.ROWS
     if isinstance(row.broken, dict)
@@ -107,7 +107,7 @@ PLANTED = [
     ("rule", "broken", "mended", "dialect"), [row[1:] for row in PLANTED], ids=[row[0] for row in PLANTED]
 )
 def test_both_readings_refuse_a_mistake_and_accept_its_mended_twin(
-    rule: str, broken: Json, mended: Json, dialect: Dialect
+    rule: str, broken: Json, sanitised: Json, dialect: Dialect
 ) -> None:
     fragments, manual = pieces(broken, dialect), asks_for_thinking(broken)
     found = {fault.rule for fault in whole(fragments, dialect, manual=manual)}
@@ -115,8 +115,8 @@ def test_both_readings_refuse_a_mistake_and_accept_its_mended_twin(
         assert rule in {fault.rule for fault in check(json.dumps(broken).encode(), dialect)} - found
         return
     assert not first(fragments, dialect, manual=manual)
-    sound = pieces({**mended, "store": False}, dialect)
-    assert [str(fault) for fault in whole(sound, dialect, manual=asks_for_thinking(mended))] == []
+    sound = pieces({**sanitised, "store": False}, dialect)
+    assert [str(fault) for fault in whole(sound, dialect, manual=asks_for_thinking(sanitised))] == []
 
 
 def test_every_rule_that_a_fragment_can_break_is_planted() -> None:
@@ -164,9 +164,9 @@ def test_what_the_encoders_write_is_read_once(name: str) -> None:
 
 
 SOUND: dict[str, list[Json]] = {}
-for *_, mended, dialect in PLANTED:
-    if len(str(mended)) < 2000 and first(pieces(mended, dialect), dialect):
-        SOUND.setdefault(dialect.name, []).append(mended)
+for *_, sanitised, dialect in PLANTED:
+    if len(str(sanitised)) < 2000 and first(pieces(sanitised, dialect), dialect):
+        SOUND.setdefault(dialect.name, []).append(sanitised)
 
 
 def _read(text: str) -> object:

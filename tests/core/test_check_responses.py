@@ -85,7 +85,7 @@ class Row:
 
     rule: str
     broken: Json | bytes
-    mended: Json
+    sanitised: Json
     dialect: Dialect = OPENAI_RESPONSES
     also: tuple[str, ...] = ()  # rules that cannot but be broken with it
 
@@ -211,7 +211,7 @@ def test_a_broken_rule_is_found_and_its_mended_twin_is_accepted(row: Row) -> Non
     faults = check(encoded(row.broken), row.dialect)
     assert {fault.rule for fault in faults} == {row.rule, *row.also}
     assert all(isinstance(fault, FAULTS[RULES[fault.rule or ""].fault_class]) for fault in faults)
-    assert check(encoded(row.mended), row.dialect) == []
+    assert check(encoded(row.sanitised), row.dialect) == []
 
 
 def test_every_judged_rule_of_the_family_has_a_row() -> None:

@@ -167,7 +167,7 @@ OTHERS = [
 
 
 def _rows(rows: list[tuple[Any, ...]], dialect: Dialect) -> list[Row]:  # Any: rule, broken, mended, also
-    return [Row(rule, broken, mended, dialect, *also) for rule, broken, mended, *also in rows]
+    return [Row(rule, broken, sanitised, dialect, *also) for rule, broken, sanitised, *also in rows]
 
 
 ROWS = [*_rows(MISTRALS, MISTRAL), *_rows(KIMIS, KIMI), *_rows(DEEPSEEKS, DEEPSEEK), *OTHERS]
@@ -187,7 +187,7 @@ def test_a_broken_rule_of_a_vendor_is_found_and_no_other_is_blamed(row: Row) -> 
 
 @pytest.mark.parametrize("row", ROWS, ids=IDS)
 def test_a_request_that_keeps_the_vendors_rules_has_no_fault(row: Row) -> None:
-    assert [str(fault) for fault in check(encoded(row.mended), row.dialect)] == []
+    assert [str(fault) for fault in check(encoded(row.sanitised), row.dialect)] == []
 
 
 def test_every_rule_of_a_vendor_that_can_be_judged_has_a_request_that_breaks_it() -> None:

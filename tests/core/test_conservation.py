@@ -52,7 +52,7 @@ def told(rendered: Rendered) -> Counter[str]:
 
 def shown(rendered: Rendered) -> str:
     """All that a reader is shown, and what waits for the next human message."""
-    carried = rendered.lane.standing.carried
+    carried = rendered.lane.state.carried
     return text(rendered).decode() + "".join(
         block.text if isinstance(block, Text) else f'{block.data}"' for block in carried
     )
@@ -297,7 +297,7 @@ def test_a_late_result_waits_for_a_human_message(binding: Binding) -> None:
     ledger = Ledger().apply(SEALED, Returned(CallId("c1"), quote("R1.")))
     rendered = cold(batch(1)[:2], ledger, binding)
     assert b"R1." not in text(rendered)
-    assert rendered.lane.standing.carried == (Text("[Late result of read: R1.]"),)
+    assert rendered.lane.state.carried == (Text("[Late result of read: R1.]"),)
 
 
 @either_dialect

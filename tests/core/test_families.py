@@ -86,7 +86,7 @@ def judged(
     reader = replace(READERS[base], dialect="house")
     for messages, ledger in conversations:
         rendered = render(History(messages, ledger), ledger, house, binding=reader)
-        request = adapter(house).request(rendered.segments, Settings(model="any"), rendered.shown)
+        request = adapter(house).request(rendered.segments, Settings(model="any"), rendered.facts)
         assert check(request.body, house) == [], tables
 
 

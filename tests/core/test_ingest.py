@@ -29,7 +29,7 @@ from pydantic import BaseModel, RootModel, SecretStr
 from actors.core.jsonio import (
     MARKS,
     JsonValue,
-    Limits,
+    SizeLimits,
     dump,
     ingest,
     parse,
@@ -37,7 +37,7 @@ from actors.core.jsonio import (
 )
 from tests.core.test_jsonio import LONE, json_values
 
-SMALL = Limits(max_bytes=2048, max_depth=4, max_items=8, max_string=256)
+SMALL = SizeLimits(max_bytes=2048, max_depth=4, max_items=8, max_string=256)
 
 
 class Colour(Enum):
@@ -329,7 +329,7 @@ def test_a_long_object_keeps_its_first_entries_even_if_it_never_ends() -> None:
 
 
 def test_counts_stay_true_when_a_container_is_shortened_twice() -> None:
-    shown = parse(ingest([["x"] * 8] * 5000, Limits(max_bytes=600, max_items=1000)).json)
+    shown = parse(ingest([["x"] * 8] * 5000, SizeLimits(max_bytes=600, max_items=1000)).json)
     assert isinstance(shown, list)
     assert shown[-1] == f"[{5000 - (len(shown) - 1)} more items cut]"
 
@@ -358,7 +358,9 @@ def test_keys_that_become_equal_are_all_kept() -> None:
 def test_a_set_too_large_is_cut_whole_because_its_order_means_nothing() -> None:
     assert ingest({str(n) for n in range(9)}, SMALL).json == b'"[set of 9, cut]"'
     wide = {"x" * 500 + str(n) for n in range(2000)}
-    assert ingest([wide, inf], Limits(max_bytes=4096)).json == b'["[set of 2000, cut]","[1 more items cut]"]'
+    assert (
+        ingest([wide, inf], SizeLimits(max_bytes=4096)).json == b'["[set of 2000, cut]","[1 more items cut]"]'
+    )
 
 
 def test_with_hardly_any_stack_left_there_is_still_json() -> None:
@@ -400,7 +402,7 @@ def len_of_stack() -> int:
 )
 def test_limits_that_cannot_hold_a_marker_are_refused(limits: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"max_depth|limits"):
-        Limits(**limits)
+        SizeLimits(**limits)
 
 
 ODD = (Plain(), Broken(ValueError()), Colour.PAIR, Liar("x"), Shown(), City(name="a"), Endless())
@@ -430,9 +432,12 @@ python_values = st.recursive(
 
 @pytest.mark.requirement("REQ-915-038")
 @settings(max_examples=300, deadline=None)
-@given(python_values, st.sampled_from([SMALL, Limits(), Limits(max_bytes=512, max_depth=2, max_string=128)]))
+@given(
+    python_values,
+    st.sampled_from([SMALL, SizeLimits(), SizeLimits(max_bytes=512, max_depth=2, max_string=128)]),
+)
 def test_any_value_becomes_bounded_strict_json_that_is_taken_in_again_unchanged(
-    value: object, limits: Limits
+    value: object, limits: SizeLimits
 ) -> None:
     ingested = ingest(value, limits)
     assert len(ingested.json) <= limits.max_bytes
@@ -506,9 +511,9 @@ class _Unusual(dict[str, JsonValue]):
         | st.sampled_from(["\ud800", "t" * 600]),
         max_size=6,
     ),
-    st.sampled_from([Limits(), Limits(max_bytes=2048, max_string=256, max_items=4)]),
+    st.sampled_from([SizeLimits(), SizeLimits(max_bytes=2048, max_string=256, max_items=4)]),
 )
 def test_a_small_object_is_taken_in_at_once_as_it_would_be_by_a_walk(
-    value: dict[str, JsonValue], limits: Limits
+    value: dict[str, JsonValue], limits: SizeLimits
 ) -> None:
     assert ingest(value, limits) == ingest(_Unusual(value), limits)

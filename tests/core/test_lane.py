@@ -30,7 +30,7 @@ from actors.core.lane import SEGMENT, SHARED, Rendered, advanced, appended, empt
 from actors.core.ledger import Ledger
 from actors.core.packed import pack
 from actors.core.render import STRIDE
-from actors.core.state import Lanes, State, rebuilt
+from actors.core.state import Lanes, SessionState, rebuilt
 from actors.errors import CanonicalFault
 from actors.testing import AnthropicProfile, AnthropicSettings, validate
 from actors.testing.histories import READERS, history
@@ -84,7 +84,7 @@ def test_lanes_rebuilt_from_the_log_are_the_same_bytes() -> None:
             assert (state.history, state.ledger) == (session.state.history, session.state.ledger)
             for binding in BINDINGS:
                 assert b"".join(lanes.of(binding).segments) == b"".join(session.lanes.of(binding).segments)
-                assert lanes.of(binding).standing == session.lanes.of(binding).standing
+                assert lanes.of(binding).state == session.lanes.of(binding).state
                 assert lanes.of(binding).judge == session.lanes.of(binding).judge
 
 
@@ -411,7 +411,7 @@ def test_segments_are_few_and_their_bytes_are_the_fragments() -> None:
 @pytest.mark.parametrize("binding", BINDINGS, ids=str)
 def test_a_long_result_is_one_object_in_the_log_the_ledger_and_every_lane(binding: Binding) -> None:
     long, short = quote("21 C " * SHARED), quote("21 C")
-    state = State()
+    state = SessionState()
     log: list[Event] = [Opened("s", "t"), Submitted(1, pack(Message("human", [Text("Go on.")])))]
     for number, result in enumerate((long, short, long), 1):
         call = ToolCall(f"hist_tool_{number}", "weather")
@@ -448,7 +448,7 @@ def test_a_long_conversation_is_the_same_bytes_at_once_and_turn_by_turn(binding:
     whole = cold(messages, Ledger(), binding)
     assert refused(whole) is None
     assert text(whole) == b"".join(lane.segments)
-    assert (whole.lane.judge, whole.lane.standing) == (lane.judge, lane.standing)
+    assert (whole.lane.judge, whole.lane.state) == (lane.judge, lane.state)
 
 
 def test_a_request_renders_only_what_is_new() -> None:

@@ -14,7 +14,7 @@ from actors.core.identity import mint as canonical
 from actors.core.jsonio import quote
 from actors.core.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
 from actors.core.projection import Projection, mint, tool_name
-from actors.core.transcript import Standing
+from actors.core.transcript import RenderState
 from actors.testing.histories import READERS
 from tests.core.session_log import examples
 
@@ -23,7 +23,7 @@ every_dialect = pytest.mark.parametrize("dialect", PROFILES.values(), ids=PROFIL
 
 
 def projection(dialect: Dialect = ANTHROPIC, reader: Binding | None = CLAUDE) -> Projection:
-    return Projection(Standing(), dialect, reader)
+    return Projection(RenderState(), dialect, reader)
 
 
 def native(call_id: str, data: str, origin: Binding = CLAUDE) -> ToolCall:
@@ -121,7 +121,7 @@ def test_what_a_lane_has_given_it_gives_again_and_to_nobody_else() -> None:
     earlier = projection()
     first = earlier.call(native("a", "toolu_same"))[0]
     calls, used, index = earlier.adopted()
-    sent = Standing(calls=calls, used=used, index=index)
+    sent = RenderState(calls=calls, used=used, index=index)
     later = Projection(sent, ANTHROPIC, None)
     assert later.call(ToolCall("a", "read"))[0] == first
     assert Projection(sent, ANTHROPIC, CLAUDE).call(native("b", "toolu_same"))[0] != first

@@ -18,7 +18,7 @@ from actors.core.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
 from actors.core.profiles.vendors import LLAMA_CPP
 from actors.core.render import ThinkingPolicy
 from actors.core.render.choose import SYNTHETIC
-from actors.core.transcript import Standing
+from actors.core.transcript import RenderState
 from actors.testing.histories import READERS
 from actors.testing.stock import REASONS
 from actors.testing.strategies import conversations
@@ -171,11 +171,11 @@ def thought(
     message: Message,
     policy: ThinkingPolicy = "native",
     dialect: Dialect = ANTHROPIC,
-    standing: Standing | None = None,
+    state: RenderState | None = None,
 ) -> list[object]:
     """What is left of a message."""
     reader = CLAUDE if dialect is ANTHROPIC else OPENAI
-    said, _ = walked([human(), message], dialect, reader=reader, policy=policy, standing=standing)
+    said, _ = walked([human(), message], dialect, reader=reader, policy=policy, state=state)
     return list(said[1][1])
 
 
@@ -234,9 +234,12 @@ def test_thinking_under_another_speaker_or_after_other_words_stays_behind() -> N
 
 
 def test_thinking_from_before_an_epoch_has_no_seal() -> None:
-    assert thought(model(OWN, ONE), standing=Standing(floor=2)) == [*CALLED]
-    assert thought(model(OWN, ONE), "text", standing=Standing(floor=2)) == [Text("[Reasoning: own]"), *CALLED]
-    assert thought(model(OWN, ONE), standing=Standing(floor=1)) == [OWN, *CALLED]
+    assert thought(model(OWN, ONE), state=RenderState(epoch_start=2)) == [*CALLED]
+    assert thought(model(OWN, ONE), "text", state=RenderState(epoch_start=2)) == [
+        Text("[Reasoning: own]"),
+        *CALLED,
+    ]
+    assert thought(model(OWN, ONE), state=RenderState(epoch_start=1)) == [OWN, *CALLED]
 
 
 # ---- what the target can hold
@@ -360,7 +363,7 @@ def test_the_media_of_a_late_result_and_of_an_orphan_go_with_their_text(reader: 
 
 def test_in_words_the_media_of_a_result_stand_behind_it() -> None:
     results = tool(ToolResult("c1", "x", media=[IMAGE]), ToolResult("c2", "y"))
-    said, _ = walked([human(), model(ONE, TWO), results], ANTHROPIC, standing=Standing(plain=True))
+    said, _ = walked([human(), model(ONE, TWO), results], ANTHROPIC, state=RenderState(plain=True))
     assert [type(block) for block in said[-1][1]] == [Text, Media, Text]
 
 
@@ -374,8 +377,8 @@ def test_media_that_follow_results_come_before_a_user_message_where_a_filler_mus
 
 
 def told(dialect: Dialect, *messages: Message, last: str | None = None) -> list[Said]:
-    standing = Standing(last_role="user" if last == "user" else None)
-    said, _ = walked(messages, dialect, reader=CLAUDE, standing=standing)
+    state = RenderState(last_role="user" if last == "user" else None)
+    said, _ = walked(messages, dialect, reader=CLAUDE, state=state)
     return said
 
 
@@ -416,7 +419,7 @@ def test_plain_leaves_words_alone_and_puts_the_rest_into_words() -> None:
     call = ToolCall("c1", "read", {"a": 1})
     failed = ToolResult("c2", error={"why": "no"})
     messages = [human(), model(OWN, Text("t"), call, TWO), tool(ToolResult("c1", "x"), failed)]
-    said, report = walked(messages, ANTHROPIC, reader=CLAUDE, standing=Standing(plain=True))
+    said, report = walked(messages, ANTHROPIC, reader=CLAUDE, state=RenderState(plain=True))
     assert said == [
         ("user", (Text("u"),)),
         (

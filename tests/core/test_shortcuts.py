@@ -26,11 +26,11 @@ from actors.core.events import (
 from actors.core.form import replace
 from actors.core.history import History
 from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Quoted, mended, quote
+from actors.core.jsonio import Quoted, quote, sanitised
 from actors.core.ledger import Ledger
 from actors.core.packed import LARGE, pack, unpack
 from actors.core.projection import mint
-from actors.core.state import State
+from actors.core.state import SessionState
 from actors.storage import Entry
 from actors.storage.memory import MemoryStorage
 
@@ -100,7 +100,7 @@ def test_a_binding_is_one_object_in_all_that_is_read() -> None:
 def test_a_history_and_a_log_in_memory_share_one_packed_message() -> None:
     packed, started = pack(Message("human", (Text("words"),))), Started(CallId("c"))
     events = (Opened("id", "t", None, (packed,)), Submitted(1, packed), started)
-    state = State().apply(events[0]).apply(events[1])
+    state = SessionState().apply(events[0]).apply(events[1])
     assert state.history.packed[1][0] is packed
     assert state.history.packed[1][1] is packed
     storage = MemoryStorage()
@@ -177,4 +177,4 @@ def test_what_is_no_json_is_refused_with_a_value_error(text: str) -> None:
     ("text", "expected"), [("plain", "plain"), ("é", "é"), ("\ud83d\ude00", "😀"), ("a\ud800b", "a\ufffdb")]
 )
 def test_a_half_pair_is_replaced_and_all_else_kept(text: str, expected: str) -> None:
-    assert mended(text) == expected
+    assert sanitised(text) == expected

@@ -30,7 +30,7 @@ from actors.core.identity import CallId
 from actors.core.jsonio import quote
 from actors.core.ledger import Ledger
 from actors.core.packed import pack
-from actors.core.state import Lanes, State, rebuilt
+from actors.core.state import Lanes, SessionState, rebuilt
 from actors.testing.histories import READERS, history
 from tests.core.session_log import BINDINGS, Simulated, rules, simulated, text
 
@@ -40,8 +40,8 @@ ASKED = Message("human", [Text("u")])
 ANSWER = Message("model", [CALL], origin=OPENAI)
 
 
-def after(*events: Event) -> State:
-    state = State()
+def after(*events: Event) -> SessionState:
+    state = SessionState()
     for event in events:
         state = state.apply(event)
     return state
@@ -102,7 +102,7 @@ def test_compaction_and_the_epoch_after_it_rewrite_the_lanes() -> None:
     ]
     state, lanes = rebuilt(log, rules)
     assert list(state.history) == [summary]
-    assert lanes.of(OPENAI).standing.epoch == 1
+    assert lanes.of(OPENAI).state.epoch == 1
     assert b"summary" in b"".join(lanes.of(OPENAI).segments)
     assert b'"u"' not in b"".join(lanes.of(OPENAI).segments)
 
@@ -110,7 +110,7 @@ def test_compaction_and_the_epoch_after_it_rewrite_the_lanes() -> None:
 def test_a_lane_takes_up_what_the_history_held_at_its_request() -> None:
     log: list[Event] = [Opened("s", "t"), Submitted(1, pack(ASKED)), Submitted(2, pack(ASKED))]
     _, lanes = rebuilt([*log, RequestSent(1, 1, OPENAI, 0, 1)], rules)
-    assert lanes.of(OPENAI).standing.cursor == 1
+    assert lanes.of(OPENAI).state.cursor == 1
     assert lanes.bindings() == (OPENAI,)
     assert lanes.of(CLAUDE).size == 0
 
@@ -119,7 +119,7 @@ def test_a_lane_takes_up_what_the_history_held_at_its_request() -> None:
 def test_rebuilding_may_stop_and_go_on_anywhere() -> None:
     for seed in range(100):
         session = simulated(*history(seed), seed)
-        state, lanes = State(), Lanes(rules)
+        state, lanes = SessionState(), Lanes(rules)
         for number, event in enumerate(session.log):
             if number == len(session.log) // 2:
                 state, lanes = rebuilt(session.log[:number], rules)

@@ -9,17 +9,17 @@ from actors.core.content import Message, Text, ToolCall
 from actors.core.stream import Usage
 from actors.core.turn import (
     Answered,
+    BatchStep,
     Bounds,
     Broke,
-    Close,
+    CloseStep,
     Ended,
-    Generate,
+    GenerateStep,
     Outcome,
     Ran,
     Ready,
-    Render,
-    Rewrite,
-    RunBatch,
+    RenderStep,
+    RewriteStep,
     Step,
     Stopped,
     Unfit,
@@ -31,25 +31,25 @@ CALLS = Message("model", [ToolCall("c1", "read"), ToolCall("c2", "read")])
 ONE = Usage(1, 1)
 
 POSSIBLE: dict[type[Step], tuple[Outcome, ...]] = {
-    Render: (Ready(), Unfit("judged"), Unfit("judged", reasoning=True), Stopped()),
-    Rewrite: (Ready(), Stopped()),
-    Generate: (
+    RenderStep: (Ready(), Unfit("judged"), Unfit("judged", reasoning=True), Stopped()),
+    RewriteStep: (Ready(), Stopped()),
+    GenerateStep: (
         Answered(CALLS, ONE),
         Answered(WORDS, ONE),
         Broke("400", refused=True),
         Broke("400", refused=True, reasoning=True),
         Broke("503", usage=ONE),
-        Broke("cut", message=CALLS, shown=True),
+        Broke("cut", message=CALLS, visible=True),
         Stopped(),
         Stopped(CALLS),
     ),
-    RunBatch: (Ran(0), Ran(1), Ran(2), Stopped()),
+    BatchStep: (Ran(0), Ran(1), Ran(2), Stopped()),
 }
 FOLLOWS: dict[type[Step], tuple[type[Step], ...]] = {
-    Render: (Generate, Rewrite, Close),
-    Rewrite: (Render, Close),
-    Generate: (RunBatch, Rewrite, Close),
-    RunBatch: (Render, Close),
+    RenderStep: (GenerateStep, RewriteStep, CloseStep),
+    RewriteStep: (RenderStep, CloseStep),
+    GenerateStep: (BatchStep, RewriteStep, CloseStep),
+    BatchStep: (RenderStep, CloseStep),
 }
 
 
@@ -59,7 +59,7 @@ def played(
     """Send the outcomes in order. Return the steps asked for, and how it ended if it did."""
     steps = [next(conduct)]
     try:
-        while not isinstance(steps[-1], Close):
+        while not isinstance(steps[-1], CloseStep):
             outcome = next(outcomes, None)
             if outcome is None:
                 return steps, None
@@ -94,15 +94,15 @@ def test_every_sequence_of_outcomes_follows_the_table(bounds: Bounds) -> None:
             assert isinstance(after, FOLLOWS[type(before)])
         if ended is None:
             continue
-        assert isinstance(steps[-1], Close)
-        assert [isinstance(step, Close) for step in steps].count(True) == 1
+        assert isinstance(steps[-1], CloseStep)
+        assert [isinstance(step, CloseStep) for step in steps].count(True) == 1
         assert_ended_as_it_was_told(taken, steps[-1], ended)
     assert count > 20
 
 
 def assert_rewrites_as_it_was_refused(taken: tuple[Outcome, ...], steps: list[Step]) -> None:
     """Once in plain words, and before that once without old reasoning, if only that was refused at first."""
-    rewrites = [step.plain for step in steps if isinstance(step, Rewrite)]
+    rewrites = [step.plain for step in steps if isinstance(step, RewriteStep)]
     refusals = [
         outcome.reasoning
         for outcome in taken
@@ -112,7 +112,7 @@ def assert_rewrites_as_it_was_refused(taken: tuple[Outcome, ...], steps: list[St
     assert rewrites == allowed[: len(refusals)]
 
 
-def assert_ended_as_it_was_told(taken: tuple[Outcome, ...], close: Close, ended: Ended) -> None:
+def assert_ended_as_it_was_told(taken: tuple[Outcome, ...], close: CloseStep, ended: Ended) -> None:
     last = taken[-1]
     status = {Stopped: "cancelled", Answered: "complete", Broke: "failed", Unfit: "failed"}[type(last)]
     assert close.status == ended.status == status
@@ -121,7 +121,7 @@ def assert_ended_as_it_was_told(taken: tuple[Outcome, ...], close: Close, ended:
     )
     kept = last.message if isinstance(last, Answered | Broke | Stopped) else None
     assert close.unrun == (kept.calls if kept is not None else ())
-    assert ended.shown == any(isinstance(outcome, Broke) and outcome.shown for outcome in taken)
+    assert ended.visible == any(isinstance(outcome, Broke) and outcome.visible for outcome in taken)
 
 
 def endless(refused: int) -> Iterator[Outcome]:
@@ -134,13 +134,13 @@ def endless(refused: int) -> Iterator[Outcome]:
 @pytest.mark.parametrize("rounds", [1, 2, 5, 25])
 def test_rounds_are_bounded_and_the_last_is_asked_with_tools_off(rounds: int) -> None:
     steps, ended = played(turn(Bounds(rounds)), endless(0))
-    renders = [step for step in steps if isinstance(step, Render)]
+    renders = [step for step in steps if isinstance(step, RenderStep)]
     assert [step.tools_off for step in renders] == [False] * (rounds - 1) + [True]
     assert [step.round for step in renders] == list(range(1, rounds + 1))
     assert ended is not None
     assert (ended.status, ended.rounds) == ("complete", rounds)
     close = steps[-1]
-    assert isinstance(close, Close)
+    assert isinstance(close, CloseStep)
     assert close.unrun == CALLS.calls
 
 
@@ -148,8 +148,10 @@ def test_rounds_are_bounded_and_the_last_is_asked_with_tools_off(rounds: int) ->
 @pytest.mark.parametrize("corrections", [1, 2, 3])
 def test_rounds_in_which_every_call_was_refused_are_bounded(corrections: int) -> None:
     steps, _ = played(turn(Bounds(25, corrections)), endless(len(CALLS.calls)))
-    assert sum(isinstance(step, RunBatch) for step in steps) == corrections
-    assert [step.tools_off for step in steps if isinstance(step, Render)] == [False] * corrections + [True]
+    assert sum(isinstance(step, BatchStep) for step in steps) == corrections
+    assert [step.tools_off for step in steps if isinstance(step, RenderStep)] == [False] * corrections + [
+        True
+    ]
 
 
 @pytest.mark.requirement("U-06")
@@ -158,14 +160,21 @@ def test_a_round_with_one_valid_call_starts_the_count_anew() -> None:
         outcome for refused in (2, 2, 1, 2, 2, 2) for outcome in (Ready(), Answered(CALLS, ONE), Ran(refused))
     ]
     steps, _ = played(turn(Bounds(25, 3)), iter([*outcomes, Ready(), Answered(WORDS, ONE)]))
-    assert sum(isinstance(step, RunBatch) for step in steps) == 6
-    assert [step.tools_off for step in steps if isinstance(step, Render)] == [False] * 6 + [True]
+    assert sum(isinstance(step, BatchStep) for step in steps) == 6
+    assert [step.tools_off for step in steps if isinstance(step, RenderStep)] == [False] * 6 + [True]
 
 
 def test_a_refused_transcript_is_rewritten_once_in_a_turn() -> None:
     refused = Broke("400", refused=True)
     steps, ended = played(turn(Bounds()), iter([Ready(), refused, Ready(), Ready(), refused]))
-    assert [type(step) for step in steps] == [Render, Generate, Rewrite, Render, Generate, Close]
+    assert [type(step) for step in steps] == [
+        RenderStep,
+        GenerateStep,
+        RewriteStep,
+        RenderStep,
+        GenerateStep,
+        CloseStep,
+    ]
     assert ended is not None
     assert (ended.status, ended.elsewhere) == ("failed", False)
 
@@ -174,8 +183,8 @@ def test_refused_reasoning_is_left_out_before_everything_is_said_in_plain_words(
     refused = Broke("400", refused=True, reasoning=True)
     again = (Ready(), Ready(), refused)
     steps, ended = played(turn(Bounds()), iter([Ready(), refused, *again, *again]))
-    assert [step.plain for step in steps if isinstance(step, Rewrite)] == [False, True]
-    assert isinstance(steps[-1], Close)
+    assert [step.plain for step in steps if isinstance(step, RewriteStep)] == [False, True]
+    assert isinstance(steps[-1], CloseStep)
     assert ended is not None
     assert ended.status == "failed"
 
@@ -191,10 +200,10 @@ WRONG = [
 @pytest.mark.parametrize(("step", "wrong"), WRONG)
 def test_what_does_not_answer_a_step_is_a_programming_error(step: type[Step], wrong: Outcome) -> None:
     way: dict[type[Step], tuple[Outcome, ...]] = {
-        Render: (),
-        Rewrite: (Unfit("judged"),),
-        Generate: (Ready(),),
-        RunBatch: (Ready(), Answered(CALLS, ONE)),
+        RenderStep: (),
+        RewriteStep: (Unfit("judged"),),
+        GenerateStep: (Ready(),),
+        BatchStep: (Ready(), Answered(CALLS, ONE)),
     }
     with pytest.raises(AssertionError):
         played(turn(Bounds()), iter([*way[step], wrong]))

@@ -7,7 +7,7 @@ from typing import ClassVar, assert_never
 
 import anyio
 
-from actors.kernel import Actor, Command, Context, Query, Ref, Reply, Restart, State, System
+from actors.kernel import Actor, ActorState, Command, Context, Query, Ref, Reply, Restart, System
 
 AT_ONCE = Restart(intensity=3, period=60.0, backoff=(0.0, 0.0))
 
@@ -98,7 +98,7 @@ def boom(_probe: Probe, _reply: Reply[str] | None = None) -> None:
     raise ValueError("boom")
 
 
-def state(system: System, name: str) -> State:
+def state(system: System, name: str) -> ActorState:
     """Return where an actor that has not ended is in its life."""
     return system.supervisor.cells[name].state
 

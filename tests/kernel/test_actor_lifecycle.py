@@ -11,7 +11,7 @@ import trio
 from anyio.lowlevel import checkpoint
 
 from actors.errors import ActorFailed, ActorStopped, Draining, KernelError
-from actors.kernel import Actor, Context, Mailbox, Ref, Reply, Restart, State, System, Terminated
+from actors.kernel import Actor, ActorState, Context, Mailbox, Ref, Reply, Restart, System, Terminated
 from actors.kernel.system import SHARED
 from tests.kernel.kernel_probe import (
     AT_ONCE,
@@ -165,7 +165,7 @@ async def test_a_crash_takes_its_whole_group_down_before_the_sender_goes_on() ->
             await anyio.wait_all_tasks_blocked()
             one.tell_nowait(Do(boom))
             two.tell_nowait(Note("too late"))
-            assert [state(system, name) for name in ("one", "two")] == [State.RESTARTING] * 2
+            assert [state(system, name) for name in ("one", "two")] == [ActorState.RESTARTING] * 2
         assert notes == []
         await system.stop(one)
         await system.stop(two)
@@ -177,7 +177,7 @@ async def test_a_crash_of_what_a_handler_sent_to_comes_before_its_sender_goes_on
         last = system.spawn(Probe, "last", restart=Restart(backoff=(3600.0, 3600.0)))
         first = system.spawn(Probe, "first")
         await first.tell(Do(lambda _: last.tell_nowait(Do(boom))))
-        assert state(system, "last") is State.RESTARTING
+        assert state(system, "last") is ActorState.RESTARTING
         await system.stop(last)
 
 
@@ -215,7 +215,7 @@ async def test_an_actor_may_fail_from_its_handler_and_does_so_behind_it() -> Non
     async with law() as system:
         ref = system.spawn(lambda: Probe(notes), "probe", restart=AT_ONCE)
         await ref.tell(Do(fail))
-        assert (notes, state(system, "probe")) == (["handled"], State.RESTARTING)
+        assert (notes, state(system, "probe")) == (["handled"], ActorState.RESTARTING)
         assert await ref.ask(Look()) == ("handled",)
         assert restarts(system) == [1]
 
@@ -257,7 +257,7 @@ async def test_one_that_joins_a_group_on_its_way_down_goes_with_it() -> None:
         first = system.spawn(Probe, "first", group=group)
         await first.tell(Do(boom))
         second = system.spawn(Probe, "second", group=group)
-        assert state(system, "second") is State.RESTARTING
+        assert state(system, "second") is ActorState.RESTARTING
         assert await second.ask(Look()) == ()
         assert restarts(system) == [1, 1]
 
@@ -569,7 +569,7 @@ async def test_an_actor_may_be_stopped_while_it_waits_for_its_restart() -> None:
         ref = system.spawn(lambda: Tidy(notes), "probe", restart=Restart(backoff=(3600.0, 3600.0)))
         await ref.tell(Do(boom))
         await ref.tell(Note("kept so far"))
-        assert state(system, "probe") is State.RESTARTING
+        assert state(system, "probe") is ActorState.RESTARTING
         await system.stop(ref)
         assert system.dead_letters().counts == {"poison": 1, "stopped": 1}
     assert notes == []

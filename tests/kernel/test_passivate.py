@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from actors.errors import ActorStopped
-from actors.kernel import Mailbox, Ref, Restart, State, Terminated
+from actors.kernel import ActorState, Mailbox, Ref, Restart, Terminated
 from tests.kernel.kernel_probe import (
     AT_ONCE,
     Do,
@@ -179,7 +179,7 @@ async def test_one_that_is_just_restarting_or_has_ended_is_not_passivated() -> N
         ref = system.spawn(Probe, "probe", restart=Restart(backoff=(60.0, 60.0)))
         await ref.tell(Do(boom))
         await anyio.wait_all_tasks_blocked()
-        assert state(system, "probe") is State.RESTARTING
+        assert state(system, "probe") is ActorState.RESTARTING
         assert system.passivate(ref) is None
         await system.stop(ref)
         assert system.passivate(ref) is None

@@ -147,8 +147,8 @@ PLANTS = (
         (
             Edit(
                 "actors/testing/rules/compatible.py",
-                "HOSTS: dict[str, Host] = {",
-                'HOSTS: dict[str, Host] = {"acme": OPENAI, ',
+                "HOSTS: dict[str, VendorHost] = {",
+                'HOSTS: dict[str, VendorHost] = {"acme": OPENAI, ',
             ),
         ),
         ("actors/testing/rules/__init__.py:DIALECTS",),

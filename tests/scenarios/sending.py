@@ -7,7 +7,7 @@ from actors.core.jsonio import Json
 from actors.core.lane import Lane, Rendered, advanced, empty
 from actors.core.ledger import Ledger
 from actors.core.profiles import dialect
-from actors.core.render import Reader
+from actors.core.render import RenderTarget
 from tests.scenarios.canon import made_by
 
 _TOOLS = (ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{"n":{"type":"integer"}}}')),)
@@ -32,7 +32,7 @@ def sent(
     """
     profile = dialect(name)
     encoding = adapter(profile)
-    reader = Reader(made_by(name), "native", manual)
+    reader = RenderTarget(made_by(name), "native", manual)
     rendered = advanced(lane or empty(profile), said, ledger, profile, encoding.encoder, reader)
     settings = Settings(
         model="m",
@@ -41,4 +41,4 @@ def sent(
         thinking="manual" if manual else "default",
         thinking_tokens=1024 if manual else None,
     )
-    return rendered, encoding.request(rendered.segments, settings, rendered.shown).body
+    return rendered, encoding.request(rendered.segments, settings, rendered.facts).body

@@ -5,7 +5,7 @@ from actors.core.events import EpochBegan
 from actors.core.history import History
 from actors.core.lane import Lane, Rendered, advanced, begun, empty
 from actors.core.profiles import dialect
-from actors.core.render import Reader
+from actors.core.render import RenderTarget
 from tests.scenarios.canon import canonical, made_by
 from tests.scenarios.naive import Asked
 from tests.scenarios.script import Details, read
@@ -27,7 +27,7 @@ def _advanced(lane: Lane, script: str) -> tuple[Rendered, dict[str, str]]:
     """Render a script from where a lane stands; return also the id that each call has in the whole request."""
     messages, ledger = canonical(read(script), ASKED, "both")
     kimi = dialect("kimi")
-    reader = Reader(made_by("kimi"), "native")
+    reader = RenderTarget(made_by("kimi"), "native")
     rendered = advanced(lane, History(messages, ledger), ledger, kimi, adapter(kimi).encoder, reader)
     assert list(rendered.report.faults) == []
     body = b'{"messages":[' + b"".join(rendered.segments) + b"]}"

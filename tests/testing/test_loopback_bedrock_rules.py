@@ -247,8 +247,8 @@ CASES = [
         ONE_IMAGE,
     ),
     *(
-        Case("BED-18", body(user(text(), document(name))), TITLE, body(user(text(), document(mended))))
-        for name, mended in (("a.pdf", "a pdf"), ("a  b", "a b"), ("", "a"), ("d" * 201, "d" * 200))
+        Case("BED-18", body(user(text(), document(name))), TITLE, body(user(text(), document(sanitised))))
+        for name, sanitised in (("a.pdf", "a pdf"), ("a  b", "a b"), ("", "a"), ("d" * 201, "d" * 200))
     ),
     Case("BED-14", OK, "The provided model identifier is invalid.", OK, OTHER),
     Case("BED-S01", {"toolConfig": {"tools": [TOOL]}}, NULL.format("messages"), OK),

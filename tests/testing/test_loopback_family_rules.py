@@ -12,7 +12,7 @@ from actors.testing.rules import (
     CompatibleSettings,
     validate,
 )
-from actors.testing.rules.base import Mode, Rule
+from actors.testing.rules.base import Mode, ServerRule
 from tests.testing.cases_mistral import FREE, GENERATION_13, MISTRAL
 from tests.testing.cases_reasoning import DEEPSEEK_CASES, KIMI, OPENROUTER
 from tests.testing.cases_vendors import VENDORS
@@ -53,7 +53,7 @@ def test_hosted_differs_only_where_sources_do(case: Case) -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    own: dict[str, Rule] = {}
+    own: dict[str, ServerRule] = {}
     for rules in COMPATIBLE_RULES.values():
         own |= rules
     assert {case.rule for case in CASES} | ELSEWHERE == set(own)

@@ -9,7 +9,7 @@ import pytest
 from actors.testing import Call, CompatibleProfile, CompatibleSettings, Redacted, Say, Think, Turn, validate
 from actors.testing.compatible_server import CompatibleServer, KimiServer, MistralServer
 from actors.testing.rules import COMPATIBLE_RULES
-from actors.testing.rules.base import Refusal
+from actors.testing.rules.base import ServerRefusal
 from actors.testing.wires.compatible import MANNERS, CompatibleWire, Manner
 
 Json = dict[str, Any]  # whatever goes over the wire
@@ -221,7 +221,7 @@ def test_kimi_goes_on_counting_behind_ids_that_were_compacted_away() -> None:
 
 
 def test_openrouter_reports_an_error_inside_a_stream_as_a_chunk_that_ends_it() -> None:
-    event = wire("openrouter").error_event(Refusal("", 502, "", None, None, "Gone"), 0)
+    event = wire("openrouter").error_event(ServerRefusal("", 502, "", None, None, "Gone"), 0)
     chunk = json.loads(event.removeprefix(b"data: "))
     assert chunk["error"] == {"code": 502, "message": "Gone"}
     assert chunk["choices"][0]["finish_reason"] == "error"

@@ -17,7 +17,7 @@ from actors.core.jsonio import Json
 from actors.core.lane import advanced, empty
 from actors.core.ledger import Ledger
 from actors.core.profiles import dialect
-from actors.core.render import Reader
+from actors.core.render import RenderTarget
 from actors.testing import (
     OVERLOADED,
     Call,
@@ -54,7 +54,12 @@ class Line:
     async def ask(self, messages: list[Message], *, stream: bool = True) -> Message | Failure:
         profile = self.codec.dialect
         rendered = advanced(
-            empty(profile), History(messages), Ledger(), profile, self.codec.encoder, Reader(self.binding)
+            empty(profile),
+            History(messages),
+            Ledger(),
+            profile,
+            self.codec.encoder,
+            RenderTarget(self.binding),
         )
         settings = Settings(model=self.binding.model, tools=TOOLS, system="Be brief.", stream=stream)
         made = self.codec.request(rendered.segments, settings)

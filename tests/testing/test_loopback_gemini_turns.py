@@ -19,7 +19,7 @@ from actors.core.identity import Binding
 from actors.core.lane import Lane, advanced, empty
 from actors.core.ledger import Ledger
 from actors.core.profiles import dialect
-from actors.core.render import Reader
+from actors.core.render import RenderTarget
 from actors.core.stream import Decoder
 from actors.testing import Call, GeminiProfile, GeminiSettings, Redacted, Say, Think, Turn, validate
 from actors.testing.rules.base import Json
@@ -64,7 +64,9 @@ class Talk:
         profile = dialect(binding.dialect)
         codec = adapter(profile)
         lane = self.lanes.get(host) or empty(profile)
-        rendered = advanced(lane, History(self.messages), Ledger(), profile, codec.encoder, Reader(binding))
+        rendered = advanced(
+            lane, History(self.messages), Ledger(), profile, codec.encoder, RenderTarget(binding)
+        )
         assert rendered.report.faults == ()
         self.lanes[host] = rendered.lane
         body = codec.request(rendered.segments, Settings(model=settings.model)).body

@@ -20,12 +20,12 @@ from actors.testing import (
     Disconnect,
     Fault,
     Garbage,
-    Limits,
     MalformedEvent,
     OpenAIProfile,
     OpenAIServer,
     Say,
     Script,
+    ServerLimits,
     Stall,
     Status,
     Think,
@@ -202,7 +202,7 @@ async def test_a_stalled_response_ends_when_the_client_leaves() -> None:
         arrived.set()
         return Stall() if number == 0 else None
 
-    server = OpenAIServer(faults=stall_once, limits=Limits(connections=1))
+    server = OpenAIServer(faults=stall_once, limits=ServerLimits(connections=1))
     async with client(server) as http:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(lambda: http.post(path(server), json=ASK))
@@ -316,7 +316,7 @@ async def test_a_request_whose_answer_was_cut_off_gets_the_same_turn_again() -> 
 
 
 async def test_connections_beyond_the_bound_wait_until_one_closes() -> None:
-    server = OpenAIServer(limits=Limits(connections=1))
+    server = OpenAIServer(limits=ServerLimits(connections=1))
 
     async def second(*, task_status: anyio.abc.TaskStatus[None]) -> None:
         assert server.port is not None
@@ -340,7 +340,7 @@ async def test_connections_beyond_the_bound_wait_until_one_closes() -> None:
 
 
 async def test_bodies_and_recordings_are_bounded() -> None:
-    server = OpenAIServer(limits=Limits(body=100, recordings=2))
+    server = OpenAIServer(limits=ServerLimits(body=100, recordings=2))
     async with client(server) as http:
         large = await http.post(path(server), content=b"x" * 1000)
         for _ in range(3):
@@ -369,7 +369,7 @@ async def test_a_body_that_says_it_is_too_large_is_refused_unread() -> None:
 
 
 async def test_a_body_that_turns_out_to_be_too_large_is_refused_at_that_point() -> None:
-    server = AnthropicServer(limits=Limits(body=1000))
+    server = AnthropicServer(limits=ServerLimits(body=1000))
     piece = b"400\r\n" + b"x" * 0x400 + b"\r\n"
     answer = await raw(server, "transfer-encoding: chunked", piece * 3)  # and never an end
     assert answer.startswith(b"HTTP/1.1 413 ")
@@ -377,7 +377,7 @@ async def test_a_body_that_turns_out_to_be_too_large_is_refused_at_that_point() 
 
 
 async def test_who_sends_a_body_that_is_somewhat_too_large_reads_the_answer() -> None:
-    server = AnthropicServer(limits=Limits(body=4_000_000))
+    server = AnthropicServer(limits=ServerLimits(body=4_000_000))
     async with client(server) as http:
         large = await http.post("/v1/messages", content=b"x" * 7_000_000)
         assert (large.status_code, large.json()["error"]["type"]) == (413, "request_too_large")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.testing.rules import AnthropicProfile, AnthropicSettings, Refusal, sign, validate
+from actors.testing.rules import AnthropicProfile, AnthropicSettings, ServerRefusal, sign, validate
 
 Json = dict[str, Any]  # a body under test may be anything
 
@@ -49,7 +49,7 @@ def conversation(rounds: int = 3, settings: AnthropicSettings = BOUND, **more: A
     return request
 
 
-def judged(request: Json, settings: AnthropicSettings = BOUND, **more: Any) -> Refusal | None:
+def judged(request: Json, settings: AnthropicSettings = BOUND, **more: Any) -> ServerRefusal | None:
     return validate(json.dumps(request).encode(), "anthropic", settings=settings, **more)
 
 

@@ -13,12 +13,12 @@ from actors.testing import (
     AnthropicServer,
     Call,
     GeminiServer,
-    Limits,
     MistralServer,
     OpenAIServer,
     Redacted,
     ResponsesServer,
     Say,
+    ServerLimits,
     Think,
     Turn,
 )
@@ -184,7 +184,7 @@ def test_g05_a_chain_that_is_not_kept_or_leaves_a_call_open_is_refused() -> None
 
 
 def test_g05_only_the_latest_responses_are_kept() -> None:
-    server = ResponsesServer(limits=Limits(recordings=2))
+    server = ResponsesServer(limits=ServerLimits(recordings=2))
     named = [asked(server, USER)["id"] for _ in range(3)]
     assert refused(server, USER, previous_response_id=named[0]) == ("OAR-S12", 400)
     for kept in named[1:]:

@@ -105,8 +105,8 @@ async def storm(count: int, seed: int) -> Storm:
             for _ in range(WORKERS):
                 tasks.start_soon(work.work)
         (pool,) = work.transport._pools.values()
-        while pool._resting:  # closed as they rest: who is answered now has a connection of its own
-            await pool.drop(pool._resting.pop())
+        while pool._idle:  # closed as they rest: who is answered now has a connection of its own
+            await pool.drop(pool._idle.pop())
         assert pool.free == PLACES
         is_over = True
         with anyio.fail_after(300):

@@ -11,7 +11,7 @@ from actors.errors import ConfigError, ProviderFailed
 from actors.runtime import Runtime
 from actors.transport import HttpTransport, Timeouts
 from actors.transport.patience import Patience
-from actors.transport.pool import Pool
+from actors.transport.pool import ConnectionPool
 from tests.transport.support import GOOD, Peer, asked, descriptors, polite, raw, whole
 
 pytestmark = pytest.mark.anyio
@@ -91,7 +91,7 @@ async def test_no_more_connections_are_made_at_a_time_than_may_be() -> None:
         under_way -= 1
         raise OSError("nobody there")
 
-    pool, failed = Pool(dial, connections=20, connecting=3), list[str]()
+    pool, failed = ConnectionPool(dial, connections=20, connecting=3), list[str]()
 
     async def take() -> None:
         try:
@@ -117,14 +117,14 @@ async def test_a_request_looks_at_no_other_connection() -> None:
             await peer.say(GOOD)
 
     costs = []
-    for resting in (2, 60):
+    for idle in (2, 60):
         transport, arrived = HttpTransport(), anyio.Event()
         async with raw(answer) as server:
             async with anyio.create_task_group() as tasks:
-                for _ in range(resting):
+                for _ in range(idle):
                     tasks.start_soon(asked, transport, server.url)
                 await anyio.wait_all_tasks_blocked()
-                assert server.most == resting
+                assert server.most == idle
                 arrived.set()
             (pool,) = transport._pools.values()
             with anyio.fail_after(5):
@@ -133,7 +133,7 @@ async def test_a_request_looks_at_no_other_connection() -> None:
     assert costs[0] == costs[1]
 
 
-async def _cost(pool: Pool) -> int:
+async def _cost(pool: ConnectionPool) -> int:
     """Return the function calls that it takes to take a connection and give it back."""
     calls = 0
 

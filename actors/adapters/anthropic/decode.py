@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import Literal
 
 from actors.adapters.anthropic.encode import UNSIGNED
-from actors.adapters.arriving import Call, Own, Part, Words
+from actors.adapters.arriving import ArrivingCall, Own, Part, Words
 from actors.adapters.assembly import Assembly
-from actors.adapters.base import Reader
+from actors.adapters.base import AnswerReader
 from actors.adapters.failure import broken
 from actors.adapters.wire import Fields, fields, items, json_text, loaded, number, string
 from actors.core.dialect import Dialect
@@ -28,7 +28,7 @@ _SERVER_RESULTS = frozenset(
 )
 
 
-class MessagesReader(Reader):
+class MessagesReader(AnswerReader):
     """Reads events, and a whole body as blocks that start and stop at once."""
 
     def __init__(self, assembly: Assembly, dialect: Dialect) -> None:
@@ -124,7 +124,7 @@ class MessagesReader(Reader):
         self.assembly.mark("citations", block.get("citations"))
         return words
 
-    def _call_start(self, index: int, block: Fields) -> Call:
+    def _call_start(self, index: int, block: Fields) -> ArrivingCall:
         if given := block.get("input"):  # `{}` on the official API, where fragments follow
             self._given[index] = json_text(given)
         return self.assembly.call(string(block.get("id")), string(block.get("name")))
@@ -141,7 +141,7 @@ class MessagesReader(Reader):
                 self.assembly.say(part, string(delta.get("thinking")))
             case "signature_delta", Words(kind="thinking"):
                 self.assembly.seal(part, "signature", string(delta.get("signature")))
-            case "input_json_delta", Call():
+            case "input_json_delta", ArrivingCall():
                 self.assembly.argue(part, string(delta.get("partial_json")))
             case "citations_delta", Words():
                 self.assembly.mark("citations", [citation] if (citation := delta.get("citation")) else None)
@@ -156,7 +156,7 @@ class MessagesReader(Reader):
         part, given = self._open.pop(index, None), self._given.pop(index, "")
         if isinstance(part, Own) and given:
             _take_input(part, given)
-        if isinstance(part, Call) and not part.arguments.whole():
+        if isinstance(part, ArrivingCall) and not part.arguments.whole():
             self.assembly.argue(part, given)
         if isinstance(part, Words) and part.kind == "thinking" and part.seal is None and self._unsigned:
             self.assembly.seal(part, UNSIGNED, UNSIGNED)

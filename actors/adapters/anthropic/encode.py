@@ -13,7 +13,7 @@ from actors.adapters.settings import room, thinking_switch
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import AnthropicDialect
 from actors.core.jsonio import Json, dump, quote, unquote
-from actors.core.transcript import Shown, Titled
+from actors.core.transcript import Titled, TranscriptFacts
 
 VERSION = "2023-06-01"
 UNSIGNED = "unsigned"
@@ -54,16 +54,16 @@ class AnthropicWriter(OpenMessages):
 
     def call(self, call_id: str, name: str, call: ToolCall) -> None:
         """Write a `tool_use` block."""
-        head = b'%b{"type":"tool_use","id":"%b","name":"%b","input":'
-        self._pieces += (head % (self._comma, call_id.encode(), name.encode()), call.json, b"}")
+        opening = b'%b{"type":"tool_use","id":"%b","name":"%b","input":'
+        self._pieces += (opening % (self._comma, call_id.encode(), name.encode()), call.json, b"}")
         self._comma = b","
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
         """Write a `tool_result` block. One that failed and said nothing says so (ANT-53)."""
-        head = b'%b{"type":"tool_result","tool_use_id":"%b","content":' % (self._comma, call_id.encode())
+        opening = b'%b{"type":"tool_result","tool_use_id":"%b","content":' % (self._comma, call_id.encode())
         if failed and json[1] in _MAYBE_BLANK and not unquote(json).strip():
             json = _NO_WORDS
-        self._pieces += (head, *_parts(json, media)) if media else (head, json)
+        self._pieces += (opening, *_parts(json, media)) if media else (opening, json)
         self._pieces.append(b',"is_error":true}' if failed else b"}")
         self._comma = b","
 
@@ -88,27 +88,27 @@ def _media(media: Media) -> bytes:
 
 
 def request(
-    segments: Sequence[bytes], settings: Settings, dialect: AnthropicDialect, shown: Shown
+    segments: Sequence[bytes], settings: Settings, dialect: AnthropicDialect, facts: TranscriptFacts
 ) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.codec.Codec`."""
     ends, most = mark(settings, dialect), room(settings, dialect.request.max_tokens_default)
-    head = b'{"model":%b,"max_tokens":%d' % (quote(settings.model), most)
+    opening = b'{"model":%b,"max_tokens":%d' % (quote(settings.model), most)
     if settings.tools:
-        head += b',"tools":[' + b",".join(map(_tool, settings.tools))[:-1] + ends + b"}]"
+        opening += b',"tools":[' + b",".join(map(_tool, settings.tools))[:-1] + ends + b"}]"
         if settings.tool_choice != "auto":
             choice = b"any" if settings.tool_choice == "required" else b"none"
-            head += b',"tool_choice":{"type":"%b"}' % choice
+            opening += b',"tool_choice":{"type":"%b"}' % choice
     if settings.temperature is not None:
-        head += b',"temperature":' + dump(settings.temperature)
-    head += _reasons(settings)
+        opening += b',"temperature":' + dump(settings.temperature)
+    opening += _reasons(settings)
     if settings.system and settings.system.strip():
-        head += b',"system":[{"type":"text","text":' + quote(settings.system) + ends + b"}]"
+        opening += b',"system":[{"type":"text","text":' + quote(settings.system) + ends + b"}]"
     if settings.stream:
-        head += b',"stream":true'
-    head += (ends if dialect.caching.moving and segments else b"") + b',"messages":['
-    said = marked(segments, settings, dialect, shown, CLOSING)
+        opening += b',"stream":true'
+    opening += (ends if dialect.caching.moving and segments else b"") + b',"messages":['
+    said = marked(segments, settings, dialect, facts, CLOSING)
     assumed = () if settings.max_tokens == most else (f"max_tokens {most}",)
-    return Request("/v1/messages", _HEADERS, (head, *said, b"]}"), assumed=assumed)
+    return Request("/v1/messages", _HEADERS, (opening, *said, b"]}"), assumed=assumed)
 
 
 _HEADERS = (("anthropic-version", VERSION),)

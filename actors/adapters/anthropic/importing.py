@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from actors.adapters.reading import PartReader, Reading, native_key, read_turns, spread
 from actors.adapters.wire_object import WireObject
 from actors.core.content import Media
-from actors.core.jsonio import mended
+from actors.core.jsonio import sanitised
 
 
 def read(messages: Sequence[object], reading: Reading) -> None:
@@ -78,7 +78,9 @@ def media(block: WireObject) -> Media | None:
         return None
     source = block.inner("source")
     if source.says("type", "base64"):
-        return Media(mended(source.text("media_type")), data=mended(source.text("data")))
+        return Media(sanitised(source.text("media_type")), data=sanitised(source.text("data")))
     if source.says("type", "url"):
-        return Media("application/pdf" if kind == "document" else "image/*", url=mended(source.text("url")))
+        return Media(
+            "application/pdf" if kind == "document" else "image/*", url=sanitised(source.text("url"))
+        )
     return None

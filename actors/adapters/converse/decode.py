@@ -12,16 +12,16 @@ from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Callable
 
-from actors.adapters.arriving import Call, Own, Part, Words
+from actors.adapters.arriving import ArrivingCall, Own, Part, Words
 from actors.adapters.assembly import Assembly
-from actors.adapters.base import Reader
+from actors.adapters.base import AnswerReader
 from actors.adapters.failure import broken
 from actors.adapters.wire import Fields, fields, items, json_text, number, string
 from actors.core.dialect import Dialect
 from actors.core.stream import Usage
 
 
-class ConverseReader(Reader):
+class ConverseReader(AnswerReader):
     """Reads events, and a whole body as blocks that start and stop at once."""
 
     def __init__(self, assembly: Assembly, dialect: Dialect) -> None:
@@ -107,7 +107,7 @@ class ConverseReader(Reader):
         else:
             self._own(_index(payload), start)
 
-    def _call_start(self, index: int, call: Fields) -> Call:
+    def _call_start(self, index: int, call: Fields) -> ArrivingCall:
         part = self.assembly.call(string(call.get("toolUseId")), string(call.get("name")))
         self._open[index] = part
         return part
@@ -120,7 +120,7 @@ class ConverseReader(Reader):
             self._reasoning(index, fields(delta["reasoningContent"]))
         elif "toolUse" in delta:
             part = self._open.get(index)
-            if not isinstance(part, Call):
+            if not isinstance(part, ArrivingCall):
                 raise broken(f"arguments for content block {index}, which is no open tool call")
             self.assembly.argue(part, string(fields(delta["toolUse"]).get("input")))
         elif "citation" in delta:

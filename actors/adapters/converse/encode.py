@@ -16,7 +16,7 @@ from actors.core.concerns import Role
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import ConverseDialect
 from actors.core.jsonio import Json, dump, quote, unquote
-from actors.core.transcript import Shown, Titled
+from actors.core.transcript import Titled, TranscriptFacts
 
 _FORMATS = {
     "image/png": b"png",
@@ -65,8 +65,8 @@ class ConverseWriter(OpenMessages):
 
     def call(self, call_id: str, name: str, call: ToolCall) -> None:
         """Write a `toolUse` block."""
-        head = b'%b{"toolUse":{"toolUseId":"%b","name":"%b","input":'
-        self._pieces += (head % (self._comma, call_id.encode(), name.encode()), call.json, b"}}")
+        opening = b'%b{"toolUse":{"toolUseId":"%b","name":"%b","input":'
+        self._pieces += (opening % (self._comma, call_id.encode(), name.encode()), call.json, b"}}")
         self._comma = b","
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
@@ -106,7 +106,9 @@ def _media(media: Media, title: str) -> bytes:
     )
 
 
-def request(segments: Sequence[bytes], settings: Settings, dialect: ConverseDialect, shown: Shown) -> Request:
+def request(
+    segments: Sequence[bytes], settings: Settings, dialect: ConverseDialect, facts: TranscriptFacts
+) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.codec.Codec`.
 
     Where the settings name no tool, those that were called are declared (BED-03). Otherwise the settings' tools
@@ -114,15 +116,15 @@ def request(segments: Sequence[bytes], settings: Settings, dialect: ConverseDial
     tool choice that forbids calls, so `none` is `auto` and a loss.
     """
     losses: list[str] = []
-    head = b"{" + _tools(settings, dialect, shown.tools, losses) + _inference(settings)
-    head += _reasons(settings)
+    opening = b"{" + _tools(settings, dialect, facts.tools, losses) + _inference(settings)
+    opening += _reasons(settings)
     if settings.system and settings.system.strip():
-        head += b'"system":[{"text":' + quote(settings.system) + b"}" + mark(settings, dialect) + b"],"
+        opening += b'"system":[{"text":' + quote(settings.system) + b"}" + mark(settings, dialect) + b"],"
     action = "converse-stream" if settings.stream else "converse"
     path = f"/model/{percent(settings.model, safe='')}/{action}"
-    assumed = () if settings.tools else tuple([f"a tool {name!r}" for name in sorted(shown.tools)])
-    said = marked(segments, settings, dialect, shown, CLOSING)
-    return Request(path, (), (head + b'"messages":[', *said, b"]}"), tuple(losses), assumed=assumed)
+    assumed = () if settings.tools else tuple([f"a tool {name!r}" for name in sorted(facts.tools)])
+    said = marked(segments, settings, dialect, facts, CLOSING)
+    return Request(path, (), (opening + b'"messages":[', *said, b"]}"), tuple(losses), assumed=assumed)
 
 
 def _tools(settings: Settings, dialect: ConverseDialect, called: frozenset[str], losses: list[str]) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from actors.adapters.reading import Reading, as_text, blob, native_key, read_turns
 from actors.adapters.wire_object import WireObject
 from actors.core.content import Media
-from actors.core.jsonio import mended
+from actors.core.jsonio import sanitised
 
 _MIMES = {
     "image": {name: f"image/{name}" for name in ("png", "jpeg", "gif", "webp")},
@@ -95,7 +95,7 @@ def media(part: WireObject, only: str = "") -> Media | None:
         if only in ("", kind) and (data := blob(held.inner("source").take("bytes"))):
             form = held.text("format")
             return Media(
-                mimes.get(form, f"{'image' if kind == 'image' else 'application'}/{mended(form)}"), data
+                mimes.get(form, f"{'image' if kind == 'image' else 'application'}/{sanitised(form)}"), data
             )
     return None
 

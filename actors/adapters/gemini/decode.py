@@ -2,7 +2,7 @@
 
 Every event of a stream is a whole response with the parts that are new, so a whole body reads as a stream of
 one event. The end marker is a finish reason; there is no `[DONE]`. Calls come whole: Vertex sends them in pieces only
-to who asks for that, and a piece must never be run as a call.
+to requests that ask for that, and a piece must never be run as a call.
 
 Parts keep their order and their borders, because a thought signature belongs to one part: text is joined with the
 text before it only where neither is signed. A signature becomes a thinking block directly before what its part
@@ -14,7 +14,7 @@ from typing import Literal
 
 from actors.adapters.arriving import Words
 from actors.adapters.assembly import Assembly
-from actors.adapters.base import Reader
+from actors.adapters.base import AnswerReader
 from actors.adapters.failure import ACTIONS, AnswerFault, Failure, broken
 from actors.adapters.gemini.encode import BLANK
 from actors.adapters.wire import Fields, fields, items, json_text, number, string
@@ -28,7 +28,7 @@ _BESIDE = ("groundingMetadata", "citationMetadata", "urlContextMetadata")
 _IN_PIECES = "a call came in pieces (partialArgs), which was not asked for"
 
 
-class GenerateContentReader(Reader):
+class GenerateContentReader(AnswerReader):
     """Reads responses, whole or in pieces."""
 
     def __init__(self, assembly: Assembly, dialect: Dialect) -> None:

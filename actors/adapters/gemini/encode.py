@@ -19,7 +19,7 @@ from actors.core.concerns import Role
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import GeminiDialect
 from actors.core.jsonio import Json, dump, quote
-from actors.core.transcript import Shown, Titled
+from actors.core.transcript import Titled, TranscriptFacts
 
 BLANK = "signed_blank"
 """Kind of the seal of a signature whose part is a text of nothing but whitespace, or of nothing."""
@@ -103,24 +103,26 @@ def _identified(call_id: str, name: str) -> bytes:
     return b'"id":"%b",%b' % (call_id.encode(), named) if call_id else named
 
 
-def request(segments: Sequence[bytes], settings: Settings, dialect: GeminiDialect, shown: Shown) -> Request:
+def request(
+    segments: Sequence[bytes], settings: Settings, dialect: GeminiDialect, facts: TranscriptFacts
+) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.codec.Codec`.
 
     The model, and whether the answer is streamed, are in the path.
     """
     losses: list[str] = []
-    head = b"{"
+    opening = b"{"
     if settings.system and settings.system.strip():
-        head += b'"systemInstruction":{"parts":[{"text":' + quote(settings.system) + b"}]},"
+        opening += b'"systemInstruction":{"parts":[{"text":' + quote(settings.system) + b"}]},"
     if settings.tools:
         declared = b",".join([_declaration(tool, dialect, losses) for tool in settings.tools])
-        head += b'"tools":[{"functionDeclarations":[' + declared + b"]}]," + _calling(settings)
+        opening += b'"tools":[{"functionDeclarations":[' + declared + b"]}]," + _calling(settings)
     if generation := _generation(settings, dialect, losses):
-        head += b'"generationConfig":{' + b",".join(generation) + b"},"
-    head += b'"contents":['
+        opening += b'"generationConfig":{' + b",".join(generation) + b"},"
+    opening += b'"contents":['
     method = "streamGenerateContent?alt=sse" if settings.stream else "generateContent"
     path = f"{dialect.request.models_path}/{percent_encoded(settings.model, safe='')}:{method}"
-    return Request(path, (), (head, *segments, b"]}"), tuple(dict.fromkeys(losses)))
+    return Request(path, (), (opening, *segments, b"]}"), tuple(dict.fromkeys(losses)))
 
 
 def _declaration(tool: ToolSpec, dialect: GeminiDialect, losses: list[str]) -> bytes:

@@ -19,14 +19,14 @@ from actors.adapters.reading import (
 )
 from actors.adapters.wire_object import WireObject
 from actors.core.content import Code, Media, Speaker
-from actors.core.jsonio import mended
+from actors.core.jsonio import sanitised
 
 _SPEAKERS: dict[str, Speaker] = {"": "human", "user": "human", "model": "model", "function": "human"}
 
 
 def read(contents: Sequence[object], reading: Reading) -> None:
     """Read wire contents, oldest first, into `reading`."""
-    reader = _Reader(reading)
+    reader = _PartReader(reading)
     for content in opened(contents, reading, "contents", "item that is no content"):
         role = content.text("role")
         reading.begin(_SPEAKERS.get(role, "human"))
@@ -38,7 +38,7 @@ def read(contents: Sequence[object], reading: Reading) -> None:
             reader.content(content)
 
 
-class _Reader:
+class _PartReader:
     """Reads contents and remembers which calls wait, for responses without an id."""
 
     def __init__(self, reading: Reading) -> None:
@@ -104,7 +104,7 @@ class _Reader:
 
     def _code(self, part: WireObject) -> None:
         code = part.inner(*_spellings("executableCode"))
-        self._reading.say(Code(mended(code.text("code")), mended(code.text("language").lower())))
+        self._reading.say(Code(sanitised(code.text("code")), sanitised(code.text("language").lower())))
 
     def _code_result(self, part: WireObject) -> None:
         result = part.inner(*_spellings("codeExecutionResult"))
@@ -112,14 +112,14 @@ class _Reader:
         self._reading.fold("result of code", result.whole() if output is None else output)
 
 
-_DATA: dict[str, Callable[[_Reader, WireObject], None]] = {
-    "functionCall": _Reader._call,
-    "functionResponse": _Reader._response,
-    "inlineData": _Reader._carrier,
-    "fileData": _Reader._carrier,
-    "executableCode": _Reader._code,
-    "codeExecutionResult": _Reader._code_result,
-    "text": _Reader._text,
+_DATA: dict[str, Callable[[_PartReader, WireObject], None]] = {
+    "functionCall": _PartReader._call,
+    "functionResponse": _PartReader._response,
+    "inlineData": _PartReader._carrier,
+    "fileData": _PartReader._carrier,
+    "executableCode": _PartReader._code,
+    "codeExecutionResult": _PartReader._code_result,
+    "text": _PartReader._text,
 }
 
 
@@ -161,8 +161,8 @@ def media(part: WireObject) -> Media | None:
     """Return what a part holds or points to, if it is an attachment."""
     if inline := part.inner(*_spellings("inlineData")):
         data = blob(inline.take("data"))
-        return Media(mended(inline.text(*_spellings("mimeType"))), data=data)
+        return Media(sanitised(inline.text(*_spellings("mimeType"))), data=data)
     if file := part.inner(*_spellings("fileData")):
         mime, uri = file.text(*_spellings("mimeType")), file.text(*_spellings("fileUri"))
-        return Media(mended(mime), url=mended(uri))
+        return Media(sanitised(mime), url=sanitised(uri))
     return None

@@ -12,15 +12,15 @@ Reasoning comes in three ways, and is sealed where the dialect takes it back the
 import re
 from typing import TypeAlias
 
-from actors.adapters.arriving import Call, Words
+from actors.adapters.arriving import ArrivingCall, Words
 from actors.adapters.assembly import Assembly
-from actors.adapters.base import Reader
+from actors.adapters.base import AnswerReader
 from actors.adapters.failure import broken
-from actors.adapters.openai_chat.reasoning import Reasoning
+from actors.adapters.openai_chat.reasoning import ArrivingReasoning
 from actors.adapters.wire import Fields, fields, items, json_text, number, string
 from actors.core.concerns import Carrier
 from actors.core.dialect import Dialect
-from actors.core.jsonio import mended, parse_object
+from actors.core.jsonio import parse_object, sanitised
 from actors.core.stream import Usage
 
 Slot: TypeAlias = int | None  # None stands for the latest call, wherever it is
@@ -49,14 +49,14 @@ _DATA = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 _WHOLE_BELOW = 64 * 1024  # characters of argument text that are tried for completeness
 
 
-class ChatReader(Reader):
+class ChatReader(AnswerReader):
     """Reads chunks, and a whole body as if it were one chunk."""
 
     def __init__(self, assembly: Assembly, dialect: Dialect) -> None:
         super().__init__(assembly, dialect)
         self._begun = False  # whether anything of a message was there
         self._slots = _Slots(assembly, dialect.reasoning.carrier)
-        self._reasoning = Reasoning(assembly, dialect.reasoning.carrier)
+        self._reasoning = ArrivingReasoning(assembly, dialect.reasoning.carrier)
 
     def event(self, name: str, payload: Fields) -> None:
         self._chunk(payload, reported=name == "error")
@@ -156,7 +156,7 @@ class ChatReader(Reader):
         for name in ("citations", "search_results"):
             self.assembly.mark(name, answer.get(name), more=False)
         if (upstream := string(answer.get("provider"))) and self._dialect.reasoning.binding == "upstream":
-            self.assembly.upstream = mended(upstream)
+            self.assembly.upstream = sanitised(upstream)
 
     def _finish(self, reason: str) -> None:
         if reason in _CUT:
@@ -192,16 +192,16 @@ class _Slots:
     def __init__(self, assembly: Assembly, carrier: Carrier) -> None:
         self._assembly = assembly
         self._takes_back = carrier == "extra_content"
-        self._latest: dict[Slot, Call] = {}
-        self._by_id: dict[tuple[Slot, str], Call] = {}
+        self._latest: dict[Slot, ArrivingCall] = {}
+        self._by_id: dict[tuple[Slot, str], ArrivingCall] = {}
 
     def take(self, fragments: list[Fields]) -> None:
         """Take the fragments of one delta."""
-        touched: set[Call] = set()
+        touched: set[ArrivingCall] = set()
         for fragment in fragments:
             self._take(fragment, touched)
 
-    def _take(self, fragment: Fields, touched: set[Call]) -> None:
+    def _take(self, fragment: Fields, touched: set[ArrivingCall]) -> None:
         slot, native_id = _slot(fragment.get("index")), string(fragment.get("id"))
         if not native_id.strip():
             native_id = ""
@@ -235,7 +235,7 @@ class _Slots:
         self._assembly.end(words)
         return words
 
-    def _existing(self, slot: Slot, native_id: str) -> Call | None:
+    def _existing(self, slot: Slot, native_id: str) -> ArrivingCall | None:
         if native_id and (same := self._by_id.get((slot, native_id))):
             return same
         call = self._latest.get(slot)
@@ -243,14 +243,14 @@ class _Slots:
             return None  # a new index, or a known one with another id
         return call
 
-    def _remember(self, call: Call, slot: Slot, native_id: str) -> None:
+    def _remember(self, call: ArrivingCall, slot: Slot, native_id: str) -> None:
         for key in (slot, None):
             self._latest[key] = call
             if native_id:
                 self._by_id[key, native_id] = call
 
 
-def _begins_another(call: Call, name: str, text: str, *, repeated: bool) -> bool:
+def _begins_another(call: ArrivingCall, name: str, text: str, *, repeated: bool) -> bool:
     """Say whether a fragment that brings a name starts a new call at the same index.
 
     Some servers repeat the name on every fragment, so the name alone decides nothing. It does where the

@@ -17,7 +17,7 @@ from actors.core.concerns import Role
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import ChatDialect
 from actors.core.jsonio import Json, dump, nest, parse, quote, unquote
-from actors.core.transcript import Shown, Titled
+from actors.core.transcript import Titled, TranscriptFacts
 
 _MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
 _ABSENT = {"null": b',"content":null', "empty": b',"content":""', "omit": b""}
@@ -83,23 +83,23 @@ class OpenAIChatWriter:
         signed = b"" if self._signature is None else _SIGNED % self._signature
         self._signature = None
         if self._custom and (text := call.text) is not None:
-            head = b'{"id":"%b","type":"custom","custom":{"name":"%b","input":%b}%b}'
-            self._calls.append(head % (call_id.encode(), name.encode(), quote(text), signed))
+            opening = b'{"id":"%b","type":"custom","custom":{"name":"%b","input":%b}%b}'
+            self._calls.append(opening % (call_id.encode(), name.encode(), quote(text), signed))
         else:
-            head = b'{"id":"%b","type":"function","function":{"name":"%b","arguments":%b}%b}'
-            self._calls.append(head % (call_id.encode(), name.encode(), nest(call.json), signed))
+            opening = b'{"id":"%b","type":"function","function":{"name":"%b","arguments":%b}%b}'
+            self._calls.append(opening % (call_id.encode(), name.encode(), nest(call.json), signed))
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
         """Write a `tool` message."""
         assert not media  # a result of this dialect is text (rulebook OAC-08)
-        head = b'%b{"role":"tool","tool_call_id":"%b","content":' % (self._comma, call_id.encode())
+        opening = b'%b{"role":"tool","tool_call_id":"%b","content":' % (self._comma, call_id.encode())
         self._comma = b","
         if failed:  # the wire has no error flag
-            self._pieces += (head, b'"', self._error_prefix, json[1:], b"}")
+            self._pieces += (opening, b'"', self._error_prefix, json[1:], b"}")
         elif self._nothing != b'""' and json[1] in _MAYBE_BLANK and not unquote(json).strip():
-            self._pieces += (head, self._nothing, b"}")
+            self._pieces += (opening, self._nothing, b"}")
         else:
-            self._pieces += (head, json, b"}")
+            self._pieces += (opening, json, b"}")
 
     def _spread(self) -> None:
         """Let the content be a list of parts from here on."""
@@ -138,7 +138,7 @@ class OpenAIChatWriter:
         self._parts.clear()
 
     def _think(self) -> None:
-        """Write reasoning beside the content, or at its head. A placeholder has words and no seal."""
+        """Write reasoning beside the content, or at its beginning. A placeholder has words and no seal."""
         if self._carrier == "thinking_chunk":
             self._parts += map(_chunk, self._thoughts)
             self._spread()
@@ -165,26 +165,28 @@ def _chunk(block: Thinking) -> bytes:
     return held + b",%b}" % more if more else held + b"}"
 
 
-def request(segments: Sequence[bytes], settings: Settings, dialect: ChatDialect, shown: Shown) -> Request:
+def request(
+    segments: Sequence[bytes], settings: Settings, dialect: ChatDialect, facts: TranscriptFacts
+) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.codec.Codec`."""
     losses: list[str] = []
-    head = b'{"model":' + quote(settings.model)
-    head += _tools(settings, dialect, losses)
+    opening = b'{"model":' + quote(settings.model)
+    opening += _tools(settings, dialect, losses)
     if settings.max_tokens is not None:
-        head += b',"%b":%d' % (dialect.request.max_tokens_field.encode(), settings.max_tokens)
+        opening += b',"%b":%d' % (dialect.request.max_tokens_field.encode(), settings.max_tokens)
     if settings.temperature is not None:
-        head += b',"temperature":' + dump(settings.temperature)
+        opening += b',"temperature":' + dump(settings.temperature)
     if (switch := _SWITCHES.get(dialect.reasoning.switch)) is not None:
-        head += switch(settings, losses)
-    head += _pin(settings, dialect, losses) + routed(settings, dialect, shown)
+        opening += switch(settings, losses)
+    opening += _pin(settings, dialect, losses) + routed(settings, dialect, facts)
     if settings.stream:
-        head += b',"stream":true'
-        head += b',"stream_options":{"include_usage":true}' if dialect.request.stream_usage else b""
-    head += b',"messages":['
+        opening += b',"stream":true'
+        opening += b',"stream_options":{"include_usage":true}' if dialect.request.stream_usage else b""
+    opening += b',"messages":['
     if settings.system and settings.system.strip():
-        head += b'{"role":"system","content":' + _system(settings.system, mark(settings, dialect)) + b"},"
-    said = marked(segments, settings, dialect, shown, b"")
-    return Request("/chat/completions", (), (head, *said, b"]}"), tuple(dict.fromkeys(losses)))
+        opening += b'{"role":"system","content":' + _system(settings.system, mark(settings, dialect)) + b"},"
+    said = marked(segments, settings, dialect, facts, b"")
+    return Request("/chat/completions", (), (opening, *said, b"]}"), tuple(dict.fromkeys(losses)))
 
 
 def _system(words: str, ends: bytes) -> bytes:
@@ -233,8 +235,8 @@ def _custom_tool(tool: ToolSpec, form: Json) -> bytes:
     if isinstance(said, dict) and said.get("type") == "grammar":
         grammar = {key: value for key, value in said.items() if key != "type"}
         form = dump({"type": "grammar", "grammar": grammar})
-    head = b'{"type":"custom","custom":{"name":%b,"description":%b,"format":%b}}'
-    return head % (quote(tool.name), quote(tool.description), form)
+    opening = b'{"type":"custom","custom":{"name":%b,"description":%b,"format":%b}}'
+    return opening % (quote(tool.name), quote(tool.description), form)
 
 
 def _by_effort(settings: Settings, losses: list[str]) -> bytes:

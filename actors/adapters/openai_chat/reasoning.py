@@ -15,7 +15,7 @@ from actors.core.concerns import Carrier
 _WORDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
 
-class Reasoning:
+class ArrivingReasoning:
     """The reasoning of one answer while it arrives."""
 
     def __init__(self, assembly: Assembly, carrier: Carrier) -> None:

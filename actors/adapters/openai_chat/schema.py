@@ -12,7 +12,7 @@ _ANY: list[JsonValue] = [
     {"type": kind} for kind in ("string", "number", "boolean", "object", "array", "null")
 ]
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
-_SHOWN = {
+_IMPLIED_TYPES = {
     "properties": "object",
     "required": "object",
     "additionalProperties": "object",
@@ -126,7 +126,7 @@ def _with_members(schema: _Schema) -> _Schema:
 
 def _type_of(schema: _Schema) -> _Schema:
     """Return the type that a schema without one shows."""
-    for key, kind in _SHOWN.items():
+    for key, kind in _IMPLIED_TYPES.items():
         if key in schema:
             return {"type": kind}
     values = schema.get("enum", [schema["const"]] if "const" in schema else [])

@@ -15,14 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from actors.adapters.arriving import Call, Own, Part, Words
+from actors.adapters.arriving import ArrivingCall, Own, Part, Words
 from actors.adapters.assembly import Assembly
-from actors.adapters.base import Reader
+from actors.adapters.base import AnswerReader
 from actors.adapters.failure import broken
 from actors.adapters.wire import Fields, fields, items, number, string
 from actors.core.content import Media
 from actors.core.dialect import Dialect
-from actors.core.jsonio import JsonValue, dump, mended
+from actors.core.jsonio import JsonValue, dump, sanitised
 from actors.core.projection import REASONING_ID, flat_name
 from actors.core.stream import Usage
 
@@ -88,7 +88,7 @@ class _Items:
         self.latest[item.kind] = item
 
 
-class ResponsesReader(Reader):
+class ResponsesReader(AnswerReader):
     """Reads events, and a whole body as items that come at once."""
 
     def __init__(self, assembly: Assembly, dialect: Dialect) -> None:
@@ -143,7 +143,7 @@ class ResponsesReader(Reader):
         if status == "failed" or response.get("error"):
             self.report({"error": response.get("error") or {"message": "the response failed"}})
         if status not in ("completed", "incomplete"):
-            raise broken(f"the response ended with status {mended(status)[:40]!r}")
+            raise broken(f"the response ended with status {sanitised(status)[:40]!r}")
         if not self._items.latest:  # else the stream has told them, and relays number them otherwise here
             for index, item in enumerate(items(response.get("output"))):
                 self._whole(fields(item), index)
@@ -195,7 +195,7 @@ class ResponsesReader(Reader):
             item = _Item(kind, self.assembly.words("thinking"))
         elif kind in _CALLS:
             call = self.assembly.call(string(told.get("call_id")), _name_of(told))
-            call.free, call.namespace = kind == "custom_tool_call", mended(string(told.get("namespace")))
+            call.free, call.namespace = kind == "custom_tool_call", sanitised(string(told.get("namespace")))
             item = _Item(kind, call)
         else:
             item = _Item(kind, self.assembly.native(kind, None, goes_back=kind in _OWN))
@@ -217,14 +217,14 @@ class ResponsesReader(Reader):
             case Words():
                 self.assembly.complete(part, _thought_of(told))
                 self.assembly.seal(part, "reasoning_item", _again(told))
-            case Call():
+            case ArrivingCall():
                 self.assembly.identify(part, string(told.get("call_id")), _name_of(told))
                 self.assembly.settle(part, string(told.get(_CALLS[item.kind])))
             case Own():
                 _take_item(part, told)
-        if isinstance(part, Call):
+        if isinstance(part, ArrivingCall):
             part.told = kind == "custom_tool_call" and told.get("status") == "completed"
-        if isinstance(part, Call) and told.get("status") in ("incomplete", "in_progress"):
+        if isinstance(part, ArrivingCall) and told.get("status") in ("incomplete", "in_progress"):
             part.done = False
         else:
             self.assembly.end(part)
@@ -257,12 +257,12 @@ class ResponsesReader(Reader):
 
     def _arguments_delta(self, payload: Fields) -> None:
         part = self._of(payload).part
-        if isinstance(part, Call):
+        if isinstance(part, ArrivingCall):
             self.assembly.argue(part, string(payload.get("delta")))
 
     def _arguments_done(self, payload: Fields) -> None:
         part = self._of(payload).part
-        if isinstance(part, Call):
+        if isinstance(part, ArrivingCall):
             self.assembly.identify(part, "", string(payload.get("name")))
             self.assembly.settle(part, string(payload.get("arguments")) or string(payload.get("input")))
             self.assembly.end(part)
@@ -282,7 +282,7 @@ class ResponsesReader(Reader):
 def _take_item(own: Own, item: Fields) -> None:
     """Take a whole item of the provider's own. A generated image is a medium; of the others the id stays behind."""
     if item.get("type") == "image_generation_call" and (data := string(item.get("result"))):
-        own.value = Media(f"image/{mended(string(item.get('output_format')) or 'png')}", mended(data))
+        own.value = Media(f"image/{sanitised(string(item.get('output_format')) or 'png')}", sanitised(data))
         return
     own.value = {key: value for key, value in item.items() if key != "id"}
     if item.get("status") in ("incomplete", "in_progress"):

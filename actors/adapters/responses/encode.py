@@ -17,7 +17,7 @@ from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import ResponsesDialect
 from actors.core.jsonio import Json, dump, nest, parse, quote, unquote
 from actors.core.projection import tool_name, within
-from actors.core.transcript import Shown, Titled
+from actors.core.transcript import Titled, TranscriptFacts
 
 MIN_TOKENS = 16
 """Fewest tokens of an answer that may be asked for; less is "Invalid value for 'max_output_tokens'."."""
@@ -86,8 +86,8 @@ class ResponsesWriter:
             kind, key, given = b"custom_tool_call", b"input", quote(text)
         else:
             kind, key, given = b"function_call", b"arguments", nest(call.json)
-        head = b'{"type":"%b","call_id":"%b","name":"%b"%b,"%b":'
-        self._item(head % (kind, call_id.encode(), name.encode(), group, key), given, b"}")
+        opening = b'{"type":"%b","call_id":"%b","name":"%b"%b,"%b":'
+        self._item(opening % (kind, call_id.encode(), name.encode(), group, key), given, b"}")
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
         """Write a `function_call_output` item, or that of a tool which takes free text."""
@@ -95,14 +95,14 @@ class ResponsesWriter:
         if call_id in self._free:
             self._free.discard(call_id)
             kind = b"custom_tool_call_output"
-        head = b'{"type":"%b","call_id":"%b","output":' % (kind, call_id.encode())
+        opening = b'{"type":"%b","call_id":"%b","output":' % (kind, call_id.encode())
         if media:
             words = [_TEXT % json] if json != b'""' else []
-            self._item(head, b"[", b",".join([*words, *(_media(item) for item, _ in media)]), b"]}")
+            self._item(opening, b"[", b",".join([*words, *(_media(item) for item, _ in media)]), b"]}")
         elif failed:  # the wire has no error flag
-            self._item(head, b'"', self._error_prefix, json[1:], b"}")
+            self._item(opening, b'"', self._error_prefix, json[1:], b"}")
         else:
-            self._item(head, json, b"}")
+            self._item(opening, json, b"}")
 
     def _item(self, *pieces: bytes) -> None:
         self._pieces += (self._comma, *pieces)
@@ -136,38 +136,38 @@ def _media(media: Media) -> bytes:
 
 
 def request(
-    segments: Sequence[bytes], settings: Settings, dialect: ResponsesDialect, shown: Shown
+    segments: Sequence[bytes], settings: Settings, dialect: ResponsesDialect, facts: TranscriptFacts
 ) -> Request:
     """Return the request that sends a lane's segments; see `actors.adapters.codec.Codec`."""
     losses: list[str] = []
-    head = b'{"model":%b,"store":false' % quote(settings.model)
+    opening = b'{"model":%b,"store":false' % quote(settings.model)
     if dialect.reasoning.carrier == "reasoning_item":
-        head += b',"include":["reasoning.encrypted_content"]'
+        opening += b',"include":["reasoning.encrypted_content"]'
     if settings.system and settings.system.strip():
-        head += b',"instructions":' + quote(settings.system)
-    head += _tools(settings)
-    head += _reasoning(settings, losses)
+        opening += b',"instructions":' + quote(settings.system)
+    opening += _tools(settings)
+    opening += _reasoning(settings, losses)
     assumed: tuple[str, ...] = ()
     if settings.max_tokens is not None:
-        head += b',"max_output_tokens":%d' % max(settings.max_tokens, MIN_TOKENS)
+        opening += b',"max_output_tokens":%d' % max(settings.max_tokens, MIN_TOKENS)
         if settings.max_tokens < MIN_TOKENS:
             assumed = (f"max_output_tokens {MIN_TOKENS}",)
     if settings.temperature is not None:
-        head += b',"temperature":' + dump(settings.temperature)
-    head += routed(settings, dialect, shown)
+        opening += b',"temperature":' + dump(settings.temperature)
+    opening += routed(settings, dialect, facts)
     if settings.stream:
-        head += b',"stream":true'
-    segments = (head + b',"input":[', *segments, b"]}")
+        opening += b',"stream":true'
+    segments = (opening + b',"input":[', *segments, b"]}")
     return Request("/responses", (), segments, tuple(losses), assumed=assumed)
 
 
 def _tools(settings: Settings) -> bytes:
     if not settings.tools:
         return b""
-    head = b',"tools":[' + b",".join(_grouped(settings.tools)) + b"]"
+    opening = b',"tools":[' + b",".join(_grouped(settings.tools)) + b"]"
     if settings.tool_choice == "auto":
-        return head
-    return head + b',"tool_choice":' + quote(settings.tool_choice)
+        return opening
+    return opening + b',"tool_choice":' + quote(settings.tool_choice)
 
 
 def _grouped(tools: Sequence[ToolSpec]) -> Iterator[bytes]:
@@ -190,8 +190,8 @@ def _grouped(tools: Sequence[ToolSpec]) -> Iterator[bytes]:
 def _tool(tool: ToolSpec) -> bytes:
     name = within(tool.name, tool.namespace)
     if tool.form is not None:
-        head = b'{"type":"custom","name":%b,"description":%b,"format":%b}'
-        return head % (quote(name), quote(tool.description), tool.form)
+        opening = b'{"type":"custom","name":%b,"description":%b,"format":%b}'
+        return opening % (quote(name), quote(tool.description), tool.form)
     return b'{"type":"function","name":%b,"description":%b,"parameters":%b,"strict":false}' % (
         quote(name),
         quote(tool.description),

@@ -21,7 +21,7 @@ from actors.adapters.reading import (
 )
 from actors.adapters.wire_object import WireObject
 from actors.core.content import Media, Speaker
-from actors.core.jsonio import ingest, mended
+from actors.core.jsonio import ingest, sanitised
 
 
 def read(messages: Sequence[object], reading: Reading) -> None:
@@ -99,7 +99,7 @@ def _image(reading: Reading, item: WireObject) -> None:
     if data := item.text("result"):
         form = item.text("output_format") or "png"
         reading.note("image made by its provider's tool kept as an image of the model's")
-        reading.say(Media(f"image/{mended(form)}", data=mended(data)))
+        reading.say(Media(f"image/{sanitised(form)}", data=sanitised(data)))
     else:
         _unknown(reading, item)
 
@@ -141,7 +141,7 @@ def media(part: WireObject) -> Media | None:
     if kind != "input_file":
         return None
     if url := part.text("file_url"):
-        return Media("application/pdf", url=mended(url))
+        return Media("application/pdf", url=sanitised(url))
     if part.fields.get("file_id"):
         return None
     data = part.text("file_data")

@@ -36,7 +36,7 @@ from actors.core.check.gemini import Gemini
 from actors.core.check.openai_chat import OpenAIChat
 from actors.core.check.responses import Responses
 from actors.core.check.state import CheckState
-from actors.core.check.words import shown
+from actors.core.check.words import excerpt
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonRefused, JsonValue, parse
 from actors.errors import CanonicalFault, Fault, ProjectionFault
@@ -161,11 +161,13 @@ def check(body: bytes, dialect: Dialect) -> list[Fault]:
     except JsonRefused as refused:
         return [_unreadable(body, "request", refused, state.surrogates)]
     if type(request) is not dict:
-        return [ProjectionFault(f"request: {shown(request)} where an object belongs (ALL-01)", rule="ALL-01")]
-    state.head(request)
+        return [
+            ProjectionFault(f"request: {excerpt(request)} where an object belongs (ALL-01)", rule="ALL-01")
+        ]
+    state.parameters(request)
     messages = state.whole(request.get(state.container))
     if type(messages) is not list:
-        state.fault("ALL-02", state.container, f"a list of messages, not {shown(messages)}")
+        state.fault("ALL-02", state.container, f"a list of messages, not {excerpt(messages)}")
         return state.faults
     state.read(messages)
     thinking = request.get("thinking")

@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from actors.core.check.anthropic_head import AnthropicHead
-from actors.core.check.words import kind_of, listed, shown
+from actors.core.check.anthropic_parameters import AnthropicParameters
+from actors.core.check.words import excerpt, kind_of, listed
 from actors.core.jsonio import JsonValue
 
 _THINKING = {
@@ -36,7 +36,7 @@ _SERVER_IDS = {"server_tool_use": re.compile(r"srvtoolu_[a-zA-Z0-9_]+"),
                "mcp_tool_use": re.compile(r"mcptoolu_[a-zA-Z0-9_]+")}  # fmt: skip
 
 
-class Anthropic(AnthropicHead):
+class Anthropic(AnthropicParameters):
     """The judge of the family `anthropic`.
 
     Attributes:
@@ -99,11 +99,11 @@ class Anthropic(AnthropicHead):
             content = [{"type": "text", "text": content}] if content else []
         if type(content) is not list:
             return super().content(content)
-        readers = _READERS[str(self.role)]
+        checks = _CHECKS[str(self.role)]
         for block in content:
             self.dangles = self.ragged = False
             try:
-                reader = readers[block["type"]]  # type: ignore[call-overload,index]  # what is raised then is seen to
+                reader = checks[block["type"]]  # type: ignore[call-overload,index]  # what is raised then is seen to
             except (KeyError, IndexError, TypeError):
                 reader = Anthropic._other
             reader(self, block)
@@ -138,7 +138,7 @@ class Anthropic(AnthropicHead):
                 self.wanted("thinking is a string", self.at, text)
             self._signed(block.get("signature"))
         elif type(data) is not str or not data:
-            self.fault("ALL-02", self.at, f"data is a string with content, not {shown(data)}")
+            self.fault("ALL-02", self.at, f"data is a string with content, not {excerpt(data)}")
         if not self.blocks:
             self.thinks = True
         elif not self.thinks and self.dialect.reasoning.first:
@@ -150,7 +150,7 @@ class Anthropic(AnthropicHead):
     def _signed(self, signature: JsonValue) -> None:
         unsigned = signature == "" and self.dialect.reasoning.required == "with_calls"
         if type(signature) is not str or not (signature or unsigned):
-            self.fault("ANT-43", self.at, f"the thinking block has no signature ({shown(signature)})")
+            self.fault("ANT-43", self.at, f"the thinking block has no signature ({excerpt(signature)})")
 
     def _tool_use(self, block: dict[str, JsonValue]) -> None:
         if len(block) != 4:
@@ -190,15 +190,15 @@ class Anthropic(AnthropicHead):
         if call_id not in self.due:
             if call_id in self.answered:
                 return self.fault(
-                    "ANT-06", self.at, f"a second result for tool call {shown(call_id)}", call_id
+                    "ANT-06", self.at, f"a second result for tool call {excerpt(call_id)}", call_id
                 )
-            what = f"a result for {shown(call_id)}, which the message before does not call"
+            what = f"a result for {excerpt(call_id)}, which the message before does not call"
             return self.fault("ANT-02", self.at, what, call_id)
         if self.mixed:
-            what = f"the result of {shown(call_id)} stands after other content"
+            what = f"the result of {excerpt(call_id)} stands after other content"
             self.fault("ANT-03", self.at, what, call_id)
         if self.split:
-            what = f"the result of {shown(call_id)} stands in a second user message"
+            what = f"the result of {excerpt(call_id)} stands in a second user message"
             self.fault("ANT-12", self.at, what, call_id)
         del self.due[call_id]
         return self.answered.add(call_id)
@@ -212,13 +212,13 @@ class Anthropic(AnthropicHead):
         for part in content:
             kind = part.get("type") if type(part) is dict else None
             if failed and kind != "text":
-                self.fault("ANT-51", where, f"a block of type {shown(kind)} in the result of a failed tool")
+                self.fault("ANT-51", where, f"a block of type {excerpt(kind)} in the result of a failed tool")
             if type(part) is dict and kind == "text":
                 self.words(part, where)
             elif type(part) is dict and (kind == "image" or kind == "document"):
                 self._media(part, str(kind), self.dialect.media.result_kinds)
             elif kind not in ("search_result", "tool_reference", "browser_state"):
-                self.fault("ALL-08", where, f"a block of type {shown(kind)} in a tool_result")
+                self.fault("ALL-08", where, f"a block of type {excerpt(kind)} in a tool_result")
         return None
 
     def _other(self, block: JsonValue) -> None:
@@ -237,7 +237,7 @@ class Anthropic(AnthropicHead):
         elif self.role == "assistant" and type(kind) is str and kind.endswith("_tool_result"):
             self._server_result(block.get("tool_use_id"))
         else:
-            self.fault("ALL-08", self.at, f"a block of type {shown(kind)} in a message of role {self.role}")
+            self.fault("ALL-08", self.at, f"a block of type {excerpt(kind)} in a message of role {self.role}")
         return None
 
     def _media(self, block: dict[str, JsonValue], kind: str, held: frozenset[str]) -> None:
@@ -249,34 +249,36 @@ class Anthropic(AnthropicHead):
         source = block.get("source")
         carrier = source.get("type") if type(source) is dict else None
         if type(source) is not dict or type(carrier) is not str or carrier not in _SOURCE:
-            return self.fault("ALL-02", where, f"a source of type {shown(carrier)}")
+            return self.fault("ALL-02", where, f"a source of type {excerpt(carrier)}")
         self.allow_only(where, source, _SOURCE[carrier])
         data, mime = source.get("data"), source.get("media_type")
         if carrier == "base64" and (type(data) is not str or not data):
             return self.fault("ALL-02", where, "data is a base64 string with content")
         if carrier == "base64" and (type(mime) is not str or mime not in self.dialect.media.types):
-            return self.fault("ALL-10", where, f"media of type {shown(mime)}")
+            return self.fault("ALL-10", where, f"media of type {excerpt(mime)}")
         if kind == "image" and type(data) is str and len(data) > _IMAGE_BYTES:
             self.fault("ANT-30", self.at, f"an image of {len(data)} bytes as base64, at most {_IMAGE_BYTES}")
         return None
 
     def _server_call(self, call_id: JsonValue, form: re.Pattern[str]) -> None:
         if type(call_id) is not str or not form.fullmatch(call_id):
-            return self.fault("id", f"{self.at}.id", f"server tool id {shown(call_id)} is not of the form")
+            return self.fault("id", f"{self.at}.id", f"server tool id {excerpt(call_id)} is not of the form")
         if self.take(call_id):
-            self.fault("taken", f"{self.at}.id", f"id {shown(call_id)} is taken", call_id)
+            self.fault("taken", f"{self.at}.id", f"id {excerpt(call_id)} is taken", call_id)
         self.server = self.server | {call_id}
         return None
 
     def _server_result(self, call_id: JsonValue) -> None:
         if type(call_id) is not str or call_id not in self.server:
-            self.fault("ANT-11", self.at, f"a server tool result for {shown(call_id)}, which is not pending")
+            self.fault(
+                "ANT-11", self.at, f"a server tool result for {excerpt(call_id)}, which is not pending"
+            )
         else:
             self.server = self.server - {call_id}
 
 
-_Reader = Callable[[Anthropic, Any], None]  # Any: an object, but for the reader of what is of no known kind
-_READERS: dict[str, dict[str, _Reader]] = {
+_Check = Callable[[Anthropic, Any], None]  # Any: an object, but for the reader of what is of no known kind
+_CHECKS: dict[str, dict[str, _Check]] = {
     "assistant": {
         "text": Anthropic._text,
         "thinking": Anthropic._thought,

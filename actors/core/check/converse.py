@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from actors.core.check.turns import Turns
-from actors.core.check.words import kind_of, shown
+from actors.core.check.words import excerpt, kind_of
 from actors.core.jsonio import JsonValue
 
 _TOP = frozenset(
@@ -37,7 +37,7 @@ class Converse(Turns):
         worded, documented: It holds a text; a document.
         titles: Names of the documents so far.
         called: A message holds a call or a result.
-        declares: The request declares tools, as far as its head was read.
+        declares: The request declares tools, as far as its parameters were read.
     """
 
     cites: ClassVar[Mapping[str, str]] = {
@@ -95,12 +95,12 @@ class Converse(Turns):
             return self.fault("ALL-02", self.at, f"a block is an object with one key, not {what}")
         (kind,) = block
         value = block[kind]
-        readers = _READERS[str(self.role)]
-        if kind in readers:
-            return readers[kind](self, value)
-        if any(kind in readers for readers in _READERS.values()):
+        checks = _CHECKS[str(self.role)]
+        if kind in checks:
+            return checks[kind](self, value)
+        if any(kind in checks for checks in _CHECKS.values()):
             return self.fault("ALL-08", self.at, f"{kind} in a message of role {self.role}")
-        return self.fault("key", self.at, f"unknown key {shown(kind)}")
+        return self.fault("key", self.at, f"unknown key {excerpt(kind)}")
 
     def _text(self, value: JsonValue) -> None:
         self.mixed = self.worded = True
@@ -150,7 +150,7 @@ class Converse(Turns):
         else:
             self._misplaced(call_id)
         if "status" in result and result["status"] not in ("success", "error"):
-            self.fault("ALL-02", self.at, f"status {shown(result['status'])}")
+            self.fault("ALL-02", self.at, f"status {excerpt(result['status'])}")
         self._said(result["content"] if "content" in result else None)
 
     def _misplaced(self, call_id: JsonValue) -> None:
@@ -159,8 +159,8 @@ class Converse(Turns):
             return self.wanted("toolUseId is a string", self.at, call_id)
         if call_id not in self.due:
             why = "answered already" if call_id in self.answered else "not called by the message before"
-            return self.fault("BED-02", self.at, f"a result for {shown(call_id)}, which is {why}", call_id)
-        self.fault("BED-10", self.at, f"the result of {shown(call_id)} stands after other content", call_id)
+            return self.fault("BED-02", self.at, f"a result for {excerpt(call_id)}, which is {why}", call_id)
+        self.fault("BED-10", self.at, f"the result of {excerpt(call_id)} stands after other content", call_id)
         del self.due[call_id]
         return self.answered.add(call_id)
 
@@ -180,7 +180,7 @@ class Converse(Turns):
             elif kind is None:
                 self.fault("ALL-02", where, "each part is an object with one key")
             else:
-                self.fault("key", where, f"unknown key {shown(kind)}")
+                self.fault("key", where, f"unknown key {excerpt(kind)}")
         return None
 
     def _image(self, value: JsonValue) -> None:
@@ -196,7 +196,7 @@ class Converse(Turns):
             return self.fault("BED-09", self.at, f"{kind} is not accepted here")
         media = self.fields(value, _MEDIA[kind]) or {}
         if type(form := media.get("format")) is not str or form not in _FORMATS[kind]:
-            self.fault("ALL-10", self.at, f"{kind} of format {shown(form)}")
+            self.fault("ALL-10", self.at, f"{kind} of format {excerpt(form)}")
         self.attach(kind, self.at)
         if kind == "document":
             self._titled(media.get("name"))
@@ -211,9 +211,9 @@ class Converse(Turns):
     def _titled(self, name: JsonValue) -> None:
         where = f"{self.at}.name"
         if type(name) is not str or not _TITLE.fullmatch(name):
-            return self.fault("BED-18", where, f"the document's name {shown(name)} is not of the form")
+            return self.fault("BED-18", where, f"the document's name {excerpt(name)} is not of the form")
         if name in self.titles:
-            self.fault("BED-15", where, f"two documents are named {shown(name)}")
+            self.fault("BED-15", where, f"two documents are named {excerpt(name)}")
         self.titles |= {name}
         return None
 
@@ -226,7 +226,7 @@ class Converse(Turns):
 
     # --- the rest of the request --------------------------------------------------------------------
 
-    def head(self, body: dict[str, JsonValue]) -> None:
+    def parameters(self, body: dict[str, JsonValue]) -> None:
         self.allow_only("request", body, _TOP)
         if (inference := body.get("inferenceConfig")) is not None:
             given = self.fields(inference, _INFERENCE, "inferenceConfig") or {}
@@ -251,7 +251,7 @@ class Converse(Turns):
         held = self.fields(config, frozenset({"tools", "toolChoice"}), "toolConfig") or {}
         tools, names = held.get("tools"), set[str]()
         if type(tools) is not list or not tools:
-            return self.fault("ALL-02", "toolConfig.tools", f"a list with tools, not {shown(tools)}")
+            return self.fault("ALL-02", "toolConfig.tools", f"a list with tools, not {excerpt(tools)}")
         for index, tool in enumerate(tools):
             where = f"toolConfig.tools[{index}]"
             entry = self.fields(tool, frozenset({"toolSpec", "systemTool", "cachePoint"}), where) or {}
@@ -280,8 +280,8 @@ class Converse(Turns):
         return None
 
 
-_Reader = Callable[[Converse, JsonValue], None]
-_READERS: dict[str, dict[str, _Reader]] = {
+_Check = Callable[[Converse, JsonValue], None]
+_CHECKS: dict[str, dict[str, _Check]] = {
     "assistant": {
         "text": Converse._text,
         "reasoningContent": Converse._reasoning,

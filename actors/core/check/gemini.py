@@ -1,6 +1,6 @@
 """What Google's generateContent demands, part by part.
 
-Pairing is by position too: what a model content calls, the user content after it answers at its head, in call order,
+Pairing is by position too: what a model content calls, the user content after it answers first, in call order,
 under the calls' names. Ids, where there are any, only repeat that. Keys are taken in both of their spellings,
 `functionCall` and `function_call`, and words of an enumeration in capitals or not, as ProtoJSON does.
 """
@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from actors.core.check.gemini_head import GeminiHead
-from actors.core.check.words import kind_of, shown
+from actors.core.check.gemini_parameters import GeminiParameters
+from actors.core.check.words import excerpt, kind_of
 from actors.core.jsonio import JsonValue
 
 _FLAGS = frozenset({"thought", "thoughtSignature", "partMetadata", "mediaResolution", "videoMetadata"})
@@ -20,7 +20,7 @@ _BLOB = frozenset({"mimeType", "data", "displayName"})
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 
 
-class Gemini(GeminiHead):
+class Gemini(GeminiParameters):
     """The judge of the family `gemini`.
 
     An open call is known by its number in the transcript, as `#3`, and `answered` holds such numbers.
@@ -75,7 +75,7 @@ class Gemini(GeminiHead):
             self.fault("ALL-08", self.at, "this dialect carries no thoughtSignature")
         stem = signature.rstrip("=") if type(signature) is str else ""
         if type(signature) is not str or not _BASE64.fullmatch(signature) or len(stem) % 4 == 1:
-            self.fault("GEM-06", self.at, f"thoughtSignature {shown(signature)} is not base64")
+            self.fault("GEM-06", self.at, f"thoughtSignature {excerpt(signature)} is not base64")
 
     def _text(self, part: dict[str, JsonValue]) -> None:
         self.mixed = True
@@ -102,7 +102,7 @@ class Gemini(GeminiHead):
         if type(name) is not str or not self.is_name(name):
             self.named(name, self.at)
         if call_id and self.take(call_id):
-            self.fault("taken", f"{self.at}.id", f"id {shown(call_id)} is taken", call_id)
+            self.fault("taken", f"{self.at}.id", f"id {excerpt(call_id)} is taken", call_id)
         self.due[f"#{self.calls}"] = (call_id, name)
         self.calls += 1
         return None
@@ -133,7 +133,7 @@ class Gemini(GeminiHead):
         if self.mixed:
             self.fault("GEM-03", self.at, "a functionResponse behind other parts", call_id or number)
         if (name, call_id) != (wanted_name, wanted_id):
-            what = f"the response of {shown(name)} {shown(call_id)} where {shown(wanted_name)} is due"
+            what = f"the response of {excerpt(name)} {excerpt(call_id)} where {excerpt(wanted_name)} is due"
             self.fault("GEM-16", self.at, what, call_id or number)
         del self.due[number]
         return self.answered.add(number)
@@ -175,7 +175,7 @@ class Gemini(GeminiHead):
         if type(data) is not str or not data:
             self.fault("ALL-02", self.at, "data is a base64 string with content")
         if self.role != "user" or type(mime) is not str or mime not in self.dialect.media.types:
-            self.fault("ALL-10", self.at, f"media of type {shown(mime)} are not accepted here")
+            self.fault("ALL-10", self.at, f"media of type {excerpt(mime)} are not accepted here")
         kind = "image" if str(mime).startswith("image/") else "document"
         self.attach(kind, self.at)
         return kind

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from actors.core.check.words import shown
+from actors.core.check.words import excerpt
 from actors.core.jsonio import JsonValue
 
 _TYPED = frozenset({"type", "anyOf", "$ref"})
@@ -27,7 +27,7 @@ def schema_faults(schema: JsonValue, path: str, *, is_root: bool = True) -> Iter
     known = members if type(members) is dict else {}
     for name in required if type(required) is list else ():
         if type(name) is not str or name not in known:
-            yield f"{path}.required: {shown(name)} is not among the properties"
+            yield f"{path}.required: {excerpt(name)} is not among the properties"
     for place, inner in _inside(schema):
         yield from schema_faults(inner, f"{path}.{place}", is_root=False)
 

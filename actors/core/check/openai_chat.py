@@ -6,8 +6,8 @@ and arguments. Several system messages and runs of one role are accepted there, 
 the family demand besides is told by the dialect.
 """
 
-from actors.core.check.openai_chat_head import CALL_KEYS, INPUT, OpenAIChatHead
-from actors.core.check.words import kind_of, shown
+from actors.core.check.openai_chat_parameters import CALL_KEYS, INPUT, OpenAIChatParameters
+from actors.core.check.words import excerpt, kind_of
 from actors.core.dialect import ChatDialect
 from actors.core.jsonio import JsonValue
 
@@ -46,7 +46,7 @@ def _keys(dialect: ChatDialect) -> dict[str, frozenset[str]]:
     return keys
 
 
-class OpenAIChat(OpenAIChatHead):
+class OpenAIChat(OpenAIChatParameters):
     """The judge of the family `openai_chat`."""
 
     def __init__(self, dialect: ChatDialect) -> None:
@@ -87,7 +87,7 @@ class OpenAIChat(OpenAIChatHead):
         if type(message) is not dict:
             self.wanted("a message is an object", "", message)
         elif "role" in message:
-            self.fault("OAC-06", "", f"role {shown(message['role'])} does not exist")
+            self.fault("OAC-06", "", f"role {excerpt(message['role'])} does not exist")
         else:
             self.fault("OAC-07", "", "the message has no role")
 
@@ -118,12 +118,12 @@ class OpenAIChat(OpenAIChatHead):
             del self.due[call_id]
             self.answered.add(call_id)
         elif call_id in self.answered:
-            what = f"a second result for tool call {shown(call_id)}"
+            what = f"a second result for tool call {excerpt(call_id)}"
             self.fault("OAC-02 duplicate", self.here, what, call_id)
         else:
             behind = self.role if self.role in ("assistant", "tool") else "user"
             case = "unknown" if self.due else f"after {behind}"
-            what = f"a result for {shown(call_id)}, which is no open tool call"
+            what = f"a result for {excerpt(call_id)}, which is no open tool call"
             self.fault(f"OAC-02 {case}", self.here, what, call_id)
 
     def finish(self, *, manual_thinking: bool) -> None:
@@ -195,7 +195,7 @@ class OpenAIChat(OpenAIChatHead):
         where = f".tool_calls[{index}]"
         kind = call["type"] if type(call) is dict and "type" in call else None
         if type(call) is not dict or type(kind) is not str or kind not in CALL_KEYS:
-            return self.fault("ALL-02", where, f"a tool call of type {shown(kind)}")
+            return self.fault("ALL-02", where, f"a tool call of type {excerpt(kind)}")
         if kind != "function":
             self.known_kind(kind, where)
         if call.keys() != CALL_KEYS[kind]:
@@ -230,7 +230,7 @@ class OpenAIChat(OpenAIChatHead):
             return self.fault("OAC-05", where, f"a part is an object, not {kind_of(part)}")
         kind = part.get("type")
         if type(kind) is not str or kind not in self._held(role):
-            return self.fault("OAC-08", where, f"a part of type {shown(kind)} in a message of role {role}")
+            return self.fault("OAC-08", where, f"a part of type {excerpt(kind)} in a message of role {role}")
         media = self.dialect.media.user_kinds | ({"document"} if self.dialect.media.user_files else set())
         if role == "user" and _MEDIA.get(kind, "text") not in media | {"text"}:
             return self.fault("ALL-10", where, f"{_MEDIA[kind]} is not accepted")

@@ -10,8 +10,8 @@ whether the request stores its own.
 import re
 from collections.abc import Callable, Mapping
 
-from actors.core.check.responses_head import ResponsesHead
-from actors.core.check.words import shown
+from actors.core.check.responses_parameters import ResponsesParameters
+from actors.core.check.words import excerpt
 from actors.core.jsonio import JsonValue
 
 _ANY = frozenset({"type", "id", "status", "internal_chat_message_metadata_passthrough"})
@@ -63,7 +63,7 @@ _OWN = frozenset(
 _ASIDE = frozenset({"additional_tools", "compaction_trigger", "mcp_approval_response"})
 
 
-class Responses(ResponsesHead):
+class Responses(ResponsesParameters):
     """The judge of the family `responses`. An open call is known by its kind.
 
     Attributes:
@@ -108,18 +108,18 @@ class Responses(ResponsesHead):
     def _item_id(self, kind: str, item_id: JsonValue) -> None:
         prefix = _PREFIXES.get(kind, "")
         if type(item_id) is not str or not _ITEM_ID.fullmatch(item_id):
-            self.fault("ALL-02", f"{self.here}.id", f"an item id, not {shown(item_id)}")
+            self.fault("ALL-02", f"{self.here}.id", f"an item id, not {excerpt(item_id)}")
         elif not item_id.startswith(prefix):
-            self.fault("OAR-06", f"{self.here}.id", f"{shown(item_id)} does not begin with {prefix!r}")
+            self.fault("OAR-06", f"{self.here}.id", f"{excerpt(item_id)} does not begin with {prefix!r}")
         elif self.take(f"item {item_id}"):  # no call id has a space in it
-            self.fault("OAR-07", f"{self.here}.id", f"{shown(item_id)} occurs twice")
+            self.fault("OAR-07", f"{self.here}.id", f"{excerpt(item_id)} occurs twice")
 
     def finish(self, *, manual_thinking: bool) -> None:
         if self.thinks is not None:
             self._unfollowed("at the end")
         for call_id, kind in self.due.items():
             rule = "OAR-01" if kind == "function_call" else "OAR-11"
-            self.fault(rule, self.here, f"no output for call {shown(call_id)}", call_id)
+            self.fault(rule, self.here, f"no output for call {excerpt(call_id)}", call_id)
         super().finish(manual_thinking=manual_thinking)
 
     def place(self, index: int) -> str:
@@ -134,25 +134,25 @@ class Responses(ResponsesHead):
                 self.wanted("an item is an object", "", item)
                 continue
             kind = item["type"] if "type" in item else "message" if "role" in item else None
-            if type(kind) is not str or kind not in _READERS:
-                self.fault("ALL-02", "", f"an item of type {shown(kind)}")
+            if type(kind) is not str or kind not in _CHECKS:
+                self.fault("ALL-02", "", f"an item of type {excerpt(kind)}")
             elif kind not in _ASIDE:
                 role = item["role"] if "role" in item else None
                 self._stand(kind, role, item["id"] if "id" in item else None)
-                _READERS[kind](self, item)
+                _CHECKS[kind](self, item)
 
     def _message(self, item: dict[str, JsonValue]) -> None:
         role = item["role"] if "role" in item else None
         content = item["content"] if "content" in item else None
         if type(role) is not str or role not in _PARTS:
-            return self.fault("ALL-02", self.here, f"role {shown(role)} does not exist")
+            return self.fault("ALL-02", self.here, f"role {excerpt(role)} does not exist")
         self.fields(item, _MESSAGE)
         if self.role is None and role in ("user", "assistant") and role not in self.dialect.turns.first_roles:
             self.fault("ALL-09", "", f"a transcript cannot begin with role {role}")
         if role in ("user", "assistant") or self.role is not None:
             self.role = role
         if "phase" in item and item["phase"] not in (None, "commentary", "final_answer"):
-            self.fault("ALL-02", f"{self.here}.phase", f"phase {shown(item['phase'])} does not exist")
+            self.fault("ALL-02", f"{self.here}.phase", f"phase {excerpt(item['phase'])} does not exist")
         if content == "" and role == "assistant":
             self.fault("ALL-11", self.here, "an assistant message is empty")
         return self._content(content, "ALL-02", "content", _PARTS[role], self.dialect.media.user_kinds)
@@ -188,11 +188,11 @@ class Responses(ResponsesHead):
             return self.wanted("a string", ".call_id", call_id)
         if f"{self.due.get(call_id)}_output" != item["type"]:
             if not self.continues:
-                what = f"an output for {shown(call_id)}, which is no open call"
+                what = f"an output for {excerpt(call_id)}, which is no open call"
                 self.fault("OAR-02", "", what, call_id)
             return None
         if call_id in self.stale:
-            self.fault("OAR-14", "", f"the output of {shown(call_id)} is not behind its call", call_id)
+            self.fault("OAR-14", "", f"the output of {excerpt(call_id)} is not behind its call", call_id)
             self.stale -= {call_id}
         del self.due[call_id]
         if not self.due:
@@ -217,7 +217,7 @@ class Responses(ResponsesHead):
     def _reference(self, item: dict[str, JsonValue]) -> None:
         self.role = self.role or "user"
         if not self.stores:
-            self.fault("OAR-05", "", f"item_reference {shown(item.get('id'))}: nothing was stored")
+            self.fault("OAR-05", "", f"item_reference {excerpt(item.get('id'))}: nothing was stored")
 
     def _own(self, item: dict[str, JsonValue]) -> None:
         """Read an item of the provider's own tools, which is whole in itself."""
@@ -242,7 +242,7 @@ class Responses(ResponsesHead):
     ) -> None:
         kind = part.get("type") if type(part) is dict else None
         if type(part) is not dict or type(kind) is not str or kind not in held:
-            return self.fault("ALL-02", where, f"a part of type {shown(kind)}")
+            return self.fault("ALL-02", where, f"a part of type {excerpt(kind)}")
         self.allow_only(where, part, held[kind])
         if kind in _MEDIA:
             name, sources = _MEDIA[kind]
@@ -255,8 +255,8 @@ class Responses(ResponsesHead):
         return self.text(part.get(_WORDS[kind]), _WORDS[kind], kind, where)
 
 
-_Reader = Callable[[Responses, dict[str, JsonValue]], None]
-_READERS: dict[str, _Reader] = {
+_Check = Callable[[Responses, dict[str, JsonValue]], None]
+_CHECKS: dict[str, _Check] = {
     **dict.fromkeys((*_OWN, *_ASIDE), Responses._own),
     **dict.fromkeys(_TO_RUN, Responses._to_run),
     **dict.fromkeys(_OUTPUTS, Responses._answer),

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
-from actors.core.check.words import CHOICES, kind_of, listed, shown
+from actors.core.check.words import CHOICES, excerpt, kind_of, listed
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonValue
 from actors.core.rulebook import FAULTS, RULES
@@ -91,7 +91,7 @@ class CheckState:
 
     # --- reading ------------------------------------------------------------------------------------
 
-    def head(self, body: dict[str, JsonValue]) -> None:
+    def parameters(self, body: dict[str, JsonValue]) -> None:
         """Judge what a request holds beside its messages."""
         raise NotImplementedError
 
@@ -158,7 +158,7 @@ class CheckState:
     def allow_only(self, where: str, value: dict[str, JsonValue], keys: frozenset[str]) -> None:
         """Record the keys of `value` that are not among `keys`, if there are any."""
         if not value.keys() <= keys:
-            unknown = ", ".join(shown(key) for key in value if key not in keys)
+            unknown = ", ".join(excerpt(key) for key in value if key not in keys)
             self.fault("key", where, "unknown key " + unknown)
 
     # --- calls and attachments ----------------------------------------------------------------------
@@ -193,7 +193,7 @@ class CheckState:
     def named(self, name: JsonValue, where: str) -> None:
         """Judge the name of a tool."""
         if type(name) is not str or not self.is_name(name):
-            self.fault("name", f"{where}.name", f"tool name {shown(name)}")
+            self.fault("name", f"{where}.name", f"tool name {excerpt(name)}")
 
     def identified(self, call_id: JsonValue, where: str) -> None:
         """Judge the form of a call's id."""
@@ -201,10 +201,10 @@ class CheckState:
             return
         ids = (call_id,) if type(call_id) is str else ()
         if type(call_id) is str and len(call_id) > self.dialect.ids.max_len:
-            what = f"id {shown(call_id)} of {len(call_id)} characters is too long"
+            what = f"id {excerpt(call_id)} of {len(call_id)} characters is too long"
             self.fault("long-id", where, what, *ids)
         else:
-            self.fault("id", where, f"id {shown(call_id)} is not of the form", *ids)
+            self.fault("id", where, f"id {excerpt(call_id)} is not of the form", *ids)
 
     def take(self, call_id: str) -> bool:
         """Note an id as used, and say whether it already was."""
@@ -220,7 +220,7 @@ class CheckState:
                 return
         taken = call_id in self.fresh or call_id in self.used
         if call_id in self.due or (taken and self.dialect.ids.unique_scope == "transcript"):
-            self.fault("taken", self.place(index), f"id {shown(call_id)} is taken", call_id)
+            self.fault("taken", self.place(index), f"id {excerpt(call_id)} is taken", call_id)
         self.fresh[call_id] = None
         self.due[call_id] = known
 
@@ -235,7 +235,7 @@ class CheckState:
     def modelled(self, model: JsonValue) -> None:
         """Judge the name of the model."""
         if type(model) is not str or not model:
-            self.fault("model", "model", f"a model name, not {shown(model)}")
+            self.fault("model", "model", f"a model name, not {excerpt(model)}")
 
     def each(self, value: JsonValue, where: str, what: str) -> Iterator[tuple[str, JsonValue]]:
         """Yield the items of a list, each with its place; none, with a fault, if it is no list."""
@@ -247,7 +247,7 @@ class CheckState:
     def declare(self, name: JsonValue, where: str, names: set[str]) -> None:
         """Judge the name under which a request declares a tool, and note it."""
         if type(name) is str and name in names:
-            self.fault("declared", f"{where}.name", f"tool name {shown(name)} is declared twice")
+            self.fault("declared", f"{where}.name", f"tool name {excerpt(name)} is declared twice")
         elif type(name) is str and self.is_name(name):
             names.add(name)
         else:
@@ -256,7 +256,7 @@ class CheckState:
     def chosen(self, name: JsonValue, where: str, names: set[str]) -> None:
         """Judge that a tool which is asked for is declared."""
         if type(name) is not str or name not in names:
-            self.fault("ALL-14", where, f"tool {shown(name)} is not declared")
+            self.fault("ALL-14", where, f"tool {excerpt(name)} is not declared")
 
     def rooted(self, schema: JsonValue, where: str, refused: Iterable[str] = CHOICES) -> None:
         """Judge the root of a tool's schema."""
@@ -268,7 +268,7 @@ class CheckState:
     def limited(self, limit: JsonValue, where: str) -> None:
         """Judge a number of tokens to be answered with at most."""
         if type(limit) is not int or limit < 1:
-            self.fault("ALL-02", where, f"a whole number from 1, not {shown(limit)}")
+            self.fault("ALL-02", where, f"a whole number from 1, not {excerpt(limit)}")
 
 
 _NOTHING: Any = ()  # Any: stands for an empty dict or set at no cost

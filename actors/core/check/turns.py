@@ -8,7 +8,7 @@ next one begins or at the end.
 from typing import ClassVar
 
 from actors.core.check.state import CheckState
-from actors.core.check.words import shown
+from actors.core.check.words import excerpt
 from actors.core.jsonio import JsonValue
 
 
@@ -49,7 +49,7 @@ class Turns(CheckState):
                 self.role, self.blocks = role, 0
             else:
                 self.count += 1
-                self.fault("role", self.here, f"role {shown(role)} is neither user nor {self.model}")
+                self.fault("role", self.here, f"role {excerpt(role)} is neither user nor {self.model}")
                 continue
             if len(value) != 2 or key not in value:
                 self.allow_only(self.here, value, self.keys)

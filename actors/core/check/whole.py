@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from actors.core.check.state import CheckState
-from actors.core.check.words import CHOICES, kind_of, shown, why_no_object
+from actors.core.check.words import CHOICES, excerpt, kind_of, why_no_object
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonValue
 from actors.core.rulebook.cited import cited
@@ -37,7 +37,7 @@ class Whole(CheckState):
         else:
             why = "" if type(given) is str else "not a string"
         if why:
-            self.fault("ALL-06", f"{where}.{key}", f"{shown(given)} is {why}")
+            self.fault("ALL-06", f"{where}.{key}", f"{excerpt(given)} is {why}")
         elif type(given) is str and len(given) > self.longest:
             self.length(given, f"{where}.{key}")
 

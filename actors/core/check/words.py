@@ -23,7 +23,7 @@ def why_no_object(text: JsonValue, *, strict: bool = True) -> str:
     return "" if type(value) is dict else "not an object"
 
 
-def shown(value: JsonValue) -> str:
+def excerpt(value: JsonValue) -> str:
     """Return a value as a fault's message shows it: one short line, whatever it is."""
     if isinstance(value, dict | list):
         return kind_of(value)
@@ -33,7 +33,7 @@ def shown(value: JsonValue) -> str:
 
 def listed(ids: tuple[str, ...] | list[str]) -> str:
     """Return ids as a fault's message shows them."""
-    return ", ".join(map(shown, ids))
+    return ", ".join(map(excerpt, ids))
 
 
 def kind_of(value: JsonValue) -> str:

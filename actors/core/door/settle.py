@@ -22,7 +22,7 @@ from actors.core.door.pairing import Unanswered
 from actors.core.events import Reason
 from actors.core.form import replace
 from actors.core.identity import RUNTIME, CallId, mint
-from actors.core.jsonio import MAX_DEPTH, Json, mended, parse_object, unquote
+from actors.core.jsonio import MAX_DEPTH, Json, parse_object, sanitised, unquote
 from actors.core.ledger import Interaction, Ledger
 
 
@@ -206,7 +206,7 @@ class Settling:
             ("result for unknown call %s", [_said(call_id)]) if call_id else ("result without a call id", [])
         )
         failed = ", which failed" if result.status == "error" else ""
-        words = Text(f"[A tool result without its call{failed}: {unquote(result.shown)}]")
+        words = Text(f"[A tool result without its call{failed}: {unquote(result.rendered_json)}]")
         told: tuple[Text | Media, ...] = (words, *result.media)
         if self._told.issuperset(told):
             self._notes.dedupe.append((call_id, "duplicate"))
@@ -237,7 +237,7 @@ def _said(call_id: str) -> str:
 
 def _whole(call_id: str) -> CallId:
     """Return an id as it is kept: lone surrogates have no bytes."""
-    return CallId(call_id if call_id.isascii() else mended(call_id))
+    return CallId(call_id if call_id.isascii() else sanitised(call_id))
 
 
 def _canonical(call: ToolCall, name: CallId, notes: Notes) -> ToolCall:

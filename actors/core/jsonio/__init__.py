@@ -9,7 +9,7 @@ nothing later can fail on the value.
 from itertools import chain
 
 from actors.core.jsonio.fit import fit
-from actors.core.jsonio.limits import MARKS, Ingested, Limits
+from actors.core.jsonio.limits import MARKS, Ingested, SizeLimits
 from actors.core.jsonio.pointer import pointed
 from actors.core.jsonio.text import (
     INT_MAX,
@@ -23,14 +23,14 @@ from actors.core.jsonio.text import (
     Quoted,
     dump,
     encodable,
-    mended,
     nest,
     parse,
     parse_object,
     quote,
+    sanitised,
     unquote,
 )
-from actors.core.jsonio.walk import Walk
+from actors.core.jsonio.walk import ValueWalk
 
 __all__ = [
     "MARKS",
@@ -41,26 +41,26 @@ __all__ = [
     "JsonObject",
     "JsonRefused",
     "JsonValue",
-    "Limits",
     "Quoted",
+    "SizeLimits",
     "dump",
     "ingest",
-    "mended",
     "nest",
     "parse",
     "parse_object",
     "pointed",
     "quote",
+    "sanitised",
     "unquote",
 ]
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = SizeLimits()
 _UNREADABLE = Ingested(
     Json(b'"[a value that could not be read]"'), ("repr_failed",)
 )  # made while there is room
 
 
-def ingest(value: object, limits: Limits = DEFAULT_LIMITS) -> Ingested:
+def ingest(value: object, limits: SizeLimits = DEFAULT_LIMITS) -> Ingested:
     """Turn any Python value into JSON, once. Never raises, and never gives more than `limits.max_bytes`.
 
     The text parses under `parse` and does not depend on hash seeds or memory addresses. Iterators are never
@@ -73,14 +73,14 @@ def ingest(value: object, limits: Limits = DEFAULT_LIMITS) -> Ingested:
             return Ingested(quote(value), ())
         if type(value) is dict and _is_plain(value, least, limits):
             return Ingested(dump(value), ())
-        walk = Walk(limits, marks)
+        walk = ValueWalk(limits, marks)
         text = fit(walk.plain(value, 0), walk.is_long, limits, marks)
     except Exception:  # what is left: the caller's stack is nearly full, or memory is
         return _UNREADABLE
     return Ingested(text, tuple(sorted(marks)))
 
 
-def _is_plain(value: dict[object, object], least: int, limits: Limits) -> bool:
+def _is_plain(value: dict[object, object], least: int, limits: SizeLimits) -> bool:
     """Say whether an object is plain data already and small in any case, as most arguments of a tool are."""
     if len(value) > limits.max_items or not _PLAIN.issuperset(map(type, value.values())):
         return False

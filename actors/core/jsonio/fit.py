@@ -10,14 +10,14 @@ not enough, containers are made shorter and shorter. Each cut leaves a marker th
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-from actors.core.jsonio.limits import Limits
-from actors.core.jsonio.text import Json, JsonValue, dump, encodable, mended, quote
+from actors.core.jsonio.limits import SizeLimits
+from actors.core.jsonio.text import Json, JsonValue, dump, encodable, quote, sanitised
 from actors.core.jsonio.walk import Gap, gap, unused
 
 _LEAST_STRING = 128
 
 
-def fit(value: JsonValue, is_long: bool, limits: Limits, marks: set[str]) -> Json:
+def fit(value: JsonValue, is_long: bool, limits: SizeLimits, marks: set[str]) -> Json:
     """Return the JSON of `value`: long strings cut first, evenly; then containers, shorter and shorter."""
     if not is_long:  # so the whole is known to be small enough to try
         text = dump(value)
@@ -82,15 +82,15 @@ def _with_strings_cut(value: JsonValue, cap: int, marks: set[str]) -> JsonValue:
 
 
 def _cut(text: str, cap: int, marks: set[str]) -> str:
-    """Return the head and the tail of `text` with a marker between, at most `cap` bytes as a literal."""
+    """Return the start and the end of `text` with a marker between, at most `cap` bytes as a literal."""
     half = (cap - 2 - len(f" [{len(text)} characters cut] ")) // 2
-    head, tail = text[:half], text[-half:]
-    head = head[: _longest(half, lambda size: head[:size])]
+    start, tail = text[:half], text[-half:]
+    start = start[: _longest(half, lambda size: start[:size])]
     tail = tail[len(tail) - _longest(half, lambda size: tail[len(tail) - size :]) :]
     marks.add("truncated")
-    if not encodable(head) or not encodable(tail):
+    if not encodable(start) or not encodable(tail):
         marks.add("surrogate")
-    return mended(f"{head} [{len(text) - len(head) - len(tail)} characters cut] {tail}")
+    return sanitised(f"{start} [{len(text) - len(start) - len(tail)} characters cut] {tail}")
 
 
 def _longest(room: int, piece: Callable[[int], str]) -> int:

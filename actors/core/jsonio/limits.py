@@ -23,7 +23,7 @@ MARKS = frozenset(
 
 
 @dataclass(frozen=True)
-class Limits:
+class SizeLimits:
     """How much of a value is kept.
 
     Args:

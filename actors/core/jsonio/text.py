@@ -43,7 +43,7 @@ def quote(text: str) -> Json:
     try:
         return Json(literal.encode())
     except UnicodeEncodeError:
-        return Json(mended(literal).encode())
+        return Json(sanitised(literal).encode())
 
 
 def unquote(literal: Json) -> str:
@@ -59,7 +59,7 @@ def nest(text: Json) -> Json:
     return quote(text.decode())
 
 
-def mended(text: str) -> str:
+def sanitised(text: str) -> str:
     """Return `text` with surrogate pairs joined and each lone surrogate replaced by U+FFFD."""
     return (
         text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -99,7 +99,7 @@ def dump(value: JsonValue) -> Json:
     try:
         return Json(text.encode())
     except UnicodeEncodeError:
-        return Json(mended(text).encode())
+        return Json(sanitised(text).encode())
 
 
 def parse_object(

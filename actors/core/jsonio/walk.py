@@ -20,8 +20,8 @@ from itertools import islice
 from math import isfinite
 from typing import Any, TypeAlias
 
-from actors.core.jsonio.limits import Limits
-from actors.core.jsonio.text import INT_MAX, INT_MIN, JsonValue, dump, encodable, mended
+from actors.core.jsonio.limits import SizeLimits
+from actors.core.jsonio.text import INT_MAX, INT_MIN, JsonValue, dump, encodable, sanitised
 
 _MAX_KEY = 512
 _MAX_NAME = 60
@@ -69,10 +69,10 @@ def _name(kind: type) -> str:
     return name[:_MAX_NAME]
 
 
-class Walk:
+class ValueWalk:
     """One pass over one value: the path (for cycles), the budget in characters, the marks."""
 
-    def __init__(self, limits: Limits, marks: set[str]) -> None:
+    def __init__(self, limits: SizeLimits, marks: set[str]) -> None:
         self._limits = limits
         self._marks = marks
         self._path: set[int] = set()
@@ -112,7 +112,7 @@ class Walk:
         self._spend(min(len(text), self._share))
         self.is_long |= len(text) > self._share
         if len(text) <= self._limits.max_string and not encodable(text):
-            return self.mark("surrogate", mended(text))
+            return self.mark("surrogate", sanitised(text))
         return text
 
     def _int(self, number: int) -> JsonValue:
@@ -129,7 +129,7 @@ class Walk:
             return number
         return self.mark("not_finite", f"[not finite: {number}]")
 
-    def _nested(self, value: object, kind: type, depth: int, read: "_Reader | None") -> JsonValue:
+    def _nested(self, value: object, kind: type, depth: int, read: "_Plain | None") -> JsonValue:
         """Read a value with code that may be foreign, and so may raise anything."""
         if id(value) in self._path:
             return self.mark("cycle", "[cycle]")
@@ -143,8 +143,8 @@ class Walk:
         finally:
             self._path.discard(id(value))
 
-    def _read(self, value: object, kind: type, depth: int, read: "_Reader | None") -> JsonValue:
-        read = read or _reader(kind)
+    def _read(self, value: object, kind: type, depth: int, read: "_Plain | None") -> JsonValue:
+        read = read or _plain_for(kind)
         if read is None:
             return self._text(_described(value, kind, self))
         if read not in _NOT_CONTAINERS and depth >= self._limits.max_depth:
@@ -214,7 +214,7 @@ class Walk:
             name = self.mark(
                 "truncated", f"{name[: _MAX_KEY - 40]}[{len(name) - _MAX_KEY + 40} characters cut]"
             )
-        return name if encodable(name) else self.mark("surrogate", mended(name))
+        return name if encodable(name) else self.mark("surrogate", sanitised(name))
 
     def buffer(self, source: bytes | bytearray | memoryview) -> str:
         """Return UTF-8 as text, anything else as base64, in either case no more than a string may hold."""
@@ -238,7 +238,7 @@ def unused(name: str, taken: Mapping[str, object], repeats: dict[str, int]) -> s
     return candidate
 
 
-def _described(value: object, kind: type, walk: Walk) -> str:
+def _described(value: object, kind: type, walk: ValueWalk) -> str:
     """Return a text for a value that has no JSON form."""
     for base in _TYPE_MRO.__get__(kind):
         if method := _TEXTUAL.get((base.__module__, base.__qualname__)):
@@ -250,33 +250,33 @@ def _described(value: object, kind: type, walk: Walk) -> str:
     return walk.mark("object", f"[object: {_name(kind)}] {_ADDRESS.sub('', str.__str__(repr(value)))}")
 
 
-_Reader: TypeAlias = Callable[[Walk, Any, int], JsonValue]  # Any: each reader takes its own kind of value
+_Plain: TypeAlias = Callable[[ValueWalk, Any, int], JsonValue]  # Any: each reader takes its own kind of value
 
 
 def _container(
-    read: Callable[[Walk, Any, int, int], JsonValue],
+    read: Callable[[ValueWalk, Any, int, int], JsonValue],
     items: Callable[[Any], Iterable[Any]] = iter,
     size: Callable[[Any], int] = len,
-) -> _Reader:
+) -> _Plain:
     """Return what reads a container: its items, in order, and how many it says they are."""
     return lambda walk, value, depth: read(walk, items(value), size(value), depth)
 
 
-def _named(names: Callable[[Any], Sequence[str]]) -> _Reader:
+def _named(names: Callable[[Any], Sequence[str]]) -> _Plain:
     """Return what reads the fields of a record."""
 
-    def read(walk: Walk, value: Any, depth: int) -> JsonValue:  # Any: a record of anybody's
+    def read(walk: ValueWalk, value: Any, depth: int) -> JsonValue:  # Any: a record of anybody's
         held = names(value)
         return walk.mapping(((name, getattr(value, name)) for name in held), len(held), depth)
 
     return read
 
 
-def _enumerated(walk: Walk, value: Enum, depth: int) -> JsonValue:
+def _enumerated(walk: ValueWalk, value: Enum, depth: int) -> JsonValue:
     return walk.plain(value.value, depth)
 
 
-def _model(walk: Walk, value: Any, depth: int) -> JsonValue:  # Any: pydantic is not imported here
+def _model(walk: ValueWalk, value: Any, depth: int) -> JsonValue:  # Any: pydantic is not imported here
     try:
         dumped = value.model_dump(warnings=False)
     except Exception:  # a cycle, or a serializer that raises: what the fields hold is still known
@@ -285,26 +285,26 @@ def _model(walk: Walk, value: Any, depth: int) -> JsonValue:  # Any: pydantic is
 
 
 # The unbound methods of built-in types read what is there, whatever a subclass claims.
-_BUILT_IN: tuple[tuple[type | tuple[type, ...], _Reader], ...] = (
+_BUILT_IN: tuple[tuple[type | tuple[type, ...], _Plain], ...] = (
     ((bytes, bytearray, memoryview), lambda walk, value, depth: walk.buffer(value)),
-    (OrderedDict, _container(Walk.mapping, OrderedDict.items, dict.__len__)),
-    (dict, _container(Walk.mapping, dict.items, dict.__len__)),
-    (list, _container(Walk.sequence, list.__iter__, list.__len__)),
-    (tuple, _container(Walk.sequence, tuple.__iter__, tuple.__len__)),
-    ((set, frozenset), _container(Walk.members)),
+    (OrderedDict, _container(ValueWalk.mapping, OrderedDict.items, dict.__len__)),
+    (dict, _container(ValueWalk.mapping, dict.items, dict.__len__)),
+    (list, _container(ValueWalk.sequence, list.__iter__, list.__len__)),
+    (tuple, _container(ValueWalk.sequence, tuple.__iter__, tuple.__len__)),
+    ((set, frozenset), _container(ValueWalk.members)),
 )
-_GENERIC: tuple[tuple[type, _Reader], ...] = (
-    (Mapping, _container(Walk.mapping, lambda value: ((key, value[key]) for key in value))),
-    (MappingView, _container(Walk.sequence)),
-    (AbstractSet, _container(Walk.members)),
-    (Sequence, _container(Walk.sequence)),
+_GENERIC: tuple[tuple[type, _Plain], ...] = (
+    (Mapping, _container(ValueWalk.mapping, lambda value: ((key, value[key]) for key in value))),
+    (MappingView, _container(ValueWalk.sequence)),
+    (AbstractSet, _container(ValueWalk.members)),
+    (Sequence, _container(ValueWalk.sequence)),
 )
 _DATACLASS = _named(lambda value: [field.name for field in fields(value)])
 _STRUCT = _named(lambda value: value.__struct_fields__)
 _NOT_CONTAINERS = (_enumerated, _model, _BUILT_IN[0][1])
 
 
-def _reader(kind: type) -> _Reader | None:
+def _plain_for(kind: type) -> _Plain | None:
     """Return what reads values of this type, or None if all one can do is describe them."""
     for base, read in _BUILT_IN:
         if issubclass(kind, base):

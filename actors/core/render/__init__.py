@@ -11,7 +11,7 @@ Ids and names come from `actors.core.projection`; bytes are the family's writer'
 sees only the messages past the lane's cursor, and the lane's `Standing`; a full render is the tail of an empty lane.
 """
 
-from actors.core.render.thinking import Reader, ThinkingPolicy
-from actors.core.render.walk import STRIDE, Walk
+from actors.core.render.thinking import RenderTarget, ThinkingPolicy
+from actors.core.render.walk import STRIDE, RenderWalk
 
-__all__ = ["STRIDE", "Reader", "ThinkingPolicy", "Walk"]
+__all__ = ["STRIDE", "RenderTarget", "RenderWalk", "ThinkingPolicy"]

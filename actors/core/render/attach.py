@@ -15,7 +15,7 @@ from hashlib import sha256
 
 from actors.core.content import Media
 from actors.core.dialect import Dialect
-from actors.core.transcript import Spent, Titled
+from actors.core.transcript import EpochUsage, Titled
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
@@ -25,13 +25,13 @@ class Attachments:
 
     Args:
         dialect: Says which it takes, where, how many, and whether documents have names.
-        spent: What the epoch has shown already.
+        usage: What the epoch has shown already.
     """
 
-    def __init__(self, dialect: Dialect, spent: Spent) -> None:
+    def __init__(self, dialect: Dialect, usage: EpochUsage) -> None:
         self._dialect = dialect
-        self._spent = spent
-        self._media, self._documents = spent.media, spent.documents
+        self._usage = usage
+        self._media, self._documents = usage.media, usage.documents
         self._titles: dict[str, int] = {}
 
     def takes(self, media: Media, kinds: frozenset[str]) -> bool:
@@ -48,7 +48,7 @@ class Attachments:
             return media, ""
         content = (media.data or media.url).encode("utf-8", "surrogatepass")
         title = f"document-{sha256(content).hexdigest()[:8]}"
-        times = 1 + (self._titles.get(title) or self._spent.titles.get(title) or 0)
+        times = 1 + (self._titles.get(title) or self._usage.titles.get(title) or 0)
         self._titles[title] = times
         return media, title if times == 1 else f"{title}-{times}"
 
@@ -60,12 +60,12 @@ class Attachments:
             return f"{stood}; the conversation holds as many as can be shown.]"
         return f"{stood} and cannot be shown.]"
 
-    def spent(self) -> Spent:
+    def usage(self) -> EpochUsage:
         """Return what the epoch has shown now."""
-        if self._media == self._spent.media:
-            return self._spent
-        titles = self._spent.titles.update(self._titles)
-        return self._spent._replace(media=self._media, documents=self._documents, titles=titles)
+        if self._media == self._usage.media:
+            return self._usage
+        titles = self._usage.titles.update(self._titles)
+        return self._usage._replace(media=self._media, documents=self._documents, titles=titles)
 
     def _is_full(self, media: Media) -> bool:
         most, most_documents = self._dialect.media.max_count, self._dialect.media.max_documents

@@ -20,7 +20,7 @@ from actors.core.events import Gap
 from actors.core.identity import CallId
 from actors.core.jsonio import Json, quote, unquote
 from actors.core.ledger import Answer, Ledger
-from actors.core.transcript import Standing
+from actors.core.transcript import RenderState
 
 _WHY: dict[Gap, str] = {
     "cancelled": "the call was cancelled before it finished",
@@ -44,22 +44,22 @@ class Choice:
     Args:
         ledger: The truth, where it knows the call.
         own: What the history's own blocks say; empty in a session.
-        standing: What the epoch has told already, and what waits.
+        state: What the epoch has told already, and what waits.
         notes: Receives dedupe decisions and the reason code of every synthetic result.
     """
 
-    def __init__(self, ledger: Ledger, own: Ledger, standing: Standing, notes: Notes) -> None:
+    def __init__(self, ledger: Ledger, own: Ledger, state: RenderState, notes: Notes) -> None:
         self._ledger = ledger
         self._own = own if len(own) else None
         self._differs = self._own is not None and own is not ledger
         self.answer = self._either if self._differs else ledger.answer
         """Gives the real result that a call is answered with, or None: then a synthetic one is."""
         self._notes = notes
-        self._known_missing = standing.missing
+        self._known_missing = state.missing
         self._missing: dict[CallId, bool] = {}
         self._late: set[CallId] = set()
-        self._told = standing.told
-        self.waiting: list[Text | Media] = list(standing.carried)
+        self._told = state.told
+        self.waiting: list[Text | Media] = list(state.carried)
 
     def look_back(self, tail: list[Message]) -> None:
         """Take up what has come late since the last request. What was called in the tail is told behind its call."""
@@ -109,10 +109,10 @@ class Choice:
         elif self._own is not None and self._ledger.is_sealed(call.id):
             self._tell(call.id, self._own.completion(call.id), call.name)
 
-    def adopted(self, standing: Standing) -> Standing:
-        """Return `standing` with what is told and what waits."""
-        return standing._replace(
-            missing=standing.missing.update(self._missing),
+    def adopted(self, state: RenderState) -> RenderState:
+        """Return `state` with what is told and what waits."""
+        return state._replace(
+            missing=state.missing.update(self._missing),
             carried=tuple(self.waiting),
             told=len(self._ledger.late),
         )
@@ -128,6 +128,6 @@ class Choice:
         self._notes.dedupe.append((call_id, "late"))
         failed = ", which failed" if result.status == "error" else ""
         self.waiting.append(
-            Text(f"[Late result of {tool or 'a tool call'}{failed}: {unquote(result.shown)}]")
+            Text(f"[Late result of {tool or 'a tool call'}{failed}: {unquote(result.rendered_json)}]")
         )
         self.waiting += result.media

@@ -25,13 +25,13 @@ class Ids(Protocol):
 
 
 def returned(
-    blocks: Sequence[Block], dialect: Dialect, reader: Binding | None, ids: Ids, notes: Notes
+    blocks: Sequence[Block], dialect: Dialect, target: Binding | None, ids: Ids, notes: Notes
 ) -> list[Block]:
-    """Return what a model said with only such native blocks as `reader` may have back, and a note for each other."""
+    """Return what a model said with only such native blocks as `target` may have back, and a note for each other."""
     parts = {
         at: part
         for at, block in enumerate(blocks)
-        if type(block) is Native and (part := _part(block, dialect, reader)) is not None
+        if type(block) is Native and (part := _part(block, dialect, target)) is not None
     }
     going = _whole(parts, ids)
     left: list[Block] = []
@@ -56,9 +56,9 @@ def wire(block: Native) -> bytes:
     return unquote(block.seal.data).encode()
 
 
-def _part(block: Native, dialect: Dialect, reader: Binding | None) -> Mapping[str, JsonValue] | None:
+def _part(block: Native, dialect: Dialect, target: Binding | None) -> Mapping[str, JsonValue] | None:
     """Return what a reader may have back, None if it may not: it cannot open the seal, or the seal holds no part."""
-    if block.seal.kind != "part" or not dialect.opens(block.seal.origin, reader):
+    if block.seal.kind != "part" or not dialect.opens(block.seal.origin, target):
         return None
     try:
         part = parse(wire(block))

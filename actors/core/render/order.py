@@ -58,7 +58,7 @@ def calls_last(blocks: list[Block]) -> list[Block]:
     return [*words, *calls, *thought]
 
 
-def standing(said: Sequence[Block], left: list[Block], made: Made, notes: Notes) -> list[Block]:
+def still_bound(said: Sequence[Block], left: list[Block], made: Made, notes: Notes) -> list[Block]:
     """Return `left` without the bound reasoning behind the first block that is not what the model said there."""
     altered = {call.id for call, call_id, name in made if not _is_as_said(call, call_id, name)}
     if not altered and len(said) == len(left) and all(map(is_, said, left)):
@@ -79,7 +79,7 @@ def standing(said: Sequence[Block], left: list[Block], made: Made, notes: Notes)
 
 
 def supplied(blocks: list[Block], dialect: Dialect, notes: Notes) -> list[Block]:
-    """Return blocks with reasoning where the dialect demands some: at the head, or before the first call."""
+    """Return blocks with reasoning where the dialect demands some: at the beginning, or before the first call."""
     demand = dialect.reasoning.required
     kinds = [type(block) for block in blocks]
     if ToolCall not in kinds:
@@ -100,7 +100,7 @@ def _says_for_the_call(before: Sequence[Block], dialect: Dialect) -> bool:
 
 
 def _same_until(said: Sequence[Block], left: Sequence[Block], altered: Set[CallId]) -> int:
-    """Return how many blocks at the head are sent as they were said."""
+    """Return how many blocks at the beginning are sent as they were said."""
     for at, (one, other) in enumerate(zip(said, left, strict=False)):
         if one != other or (type(one) is ToolCall and one.id in altered):
             return at

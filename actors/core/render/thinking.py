@@ -1,4 +1,4 @@
-"""Thinking: what becomes of each reasoning block.
+"""Thinking: replay, drop or reword each reasoning block.
 
 In:  the blocks of a model's message.
 Out: the same blocks; a thinking block that is left is one its reader made, sealed, and may have back.
@@ -21,7 +21,7 @@ from actors.core.form import replace
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, parse, unquote
 from actors.core.projection import REASONING_ID
-from actors.core.transcript import Spent
+from actors.core.transcript import EpochUsage
 
 ThinkingPolicy: TypeAlias = Literal["native", "drop", "text"]
 """What becomes of reasoning.
@@ -32,7 +32,7 @@ ThinkingPolicy: TypeAlias = Literal["native", "drop", "text"]
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class RenderTarget:
     """Whom a transcript is for.
 
     Args:
@@ -45,21 +45,21 @@ class Reader:
     policy: ThinkingPolicy = "native"
     budgeted: bool = False
 
-    def served_by(self, upstream: str | None) -> "Reader":
+    def served_by(self, upstream: str | None) -> "RenderTarget":
         """Return this reader behind one upstream of its gateway."""
         if self.binding is None or upstream is None:
             return self
-        return Reader(replace(self.binding, upstream=upstream), self.policy, self.budgeted)
+        return RenderTarget(replace(self.binding, upstream=upstream), self.policy, self.budgeted)
 
 
-def upstream(tail: Iterable[Message], dialect: Dialect, reader: Reader) -> str | None:
+def upstream(tail: Iterable[Message], dialect: Dialect, target: RenderTarget) -> str | None:
     """Return the upstream that a gateway is pinned to, else whose reasoning comes first in `tail`; None for nobody's.
 
     What its other upstreams made is foreign for the rest of the epoch: none of them can read another's. Without a pin
     the first to count was reached through this very backend: what is pinned elsewhere may not be who serves here.
     """
-    binding = reader.binding
-    if dialect.reasoning.binding != "upstream" or reader.policy == "drop" or binding is None:
+    binding = target.binding
+    if dialect.reasoning.binding != "upstream" or target.policy == "drop" or binding is None:
         return None
     if binding.upstream:
         return binding.upstream
@@ -75,40 +75,40 @@ def upstream(tail: Iterable[Message], dialect: Dialect, reader: Reader) -> str |
 
 
 def decided(
-    blocks: Sequence[Block], dialect: Dialect, reader: Reader, notes: Notes, *, sealed: bool = True
+    blocks: Sequence[Block], dialect: Dialect, target: RenderTarget, notes: Notes, *, sealed: bool = True
 ) -> list[Block]:
-    """Return what a model said with only such reasoning as `reader` may be sent.
+    """Return what a model said with only such reasoning as `target` may be sent.
 
     Args:
         blocks: As they were said.
         dialect: Says who may open a seal.
-        reader: The binding rendered for (without one nothing is replayed), and its policy.
+        target: The binding rendered for (without one nothing is replayed), and its policy.
         notes: Counts what is lost.
         sealed: Whether seals still count: those from before an epoch were bound to a prefix that is gone.
     """
     kept: list[Block] = []
-    returns = sealed and _returns(blocks, dialect, reader)
+    returns = sealed and _returns(blocks, dialect, target)
     for block in blocks:
-        if type(block) is not Thinking or (returns and is_own(block, dialect, reader.binding)):
+        if type(block) is not Thinking or (returns and is_own(block, dialect, target.binding)):
             kept.append(block)
-        elif words := worded(block, reader, notes):
+        elif words := worded(block, target, notes):
             kept.append(words)
     return kept
 
 
-def worded(block: Thinking, reader: Reader, notes: Notes) -> Text | None:
+def worded(block: Thinking, target: RenderTarget, notes: Notes) -> Text | None:
     """Return reasoning that does not go back as words, where the policy asks for that."""
-    if reader.policy == "text" and block.json != b'""':
+    if target.policy == "text" and block.json != b'""':
         return Text(f"[Reasoning: {block.text}]")
     notes.lost("thinking")
     return None
 
 
-def _returns(blocks: Sequence[Block], dialect: Dialect, reader: Reader) -> bool:
+def _returns(blocks: Sequence[Block], dialect: Dialect, target: RenderTarget) -> bool:
     """Say whether a message's own reasoning may go back: all of it, or none where it would not come first."""
-    if reader.policy == "drop" and not _demanded(blocks, dialect):
+    if target.policy == "drop" and not _demanded(blocks, dialect):
         return False
-    return not dialect.reasoning.first or is_own(blocks[0], dialect, reader.binding)
+    return not dialect.reasoning.first or is_own(blocks[0], dialect, target.binding)
 
 
 def _demanded(blocks: Sequence[Block], dialect: Dialect) -> bool:
@@ -116,7 +116,7 @@ def _demanded(blocks: Sequence[Block], dialect: Dialect) -> bool:
     return dialect.reasoning.required == "with_calls" and ToolCall in map(type, blocks)
 
 
-def is_own(block: Block, dialect: Dialect, reader: Binding | None) -> bool:
+def is_own(block: Block, dialect: Dialect, target: Binding | None) -> bool:
     """Say whether a block is reasoning that its reader may have back. An empty seal opens nothing (ANT-43)."""
     if type(block) is not Thinking or block.seal is None or block.seal.data == b'""':
         return False
@@ -125,14 +125,14 @@ def is_own(block: Block, dialect: Dialect, reader: Binding | None) -> bool:
         return False
     if carrier == "reasoning_content" and not block.text.strip():
         return False  # the words are all there is
-    return dialect.opens(block.seal.origin, reader)
+    return dialect.opens(block.seal.origin, target)
 
 
 class Items:
     """What an epoch sends once only: reasoning items (`ReasoningRules.once`), and calls of a provider's own tools."""
 
-    def __init__(self, spent: Spent) -> None:
-        self._spent = spent
+    def __init__(self, usage: EpochUsage) -> None:
+        self._usage = usage
         self._new: dict[str, None] = {}
 
     def withholds(self, block: Block) -> bool:
@@ -149,14 +149,14 @@ class Items:
 
     def takes(self, item_id: str) -> bool:
         """Say whether this may go out, and note that it did."""
-        if item_id in self._new or item_id in self._spent.items:
+        if item_id in self._new or item_id in self._usage.items:
             return False
         self._new[item_id] = None
         return True
 
-    def spent(self, spent: Spent) -> Spent:
+    def usage(self, usage: EpochUsage) -> EpochUsage:
         """Return what the epoch has used up with the new items among it."""
-        return spent._replace(items=spent.items.update(self._new)) if self._new else spent
+        return usage._replace(items=usage.items.update(self._new)) if self._new else usage
 
 
 _PHASES = (b'"commentary"', b'"final_answer"')

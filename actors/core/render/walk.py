@@ -23,10 +23,10 @@ from actors.core.projection import Projection
 from actors.core.render import native
 from actors.core.render.attach import Attachments
 from actors.core.render.choose import Choice
-from actors.core.render.order import Made, apart, calls_last, standing, supplied
+from actors.core.render.order import Made, apart, calls_last, still_bound, supplied
 from actors.core.render.plain import answered, spoken
-from actors.core.render.thinking import Items, Reader, decided, upstream, worded
-from actors.core.transcript import Encoder, Standing, Titled
+from actors.core.render.thinking import Items, RenderTarget, decided, upstream, worded
+from actors.core.transcript import Encoder, RenderState, Titled
 
 STRIDE = 64
 """Messages written at a time. What a judge reads of them fits a processor's cache; all at once would not."""
@@ -34,25 +34,25 @@ STRIDE = 64
 _MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
 
 
-class Walk:
+class RenderWalk:
     """One render: what brings a lane to the end of `history`.
 
     Args:
-        begun: Where the lane stands. `Standing()` renders everything.
+        begun: Where the lane stands. `RenderState()` renders everything.
         history, ledger: The canonical state.
         dialect, encoder: Whom to please, and how their family writes.
-        reader: The binding and its thinking policy.
+        target: The binding and its thinking policy.
         notes: Receives every decision.
     """
 
     def __init__(
         self,
-        begun: Standing,
+        begun: RenderState,
         history: History,
         ledger: Ledger,
         dialect: Dialect,
         encoder: Encoder,
-        reader: Reader,
+        target: RenderTarget,
         notes: Notes,
     ) -> None:
         self._begun = begun
@@ -60,21 +60,21 @@ class Walk:
         self._tail = history.since(begun.cursor)
         self._dialect = dialect
         self._notes = notes
-        seen = self._tail[max(0, begun.floor - begun.cursor) :]
-        self._upstream = upstream(seen, dialect, reader) if begun.upstream is None else begun.upstream
-        reader = Reader(reader.binding, "drop") if begun.plain else reader
-        self._reader = reader.served_by(self._upstream)
+        seen = self._tail[max(0, begun.epoch_start - begun.cursor) :]
+        self._upstream = upstream(seen, dialect, target) if begun.upstream is None else begun.upstream
+        target = RenderTarget(target.binding, "drop") if begun.plain else target
+        self._target = target.served_by(self._upstream)
         self._choice = Choice(ledger, history.ledger, begun, notes)
-        self._projection = Projection(begun, dialect, reader.binding)
-        self._attachments = Attachments(dialect, begun.spent)
-        self._items = Items(begun.spent)
+        self._projection = Projection(begun, dialect, target.binding)
+        self._attachments = Attachments(dialect, begun.usage)
+        self._items = Items(begun.usage)
         self._writes_natives = encoder.natives
         self._writer = encoder.writer(begun.last_role)
         self._last_role = begun.last_role
         self._loop = begun.loop
         self._orders = dialect.turns.calls_last or dialect.reasoning.required != "no"
         self._leads = dialect.turns.alternation == "merge_same" and dialect.reasoning.first
-        self._closes = reader.budgeted and dialect.reasoning.switch == "anthropic"
+        self._closes = target.budgeted and dialect.reasoning.switch == "anthropic"
         self._parts = (
             dialect.turns.user_after_tool == "filler" or dialect.turns.alternation == "fill" or self._closes
         )
@@ -82,10 +82,10 @@ class Walk:
         self._answers: Role = "user" if dialect.turns.result_carrier == "user_block" else "tool"
 
     def fragments(self) -> Iterator[list[bytes]]:
-        """Yield what is appended to the lane, in pieces, a stride at a time; then `standing` says where it stands."""
+        """Yield what is appended to the lane, in pieces, a stride at a time; then `state` says where it stands."""
         self._choice.look_back(self._tail)
         said = self._plainly if self._begun.plain else self._group
-        fresh = self._begun.floor - self._begun.cursor
+        fresh = self._begun.epoch_start - self._begun.cursor
         for at, message in enumerate(self._tail):
             if message.speaker == "model":
                 said(message, sealed=at >= fresh)
@@ -96,7 +96,7 @@ class Walk:
         self._end()
         yield self._writer.taken()
 
-    def standing(self) -> Standing:
+    def state(self) -> RenderState:
         """Return the lane's next standing."""
         calls, used, index = self._projection.adopted()
         return self._choice.adopted(self._begun)._replace(
@@ -108,7 +108,7 @@ class Walk:
             upstream=self._upstream,
             last_role=self._last_role,
             loop=self._loop,
-            spent=self._items.spent(self._attachments.spent()),
+            usage=self._items.usage(self._attachments.usage()),
         )
 
     # ---- humans
@@ -147,10 +147,10 @@ class Walk:
         dialect = self._dialect
         blocks, thinks = said, Thinking in map(type, said)
         if thinks:
-            blocks = decided(said, dialect, self._reader, self._notes, sealed=sealed)
+            blocks = decided(said, dialect, self._target, self._notes, sealed=sealed)
             thinks = Thinking in map(type, blocks)
         if Native in map(type, blocks):
-            may_have = self._reader.binding if sealed and self._writes_natives else None
+            may_have = self._target.binding if sealed and self._writes_natives else None
             blocks = native.returned(blocks, dialect, may_have, self._items, self._notes)
         left = self._kept(blocks, by_human=False)
         if thinks:
@@ -262,7 +262,7 @@ class Walk:
                 notes.lost("code")
                 kept.append(Text(f"```{block.language}\n{block.source}\n```"))
             elif isinstance(block, Thinking) and by_human:
-                said = worded(block, self._reader, notes)
+                said = worded(block, self._target, notes)
                 kept += (said,) if said else ()
             elif isinstance(block, Native) and by_human:
                 kept += native.told(block, notes)
@@ -301,7 +301,7 @@ class Walk:
         if demands:  # first: a placeholder too changes the prefix of what is behind it
             left = supplied(left, dialect, self._notes)
         if dialect.reasoning.binding == "prefix":
-            stands = standing(said, left, made, self._notes)
+            stands = still_bound(said, left, made, self._notes)
             if demands and len(stands) < len(left):
                 stands = supplied(stands, dialect, self._notes)
             left = stands

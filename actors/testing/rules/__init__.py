@@ -21,9 +21,9 @@ from actors.testing.rules.base import (
     Mode,
     OpenAIProfile,
     OpenAISettings,
-    Refusal,
-    Refused,
-    Rule,
+    RuleBroken,
+    ServerRefusal,
+    ServerRule,
 )
 from actors.testing.rules.bedrock_rules import RULES as BEDROCK_RULES
 from actors.testing.rules.bedrock_rules import BedrockProfile, BedrockSettings
@@ -53,10 +53,10 @@ __all__ = [
     "Mode",
     "OpenAIProfile",
     "OpenAISettings",
-    "Refusal",
     "ResponsesProfile",
     "ResponsesSettings",
-    "Rule",
+    "ServerRefusal",
+    "ServerRule",
     "Settings",
     "sign",
     "validate",
@@ -97,7 +97,7 @@ DIALECTS = tuple(_HOSTS)
 
 def validate(
     body: bytes, dialect: str, *, mode: Mode = "strict", settings: Settings | None = None
-) -> Refusal | None:
+) -> ServerRefusal | None:
     """Return what the provider would answer to `body` if it refused it, else None.
 
     Args:
@@ -117,17 +117,17 @@ def validate(
         )
     try:
         walk(body, mode, settings or usual)
-    except Refused as refused:
+    except RuleBroken as refused:
         return refused.refusal
     return None
 
 
 def validate_count(
     body: bytes, *, mode: Mode = "strict", settings: AnthropicSettings | None = None
-) -> Refusal | None:
+) -> ServerRefusal | None:
     """Return what Anthropic's token count would answer to `body` if it refused it, else None."""
     try:
         anthropic.validate(body, mode, settings or AnthropicSettings(), count=True)
-    except Refused as refused:
+    except RuleBroken as refused:
         return refused.refusal
     return None

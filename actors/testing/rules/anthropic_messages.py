@@ -219,7 +219,7 @@ def check_text(block: Mapping[str, Json], where: str, path: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class _WireTurn:
     role: str
     at: int
     blocks: Sequence[tuple[int, int, dict[str, Json]]]
@@ -232,7 +232,7 @@ class _Turn:
         return [block["id"] for _, _, block in self.of("tool_use")]
 
     @property
-    def head(self) -> set[str]:
+    def first_answers(self) -> set[str]:
         """Ids answered before anything else is said."""
         ids: set[str] = set()
         for _, _, block in self.blocks:
@@ -242,14 +242,14 @@ class _Turn:
         return ids
 
 
-def _turns(messages: list[Json], mode: Mode) -> list[_Turn]:
-    turns: list[_Turn] = []
+def _turns(messages: list[Json], mode: Mode) -> list[_WireTurn]:
+    turns: list[_WireTurn] = []
     for at, message in enumerate(messages):
         blocks = [(at, number, block) for number, block in enumerate(_blocks(message))]
         if mode == "hosted" and turns and turns[-1].role == message["role"] != "system":
-            turns[-1] = _Turn(turns[-1].role, turns[-1].at, [*turns[-1].blocks, *blocks])
+            turns[-1] = _WireTurn(turns[-1].role, turns[-1].at, [*turns[-1].blocks, *blocks])
         else:
-            turns.append(_Turn(message["role"], at, blocks))
+            turns.append(_WireTurn(message["role"], at, blocks))
     return turns
 
 
@@ -259,7 +259,7 @@ def _check_sequence(messages: list[Json], mode: Mode, profile: AnthropicProfile)
         raise RULES["ANT-24"].refused()
     _check_unique(turns)
     # Pairing is judged before alternation: both refuse, and the pairing fault is the one to know about.
-    before: _Turn | None = None
+    before: _WireTurn | None = None
     for at, turn in enumerate(turns):
         following = turns[at + 1 : at + 3]
         if turn.role == "assistant":
@@ -272,7 +272,7 @@ def _check_sequence(messages: list[Json], mode: Mode, profile: AnthropicProfile)
         raise RULES["ANT-27"].refused()
 
 
-def _check_unique(turns: list[_Turn]) -> None:
+def _check_unique(turns: list[_WireTurn]) -> None:
     seen: set[str] = set()
     for turn in turns:
         for at, number, block in turn.of("tool_use"):
@@ -281,25 +281,25 @@ def _check_unique(turns: list[_Turn]) -> None:
             seen.add(block["id"])
 
 
-def _check_answered(turn: _Turn, following: Sequence[_Turn], mode: Mode) -> None:
+def _check_answered(turn: _WireTurn, following: Sequence[_WireTurn], mode: Mode) -> None:
     if not (calls := turn.calls):
         return
     if following and following[0].role != "user":
         raise RULES["ANT-04"].refused()
-    answers = following[0] if following else _Turn("user", turn.at, ())
+    answers = following[0] if following else _WireTurn("user", turn.at, ())
     given = {block["tool_use_id"] for _, _, block in answers.of("tool_result")}
     if missing := [call for call in calls if call not in given]:
         later = following[1] if len(following) > 1 and following[1].role == "user" else None
-        split = later is not None and set(missing) <= later.head
+        split = later is not None and set(missing) <= later.first_answers
         rule = "ANT-12" if split else "ANT-01"
         raise RULES[rule].refused(at=turn.at, ids=", ".join(missing))
-    if displaced := [call for call in calls if call not in answers.head]:
+    if displaced := [call for call in calls if call not in answers.first_answers]:
         if mode == "strict":
             raise RULES["ANT-03"].refused(at=answers.at, count=len(calls))
         raise RULES["ANT-01"].refused(at=turn.at, ids=", ".join(displaced))
 
 
-def _check_results(turn: _Turn, before: _Turn | None) -> None:
+def _check_results(turn: _WireTurn, before: _WireTurn | None) -> None:
     calls = set(before.calls) if before is not None else set()
     seen: set[str] = set()
     for at, number, block in turn.of("tool_result"):
@@ -311,7 +311,7 @@ def _check_results(turn: _Turn, before: _Turn | None) -> None:
         seen.add(call_id)
 
 
-def _check_server_results(turn: _Turn, following: _Turn | None) -> None:
+def _check_server_results(turn: _WireTurn, following: _WireTurn | None) -> None:
     pending: set[str] = set()
     for at, number, block in turn.blocks:
         which = block["type"]
@@ -325,7 +325,7 @@ def _check_server_results(turn: _Turn, following: _Turn | None) -> None:
         raise RULES["ANT-10"].refused(at=following.at)
 
 
-def _check_neighbours(turns: list[_Turn]) -> None:
+def _check_neighbours(turns: list[_WireTurn]) -> None:
     for before, turn in pairwise(turns):
         if before.role == turn.role != "system":
             raise RULES["ANT-26"].refused(role=turn.role)

@@ -28,7 +28,7 @@ _DIGEST = 16
 
 
 @dataclass(frozen=True, slots=True)
-class _Seal:
+class _SealedThinking:
     """What a signature binds a thinking block to. All but the first two are digests."""
 
     model: str
@@ -51,7 +51,7 @@ def sign(
         produced: The blocks of the response before this one.
         mode: Of the host; one in `hosted` mode does not see thinking of other models.
     """
-    walk = _Walk(request, settings, mode)
+    walk = _PrefixWalk(request, settings, mode)
     for message in request["messages"]:
         for block in _blocks(message):
             walk.pass_block(message["role"], block)
@@ -119,7 +119,7 @@ class _Check:
         self, request: Json, mode: Mode, profile: AnthropicProfile, settings: AnthropicSettings
     ) -> None:
         self._messages: list[Json] = request["messages"]
-        self._walk = _Walk(request, settings, mode)
+        self._walk = _PrefixWalk(request, settings, mode)
         self._settings = settings
         self._unsigned = profile.reasoning
         self._bound = profile.prefix_bound and not _drops_mismatches(request)
@@ -159,20 +159,20 @@ class _Check:
         if self._bound:
             self._check_prefix(at, number, seal, now)
 
-    def _check_prefix(self, at: int, number: int, then: _Seal, now: _Seal) -> None:
+    def _check_prefix(self, at: int, number: int, then: _SealedThinking, now: _SealedThinking) -> None:
         what = next((name for name, changed in _differences(then, now) if changed), None)
         if what is not None:
             raise RULES["ANT-44"].refused(at=at, block=number, what=f"What changed: {what}.")
 
 
-def _differences(then: _Seal, now: _Seal) -> Iterable[tuple[str, bool]]:
+def _differences(then: _SealedThinking, now: _SealedThinking) -> Iterable[tuple[str, bool]]:
     yield "`system`", then.system != now.system
     yield "`tools`", then.tools != now.tools
     yield "an earlier message", then.before != now.before
     yield "an earlier thinking block", bool(now.previous) and then.previous != now.previous
 
 
-class _Walk:
+class _PrefixWalk:
     """The digests of everything that stands before the point reached so far."""
 
     def __init__(self, request: Json, settings: AnthropicSettings, mode: Mode) -> None:
@@ -195,15 +195,15 @@ class _Walk:
         if not (self.drops_foreign and seal is not None and not self.mine(seal)):
             self._previous = _digest(signature.encode())
 
-    def mine(self, seal: _Seal) -> bool:
+    def mine(self, seal: _SealedThinking) -> bool:
         return (seal.model, seal.account) == (self._model, self._settings.account)
 
-    def seal(self, earlier: Sequence[Json], text: str) -> _Seal:
+    def seal(self, earlier: Sequence[Json], text: str) -> _SealedThinking:
         place = [
             _digest(block.get("thinking", "").encode()) if block["type"] in THINKING else block["type"]
             for block in earlier
         ]
-        return _Seal(
+        return _SealedThinking(
             model=self._model,
             account=self._settings.account,
             system=self._system,
@@ -215,12 +215,12 @@ class _Walk:
         )
 
 
-def _written(seal: _Seal, settings: AnthropicSettings) -> str:
+def _written(seal: _SealedThinking, settings: AnthropicSettings) -> str:
     payload = dumped(asdict(seal))
     return base64.b64encode(_mac(payload, settings) + payload).decode()
 
 
-def _opened(signature: str, settings: AnthropicSettings) -> _Seal | None:
+def _opened(signature: str, settings: AnthropicSettings) -> _SealedThinking | None:
     try:
         raw = base64.b64decode(signature, validate=True)
     except (binascii.Error, ValueError):
@@ -228,7 +228,7 @@ def _opened(signature: str, settings: AnthropicSettings) -> _Seal | None:
     mac, payload = raw[:32], raw[32:]
     if not hmac.compare_digest(mac, _mac(payload, settings)):
         return None
-    return _Seal(**json.loads(payload))
+    return _SealedThinking(**json.loads(payload))
 
 
 def _mac(payload: bytes, settings: AnthropicSettings) -> bytes:

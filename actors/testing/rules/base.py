@@ -1,7 +1,7 @@
 """What every rulebook of the strict servers is made of: rules as data, one refusal, one strict parser.
 
 A rule names the fault, the provider's answer to it and where that answer was seen. A validator walks a
-request body in the provider's order of checks and raises `Refused` at the first rule that is broken. The
+request body in the provider's order of checks and raises `RuleBroken` at the first rule that is broken. The
 refusal knows how to write itself in the provider's own error body.
 
 Nothing here comes from the renderer, the judge or the adapters: a rule that was misread there must not
@@ -35,7 +35,7 @@ RECALLED = "recalled, unconfirmed"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ServerRule:
     """One demand of a provider, and its answer when the demand is broken.
 
     Args:
@@ -54,15 +54,15 @@ class Rule:
     code: str | None = None
     strict_only: bool = False
 
-    def refused(self, param: str | None = None, **values: object) -> "Refused":
+    def refused(self, param: str | None = None, **values: object) -> "RuleBroken":
         """Return the exception that carries this rule's refusal, its template filled with `values`."""
         message = self.text.format(**values)
-        refusal = Refusal(self.id, self.status, self.type, self.code, param, message)
-        return Refused(refusal, {**values, "param": param})
+        refusal = ServerRefusal(self.id, self.status, self.type, self.code, param, message)
+        return RuleBroken(refusal, {**values, "param": param})
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ServerRefusal:
     """A provider's answer to a request it will not take. `param` is None where the dialect has none.
 
     Args:
@@ -78,13 +78,13 @@ class Refusal:
     detail: Json = field(default=None, compare=False)
 
 
-class Refused(Exception):
+class RuleBroken(Exception):
     """Leaves a validator at the first fault. Never leaves this package.
 
     `values` is what the rule's sentence was made of: a vendor that says it in words of its own needs them.
     """
 
-    def __init__(self, refusal: Refusal, values: Mapping[str, object] | None = None) -> None:
+    def __init__(self, refusal: ServerRefusal, values: Mapping[str, object] | None = None) -> None:
         super().__init__(refusal.message)
         self.refusal = refusal
         self.values = values or {}
@@ -220,7 +220,7 @@ class AnthropicSettings:
     betas: frozenset[str] = frozenset()
 
 
-def table(*rules: Rule) -> dict[str, Rule]:
+def table(*rules: ServerRule) -> dict[str, ServerRule]:
     """Return the rules by id.
 
     Raises:

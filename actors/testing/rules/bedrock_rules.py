@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from actors.testing.rules.base import DOC, RECALLED, AnthropicProfile, Rule, table
+from actors.testing.rules.base import DOC, RECALLED, AnthropicProfile, ServerRule, table
 
 ID = r"[a-zA-Z0-9_.:-]+"
 TOOL_NAME = r"[a-zA-Z0-9_-]+"
@@ -55,9 +55,13 @@ class BedrockSettings:
     signatures: Literal["verify", "trust"] = "verify"
 
 
-def _rule(rule: str, text: str, source: str = "", *, status: int = 400, type: str = "") -> Rule:  # noqa: A002
+def _rule(rule: str, text: str, source: str = "", *, status: int = 400, type: str = "") -> ServerRule:  # noqa: A002
     kind = type or "ValidationException"
-    return Rule(rule, text, source, status, kind) if source else Rule(rule, text, status=status, type=kind)
+    return (
+        ServerRule(rule, text, source, status, kind)
+        if source
+        else ServerRule(rule, text, status=status, type=kind)
+    )
 
 
 _PAIRING = (

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from actors.testing.rules import anthropic
 from actors.testing.rules.anthropic_thinking import sign
-from actors.testing.rules.base import AnthropicProfile, AnthropicSettings, Json, Mode, Refused, dumped
+from actors.testing.rules.base import AnthropicProfile, AnthropicSettings, Json, Mode, RuleBroken, dumped
 from actors.testing.rules.bedrock_rules import RULES, BedrockSettings
 
 _MIMES = {"pdf": "application/pdf", "txt": "text/plain"}
@@ -19,11 +19,11 @@ def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: Bedroc
     """Pass a request on.
 
     Raises:
-        Refused: The vendor refused it; its sentence is inside (BED-10).
+        RuleBroken: The vendor refused it; its sentence is inside (BED-10).
     """
     try:
         anthropic.validate(dumped(passed_on(request, settings)), mode, _settings(settings, profile))
-    except Refused as refused:
+    except RuleBroken as refused:
         raise RULES["BED-10"].refused(text=refused.refusal.message) from refused
 
 

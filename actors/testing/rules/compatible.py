@@ -1,21 +1,21 @@
 """All vendors of the Chat Completions family, by dialect name."""
 
 from actors.testing.rules import openai_chat
-from actors.testing.rules.base import CompatibleSettings, Mode, Rule
+from actors.testing.rules.base import CompatibleSettings, Mode, ServerRule
 from actors.testing.rules.deepseek import DEEPSEEK
-from actors.testing.rules.host import Host
+from actors.testing.rules.host import VendorHost
 from actors.testing.rules.kimi import KIMI
 from actors.testing.rules.mistral import MISTRAL
 from actors.testing.rules.openai_chat import OPENAI
 from actors.testing.rules.openrouter import upstreams_rules
 from actors.testing.rules.vendors import VENDORS
 
-_DIRECT: dict[str, Host] = {host.name: host for host in (MISTRAL, KIMI, DEEPSEEK, *VENDORS)}
+_DIRECT: dict[str, VendorHost] = {host.name: host for host in (MISTRAL, KIMI, DEEPSEEK, *VENDORS)}
 
-HOSTS: dict[str, Host] = {**_DIRECT, "openrouter": upstreams_rules({**_DIRECT, OPENAI.name: OPENAI})}
+HOSTS: dict[str, VendorHost] = {**_DIRECT, "openrouter": upstreams_rules({**_DIRECT, OPENAI.name: OPENAI})}
 """The vendors, by the name of their dialect."""
 
-COMPATIBLE_RULES: dict[str, dict[str, Rule]] = {name: dict(host.rules) for name, host in HOSTS.items()}
+COMPATIBLE_RULES: dict[str, dict[str, ServerRule]] = {name: dict(host.rules) for name, host in HOSTS.items()}
 """Each vendor's own rules, by dialect name and rule id."""
 
 

@@ -8,8 +8,8 @@ the endpoint was measured to answer.
 
 from dataclasses import replace
 
-from actors.testing.rules.base import RECALLED, CompatibleProfile, Json, Rule, table
-from actors.testing.rules.host import Host, Terms
+from actors.testing.rules.base import RECALLED, CompatibleProfile, Json, ServerRule, table
+from actors.testing.rules.host import RequestContext, VendorHost
 from actors.testing.rules.openai_chat import KEYS, OPENAI, not_an_object
 from actors.testing.rules.openai_messages import MESSAGE_KEYS
 from actors.testing.rules.reasoning import check_present
@@ -19,43 +19,43 @@ _UNREADABLE = "Failed to deserialize the JSON body into the target type: "
 _FOLLOWED = "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
 
 RULES = table(
-    Rule(
+    ServerRule(
         "DSK-01",
         "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'",
         code=_CODE,
     ),
-    Rule(
+    ServerRule(
         "DSK-02",
         _FOLLOWED + "'tool_call_id'. (insufficient tool messages following tool_calls message)",
         code=_CODE,
     ),
-    Rule(
+    ServerRule(
         "DSK-03",
         _FOLLOWED + "'tool_call_id'. The following tool_call_ids did not have response messages: {ids}",
         code=_CODE,
     ),
-    Rule("DSK-04", _UNREADABLE + "{parent}: missing field `{key}`", status=422, code=_CODE),
-    Rule(
+    ServerRule("DSK-04", _UNREADABLE + "{parent}: missing field `{key}`", status=422, code=_CODE),
+    ServerRule(
         "DSK-05",
         "The `reasoning_content` in the thinking mode must be passed back to the API.",
         code=_CODE,
     ),
-    Rule("DSK-08", "deepseek-reasoner does not support this tool_choice", RECALLED, code=_CODE),
-    Rule(
+    ServerRule("DSK-08", "deepseek-reasoner does not support this tool_choice", RECALLED, code=_CODE),
+    ServerRule(
         "DSK-09",
         "This model's maximum context length is {limit} tokens. However, you requested {tokens} tokens "
         "({tokens} in the messages, 0 in the completion). Please reduce the length of the messages or completion.",
         code=_CODE,
     ),
-    Rule("DSK-S01", _UNREADABLE + "{path}: expected {expected}", RECALLED, status=422, code=_CODE),
-    Rule(
+    ServerRule("DSK-S01", _UNREADABLE + "{path}: expected {expected}", RECALLED, status=422, code=_CODE),
+    ServerRule(
         "DSK-S02",
         _UNREADABLE + "{path}: unknown variant `{value}`, expected {values}",
         RECALLED,
         422,
         code=_CODE,
     ),
-    Rule(
+    ServerRule(
         "DSK-S03",
         "The `reasoning_content` of messages[{at}] is not the one that was returned.",
         RECALLED,
@@ -65,7 +65,7 @@ RULES = table(
 )
 
 
-def check(messages: list[Json], terms: Terms) -> None:
+def check(messages: list[Json], context: RequestContext) -> None:
     """Walk the sequence of one request."""
     waiting: list[str] = []
     made: list[str] = []
@@ -93,7 +93,7 @@ def _close(waiting: list[str], strays: int) -> None:
         raise RULES["DSK-01"].refused()
 
 
-DEEPSEEK: Host = replace(
+DEEPSEEK: VendorHost = replace(
     OPENAI,
     name="deepseek",
     rules=RULES,

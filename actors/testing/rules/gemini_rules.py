@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from actors.testing.rules.base import COPIES, DOC, RECALLED, SEEN, Rule, table
+from actors.testing.rules.base import COPIES, DOC, RECALLED, SEEN, ServerRule, table
 
 NAME = r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}"
 SENTINELS = frozenset({"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"})
@@ -58,8 +58,8 @@ def _rule(
     status: int = 400,
     type: str = "INVALID_ARGUMENT",  # noqa: A002  the field's name
     strict_only: bool = False,
-) -> Rule:
-    return Rule(rule, text, source, status=status, type=type, strict_only=strict_only)
+) -> ServerRule:
+    return ServerRule(rule, text, source, status=status, type=type, strict_only=strict_only)
 
 
 RULES = table(

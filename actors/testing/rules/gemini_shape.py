@@ -95,7 +95,7 @@ def shaped(request: dict[str, Json], *, ids: bool) -> dict[str, Json]:
     Raises:
         Refused: At a value of a wrong type, or at the end with all unknown names.
     """
-    walk = _Walk(ids)
+    walk = _ShapeWalk(ids)
     read = walk.message(request, "GenerateContentRequest", "")
     if walk.unknown:
         rule = "GEM-09" if walk.unknown[0][0] == "id" else "GEM-10"
@@ -104,7 +104,7 @@ def shaped(request: dict[str, Json], *, ids: bool) -> dict[str, Json]:
     return read
 
 
-class _Walk:
+class _ShapeWalk:
     """One reading of a request: stops at a wrong value, collects unknown names."""
 
     def __init__(self, ids: bool) -> None:
@@ -168,8 +168,8 @@ def decoded(text: str) -> bytes | None:
 
 
 def _invalid(path: str, kind: str, value: Json) -> Exception:
-    shown = f'"{value}"' if isinstance(value, str) else str(value)
-    return RULES["GEM-S02"].refused(path, path=path, kind=kind, value=shown[:80])
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    return RULES["GEM-S02"].refused(path, path=path, kind=kind, value=text[:80])
 
 
 def _snake(name: str) -> str:

@@ -1,6 +1,6 @@
 """What one vendor of the Chat Completions family does otherwise than OpenAI, as data.
 
-Theory of operation. There is one walk over a request, OpenAI's, and it raises OpenAI's rules. A `Host` says
+Theory of operation. There is one walk over a request, OpenAI's, and it raises OpenAI's rules. A `VendorHost` says
 where a vendor's walk differs (keys, roles, ids, sequence, further checks) and in which words it refuses: `words`
 leads from a rule of the family to the vendor's own rule. A fault for which the vendor has no known words keeps
 OpenAI's sentence, under the vendor's type and code and in the vendor's error body. So a vendor that differs in
@@ -19,16 +19,16 @@ from actors.testing.rules.base import (
     Mode,
     OpenAIProfile,
     OpenAISettings,
-    Refusal,
-    Refused,
-    Rule,
+    RuleBroken,
+    ServerRefusal,
+    ServerRule,
 )
 
-Check: TypeAlias = Callable[[Json, "Terms"], None]
+Check: TypeAlias = Callable[[Json, "RequestContext"], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class VendorHost:
     """One vendor.
 
     Args:
@@ -50,7 +50,7 @@ class Host:
         tool_types: Types of tools and calls.
         choices: Words of `tool_choice`.
         names: What a tool name must match.
-        enforced: Rules of strict copies (`Rule.strict_only`) that this host has in both modes.
+        enforced: Rules of strict copies (`ServerRule.strict_only`) that this host has in both modes.
         lacks: Rules of strict copies that this host has in neither.
         fixed: The only value of each sampling parameter on models that take no other.
         schema: Says what is wrong with a tool's parameters, or None.
@@ -65,14 +65,14 @@ class Host:
     """
 
     name: str
-    rules: Mapping[str, Rule]
+    rules: Mapping[str, ServerRule]
     keys: frozenset[str]
     message_keys: Mapping[str, frozenset[str]]
     parts: Mapping[str, frozenset[str]]
     names: re.Pattern[str]
     schema: Callable[[Json], str | None]
-    identity: Callable[[list[Json], "Terms"], None]
-    sequence: Callable[[list[Json], "Terms"], None]
+    identity: Callable[[list[Json], "RequestContext"], None]
+    sequence: Callable[[list[Json], "RequestContext"], None]
     words: Mapping[str, str] = field(default_factory=dict)
     error_type: str = "invalid_request_error"
     error_code: str | None = None
@@ -94,17 +94,17 @@ class Host:
     reasoning_scope: Literal["all", "open"] = "all"
     forced: str | None = None
     profile: CompatibleProfile = field(default_factory=CompatibleProfile)
-    finish: Callable[[Refusal, Json, Mapping[str, object]], Refusal] | None = None
+    finish: Callable[[ServerRefusal, Json, Mapping[str, object]], ServerRefusal] | None = None
 
-    def said(self, refused: Refused, request: Json) -> Refused:
+    def said(self, refused: RuleBroken, request: Json) -> RuleBroken:
         """Return the refusal in this vendor's own words. An upstream's words, which have a detail, stay."""
         if refused.refusal.detail is not None:
             return refused
         refusal = self._worded(refused)
         finish = self.finish
-        return Refused(refusal if finish is None else finish(refusal, request, refused.values))
+        return RuleBroken(refusal if finish is None else finish(refusal, request, refused.values))
 
-    def _worded(self, refused: Refused) -> Refusal:
+    def _worded(self, refused: RuleBroken) -> ServerRefusal:
         refusal = refused.refusal
         if refusal.rule in self.rules:
             return refusal
@@ -118,10 +118,10 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class RequestContext:
     """Under which terms one request is judged: the host, its mode, its settings and the model's profile."""
 
-    host: Host
+    host: VendorHost
     mode: Mode
     settings: CompatibleSettings | OpenAISettings
     profile: OpenAIProfile
@@ -131,7 +131,7 @@ class Terms:
         """The model's profile, with what only compatible vendors' models have."""
         return self.profile if isinstance(self.profile, CompatibleProfile) else self.host.profile
 
-    def holds(self, rule: Rule) -> bool:
+    def holds(self, rule: ServerRule) -> bool:
         """Say whether a rule of the family that not every host has is checked here."""
         if rule.id in self.host.lacks:
             return False

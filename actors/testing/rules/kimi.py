@@ -7,8 +7,8 @@ but its models then drop calls.
 import re
 from dataclasses import replace
 
-from actors.testing.rules.base import RECALLED, CompatibleProfile, CompatibleSettings, Json, Rule, table
-from actors.testing.rules.host import Host, Terms
+from actors.testing.rules.base import RECALLED, CompatibleProfile, CompatibleSettings, Json, ServerRule, table
+from actors.testing.rules.host import RequestContext, VendorHost
 from actors.testing.rules.openai_chat import KEYS, OPENAI, not_an_object
 from actors.testing.rules.openai_messages import MESSAGE_KEYS
 from actors.testing.rules.openai_messages import RULES as FAMILY
@@ -18,30 +18,34 @@ _DROPPED = "no refusal: the model drops calls"
 
 RULES = table(
     replace(FAMILY["OAC-01"], id="KIM-01"),
-    Rule("KIM-02", "Invalid request: tool_call_id  is not found"),
-    Rule(
+    ServerRule("KIM-02", "Invalid request: tool_call_id  is not found"),
+    ServerRule(
         "KIM-03",
         "thinking is enabled but reasoning_content is missing in assistant tool call message at index {at}",
     ),
-    Rule("KIM-04", "Invalid request: the message at position {at} with role 'assistant' must not be empty"),
-    Rule("KIM-05", "text content is empty"),
-    Rule(
+    ServerRule(
+        "KIM-04", "Invalid request: the message at position {at} with role 'assistant' must not be empty"
+    ),
+    ServerRule("KIM-05", "text content is empty"),
+    ServerRule(
         "KIM-06",
         "Invalid request: function name is invalid, must start with a letter and can contain letters, numbers, "
         "underscores, and dashes",
     ),
-    Rule(
+    ServerRule(
         "KIM-07",
         "tools.function.parameters is not a valid moonshot flavored json schema, details: <{why}>",
     ),
-    Rule("KIM-08", "unknown tool type: {value}, currently only function and plugin are supported"),
-    Rule("KIM-09", "invalid {path}: only {only} is allowed for this model"),
-    Rule("KIM-10", "tool_choice '{choice}' is incompatible with thinking enabled"),
-    Rule("KIM-11", "Invalid request: messages must not be empty"),
-    Rule("KIM-12", "Invalid request: Your request exceeded model token limit: {limit}"),
-    Rule("KIM-S01", "tool call id {id} is not in the form functions.name:index", _DROPPED, strict_only=True),
-    Rule("KIM-S02", "tool call id {id} is used twice", _DROPPED, strict_only=True),
-    Rule(
+    ServerRule("KIM-08", "unknown tool type: {value}, currently only function and plugin are supported"),
+    ServerRule("KIM-09", "invalid {path}: only {only} is allowed for this model"),
+    ServerRule("KIM-10", "tool_choice '{choice}' is incompatible with thinking enabled"),
+    ServerRule("KIM-11", "Invalid request: messages must not be empty"),
+    ServerRule("KIM-12", "Invalid request: Your request exceeded model token limit: {limit}"),
+    ServerRule(
+        "KIM-S01", "tool call id {id} is not in the form functions.name:index", _DROPPED, strict_only=True
+    ),
+    ServerRule("KIM-S02", "tool call id {id} is used twice", _DROPPED, strict_only=True),
+    ServerRule(
         "KIM-S03",
         "reasoning_content is not the one that was returned with this tool call message, at index {at}",
         RECALLED,
@@ -51,7 +55,7 @@ RULES = table(
 _ID = re.compile(r"(functions\.)?.+:\d+", re.DOTALL)
 
 
-def _check_empty(request: Json, terms: Terms) -> None:
+def _check_empty(request: Json, context: RequestContext) -> None:
     for at, message in enumerate(request["messages"]):
         content = message.get("content")
         if message["role"] == "assistant" and not content and not message.get("tool_calls"):
@@ -61,11 +65,11 @@ def _check_empty(request: Json, terms: Terms) -> None:
                 raise RULES["KIM-05"].refused(f"messages[{at}].content")
 
 
-def _check_ids(request: Json, terms: Terms) -> None:
-    settings = terms.settings
+def _check_ids(request: Json, context: RequestContext) -> None:
+    settings = context.settings
     trusted = isinstance(settings, CompatibleSettings) and settings.signatures == "trust"
     seen: set[str] = set()
-    for message in request["messages"] if terms.mode == "strict" else ():
+    for message in request["messages"] if context.mode == "strict" else ():
         for call in message.get("tool_calls") or ():
             call_id = call["id"]
             if not trusted and not _ID.fullmatch(call_id):
@@ -119,7 +123,7 @@ def _value_fault(schema: Json, path: str) -> str | None:
     return _inner_fault(schema, path)
 
 
-KIMI: Host = replace(
+KIMI: VendorHost = replace(
     OPENAI,
     name="kimi",
     rules=RULES,

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from actors.testing.rules.base import COPIES, DOC, RECALLED, Json, Refusal, Rule, table
-from actors.testing.rules.host import Host, Terms
+from actors.testing.rules.base import COPIES, DOC, RECALLED, Json, ServerRefusal, ServerRule, table
+from actors.testing.rules.host import RequestContext, VendorHost
 from actors.testing.rules.openai_chat import OPENAI, not_an_object
 
 _MEASURED = "measured with the vendor's own validator"
@@ -25,12 +25,12 @@ _BAD_NAME = (
 _ROLES = "Unexpected role '{role}' after role '{after}'"
 
 
-def _order(rule: str, text: str) -> Rule:
-    return Rule(rule, text, _MEASURED, type="invalid_request_message_order", code="3230")
+def _order(rule: str, text: str) -> ServerRule:
+    return ServerRule(rule, text, _MEASURED, type="invalid_request_message_order", code="3230")
 
 
-def _call(rule: str, text: str) -> Rule:
-    return Rule(rule, text, _MEASURED, type="invalid_function_call", code="3280")
+def _call(rule: str, text: str) -> ServerRule:
+    return ServerRule(rule, text, _MEASURED, type="invalid_function_call", code="3280")
 
 
 RULES = table(
@@ -54,7 +54,7 @@ RULES = table(
         "MIS-16S",
         "Tool call id must be a non-empty string other than 'null' for tokenizer version 13 or newer.",
     ),
-    Rule(
+    ServerRule(
         "MIS-17",
         "Assistant message must have either content or tool_calls, but not both.",
         _MEASURED,
@@ -66,33 +66,33 @@ RULES = table(
         _call("MIS-20", "Function call arguments must be a JSON object."), source=COPIES, strict_only=True
     ),
     _order("MIS-21", _ROLES),
-    Rule("MIS-32", "Extra inputs are not permitted", status=422, type="extra_forbidden"),
-    Rule(
+    ServerRule("MIS-32", "Extra inputs are not permitted", status=422, type="extra_forbidden"),
+    ServerRule(
         "MIS-33",
         "Prompt contains {tokens} tokens and 0 draft tokens, too large for model with {limit} maximum context "
         "length",
         code="3051",
     ),
-    Rule(
+    ServerRule(
         "MIS-S01",
         "List should have at least 1 item after validation, not 0",
         RECALLED,
         status=422,
         type="too_short",
     ),
-    Rule("MIS-S02", "Input should be {expected}", RECALLED, status=422, type="type_error"),
-    Rule("MIS-S03", "Input should be {values}", RECALLED, status=422, type="literal_error"),
-    Rule("MIS-S04", "Field required", RECALLED, status=422, type="missing"),
-    Rule("MIS-S05", "Input should be a valid string", RECALLED, status=422, type="string_type"),
-    Rule(
+    ServerRule("MIS-S02", "Input should be {expected}", RECALLED, status=422, type="type_error"),
+    ServerRule("MIS-S03", "Input should be {values}", RECALLED, status=422, type="literal_error"),
+    ServerRule("MIS-S04", "Field required", RECALLED, status=422, type="missing"),
+    ServerRule("MIS-S05", "Input should be a valid string", RECALLED, status=422, type="string_type"),
+    ServerRule(
         "MIS-S06",
         "Input tag does not match any of the expected tags",
         DOC,
         status=422,
         type="union_tag_invalid",
     ),
-    Rule("MIS-S07", "Invalid model: {model}", RECALLED, type="invalid_model", code="1500"),
-    Rule("MIS-S08", "JSON decode error", RECALLED, status=422, type="json_invalid"),
+    ServerRule("MIS-S07", "Invalid model: {model}", RECALLED, type="invalid_model", code="1500"),
+    ServerRule("MIS-S08", "JSON decode error", RECALLED, status=422, type="json_invalid"),
 )
 
 _FOLLOW = {
@@ -106,17 +106,17 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _BY_ID, _FREE_IDS, _RICH_RESULTS = 11, 13, 15
 
 
-def check(messages: list[Json], terms: Terms) -> None:
+def check(messages: list[Json], context: RequestContext) -> None:
     """Walk order, pairing, then the content of each message, as the vendor's validator does."""
-    generation = terms.model.generation
+    generation = context.model.generation
     _check_ends(messages)
-    _check_order(messages, lenient=terms.mode == "hosted" and generation >= _FREE_IDS)
-    if generation >= _BY_ID or terms.mode == "strict":
+    _check_order(messages, lenient=context.mode == "hosted" and generation >= _FREE_IDS)
+    if generation >= _BY_ID or context.mode == "strict":
         _check_pairs(messages)
     else:
         _check_counts(messages)
     for at, message in enumerate(messages):
-        _check_content(message, at == len(messages) - 1, terms)
+        _check_content(message, at == len(messages) - 1, context)
 
 
 def _check_ends(messages: list[Json]) -> None:
@@ -188,11 +188,11 @@ def _ids(message: Json) -> set[str]:
     return ids
 
 
-def _check_content(message: Json, last: bool, terms: Terms) -> None:
-    generation = terms.model.generation
+def _check_content(message: Json, last: bool, context: RequestContext) -> None:
+    generation = context.model.generation
     if message["role"] == "tool":
         _check_images(message, generation)
-        _check_id(message.get("tool_call_id"), "MIS-15", terms)
+        _check_id(message.get("tool_call_id"), "MIS-15", context)
         _check_name(message.get("name") or "unnamed")
     if message["role"] != "assistant":
         return
@@ -200,7 +200,7 @@ def _check_content(message: Json, last: bool, terms: Terms) -> None:
     if generation < 5 and bool(message.get("content")) == bool(calls):
         raise RULES["MIS-17"].refused()
     for call in calls:
-        _check_id(call.get("id"), "MIS-16", terms)
+        _check_id(call.get("id"), "MIS-16", context)
         _check_name(call["function"]["name"])
     if message.get("prefix") and not last:
         raise RULES["MIS-11"].refused()
@@ -212,8 +212,8 @@ def _check_images(message: Json, generation: int) -> None:
         raise RULES["MIS-18"].refused()
 
 
-def _check_id(call_id: str | None, absent: str, terms: Terms) -> None:
-    if terms.mode == "hosted" and terms.model.generation >= _FREE_IDS:
+def _check_id(call_id: str | None, absent: str, context: RequestContext) -> None:
+    if context.mode == "hosted" and context.model.generation >= _FREE_IDS:
         if not call_id or call_id == "null":
             raise RULES["MIS-16S"].refused()
     elif call_id is None or (absent == "MIS-16" and call_id == "null"):
@@ -227,7 +227,7 @@ def _check_name(name: str) -> None:
         raise RULES["MIS-14"].refused(name=name)
 
 
-def _located(refusal: Refusal, request: Json, values: Mapping[str, object]) -> Refusal:
+def _located(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
     """Give a 422 its place in the body: `messages[1].x` is `body.messages.1.assistant.x` there."""
     if refusal.status != 422:
         return replace(refusal, param=None)
@@ -256,7 +256,7 @@ _NAMES = (
 _KEYS = frozenset(_NAMES.split())
 _IMAGES = frozenset({"text", "image_url", "document_url", "input_audio", "file"})
 
-MISTRAL: Host = replace(
+MISTRAL: VendorHost = replace(
     OPENAI,
     name="mistral",
     rules=RULES,
@@ -302,7 +302,7 @@ MISTRAL: Host = replace(
     choices=("none", "auto", "required", "any"),
     names=re.compile(r"[a-zA-Z0-9_-]+"),
     schema=not_an_object,
-    identity=lambda messages, terms: None,
+    identity=lambda messages, context: None,
     sequence=check,
     finish=_located,
 )

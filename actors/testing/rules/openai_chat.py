@@ -1,7 +1,7 @@
 """OpenAI Chat Completions: what `POST /v1/chat/completions` refuses outside the messages.
 
 The walk: body, model, required parameters, unknown keys, values, tools, then the messages. The rule table and
-the messages are in `openai_messages`. The same walk judges the vendors of the family, under their `Host`.
+the messages are in `openai_messages`. The same walk judges the vendors of the family, under their `VendorHost`.
 """
 
 import re
@@ -14,11 +14,11 @@ from actors.testing.rules.base import (
     Mode,
     OpenAIProfile,
     OpenAISettings,
-    Refused,
+    RuleBroken,
     parse,
     unknown_key,
 )
-from actors.testing.rules.host import Host, Terms, thinks
+from actors.testing.rules.host import RequestContext, VendorHost, thinks
 from actors.testing.rules.openai_messages import (
     MESSAGE_KEYS,
     NAME,
@@ -56,41 +56,41 @@ _MAX_STOPS = 4
 
 
 def validate(
-    body: bytes, mode: Mode, settings: OpenAISettings | CompatibleSettings, host: Host | None = None
+    body: bytes, mode: Mode, settings: OpenAISettings | CompatibleSettings, host: VendorHost | None = None
 ) -> None:
     """Walk one request body. `host` is the vendor; None is OpenAI itself.
 
     Raises:
-        Refused: At the first rule that is broken, in the vendor's words.
+        RuleBroken: At the first rule that is broken, in the vendor's words.
     """
     host = host or OPENAI
     request: Json = None
     try:
         request = _parsed(body)
-        _walk(request, Terms(host, mode, settings, _profile(request, settings, host)), len(body))
-    except Refused as refused:
+        _walk(request, RequestContext(host, mode, settings, _profile(request, settings, host)), len(body))
+    except RuleBroken as refused:
         raise host.said(refused, request) from None
 
 
-def judge(request: Json, terms: Terms, size: int) -> None:
+def judge(request: Json, context: RequestContext, size: int) -> None:
     """Walk a request that is parsed already, in the words of its own host. `size` of the body, in bytes."""
     try:
-        _walk(request, terms, size)
-    except Refused as refused:
-        raise terms.host.said(refused, request) from None
+        _walk(request, context, size)
+    except RuleBroken as refused:
+        raise context.host.said(refused, request) from None
 
 
-def _walk(request: dict[str, Json], terms: Terms, size: int) -> None:
+def _walk(request: dict[str, Json], context: RequestContext, size: int) -> None:
     if request.get("messages") is None:
         raise RULES["OAC-07"].refused("messages", path="messages", parent="", key="messages")
-    if terms.refuses_unknown_keys() and (key := unknown_key(request, terms.host.keys)) is not None:
+    if context.refuses_unknown_keys() and (key := unknown_key(request, context.host.keys)) is not None:
         raise RULES["OAC-12"].refused(key, path=key)
-    _check_values(request, terms)
-    _check_tools(request, terms)
-    openai_messages.check(request["messages"], terms, long_strings=size > 1_048_576)
-    for check in terms.host.checks:
-        check(request, terms)
-    tokens, limit = size // 4, terms.profile.context_tokens
+    _check_values(request, context)
+    _check_tools(request, context)
+    openai_messages.check(request["messages"], context, long_strings=size > 1_048_576)
+    for check in context.host.checks:
+        check(request, context)
+    tokens, limit = size // 4, context.profile.context_tokens
     if limit is not None and tokens > limit:
         raise RULES["OAC-15"].refused("messages", limit=limit, tokens=tokens)
 
@@ -106,7 +106,7 @@ def _parsed(body: bytes) -> dict[str, Json]:
 
 
 def _profile(
-    request: dict[str, Json], settings: OpenAISettings | CompatibleSettings, host: Host
+    request: dict[str, Json], settings: OpenAISettings | CompatibleSettings, host: VendorHost
 ) -> OpenAIProfile:
     model = request.get("model")
     if not isinstance(model, str) or not model:
@@ -118,12 +118,12 @@ def _profile(
     return settings.models[model]
 
 
-def _check_values(request: dict[str, Json], terms: Terms) -> None:
+def _check_values(request: dict[str, Json], context: RequestContext) -> None:
     if (n := request.get("n")) is not None and (not integer(n) or n < 1):
         raise RULES["OAC-S02"].refused("n", path="n")
     _check_stop(request.get("stop"))
-    if not terms.profile.sampling:
-        _check_sampling(request, terms.host.fixed)
+    if not context.profile.sampling:
+        _check_sampling(request, context.host.fixed)
     for key, (low, high) in _RANGES.items():
         _check_range(key, request.get(key), low, high)
     for key in _FLAGS:
@@ -132,7 +132,7 @@ def _check_values(request: dict[str, Json], terms: Terms) -> None:
     for key in ("max_tokens", "max_completion_tokens"):
         if (limit := request.get(key)) is not None and (not integer(limit) or limit < 1):
             raise RULES["OAC-S02"].refused(key, path=key)
-    _check_options(request, terms)
+    _check_options(request, context)
 
 
 def _check_sampling(request: dict[str, Json], fixed: Mapping[str, float]) -> None:
@@ -158,7 +158,7 @@ def _check_range(key: str, value: Json, low: float, high: float) -> None:
         raise RULES["OAC-S02"].refused(key, path=key)
 
 
-def _check_options(request: dict[str, Json], terms: Terms) -> None:
+def _check_options(request: dict[str, Json], context: RequestContext) -> None:
     if isinstance(key := request.get("prompt_cache_key"), str) and len(key) > _MAX_CACHE_KEY:
         path = "prompt_cache_key"
         raise RULES["OAC-17"].refused(path, path=path, limit=_MAX_CACHE_KEY, length=len(key))
@@ -168,10 +168,10 @@ def _check_options(request: dict[str, Json], terms: Terms) -> None:
     check_type(options, dict, "stream_options", "an object")
     if not request.get("stream"):
         raise RULES["OAC-S03"].refused("stream_options")
-    only(options, frozenset({"include_usage", "include_obfuscation"}), "stream_options", terms)
+    only(options, frozenset({"include_usage", "include_obfuscation"}), "stream_options", context)
 
 
-def _check_tools(request: dict[str, Json], terms: Terms) -> None:
+def _check_tools(request: dict[str, Json], context: RequestContext) -> None:
     tools = request.get("tools")
     if tools is None:
         for key in ("tool_choice", "parallel_tool_calls"):
@@ -184,30 +184,34 @@ def _check_tools(request: dict[str, Json], terms: Terms) -> None:
     if len(tools) > _MAX_TOOLS:
         raise RULES["OAC-09"].refused("tools", path="tools", limit=_MAX_TOOLS, length=len(tools))
     for at, tool in enumerate(tools):
-        _check_tool(tool, f"tools[{at}]", terms)
-    _check_choice(request.get("tool_choice"), tools, terms.host.choices)
-    if (forced := terms.host.forced) and _forces(request.get("tool_choice")) and thinks(request, terms.model):
+        _check_tool(tool, f"tools[{at}]", context)
+    _check_choice(request.get("tool_choice"), tools, context.host.choices)
+    if (
+        (forced := context.host.forced)
+        and _forces(request.get("tool_choice"))
+        and thinks(request, context.model)
+    ):
         choice = request["tool_choice"] if isinstance(request["tool_choice"], str) else "specified"
-        raise terms.host.rules[forced].refused("tool_choice", choice=choice)
+        raise context.host.rules[forced].refused("tool_choice", choice=choice)
 
 
 def _forces(choice: Json) -> bool:
     return isinstance(choice, dict) or choice in ("required", "any")
 
 
-def _check_tool(tool: Json, path: str, terms: Terms) -> None:
+def _check_tool(tool: Json, path: str, context: RequestContext) -> None:
     check_type(tool, dict, path, "an object")
     which = require(tool, "type", path)
-    if which not in terms.host.tool_types:
-        listed = openai_messages.listed(terms.host.tool_types)
+    if which not in context.host.tool_types:
+        listed = openai_messages.listed(context.host.tool_types)
         raise RULES["OAC-06"].refused(f"{path}.type", path=f"{path}.type", value=which, values=listed)
-    only(tool, frozenset({"type", which}), path, terms)
+    only(tool, frozenset({"type", which}), path, context)
     inner, at = require(tool, which, path), f"{path}.{which}"
     check_type(inner, dict, at, "an object")
-    check_name(require(inner, "name", at), f"{at}.name", terms)
+    check_name(require(inner, "name", at), f"{at}.name", context)
     if which == "function":
-        only(inner, _FUNCTION_KEYS, at, terms)
-        if inner.get("parameters") is not None and (wrong := terms.host.schema(inner)):
+        only(inner, _FUNCTION_KEYS, at, context)
+        if inner.get("parameters") is not None and (wrong := context.host.schema(inner)):
             raise RULES["OAC-11"].refused(None, name=inner["name"], why=wrong)
 
 
@@ -268,7 +272,7 @@ def _named(tool: dict[str, Json], wanted: Json) -> bool:
     return isinstance(wanted, dict) and tool.get("name") == wanted.get("name")
 
 
-OPENAI = Host(
+OPENAI = VendorHost(
     name="openai_chat",
     rules=RULES,
     keys=KEYS,

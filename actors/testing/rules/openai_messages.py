@@ -17,14 +17,14 @@ from actors.testing.rules.base import (
     DOC,
     RECALLED,
     Json,
-    Rule,
+    ServerRule,
     kind,
     parse,
     strings,
     table,
     unknown_key,
 )
-from actors.testing.rules.host import Terms
+from actors.testing.rules.host import RequestContext
 
 _TOO_LONG = (
     "Invalid '{path}': string too long. Expected a string with maximum length {limit}, "
@@ -33,107 +33,109 @@ _TOO_LONG = (
 NAME = r"^[a-zA-Z0-9_-]+$"
 
 RULES = table(
-    Rule(
+    ServerRule(
         "OAC-01",
         "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
         "'tool_call_id'. The following tool_call_ids did not have response messages: {ids}",
     ),
-    Rule(
+    ServerRule(
         "OAC-02",
         "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
         "'tool_calls'.",
     ),
-    Rule("OAC-03", _TOO_LONG, code="string_above_max_length"),
-    Rule(
+    ServerRule("OAC-03", _TOO_LONG, code="string_above_max_length"),
+    ServerRule(
         "OAC-04",
         "Invalid '{path}': empty array. Expected an array with minimum length 1, but got an empty array "
         "instead.",
         code="empty_array",
     ),
-    Rule(
+    ServerRule(
         "OAC-05",
         "Invalid type for '{path}': expected {expected}, but got {got} instead.",
         code="invalid_type",
     ),
-    Rule("OAC-06", "Invalid value: '{value}'. Supported values are: {values}.", code="invalid_value"),
-    Rule("OAC-07", "Missing required parameter: '{path}'.", code="missing_required_parameter"),
-    Rule(
+    ServerRule("OAC-06", "Invalid value: '{value}'. Supported values are: {values}.", code="invalid_value"),
+    ServerRule("OAC-07", "Missing required parameter: '{path}'.", code="missing_required_parameter"),
+    ServerRule(
         "OAC-08",
         "Invalid '{path}'. Content blocks are expected to be either text or image_url type.",
         code="invalid_value",
     ),
-    Rule(
+    ServerRule(
         "OAC-09",
         "Invalid '{path}': array too long. Expected an array with maximum length {limit}, but got an array "
         "with length {length} instead.",
         code="array_above_max_length",
     ),
-    Rule("OAC-10", _TOO_LONG, code="string_above_max_length"),
-    Rule("OAC-11", "Invalid schema for function '{name}': {why}", code="invalid_function_parameters"),
-    Rule("OAC-12", "Unknown parameter: '{path}'."),
-    Rule(
+    ServerRule("OAC-10", _TOO_LONG, code="string_above_max_length"),
+    ServerRule("OAC-11", "Invalid schema for function '{name}': {why}", code="invalid_function_parameters"),
+    ServerRule("OAC-12", "Unknown parameter: '{path}'."),
+    ServerRule(
         "OAC-13",
         "Unsupported value: '{path}' does not support '{role}' with this model.",
         code="unsupported_value",
     ),
-    Rule("OAC-14", _TOO_LONG, code="string_above_max_length"),
-    Rule(
+    ServerRule("OAC-14", _TOO_LONG, code="string_above_max_length"),
+    ServerRule(
         "OAC-15",
         "This model's maximum context length is {limit} tokens. However, your messages resulted in {tokens} "
         "tokens. Please reduce the length of the messages.",
         code="context_length_exceeded",
     ),
-    Rule(
+    ServerRule(
         "OAC-16",
         "The model `{model}` does not exist or you do not have access to it.",
         status=404,
         code="model_not_found",
     ),
-    Rule("OAC-17", _TOO_LONG, code="string_above_max_length"),
-    Rule(
+    ServerRule("OAC-17", _TOO_LONG, code="string_above_max_length"),
+    ServerRule(
         "OAC-18",
         "Unsupported value: '{path}' does not support this value with this model.",
         source=RECALLED,
         code="unsupported_value",
     ),
-    Rule("OAC-19", "you must provide a model parameter"),
-    Rule("OAC-S01", "We could not parse the JSON body of your request. ({why})", source=RECALLED),
-    Rule("OAC-S02", "Invalid value for '{path}'.", source=RECALLED, code="invalid_value"),
-    Rule(
+    ServerRule("OAC-19", "you must provide a model parameter"),
+    ServerRule("OAC-S01", "We could not parse the JSON body of your request. ({why})", source=RECALLED),
+    ServerRule("OAC-S02", "Invalid value for '{path}'.", source=RECALLED, code="invalid_value"),
+    ServerRule(
         "OAC-S03",
         "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
         source=RECALLED,
     ),
-    Rule("OAC-S04", "'{path}' is only allowed when 'tools' are specified.", source=RECALLED),
-    Rule("OAC-S05", "Tool choice 'function' not found in 'tools' parameter.", source=RECALLED),
-    Rule(
+    ServerRule("OAC-S04", "'{path}' is only allowed when 'tools' are specified.", source=RECALLED),
+    ServerRule("OAC-S05", "Tool choice 'function' not found in 'tools' parameter.", source=RECALLED),
+    ServerRule(
         "OAC-S06",
         "Invalid '{path}': string does not match pattern. Expected a string that matches the pattern "
         "'" + NAME + "'.",
         source=DOC,
         code="invalid_value",
     ),
-    Rule(
+    ServerRule(
         "OAC-S07",
         "Invalid '{path}': empty string. Expected a string with minimum length 1, but got an empty string "
         "instead.",
         source=RECALLED,
         code="empty_string",
     ),
-    Rule(
+    ServerRule(
         "OAC-S08",
         "Invalid parameter: 'tool_call_id' of '{id}' not found in 'tool_calls' of previous message.",
         source=RECALLED,
     ),
-    Rule("OAC-S09", "invalid tool call arguments", source=COPIES, strict_only=True),
-    Rule("OAC-S10", "Duplicate tool call id {id} in assistant message", source=COPIES, strict_only=True),
-    Rule(
+    ServerRule("OAC-S09", "invalid tool call arguments", source=COPIES, strict_only=True),
+    ServerRule(
+        "OAC-S10", "Duplicate tool call id {id} in assistant message", source=COPIES, strict_only=True
+    ),
+    ServerRule(
         "OAC-S11",
         "Assistant message must contain either 'content' or 'tool_calls'!",
         source=COPIES,
         strict_only=True,
     ),
-    Rule("OAC-S12", "Invalid value for 'content': expected a string, got null.", source=RECALLED),
+    ServerRule("OAC-S12", "Invalid value for 'content': expected a string, got null.", source=RECALLED),
 )
 
 _NAMED = frozenset({"role", "content", "name"})
@@ -164,7 +166,7 @@ _CALL_KEYS = {
 }
 
 
-def check(messages: Json, terms: Terms, *, long_strings: bool) -> None:
+def check(messages: Json, context: RequestContext, *, long_strings: bool) -> None:
     """Walk the messages of one request. `long_strings`: the body is long enough to hold one too long.
 
     Raises:
@@ -174,30 +176,30 @@ def check(messages: Json, terms: Terms, *, long_strings: bool) -> None:
     if not messages:
         raise RULES["OAC-04"].refused("messages", path="messages")
     for at, message in enumerate(messages):
-        _check_shape(message, f"messages[{at}]", terms)
+        _check_shape(message, f"messages[{at}]", context)
     if long_strings:
         _check_lengths(messages)
-    terms.host.identity(messages, terms)
+    context.host.identity(messages, context)
     for at, message in enumerate(messages):
-        _check_calls_as_copies_do(message, at, terms)
-    terms.host.sequence(messages, terms)
+        _check_calls_as_copies_do(message, at, context)
+    context.host.sequence(messages, context)
 
 
-def _check_shape(message: Json, path: str, terms: Terms) -> None:
+def _check_shape(message: Json, path: str, context: RequestContext) -> None:
     check_type(message, dict, path, "an object")
-    role, keys = require(message, "role", path), terms.host.message_keys
+    role, keys = require(message, "role", path), context.host.message_keys
     if not isinstance(role, str) or role not in keys:
         raise RULES["OAC-06"].refused(f"{path}.role", path=path, value=role, values=listed(keys))
-    if role in ("system", "developer") and not terms.profile.system_role:
+    if role in ("system", "developer") and not context.profile.system_role:
         raise RULES["OAC-13"].refused(f"{path}.role", path=f"{path}.role", role=role)
-    only(message, keys[role], path, terms)
+    only(message, keys[role], path, context)
     if "name" in message:
         check_type(message["name"], str, f"{path}.name", "a string")
     if message.get("tool_calls") is not None:
-        _check_calls(message["tool_calls"], f"{path}.tool_calls", terms)
+        _check_calls(message["tool_calls"], f"{path}.tool_calls", context)
     if role == "tool":
-        _check_text(message, "tool_call_id", path, terms)
-    _check_content(message, role, path, terms)
+        _check_text(message, "tool_call_id", path, context)
+    _check_content(message, role, path, context)
 
 
 def listed(names: Iterable[str]) -> str:
@@ -206,13 +208,13 @@ def listed(names: Iterable[str]) -> str:
     return f"{', '.join(quoted[:-1])}, and {quoted[-1]}" if len(quoted) > 2 else " and ".join(quoted)
 
 
-def _check_text(value: dict[str, Json], key: str, path: str, terms: Terms) -> None:
+def _check_text(value: dict[str, Json], key: str, path: str, context: RequestContext) -> None:
     """Check a text that must be there, unless this host lets it be absent."""
-    if key in value or key not in terms.host.optional:
+    if key in value or key not in context.host.optional:
         check_type(require(value, key, path), str, f"{path}.{key}", "a string")
 
 
-def _check_content(message: dict[str, Json], role: str, path: str, terms: Terms) -> None:
+def _check_content(message: dict[str, Json], role: str, path: str, context: RequestContext) -> None:
     if role == "assistant" and message.get("content") is None:
         return
     content = require(message, "content", path)
@@ -226,57 +228,59 @@ def _check_content(message: dict[str, Json], role: str, path: str, terms: Terms)
     if not content:
         raise RULES["OAC-04"].refused(f"{path}.content", path=f"{path}.content")
     for at, part in enumerate(content):
-        allowed = terms.host.parts.get(role, _TEXT_ONLY)
-        _check_part(part, allowed, path, f"{path}.content[{at}]", terms)
+        allowed = context.host.parts.get(role, _TEXT_ONLY)
+        _check_part(part, allowed, path, f"{path}.content[{at}]", context)
 
 
-def _check_part(part: Json, allowed: frozenset[str], message: str, path: str, terms: Terms) -> None:
+def _check_part(
+    part: Json, allowed: frozenset[str], message: str, path: str, context: RequestContext
+) -> None:
     check_type(part, dict, path, "an object")
     which = require(part, "type", path)
     if not isinstance(which, str) or which not in allowed:
         raise RULES["OAC-08"].refused(message, path=message)
-    only(part, frozenset({"type", which}) | terms.host.part_keys, path, terms)
-    wanted = terms.host.part_types.get(which, dict)
+    only(part, frozenset({"type", which}) | context.host.part_keys, path, context)
+    wanted = context.host.part_types.get(which, dict)
     check_type(require(part, which, path), wanted, f"{path}.{which}", _TYPE_NAMES[wanted])
 
 
-def _check_calls(calls: Json, path: str, terms: Terms) -> None:
+def _check_calls(calls: Json, path: str, context: RequestContext) -> None:
     check_type(calls, list, path, "an array of objects")
-    if not calls and not terms.host.empty_calls:
+    if not calls and not context.host.empty_calls:
         raise RULES["OAC-04"].refused(path, path=path)
     for at, call in enumerate(calls):
-        _check_call(call, f"{path}[{at}]", terms)
+        _check_call(call, f"{path}[{at}]", context)
 
 
-def _check_call(call: Json, path: str, terms: Terms) -> None:
+def _check_call(call: Json, path: str, context: RequestContext) -> None:
     check_type(call, dict, path, "an object")
-    _check_text(call, "id", path, terms)
-    which = "function" if "type" in terms.host.optional else require(call, "type", path)
+    _check_text(call, "id", path, context)
+    which = "function" if "type" in context.host.optional else require(call, "type", path)
     which = call.get("type", which)
-    if not isinstance(which, str) or which not in terms.host.tool_types:
-        types = listed(terms.host.tool_types)
+    if not isinstance(which, str) or which not in context.host.tool_types:
+        types = listed(context.host.tool_types)
         raise RULES["OAC-06"].refused(f"{path}.type", path=path, value=which, values=types)
     outer, inner, text = _CALL_KEYS[which]
-    signing = {"extra_content"} if terms.model.signed_calls else frozenset[str]()
-    only(call, outer | terms.host.call_keys | signing, path, terms)
+    signing = {"extra_content"} if context.model.signed_calls else frozenset[str]()
+    only(call, outer | context.host.call_keys | signing, path, context)
     made, at = require(call, which, path), f"{path}.{which}"
     check_type(made, dict, at, "an object")
-    only(made, inner, at, terms)
+    only(made, inner, at, context)
     check_type(require(made, "name", at), str, f"{at}.name", "a string")
-    if not isinstance(require(made, text, at), terms.host.argument_types):
+    if not isinstance(require(made, text, at), context.host.argument_types):
         check_type(made[text], str, f"{at}.{text}", "a string")
 
 
-def check_identity(messages: list[Json], terms: Terms) -> None:
+def check_identity(messages: list[Json], context: RequestContext) -> None:
     """Check the ids and names of all messages, as OpenAI does."""
     for number, message in enumerate(messages):
         path = f"messages[{number}]"
         if message["role"] == "tool":
-            check_id(message["tool_call_id"], f"{path}.tool_call_id", terms.profile.id_length)
+            check_id(message["tool_call_id"], f"{path}.tool_call_id", context.profile.id_length)
         for at, call in enumerate(message.get("tool_calls") or ()):
-            check_id(call["id"], f"{path}.tool_calls[{at}].id", terms.profile.id_length)
+            check_id(call["id"], f"{path}.tool_calls[{at}].id", context.profile.id_length)
             which = call["type"]
-            check_name(call[which]["name"], f"{path}.tool_calls[{at}].{which}.name", terms)
+            check_name(call[which]["name"], f"{path}.tool_calls[{at}].{which}.name", context)
 
 
 def check_id(call_id: str, path: str, limit: int | None) -> None:
@@ -287,14 +291,14 @@ def check_id(call_id: str, path: str, limit: int | None) -> None:
         raise RULES["OAC-03"].refused(path, path=path, limit=limit, length=len(call_id))
 
 
-def check_name(name: Json, path: str, terms: Terms) -> None:
+def check_name(name: Json, path: str, context: RequestContext) -> None:
     """Refuse a tool name that is empty, too long or has characters beyond those the host takes."""
     check_type(name, str, path, "a string")
     if not name:
         raise RULES["OAC-S07"].refused(path, path=path, name=name)
     if len(name) > _MAX_NAME:
         raise RULES["OAC-10"].refused(path, path=path, limit=_MAX_NAME, length=len(name), name=name)
-    if not terms.host.names.fullmatch(name):
+    if not context.host.names.fullmatch(name):
         raise RULES["OAC-S06"].refused(path, path=path, name=name)
 
 
@@ -305,23 +309,23 @@ def _check_lengths(messages: list[Json]) -> None:
             raise RULES["OAC-14"].refused(where, path=where, limit=_MAX_STRING, length=len(text))
 
 
-def _check_calls_as_copies_do(message: dict[str, Json], at: int, terms: Terms) -> None:
+def _check_calls_as_copies_do(message: dict[str, Json], at: int, context: RequestContext) -> None:
     seen: set[str] = set()
     for number, call in enumerate(message.get("tool_calls") or ()):
         path = f"messages[{at}].tool_calls[{number}]"
-        if call.get("id") in seen and terms.holds(RULES["OAC-S10"]):
+        if call.get("id") in seen and context.holds(RULES["OAC-S10"]):
             raise RULES["OAC-S10"].refused(f"{path}.id", id=call["id"])
         seen.add(call.get("id", ""))
         if call.get("type", "function") == "function":
-            _check_arguments(call["function"]["arguments"], f"{path}.function.arguments", terms)
+            _check_arguments(call["function"]["arguments"], f"{path}.function.arguments", context)
     nothing = message.get("content") is None and message.get("refusal") is None
     empty = not seen and nothing and not message.get("function_call")
-    if message["role"] == "assistant" and empty and terms.holds(RULES["OAC-S11"]):
+    if message["role"] == "assistant" and empty and context.holds(RULES["OAC-S11"]):
         raise RULES["OAC-S11"].refused(f"messages[{at}]", at=at)
 
 
-def _check_arguments(arguments: Json, path: str, terms: Terms) -> None:
-    if isinstance(arguments, str) and not _is_object(arguments) and terms.holds(RULES["OAC-S09"]):
+def _check_arguments(arguments: Json, path: str, context: RequestContext) -> None:
+    if isinstance(arguments, str) and not _is_object(arguments) and context.holds(RULES["OAC-S09"]):
         raise RULES["OAC-S09"].refused(path, arguments=arguments)
 
 
@@ -332,7 +336,7 @@ def _is_object(arguments: str) -> bool:
         return False
 
 
-def check_sequence(messages: list[Json], terms: Terms) -> None:
+def check_sequence(messages: list[Json], context: RequestContext) -> None:
     """Check that every call is answered at once, as OpenAI does."""
     waiting: list[str] = []
     for at, message in enumerate(messages):
@@ -369,9 +373,9 @@ def require(value: dict[str, Json], key: str, path: str) -> Json:
     return value[key]
 
 
-def only(value: dict[str, Json], allowed: frozenset[str], path: str, terms: Terms) -> None:
+def only(value: dict[str, Json], allowed: frozenset[str], path: str, context: RequestContext) -> None:
     """Refuse keys beyond the allowed ones, where this host does."""
-    if terms.refuses_unknown_keys() and (key := unknown_key(value, allowed)) is not None:
+    if context.refuses_unknown_keys() and (key := unknown_key(value, allowed)) is not None:
         raise RULES["OAC-12"].refused(f"{path}.{key}", path=f"{path}.{key}")
 
 

@@ -22,20 +22,20 @@ from actors.testing.rules.base import (
     CompatibleProfile,
     CompatibleSettings,
     Json,
-    Refusal,
-    Refused,
-    Rule,
+    RuleBroken,
+    ServerRefusal,
+    ServerRule,
     dumped,
     table,
 )
-from actors.testing.rules.host import Host, Terms
+from actors.testing.rules.host import RequestContext, VendorHost
 from actors.testing.rules.openai_chat import KEYS, OPENAI
 from actors.testing.rules.openai_messages import MESSAGE_KEYS, PARTS
 from actors.testing.rules.prompts import in_anthropics_form
 
 RULES = table(
-    Rule("ORT-01", "No endpoints found that support tool use", status=404),
-    Rule(
+    ServerRule("ORT-01", "No endpoints found that support tool use", status=404),
+    ServerRule(
         "ORT-02",
         "This endpoint's maximum context length is {limit} tokens. However, you requested about {tokens} "
         "tokens. Please reduce the length of either one, or use the middle-out transform.",
@@ -91,8 +91,8 @@ def merged(details: list[Json]) -> list[dict[str, Json]]:
     return whole
 
 
-def _check_details(request: Json, terms: Terms) -> None:
-    settings = terms.settings
+def _check_details(request: Json, context: RequestContext) -> None:
+    settings = context.settings
     if not isinstance(settings, CompatibleSettings) or settings.signatures == "trust":
         return
     messages = request["messages"]
@@ -126,8 +126,8 @@ def to_anthropic(request: Json, settings: CompatibleSettings) -> bool:
     return vendor == "anthropic" if named else settings.upstream == "Anthropic"
 
 
-def _check_marks(request: Json, terms: Terms) -> None:
-    settings = terms.settings
+def _check_marks(request: Json, context: RequestContext) -> None:
+    settings = context.settings
     if not isinstance(settings, CompatibleSettings) or not to_anthropic(request, settings):
         return
     passed_on = in_anthropics_form(request)
@@ -137,34 +137,36 @@ def _check_marks(request: Json, terms: Terms) -> None:
         for message in passed_on["messages"]:
             check_marked_texts(message)
         check_breakpoints(passed_on)
-    except Refused as refused:
+    except RuleBroken as refused:
         refusal = refused.refusal
-        raise Refused(replace(refusal, rule=_MARKS.get(refusal.rule, "ORT-08"))) from None
+        raise RuleBroken(replace(refusal, rule=_MARKS.get(refusal.rule, "ORT-08"))) from None
 
 
-def _check_tools(request: Json, terms: Terms) -> None:
-    if request.get("tools") and not terms.model.tools:
+def _check_tools(request: Json, context: RequestContext) -> None:
+    if request.get("tools") and not context.model.tools:
         raise RULES["ORT-01"].refused()
 
 
-def upstreams_rules(hosts: Mapping[str, Host]) -> Host:
+def upstreams_rules(hosts: Mapping[str, VendorHost]) -> VendorHost:
     """Return OpenRouter in front of these upstream vendors, by name."""
 
-    def check_upstream(request: Json, terms: Terms) -> None:
-        settings = terms.settings
+    def check_upstream(request: Json, context: RequestContext) -> None:
+        settings = context.settings
         name = settings.upstream_vendor if isinstance(settings, CompatibleSettings) else "openai_chat"
         host = hosts[name]
-        inner = replace(terms, host=host, profile=replace(terms.profile, id_length=host.profile.id_length))
+        inner = replace(
+            context, host=host, profile=replace(context.profile, id_length=host.profile.id_length)
+        )
         try:
             openai_chat.judge(_passed_on(request, host), inner, 0)
-        except Refused as refused:
+        except RuleBroken as refused:
             refusal = replace(refused.refusal, detail={"vendor": name, "error": refused.refusal.detail})
-            raise Refused(refusal, refused.values) from None
+            raise RuleBroken(refusal, refused.values) from None
 
     return replace(OPENROUTER, checks=(_check_tools, check_upstream, _check_details, _check_marks))
 
 
-def _passed_on(request: Json, host: Host) -> Json:
+def _passed_on(request: Json, host: VendorHost) -> Json:
     """Return what the upstream sees of a request. Marks for a cache are the gateway's to translate."""
     messages = [
         {
@@ -186,12 +188,12 @@ def _without_mark(part: Json) -> Json:
     )
 
 
-def _wrapped(refusal: Refusal, request: Json, values: Mapping[str, object]) -> Refusal:
+def _wrapped(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
     """Mark what the upstream said about its own reasoning as the upstream's."""
     return replace(refusal, detail={"vendor": "anthropic"}) if refusal.rule in _UPSTREAMS else refusal
 
 
-OPENROUTER: Host = replace(
+OPENROUTER: VendorHost = replace(
     OPENAI,
     name="openrouter",
     rules=RULES,
@@ -201,8 +203,8 @@ OPENROUTER: Host = replace(
     unknown_keys="ignore",
     message_keys={role: keys | {"reasoning", "reasoning_details"} for role, keys in MESSAGE_KEYS.items()},
     parts=PARTS | {role: frozenset({"text", "image_url"}) for role in ("tool", "system", "developer")},
-    identity=lambda messages, terms: None,
-    sequence=lambda messages, terms: None,
+    identity=lambda messages, context: None,
+    sequence=lambda messages, context: None,
     profile=CompatibleProfile(id_length=None),
     finish=_wrapped,
 )

@@ -43,7 +43,7 @@ class Prompt:
     """What is cached of one request.
 
     Args:
-        parameters: What the entries of messages depend on besides, between the pieces before `head` and the rest.
+        parameters: What the entries of messages depend on besides, between the pieces before `prefix` and the rest.
         marked: The cache must be asked for; else it is automatic.
         lane: What the request says of the conversation it belongs to.
         routed: The lane decides about the machine.
@@ -55,7 +55,7 @@ class Prompt:
     pieces: tuple[Piece, ...]
     marked: bool
     parameters: bytes = b""
-    head: int = 0
+    prefix: int = 0
     lane: str = ""
     routed: bool = False
     minimum: int = MINIMUM
@@ -67,13 +67,13 @@ def anthropic_prompt(
 ) -> Prompt:
     """Return the prompt of a request to Anthropic Messages that its rules accept."""
     tools = [_piece(tool, "") for tool in request.get("tools") or ()]
-    head = [*tools, *(_piece(block, "") for block in _blocks(request.get("system") or []))]
+    prefix = [*tools, *(_piece(block, "") for block in _blocks(request.get("system") or []))]
     said = [
         _piece(block, message["role"])
         for message in request["messages"]
         for block in _blocks(message["content"])
     ]
-    pieces = [*head, *said]
+    pieces = [*prefix, *said]
     if (mark := request.get("cache_control")) is not None and (at := _last(request, len(pieces))) is not None:
         pieces[at] = pieces[at]._replace(mark=_seconds(mark))
     effort = (request.get("output_config") or {}).get("effort")
@@ -85,7 +85,7 @@ def anthropic_prompt(
         tuple(pieces),
         marked=True,
         parameters=parameters,
-        head=len(head),
+        prefix=len(prefix),
         lane=lane,
         minimum=minimum,
     )

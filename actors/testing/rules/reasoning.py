@@ -8,36 +8,36 @@ of the API wants the signature of a model's first call in its `extra_content`, a
 from actors.testing.rules import gemini_signatures
 from actors.testing.rules.base import CompatibleSettings, Json, parse
 from actors.testing.rules.gemini_rules import RULES, SENTINELS, GeminiSettings
-from actors.testing.rules.host import Terms, thinks
+from actors.testing.rules.host import RequestContext, thinks
 
 
-def check_present(request: Json, terms: Terms) -> None:
+def check_present(request: Json, context: RequestContext) -> None:
     """Refuse a call turn without reasoning, if the host has a rule for it and thinking is on."""
-    rule = terms.host.reasoning
-    if rule is None or not thinks(request, terms.model):
+    rule = context.host.reasoning
+    if rule is None or not thinks(request, context.model):
         return
     messages: list[Json] = request["messages"]
     turns = [at for at, message in enumerate(messages) if message.get("tool_calls")]
-    if terms.mode == "hosted" and terms.host.reasoning_scope == "open":
+    if context.mode == "hosted" and context.host.reasoning_scope == "open":
         turns = turns[-1:] if messages[-1]["role"] == "tool" else []
     for at in turns:
         text = messages[at].get("reasoning_content")
-        if not isinstance(text, str) or (terms.mode == "strict" and not text.strip()):
-            raise terms.host.rules[rule].refused(f"messages[{at}].reasoning_content", at=at)
+        if not isinstance(text, str) or (context.mode == "strict" and not text.strip()):
+            raise context.host.rules[rule].refused(f"messages[{at}].reasoning_content", at=at)
 
 
-def check_signed(request: Json, terms: Terms) -> None:
+def check_signed(request: Json, context: RequestContext) -> None:
     """Refuse a first call without its signature, and any call with another than its own."""
-    if not terms.model.signed_calls or not isinstance(terms.settings, CompatibleSettings):
+    if not context.model.signed_calls or not isinstance(context.settings, CompatibleSettings):
         return
     for at, message in enumerate(request["messages"]):
         for number, call in enumerate(message.get("tool_calls") or ()):
             given = ((call.get("extra_content") or {}).get("google") or {}).get("thought_signature")
             if not number and not given:
                 raise RULES["GEM-04"].refused(name=call.get("function", {}).get("name"), position=at + 1)
-            own = signature(call, request["model"], terms.settings)
+            own = signature(call, request["model"], context.settings)
             if (
-                terms.settings.signatures == "verify"
+                context.settings.signatures == "verify"
                 and given
                 and given != own
                 and (number or given not in SENTINELS)

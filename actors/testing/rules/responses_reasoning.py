@@ -22,7 +22,7 @@ from actors.testing.rules.responses_store import listed
 
 
 @dataclass(frozen=True, slots=True)
-class _Seal:
+class _SealedItem:
     account: str
     model: str
     item: str
@@ -61,7 +61,7 @@ def check(request: Json, mode: Mode, profile: ResponsesProfile, settings: Respon
             raise RULES["OAR-09"].refused("input", id=named, why=why)
 
 
-def _mismatch(then: _Seal | None, now: _Seal, *, bound: bool, strict: bool) -> str | None:
+def _mismatch(then: _SealedItem | None, now: _SealedItem, *, bound: bool, strict: bool) -> str | None:
     if then is None:
         return "Encrypted content could not be decrypted or parsed."
     if then.account != now.account:
@@ -75,10 +75,12 @@ def _mismatch(then: _Seal | None, now: _Seal, *, bound: bool, strict: bool) -> s
     return None
 
 
-def _seal(request: Json, before: Sequence[Json], item_id: str, settings: ResponsesSettings) -> _Seal:
-    head = [request.get("instructions"), request.get("tools")]
-    shown = [_plain(item) for item in before if item_kind(item) != "reasoning"]
-    return _Seal(settings.account, request["model"], item_id, _digest(dumped([head, shown])))
+def _seal(request: Json, before: Sequence[Json], item_id: str, settings: ResponsesSettings) -> _SealedItem:
+    parameters = [request.get("instructions"), request.get("tools")]
+    before_item = [_plain(item) for item in before if item_kind(item) != "reasoning"]
+    return _SealedItem(
+        settings.account, request["model"], item_id, _digest(dumped([parameters, before_item]))
+    )
 
 
 def _plain(item: Json) -> Json:
@@ -96,7 +98,7 @@ def _words(content: Json) -> Json:
     return content if None in texts else "".join(texts)
 
 
-def _opened(content: str, settings: ResponsesSettings) -> _Seal | None:
+def _opened(content: str, settings: ResponsesSettings) -> _SealedItem | None:
     try:
         raw = base64.b64decode(content, validate=True)
     except (binascii.Error, ValueError):
@@ -104,7 +106,7 @@ def _opened(content: str, settings: ResponsesSettings) -> _Seal | None:
     mac, payload = raw[:32], raw[32:]
     if not hmac.compare_digest(mac, _mac(payload, settings)):
         return None
-    return _Seal(**json.loads(payload))
+    return _SealedItem(**json.loads(payload))
 
 
 def _mac(payload: bytes, settings: ResponsesSettings) -> bytes:

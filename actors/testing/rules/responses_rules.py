@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from actors.testing.rules.base import COPIES, DOC, RECALLED, Rule, table
+from actors.testing.rules.base import COPIES, DOC, RECALLED, ServerRule, table
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,87 +64,89 @@ _TOO_LONG = (
 )
 
 RULES = table(
-    Rule("OAR-01", "No tool output found for function call {id}."),
-    Rule("OAR-02", "No tool call found for {kind} call output with call_id {id}."),
-    Rule("OAR-03", "Item '{id}' of type 'reasoning' was provided without its required following item."),
-    Rule(
+    ServerRule("OAR-01", "No tool output found for function call {id}."),
+    ServerRule("OAR-02", "No tool call found for {kind} call output with call_id {id}."),
+    ServerRule("OAR-03", "Item '{id}' of type 'reasoning' was provided without its required following item."),
+    ServerRule(
         "OAR-04",
         "Item '{id}' of type '{kind}' was provided without its required 'reasoning' item: '{wanted}'.",
     ),
-    Rule(
+    ServerRule(
         "OAR-05",
         "Item with id '{id}' not found. Items are not persisted when `store` is set to false. Try again with "
         "`store` set to true, or remove this item from your input.",
         status=404,
     ),
-    Rule(
+    ServerRule(
         "OAR-06",
         "Invalid '{path}': '{id}'. Expected an ID that begins with '{prefix}'.",
         code="invalid_value",
     ),
-    Rule(
+    ServerRule(
         "OAR-07", "Duplicate item found with id {id}. Remove duplicate items from your input and try again."
     ),
-    Rule("OAR-08", _TOO_LONG, code="string_above_max_length"),
-    Rule(
+    ServerRule("OAR-08", _TOO_LONG, code="string_above_max_length"),
+    ServerRule(
         "OAR-09",
         "The encrypted content for item {id} could not be verified. Reason: {why}",
         code="invalid_encrypted_content",
     ),
-    Rule(
+    ServerRule(
         "OAR-10",
         "Invalid type for '{path}': expected {expected}, but got {got} instead.",
         code="invalid_type",
     ),
-    Rule("OAR-11", "Custom tool call output is missing for call id: {id}."),
-    Rule("OAR-12", "The requested model '{model}' does not exist.", code="model_not_found"),
-    Rule(
+    ServerRule("OAR-11", "Custom tool call output is missing for call id: {id}."),
+    ServerRule("OAR-12", "The requested model '{model}' does not exist.", code="model_not_found"),
+    ServerRule(
         "OAR-13",
         "Your input exceeds the context window of this model. Please adjust your input and try again.",
         code="context_length_exceeded",
     ),
-    Rule("OAR-14", "No tool output found for tool call {id}.", code="invalid_request_error"),
-    Rule("OAR-S01", "We could not parse the JSON body of your request. ({why})", source=RECALLED),
-    Rule("OAR-S02", "Missing required parameter: '{path}'.", source=DOC, code="missing_required_parameter"),
-    Rule("OAR-S03", "Unknown parameter: '{path}'.", source=DOC, code="unknown_parameter"),
-    Rule(
+    ServerRule("OAR-14", "No tool output found for tool call {id}.", code="invalid_request_error"),
+    ServerRule("OAR-S01", "We could not parse the JSON body of your request. ({why})", source=RECALLED),
+    ServerRule(
+        "OAR-S02", "Missing required parameter: '{path}'.", source=DOC, code="missing_required_parameter"
+    ),
+    ServerRule("OAR-S03", "Unknown parameter: '{path}'.", source=DOC, code="unknown_parameter"),
+    ServerRule(
         "OAR-S04",
         "Invalid value: '{value}'. Supported values are: {values}.",
         source=DOC,
         code="invalid_value",
     ),
-    Rule(
+    ServerRule(
         "OAR-S05",
         "Invalid '{path}': string does not match pattern. Expected a string that matches the pattern "
         "'{pattern}'.",
         source=DOC,
         code="invalid_value",
     ),
-    Rule(
+    ServerRule(
         "OAR-S06",
         "Invalid '{path}': empty {what}. Expected {what} with minimum length 1, but got an empty {what} "
         "instead.",
         source=RECALLED,
         code="empty_array",
     ),
-    Rule("OAR-S07", _TOO_LONG, source=DOC, code="string_above_max_length"),
-    Rule("OAR-S08", "Invalid schema for function '{name}': {why}", code="invalid_function_parameters"),
-    Rule("OAR-S09", "Tool choice '{name}' not found in 'tools' parameter.", source=RECALLED),
-    Rule(
+    ServerRule("OAR-S07", _TOO_LONG, source=DOC, code="string_above_max_length"),
+    ServerRule("OAR-S08", "Invalid schema for function '{name}': {why}", code="invalid_function_parameters"),
+    ServerRule("OAR-S09", "Tool choice '{name}' not found in 'tools' parameter.", source=RECALLED),
+    ServerRule(
         "OAR-S10",
         "Unsupported parameter: '{path}' is not supported with this model.",
         source=RECALLED,
         code="unsupported_parameter",
     ),
-    Rule("OAR-S11", "Encrypted content is not supported with this model.", source=RECALLED),
-    Rule(
+    ServerRule("OAR-S11", "Encrypted content is not supported with this model.", source=RECALLED),
+    ServerRule(
         "OAR-S12",
         "Previous response with id '{id}' not found.",
         source=RECALLED,
         code="previous_response_not_found",
     ),
-    Rule("OAR-S13", "Invalid value for '{path}'.", source=RECALLED, code="invalid_value"),
-    Rule("OAR-S20", "invalid tool call arguments", source=COPIES, strict_only=True),
-    Rule("OAR-S21", "Duplicate tool call id {id}", source=COPIES, strict_only=True),
-    Rule("OAR-S22", "The last item of the input is the assistant's.", source=COPIES, strict_only=True),
+    ServerRule("OAR-S13", "Invalid value for '{path}'.", source=RECALLED, code="invalid_value"),
+    ServerRule("OAR-S20", "invalid tool call arguments", source=COPIES, strict_only=True),
+    ServerRule("OAR-S21", "Duplicate tool call id {id}", source=COPIES, strict_only=True),
+    ServerRule("OAR-S22", "The last item of the input is the assistant's.", source=COPIES, strict_only=True),
 )

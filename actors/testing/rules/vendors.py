@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from actors.testing.rules.base import RECALLED, CompatibleProfile, Json, Refusal, Rule, table
-from actors.testing.rules.host import Host, Terms
+from actors.testing.rules.base import RECALLED, CompatibleProfile, Json, ServerRefusal, ServerRule, table
+from actors.testing.rules.host import RequestContext, VendorHost
 from actors.testing.rules.openai_chat import KEYS, OPENAI, not_an_object
 from actors.testing.rules.openai_messages import MESSAGE_KEYS, check_identity, check_sequence
 from actors.testing.rules.reasoning import check_signed
@@ -14,7 +14,7 @@ _THOUGHT = frozenset({"reasoning", "reasoning_content"})
 _MESSAGES = {role: keys | _THOUGHT if role == "assistant" else keys for role, keys in MESSAGE_KEYS.items()}
 _WITHOUT_DEVELOPER = {role: keys for role, keys in _MESSAGES.items() if role != "developer"}
 
-_FAMILY: Host = replace(
+_FAMILY: VendorHost = replace(
     OPENAI,
     rules={},
     unknown_keys="strict",
@@ -25,19 +25,21 @@ _FAMILY: Host = replace(
 )
 
 
-def _own(host: Host, name: str, rules: dict[str, Rule], **words: str) -> Host:
+def _own(host: VendorHost, name: str, rules: dict[str, ServerRule], **words: str) -> VendorHost:
     """Return `host` under another name, with rules of its own for faults of the family (`OAC_01="XAI-01"`)."""
     return replace(
         host, name=name, rules=rules, words={key.replace("_", "-", 1): own for key, own in words.items()}
     )
 
 
-def strict_only(check: Callable[[list[Json], Terms], None]) -> Callable[[list[Json], Terms], None]:
+def strict_only(
+    check: Callable[[list[Json], RequestContext], None],
+) -> Callable[[list[Json], RequestContext], None]:
     """Return a check that the hosted mode leaves out."""
 
-    def checked(messages: list[Json], terms: Terms) -> None:
-        if terms.mode == "strict":
-            check(messages, terms)
+    def checked(messages: list[Json], context: RequestContext) -> None:
+        if context.mode == "strict":
+            check(messages, context)
 
     return checked
 
@@ -49,7 +51,7 @@ XAI = replace(
         _FAMILY,
         "xai",
         table(
-            Rule(
+            ServerRule(
                 "XAI-01",
                 "This model's maximum prompt length is {limit} but the request contains {tokens} tokens.",
                 code="Client specified an invalid argument",
@@ -67,9 +69,9 @@ _ALGO = "<400> InternalError.Algo.InvalidParameter: "
 _QWEN_CODE = "invalid_parameter_error"
 
 
-def _check_search(request: Json, terms: Terms) -> None:
+def _check_search(request: Json, context: RequestContext) -> None:
     if any(tool["function"]["name"] == "search" for tool in request.get("tools") or ()):
-        raise terms.host.rules["QWN-05"].refused("tools")
+        raise context.host.rules["QWN-05"].refused("tools")
 
 
 QWEN = replace(
@@ -77,7 +79,7 @@ QWEN = replace(
         _FAMILY,
         "qwen",
         table(
-            Rule(
+            ServerRule(
                 "QWN-01",
                 _ALGO
                 + 'An assistant message with "tool_calls" must be followed by tool messages responding to '
@@ -85,23 +87,23 @@ QWEN = replace(
                 "message[{at}].role",
                 code=_QWEN_CODE,
             ),
-            Rule(
+            ServerRule(
                 "QWN-02",
                 _ALGO
                 + 'messages with role "tool" must be a response to a preceeding message with "tool_calls".',
                 code=_QWEN_CODE,
             ),
-            Rule(
+            ServerRule(
                 "QWN-03",
                 _ALGO + 'The "function.arguments" parameter of the code model must be in JSON format.',
                 code=_QWEN_CODE,
             ),
-            Rule(
+            ServerRule(
                 "QWN-04",
                 "{value} is not one of ['system', 'assistant', 'user', 'tool', 'function']",
                 code=_QWEN_CODE,
             ),
-            Rule("QWN-05", "Tool names are not allowed to be [search]", code=_QWEN_CODE),
+            ServerRule("QWN-05", "Tool names are not allowed to be [search]", code=_QWEN_CODE),
         ),
         OAC_01="QWN-01",
         OAC_02="QWN-02",
@@ -124,9 +126,9 @@ GLM = replace(
         _FAMILY,
         "glm",
         table(
-            Rule("GLM-01", "输入不能为空", code="1214"),
-            Rule("GLM-02", _GLM_WRONG, code="1214"),
-            Rule("GLM-03", "API 调用参数有误", RECALLED, code="1210"),
+            ServerRule("GLM-01", "输入不能为空", code="1214"),
+            ServerRule("GLM-02", _GLM_WRONG, code="1214"),
+            ServerRule("GLM-03", "API 调用参数有误", RECALLED, code="1210"),
         ),
         OAC_01="GLM-02",
         OAC_02="GLM-02",
@@ -149,13 +151,15 @@ MINIMAX = replace(
         _FAMILY,
         "minimax",
         table(
-            Rule(
+            ServerRule(
                 "MMX-01",
                 "invalid params, tool result's tool id({id}) not found (2013)",
                 type="bad_request_error",
             ),
-            Rule("MMX-02", "invalid params, context window exceeds limit (2013)", type="bad_request_error"),
-            Rule(
+            ServerRule(
+                "MMX-02", "invalid params, context window exceeds limit (2013)", type="bad_request_error"
+            ),
+            ServerRule(
                 "MMX-03",
                 "invalid params, tool call result does not follow tool call (2013)",
                 RECALLED,
@@ -182,17 +186,17 @@ GROQ = replace(
         _FAMILY,
         "groq",
         table(
-            Rule(
+            ServerRule(
                 "GRQ-01",
                 "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
                 code="tool_use_failed",
             ),
-            Rule(
+            ServerRule(
                 "GRQ-02",
                 "Tool choice is required, but model did not call a tool",
                 code="tool_use_failed",
             ),
-            Rule(
+            ServerRule(
                 "GRQ-03",
                 "Please reduce the length of the messages or completion.",
                 code="context_length_exceeded",
@@ -205,7 +209,7 @@ GROQ = replace(
 
 # ---- self-hosted: what the chat template of the model demands comes on top
 
-_SELF_HOSTED: Host = replace(
+_SELF_HOSTED: VendorHost = replace(
     _FAMILY,
     unknown_keys="ignore",
     enforced=frozenset({"OAC-S09"}),
@@ -214,8 +218,8 @@ _SELF_HOSTED: Host = replace(
 )
 
 
-def _check_template(request: Json, terms: Terms) -> None:
-    template = terms.model.template
+def _check_template(request: Json, context: RequestContext) -> None:
+    template = context.model.template
     rule = {"alternate": "VLM-01", "alternate_around_tools": "VLM-02"}.get(template)
     if rule is None:
         return
@@ -225,7 +229,7 @@ def _check_template(request: Json, terms: Terms) -> None:
     if template == "alternate_around_tools":
         messages = [each for each in messages if each["role"] != "tool" and not each.get("tool_calls")]
     if any((message["role"] == "user") != (at % 2 == 0) for at, message in enumerate(messages)):
-        raise terms.host.rules[rule].refused()
+        raise context.host.rules[rule].refused()
 
 
 VLLM = replace(
@@ -233,27 +237,27 @@ VLLM = replace(
         _SELF_HOSTED,
         "vllm",
         table(
-            Rule(
+            ServerRule(
                 "VLM-01",
                 "Conversation roles must alternate user/assistant/user/assistant/...",
                 type="BadRequestError",
                 code="400",
             ),
-            Rule(
+            ServerRule(
                 "VLM-02",
                 "After the optional system message, conversation roles must alternate user and assistant roles "
                 "except for tool calls and results.",
                 type="BadRequestError",
                 code="400",
             ),
-            Rule(
+            ServerRule(
                 "VLM-03",
                 "This model's maximum context length is {limit} tokens. However, you requested {tokens} tokens. "
                 "Please reduce the length of the messages.",
                 type="BadRequestError",
                 code="400",
             ),
-            Rule(
+            ServerRule(
                 "VLM-04",
                 "Expecting value: the arguments of a tool call must be a JSON object",
                 RECALLED,
@@ -272,40 +276,40 @@ VLLM = replace(
 # ---- llama.cpp
 
 
-def _check_tail(messages: list[Json], terms: Terms) -> None:
+def _check_tail(messages: list[Json], context: RequestContext) -> None:
     roles = [message["role"] for message in messages[-2:]]
     if roles == ["assistant", "assistant"]:
-        raise terms.host.rules["LCP-07"].refused()
+        raise context.host.rules["LCP-07"].refused()
     if messages[-1].get("tool_calls"):
-        raise terms.host.rules["LCP-08"].refused()
-    strict_only(check_sequence)(messages, terms)
+        raise context.host.rules["LCP-08"].refused()
+    strict_only(check_sequence)(messages, context)
 
 
-def _check_jinja(request: Json, terms: Terms) -> None:
-    if request.get("tools") and not terms.model.tools:
-        raise terms.host.rules["LCP-09"].refused()
+def _check_jinja(request: Json, context: RequestContext) -> None:
+    if request.get("tools") and not context.model.tools:
+        raise context.host.rules["LCP-09"].refused()
 
 
-def _check_calls(request: Json, terms: Terms) -> None:
-    if not terms.model.parallel and any(
+def _check_calls(request: Json, context: RequestContext) -> None:
+    if not context.model.parallel and any(
         len(each.get("tool_calls") or ()) > 1 for each in request["messages"]
     ):
-        raise terms.host.rules["LCP-13"].refused()
+        raise context.host.rules["LCP-13"].refused()
 
 
-def _check_sight(request: Json, terms: Terms) -> None:
+def _check_sight(request: Json, context: RequestContext) -> None:
     contents = [message.get("content") for message in request["messages"]]
     parts = [part for content in contents if isinstance(content, list) for part in content]
-    if not terms.model.images and any(part["type"] == "image_url" for part in parts):
-        raise terms.host.rules["LCP-12"].refused()
+    if not context.model.images and any(part["type"] == "image_url" for part in parts):
+        raise context.host.rules["LCP-12"].refused()
 
 
-def _failed(rule: str, message: str) -> Rule:
+def _failed(rule: str, message: str) -> ServerRule:
     """Return a rule for a fault that the server takes for its own: it answers 500."""
-    return Rule(rule, message, "measured", status=500, type="server_error")
+    return ServerRule(rule, message, "measured", status=500, type="server_error")
 
 
-def _counted(refusal: Refusal, request: Json, values: Mapping[str, object]) -> Refusal:
+def _counted(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
     if refusal.rule != "LCP-10":
         return refusal
     return replace(refusal, detail={"n_prompt_tokens": values["tokens"], "n_ctx": values["limit"]})
@@ -316,27 +320,33 @@ LLAMA_CPP = replace(
         _SELF_HOSTED,
         "llama_cpp",
         table(
-            Rule("LCP-01", "All non-assistant messages must contain 'content'", "measured"),
-            Rule("LCP-02", "Assistant message must contain either 'content' or 'tool_calls'!", "measured"),
+            ServerRule("LCP-01", "All non-assistant messages must contain 'content'", "measured"),
+            ServerRule(
+                "LCP-02", "Assistant message must contain either 'content' or 'tool_calls'!", "measured"
+            ),
             _failed("LCP-03", "Failed to parse messages: Missing tool call type"),
             _failed("LCP-04", "Failed to parse messages: Missing tool call function"),
             _failed("LCP-05", "Failed to parse messages: Missing tool call name"),
             _failed("LCP-06", "Failed to parse tool call arguments as JSON: {arguments}"),
-            Rule("LCP-07", "Cannot have 2 or more assistant messages at the end of the list.", "measured"),
-            Rule("LCP-08", "Cannot continue an assistant message that contains tool calls.", "measured"),
+            ServerRule(
+                "LCP-07", "Cannot have 2 or more assistant messages at the end of the list.", "measured"
+            ),
+            ServerRule(
+                "LCP-08", "Cannot continue an assistant message that contains tool calls.", "measured"
+            ),
             _failed("LCP-09", "tools param requires --jinja flag"),
-            Rule(
+            ServerRule(
                 "LCP-10",
                 "request ({tokens} tokens) exceeds the available context size ({limit} tokens), try increasing it",
                 "measured",
                 type="exceed_context_size_error",
             ),
-            Rule("LCP-11", "Expected 'content' to be a string or an array", "measured"),
+            ServerRule("LCP-11", "Expected 'content' to be a string or an array", "measured"),
             _failed(
                 "LCP-12",
                 "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
             ),
-            Rule(
+            ServerRule(
                 "LCP-13", "Jinja Exception: This model only supports single tool-calls at once!", "measured"
             ),
         ),
@@ -361,12 +371,12 @@ LLAMA_CPP = replace(
 # ---- Ollama
 
 
-def _check_addresses(request: Json, terms: Terms) -> None:
+def _check_addresses(request: Json, context: RequestContext) -> None:
     for message in request["messages"]:
         parts = message.get("content")
         for part in parts if isinstance(parts, list) else ():
             if part["type"] == "image_url" and not str(part["image_url"].get("url")).startswith("data:"):
-                raise terms.host.rules["OLL-03"].refused()
+                raise context.host.rules["OLL-03"].refused()
 
 
 OLLAMA = replace(
@@ -374,9 +384,9 @@ OLLAMA = replace(
         _SELF_HOSTED,
         "ollama",
         table(
-            Rule("OLL-01", "invalid tool call arguments", _SOURCE),
-            Rule("OLL-02", "invalid message content type: {kind}", _SOURCE),
-            Rule("OLL-03", "invalid image input", RECALLED),
+            ServerRule("OLL-01", "invalid tool call arguments", _SOURCE),
+            ServerRule("OLL-02", "invalid message content type: {kind}", _SOURCE),
+            ServerRule("OLL-03", "invalid image input", RECALLED),
         ),
         OAC_S09="OLL-01",
     ),

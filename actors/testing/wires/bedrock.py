@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from struct import pack
 from zlib import crc32
 
-from actors.testing.rules.base import Json, Mode, Refusal, dumped, parse
+from actors.testing.rules.base import Json, Mode, ServerRefusal, dumped, parse
 from actors.testing.rules.bedrock_rules import BedrockSettings
 from actors.testing.rules.bedrock_upstream import signed
 from actors.testing.script import Builtin, Call, Redacted, Say, Think, Turn
@@ -39,12 +39,12 @@ _IN_STREAM: Mapping[int, str] = {
 
 def frame(headers: Mapping[str, str], payload: bytes) -> bytes:
     """Return one frame of the event stream, its checksums right. All headers are strings."""
-    head = b"".join(
+    opening = b"".join(
         pack(">B", len(name)) + name.encode() + b"\x07" + pack(">H", len(value.encode())) + value.encode()
         for name, value in headers.items()
     )
-    prelude = pack(">II", 12 + len(head) + len(payload) + 4, len(head))
-    body = prelude + pack(">I", crc32(prelude)) + head + payload
+    prelude = pack(">II", 12 + len(opening) + len(payload) + 4, len(opening))
+    body = prelude + pack(">I", crc32(prelude)) + opening + payload
     return body + pack(">I", crc32(body))
 
 
@@ -86,10 +86,10 @@ class BedrockWire:
         events.append(("metadata", {"usage": _usage(turn), "metrics": {"latencyMs": 7}}))
         return [_event(kind, {**payload, **turn.extra}) for kind, payload in events]
 
-    def error(self, refusal: Refusal, number: int) -> bytes:
+    def error(self, refusal: ServerRefusal, number: int) -> bytes:
         return dumped({"message": refusal.message})
 
-    def error_event(self, refusal: Refusal, number: int) -> bytes:
+    def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
         kind = _IN_STREAM.get(refusal.status, "internalServerException")
         headers = {
             ":exception-type": kind,
@@ -98,9 +98,9 @@ class BedrockWire:
         }
         return frame(headers, dumped({"message": refusal.message}))
 
-    def failure(self, status: int) -> Refusal:
+    def failure(self, status: int) -> ServerRefusal:
         kind, message = _FAILURES.get(status, _FAILURES[500 if status >= 500 else 400])
-        return Refusal("", status, kind, None, None, message)
+        return ServerRefusal("", status, kind, None, None, message)
 
     def _blocks(self, turn: Turn, request: Json, number: int) -> list[Json]:
         settings = replace(self.settings, model=request["model"])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from actors.testing.rules.base import CompatibleSettings, Json, Refusal, dumped
+from actors.testing.rules.base import CompatibleSettings, Json, ServerRefusal, dumped
 from actors.testing.rules.openrouter import sign
 from actors.testing.rules.reasoning import signature
 from actors.testing.script import Redacted, Think, Turn
@@ -174,22 +174,22 @@ class CompatibleWire(OpenAIWire):
             return OpenAIWire.fragments(self, turn, request, number, at)
         return iter([{**place(turn, at), **self.call(turn, request, number, at)}])
 
-    def error(self, refusal: Refusal, number: int) -> bytes:
+    def error(self, refusal: ServerRefusal, number: int) -> bytes:
         return dumped(errors.body(self.vendor, self._named(refusal)))
 
-    def error_event(self, refusal: Refusal, number: int) -> bytes:
+    def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
         if self.vendor != "openrouter":
             return b"data: " + self.error(refusal, number) + b"\n\n"
         choice = {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": "error"}
         error = {"code": refusal.status, "message": refusal.message}
         provider = self.settings().upstream
-        head = {"id": f"gen-{number}", "object": "chat.completion.chunk", "provider": provider}
-        return b"data: " + dumped({**head, "error": error, "choices": [choice]}) + b"\n\n"
+        opening = {"id": f"gen-{number}", "object": "chat.completion.chunk", "provider": provider}
+        return b"data: " + dumped({**opening, "error": error, "choices": [choice]}) + b"\n\n"
 
-    def failure(self, status: int) -> Refusal:
+    def failure(self, status: int) -> ServerRefusal:
         return failure_of(status, errors.FAILURES.get(self.vendor, OPENAI_FAILURES))
 
-    def _named(self, refusal: Refusal) -> Refusal:
+    def _named(self, refusal: ServerRefusal) -> ServerRefusal:
         """Name the upstream in a refusal that is one's."""
         if self.vendor == "openrouter" and refusal.detail is not None:
             return replace(refusal, detail={**refusal.detail, "provider_name": self.settings().upstream})

@@ -2,23 +2,23 @@
 
 from collections.abc import Callable, Mapping
 
-from actors.testing.rules.base import Json, Refusal, dumped
+from actors.testing.rules.base import Json, ServerRefusal, dumped
 from actors.testing.wire import OPENAI_FAILURES
 
 Failures = Mapping[int, tuple[str, str | None, str]]
 
 
-def body(vendor: str, refusal: Refusal) -> Json:
+def body(vendor: str, refusal: ServerRefusal) -> Json:
     """Return the error body of a vendor, as JSON. A vendor without a form of its own has OpenAI's."""
     return _BODIES.get(vendor, _openai)(refusal)
 
 
-def _openai(refusal: Refusal) -> Json:
+def _openai(refusal: ServerRefusal) -> Json:
     error = {"message": refusal.message, "type": refusal.type, "param": refusal.param, "code": refusal.code}
     return {"error": error}
 
 
-def _mistral(refusal: Refusal) -> Json:
+def _mistral(refusal: ServerRefusal) -> Json:
     if refusal.status == 422:
         place = refusal.detail or {"loc": ["body"], "input": None}
         return {
@@ -30,20 +30,20 @@ def _mistral(refusal: Refusal) -> Json:
     return {**error, "code": refusal.code, "raw_status_code": refusal.status}
 
 
-def _kimi(refusal: Refusal) -> Json:
+def _kimi(refusal: ServerRefusal) -> Json:
     return {"error": {"message": refusal.message, "type": refusal.type}}
 
 
-def _deepseek(refusal: Refusal) -> Json:
+def _deepseek(refusal: ServerRefusal) -> Json:
     error = {"message": refusal.message, "type": refusal.type, "param": None, "code": refusal.code}
     return {"error": error}
 
 
-def _anthropic(refusal: Refusal) -> Json:
+def _anthropic(refusal: ServerRefusal) -> Json:
     return {"type": "error", "error": {"type": refusal.type, "message": refusal.message}}
 
 
-def _openrouter(refusal: Refusal) -> Json:
+def _openrouter(refusal: ServerRefusal) -> Json:
     detail = refusal.detail
     if detail is None:
         return {"error": {"code": refusal.status, "message": refusal.message}, "user_id": "user_1"}
@@ -53,31 +53,31 @@ def _openrouter(refusal: Refusal) -> Json:
     return {"error": error, "user_id": "user_1"}
 
 
-def _xai(refusal: Refusal) -> Json:
+def _xai(refusal: ServerRefusal) -> Json:
     return {"code": refusal.code, "error": refusal.message}
 
 
-def _glm(refusal: Refusal) -> Json:
+def _glm(refusal: ServerRefusal) -> Json:
     return {"error": {"code": refusal.code, "message": refusal.message}}
 
 
-def _groq(refusal: Refusal) -> Json:
+def _groq(refusal: ServerRefusal) -> Json:
     said: Json = _openai(refusal)
     said["error"].update(refusal.detail or {})
     return said
 
 
-def _vllm(refusal: Refusal) -> Json:
+def _vllm(refusal: ServerRefusal) -> Json:
     error = {"object": "error", "message": refusal.message, "type": refusal.type, "param": None}
     return {**error, "code": refusal.status}
 
 
-def _llama_cpp(refusal: Refusal) -> Json:
+def _llama_cpp(refusal: ServerRefusal) -> Json:
     error = {"code": refusal.status, "message": refusal.message, "type": refusal.type}
     return {"error": {**error, **(refusal.detail or {})}}
 
 
-_BODIES: Mapping[str, Callable[[Refusal], Json]] = {
+_BODIES: Mapping[str, Callable[[ServerRefusal], Json]] = {
     "anthropic": _anthropic,
     "mistral": _mistral,
     "kimi": _kimi,

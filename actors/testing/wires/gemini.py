@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from actors.testing.rules.base import Json, Refusal, dumped, parse
+from actors.testing.rules.base import Json, ServerRefusal, dumped, parse
 from actors.testing.rules.gemini_rules import GeminiSettings
 from actors.testing.rules.gemini_signatures import sign
 from actors.testing.script import Builtin, Call, Redacted, Say, Think, Turn
@@ -51,17 +51,17 @@ class GeminiWire:
             for at, parts in enumerate(pieces)
         ]
 
-    def error(self, refusal: Refusal, number: int) -> bytes:
+    def error(self, refusal: ServerRefusal, number: int) -> bytes:
         error = {"code": refusal.status, "message": refusal.message, "status": refusal.type}
         return dumped({"error": {**error, "details": _details(refusal)}})
 
-    def error_event(self, refusal: Refusal, number: int) -> bytes:
+    def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
         return b"data: " + self.error(refusal, number) + b"\r\n\r\n"
 
-    def failure(self, status: int) -> Refusal:
+    def failure(self, status: int) -> ServerRefusal:
         fallback = _FAILURES[503 if status in (503, 529) else 500 if status >= 500 else 400]
         kind, message = _FAILURES.get(status, fallback)
-        return Refusal("", 503 if status == 529 else status, kind, None, None, message)
+        return ServerRefusal("", 503 if status == 529 else status, kind, None, None, message)
 
     def _response(self, parts: list[Json], turn: Turn, request: Json, number: int, stop: str | None) -> Json:
         read, written = turn.usage
@@ -163,7 +163,7 @@ def _stop(turn: Turn) -> str:
     return turn.stop or "STOP"
 
 
-def _details(refusal: Refusal) -> list[Json]:
+def _details(refusal: ServerRefusal) -> list[Json]:
     if refusal.status == 429:
         per = "Day" if "PerDay" in (refusal.code or "") else "Minute"
         quota = {"quotaId": f"GenerateRequestsPer{per}PerProjectPerModel", "quotaValue": "20"}

@@ -7,7 +7,7 @@ stream of one turn can differ in nothing. An item id tells which reasoning it ca
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from actors.testing.rules.base import Json, Refusal, dumped
+from actors.testing.rules.base import Json, ServerRefusal, dumped
 from actors.testing.rules.responses_reasoning import encrypted
 from actors.testing.rules.responses_rules import ResponsesSettings
 from actors.testing.rules.responses_store import listed
@@ -62,15 +62,15 @@ class ResponsesWire:
             for sequence, event in enumerate(events)
         ]
 
-    def error(self, refusal: Refusal, number: int) -> bytes:
+    def error(self, refusal: ServerRefusal, number: int) -> bytes:
         error = {"message": refusal.message, "type": refusal.type, "param": refusal.param}
         return dumped({"error": {**error, "code": refusal.code}})
 
-    def error_event(self, refusal: Refusal, number: int) -> bytes:
+    def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
         told = {"code": refusal.code or refusal.type, "message": refusal.message, "param": refusal.param}
         return _event({"type": "error", **told, "sequence_number": _LAST})
 
-    def failure(self, status: int) -> Refusal:
+    def failure(self, status: int) -> ServerRefusal:
         return failure_of(status, OPENAI_FAILURES)
 
     def _response(self, request: Json, number: int, status: str, output: list[Json]) -> Json:
@@ -167,13 +167,13 @@ def _message(item_id: str, said: Say) -> Json:
 
 
 def _call(named: str, native: str, call: Call) -> Json:
-    head = {"id": f"fc_{named}", "type": "function_call", "status": "completed", "call_id": native}
-    return {**head, "name": call.name, "arguments": _arguments(call)}
+    opening = {"id": f"fc_{named}", "type": "function_call", "status": "completed", "call_id": native}
+    return {**opening, "name": call.name, "arguments": _arguments(call)}
 
 
 def _custom_call(named: str, native: str, call: Call) -> Json:
-    head = {"id": f"ctc_{named}", "type": "custom_tool_call", "status": "completed", "call_id": native}
-    return {**head, "name": call.name, "input": free_text(call)}
+    opening = {"id": f"ctc_{named}", "type": "custom_tool_call", "status": "completed", "call_id": native}
+    return {**opening, "name": call.name, "input": free_text(call)}
 
 
 def _free_form(request: Json) -> set[str]:

@@ -163,8 +163,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "turn: calls of an answer that was cut are forgotten",
         "actors/core/turn.py",
-        'return Close("failed", broke.why, broke.message.calls if broke.message else ())',
-        'return Close("failed", broke.why)',
+        'return CloseStep("failed", broke.why, broke.message.calls if broke.message else ())',
+        'return CloseStep("failed", broke.why)',
         (TURN,),
     ),
     Mutation(
@@ -240,7 +240,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "state: after a compaction a lane counts as many messages as older than its epoch as before",
         "actors/core/state.py",
-        "_replace(floor=left(lane.standing.floor))",
+        "_replace(epoch_start=left(lane.state.epoch_start))",
         "_replace()",
         (STATE,),
     ),

@@ -62,8 +62,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "assembly: a call is done again when its end is told twice",
         "actors/adapters/assembly.py",
-        "if not isinstance(part, Call) or part.ended or part.dropped:",
-        "if not isinstance(part, Call) or part.dropped:",
+        "if not isinstance(part, ArrivingCall) or part.ended or part.dropped:",
+        "if not isinstance(part, ArrivingCall) or part.dropped:",
         ("tests/adapters/test_decode_cuts.py",),
     ),
     Mutation(
@@ -153,7 +153,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "decode: a block of a call that never stopped ends well",
         "actors/adapters/assembly.py",
-        "if isinstance(part, Call) and not part.is_whole and not self._is_cut:",
+        "if isinstance(part, ArrivingCall) and not part.is_whole and not self._is_cut:",
         "if False:",
         ("tests/adapters/test_cut_calls.py",),
     ),
@@ -237,22 +237,22 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "responses: a reasoning item is sent twice",
         "actors/core/render/thinking.py",
-        "if item_id is None or item_id in self._new or item_id in self._spent.items:",
+        "if item_id is None or item_id in self._new or item_id in self._usage.items:",
         "if item_id is None:",
         (f"{RESPONSES}::test_a_reasoning_item_goes_out_once_in_an_epoch",),
     ),
     Mutation(
         "responses: reasoning items of earlier requests are forgotten",
         "actors/core/render/thinking.py",
-        "item_id in self._new or item_id in self._spent.items",
+        "item_id in self._new or item_id in self._usage.items",
         "item_id in self._new",
         (f"{RESPONSES}::test_a_reasoning_item_goes_out_once_in_an_epoch",),
     ),
     Mutation(
         "openrouter: a pinned upstream is not named in the request",
         "actors/adapters/openai_chat/encode.py",
-        "head += _pin(settings, dialect, losses) + routed",
-        "head += routed",
+        "opening += _pin(settings, dialect, losses) + routed",
+        "opening += routed",
         ("tests/test_gateways.py",),
     ),
     Mutation(
@@ -387,7 +387,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "openrouter: reasoning of every upstream goes back",
         "actors/core/dialect.py",
-        'if self.reasoning.binding == "upstream" and sealed_by.upstream != reader.upstream:',
+        'if self.reasoning.binding == "upstream" and sealed_by.upstream != target.upstream:',
         "if False:",
         (VENDORS,),
     ),

@@ -33,7 +33,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "import: every odd line is kept, however many there are",
         "actors/core/intake.py",
-        "if len(lines) < SHOWN and",
+        "if len(lines) < LISTED and",
         "if len(lines) >= 0 and",
         (FILES,),
     ),

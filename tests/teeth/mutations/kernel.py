@@ -18,15 +18,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: all messages of an asker are handled on its stack, and it never gives way",
         "actors/kernel/cell.py",
-        "            and dispatcher.spent < STRETCH\n",
+        "            and dispatcher.stretch < STRETCH\n",
         "",
         (f"{SEMANTICS}::test_an_asker_gives_way_now_and_then_though_its_answers_come_at_once",),
     ),
     Mutation(
         "kernel: the loop has no turn between messages that actors send each other",
         "actors/kernel/dispatch.py",
-        "        while ready and self.spent < STRETCH:\n            handling = ready.popleft()\n"
-        "            if handling.visit(min(BATCH, STRETCH - self.spent)):\n",
+        "        while ready and self.stretch < STRETCH:\n            handling = ready.popleft()\n"
+        "            if handling.visit(min(BATCH, STRETCH - self.stretch)):\n",
         "        while ready:\n            handling = ready.popleft()\n            if handling.visit(BATCH):\n",
         (f"{SEMANTICS}::test_an_actor_with_much_mail_gives_way_to_the_next_and_to_the_loop",),
     ),
@@ -135,8 +135,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "ledger: a request is sealed on an old version of it",
         "actors/ledger.py",
-        "            case Seal(version=version) if version != self.known.version:",
-        "            case Seal(version=version) if version > self.known.version:",
+        "            case SealResults(version=version) if version != self.known.version:",
+        "            case SealResults(version=version) if version > self.known.version:",
         ("tests/test_cancel.py::test_a_request_is_rendered_again_when_a_result_came_in_meanwhile",),
     ),
     Mutation(

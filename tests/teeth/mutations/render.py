@@ -138,7 +138,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "native: a provider's own part goes to whoever reads it",
         "actors/core/render/native.py",
-        'if block.seal.kind != "part" or not dialect.opens(block.seal.origin, reader):',
+        'if block.seal.kind != "part" or not dialect.opens(block.seal.origin, target):',
         'if block.seal.kind != "part":',
         ("tests/adapters/test_left_out.py",),
     ),
@@ -237,7 +237,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "choose: a late result is told once in each request",
         "actors/core/render/choose.py",
         "            told=len(self._ledger.late),",
-        "            told=standing.told,",
+        "            told=state.told,",
         (f"{LANE}::test_a_real_result_after_its_seal_is_told_once_in_every_lane",),
     ),
     Mutation(
@@ -342,7 +342,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "thinking: anyone's reasoning is sent",
         "actors/core/render/thinking.py",
-        "    return dialect.opens(block.seal.origin, reader)",
+        "    return dialect.opens(block.seal.origin, target)",
         '    return dialect.reasoning.carrier != "none"',
         (RENDER,),
     ),
@@ -356,7 +356,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "thinking: it may stand behind other words",
         "actors/core/render/thinking.py",
-        "    return not dialect.reasoning.first or is_own(blocks[0], dialect, reader.binding)",
+        "    return not dialect.reasoning.first or is_own(blocks[0], dialect, target.binding)",
         "    return True",
         (RENDER,),
     ),
@@ -419,29 +419,29 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "attach: documents are named after their content alone",
         "actors/core/render/attach.py",
-        "times = 1 + (self._titles.get(title) or self._spent.titles.get(title) or 0)",
+        "times = 1 + (self._titles.get(title) or self._usage.titles.get(title) or 0)",
         "times = 1",
         (ATTACHMENTS,),
     ),
     Mutation(
         "attach: names of documents that earlier requests gave are forgotten",
         "actors/core/render/attach.py",
-        "(self._titles.get(title) or self._spent.titles.get(title) or 0)",
+        "(self._titles.get(title) or self._usage.titles.get(title) or 0)",
         "(self._titles.get(title) or 0)",
         (ATTACHMENTS,),
     ),
     Mutation(
         "lane: what an epoch has shown is forgotten",
         "actors/core/render/walk.py",
-        "            loop=self._loop,\n            spent=self._items.spent(self._attachments.spent()),\n",
+        "            loop=self._loop,\n            usage=self._items.usage(self._attachments.usage()),\n",
         "            loop=self._loop,\n",
         (ATTACHMENTS,),
     ),
     Mutation(
         "lane: an epoch begins with what the one before has shown",
         "actors/core/lane.py",
-        "used=old.used, index=old.index)",
-        "used=old.used, index=old.index, spent=old.spent)",
+        "used=old.used, index=old.index",
+        "used=old.used, index=old.index, usage=old.usage",
         (f"{ATTACHMENTS}::test_an_epoch_begins_with_all_its_room",),
     ),
     Mutation(
@@ -531,8 +531,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "lane: an epoch forgets the ids it has given",
         "actors/core/lane.py",
-        "event.plain, calls=old.calls, used=old.used, index=old.index)",
-        "event.plain)",
+        "event.plain, calls=old.calls, used=old.used, index=old.index",
+        "event.plain",
         (f"{LANE}::test_an_id_given_stays_given_after_its_neighbour_was_compacted_away",),
     ),
     Mutation(
@@ -573,14 +573,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "lane: what an epoch has told is not told in the next",
         "actors/core/lane.py",
-        "used=old.used, index=old.index)",
-        "used=old.used, index=old.index, told=old.told)",
+        "used=old.used, index=old.index",
+        "used=old.used, index=old.index, told=old.told",
         (f"{LANE}::test_a_late_result_whose_call_was_compacted_away_is_told_all_the_same",),
     ),
     Mutation(
         "walks: reasoning goes back in a lane that was rewritten",
         "actors/core/render/walk.py",
-        "fresh = self._begun.floor - self._begun.cursor",
+        "fresh = self._begun.epoch_start - self._begun.cursor",
         "fresh = 0",
         (WALKS,),
     ),

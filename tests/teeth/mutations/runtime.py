@@ -85,15 +85,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "session: its lanes are forgotten when it is put away",
         "actors/activation.py",
-        "        return Asleep((replace(head.state, ledger=ledger.known.ledger), renderer.lanes), cooldowns)",
-        "        return Asleep((replace(head.state, ledger=ledger.known.ledger), Lanes(self._host.rules)), cooldowns)",
+        "return Passive((replace(session.state, ledger=ledger.known.ledger), renderer.lanes), cooldowns)",
+        "return Passive((replace(session.state, ledger=ledger.known.ledger), Lanes(self._host.rules)), cooldowns)",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(
         "session: its ledger is the one it began with when it is put away",
         "actors/activation.py",
-        "        return Asleep((replace(head.state, ledger=ledger.known.ledger), renderer.lanes), cooldowns)",
-        "        return Asleep((head.state, renderer.lanes), cooldowns)",
+        "        return Passive((replace(session.state, ledger=ledger.known.ledger), renderer.lanes), cooldowns)",
+        "        return Passive((session.state, renderer.lanes), cooldowns)",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(
@@ -304,8 +304,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "headers: a value that a server repeats is told",
         "actors/provider.py",
-        "(*self._proof, *self._extra)), random)",
-        "self._proof), random)",
+        "(*self._auth_headers, *self._extra)), random)",
+        "self._auth_headers), random)",
         (f"{OAUTH}::test_a_header_that_a_server_repeats_is_in_no_result",),
     ),
     Mutation(

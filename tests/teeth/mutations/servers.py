@@ -42,8 +42,8 @@ MUTATIONS = (
     Mutation(
         "cache: the parameters stand in front of tools and system",
         _PROMPTS,
-        "        head=len(head),",
-        "        head=0,",
+        "        prefix=len(prefix),",
+        "        prefix=0,",
         (f"{CACHED}::test_a_changed_parameter_loses_the_messages_part_and_no_more",),
     ),
     Mutation(

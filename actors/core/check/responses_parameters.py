@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from actors.core.check.whole import ROOTLESS, Whole
-from actors.core.check.words import shown
+from actors.core.check.words import excerpt
 from actors.core.jsonio import JsonValue
 
 _TOP = frozenset(
@@ -19,8 +19,8 @@ _TOOL = frozenset(
 )
 
 
-class ResponsesHead(Whole):
-    """The part of the judge that reads a request's head.
+class ResponsesParameters(Whole):
+    """The part of the judge that reads what stands beside the messages.
 
     Attributes:
         stores: The provider keeps what is sent, and so may have kept what is referred to. We ask for nothing of that.
@@ -38,7 +38,7 @@ class ResponsesHead(Whole):
             return [{"role": "user", "content": messages}]
         return messages
 
-    def head(self, body: dict[str, JsonValue]) -> None:
+    def parameters(self, body: dict[str, JsonValue]) -> None:
         self.allow_only("request", body, _TOP)
         model = body.get("model")
         self.modelled(model)
@@ -65,7 +65,7 @@ class ResponsesHead(Whole):
     def _tool(self, tool: JsonValue, where: str, names: set[str]) -> None:
         kind = tool.get("type") if type(tool) is dict else None
         if type(tool) is not dict or type(kind) is not str:
-            return self.fault("ALL-02", where, f"a tool of type {shown(kind)}")
+            return self.fault("ALL-02", where, f"a tool of type {excerpt(kind)}")
         if kind == "namespace":  # its names are its own
             inner, own = tool.get("tools"), set[str]()
             self._tools(inner if type(inner) is list else [], f"{where}.tools", own)

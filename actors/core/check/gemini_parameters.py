@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from actors.core.check.turns import Turns
-from actors.core.check.words import shown
+from actors.core.check.words import excerpt
 from actors.core.jsonio import JsonValue
 
 _TOP = frozenset(
@@ -38,8 +38,8 @@ _UNDERSCORE = re.compile(r"_([a-z0-9])")
 _DEEPEST = 48  # levels of a schema that are read
 
 
-class GeminiHead(Turns):
-    """The part of the judge that reads a request's head."""
+class GeminiParameters(Turns):
+    """The part of the judge that reads what stands beside the messages."""
 
     container: ClassVar[str] = "contents"
     cites: ClassVar[Mapping[str, str]] = {
@@ -62,7 +62,7 @@ class GeminiHead(Turns):
             for key, item in value.items()
         }  # a key that is there in both stays in both, and is unknown in the second: the host refuses it too
 
-    def head(self, body: dict[str, JsonValue]) -> None:
+    def parameters(self, body: dict[str, JsonValue]) -> None:
         body = self.fields(body, _TOP, "request") or {}
         names = set[str]()
         if (tools := body.get("tools")) is not None:
@@ -129,7 +129,7 @@ class GeminiHead(Turns):
             return self.fault("ALL-02", "systemInstruction", "an object with parts")
         for part in parts:
             if type(part) is not dict or part.keys() != {"text"} or type(part["text"]) is not str:
-                self.fault("ALL-02", "systemInstruction", f"only text parts stand here, not {shown(part)}")
+                self.fault("ALL-02", "systemInstruction", f"only text parts stand here, not {excerpt(part)}")
         return None
 
     def _generation(self, value: JsonValue) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from actors.core.check.turns import Turns
-from actors.core.check.words import shown
+from actors.core.check.words import excerpt
 from actors.core.jsonio import JsonValue
 
 _TOP = frozenset(
@@ -20,7 +20,7 @@ _TOOL = frozenset(
 _MIN_BUDGET = 1024
 
 
-class AnthropicHead(Turns):
+class AnthropicParameters(Turns):
     """The part of the judge that reads what all of a request is made of.
 
     Attributes:
@@ -68,9 +68,9 @@ class AnthropicHead(Turns):
         if (mark := value.get("cache_control")) is not None:
             self.mark(mark, where, "ephemeral", "cache_control")
 
-    # --- the head -----------------------------------------------------------------------------------
+    # --- the parameters -----------------------------------------------------------------------------
 
-    def head(self, body: dict[str, JsonValue]) -> None:
+    def parameters(self, body: dict[str, JsonValue]) -> None:
         self.allow_only("request", body, _TOP)
         model, limit, thinking = body.get("model"), body.get("max_tokens"), body.get("thinking")
         self.modelled(model)
@@ -89,13 +89,13 @@ class AnthropicHead(Turns):
 
     def _budget(self, budget: JsonValue, limit: JsonValue) -> None:
         if type(budget) is not int or budget < _MIN_BUDGET or (type(limit) is int and budget >= limit):
-            what = f"a whole number from {_MIN_BUDGET}, below max_tokens, not {shown(budget)}"
+            what = f"a whole number from {_MIN_BUDGET}, below max_tokens, not {excerpt(budget)}"
             self.fault("ALL-02", "thinking.budget_tokens", what)
 
     def _choice(self, choice: JsonValue, names: set[str], manual: bool) -> None:
         kind = choice.get("type") if type(choice) is dict else None
         if type(choice) is not dict or kind not in ("auto", "any", "tool", "none"):
-            return self.fault("ALL-02", "tool_choice", f"a choice of type {shown(kind)}")
+            return self.fault("ALL-02", "tool_choice", f"a choice of type {excerpt(kind)}")
         if not names:
             self.fault("ALL-14", "tool_choice", "given without tools")
         elif kind == "tool":

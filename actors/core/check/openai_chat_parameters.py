@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from actors.core.check.moonshot import schema_faults
 from actors.core.check.whole import ROOTLESS, Whole
-from actors.core.check.words import shown
+from actors.core.check.words import excerpt
 from actors.core.dialect import ChatDialect
 from actors.core.jsonio import JsonValue
 
@@ -29,8 +29,8 @@ _DECLARED_KEYS = {
 }
 
 
-class OpenAIChatHead(Whole):
-    """The part of the judge that reads a request's head."""
+class OpenAIChatParameters(Whole):
+    """The part of the judge that reads what stands beside the messages."""
 
     dialect: ChatDialect
     cites: ClassVar[Mapping[str, str]] = {
@@ -46,16 +46,16 @@ class OpenAIChatHead(Whole):
     def known_kind(self, kind: str, where: str) -> None:
         """Judge the kind of a tool, or of a call."""
         if kind != "function" and not self.dialect.request.custom_tools:
-            self.fault("ALL-02 kind", where, f"a tool of type {shown(kind)}")
+            self.fault("ALL-02 kind", where, f"a tool of type {excerpt(kind)}")
 
-    def head(self, body: dict[str, JsonValue]) -> None:
+    def parameters(self, body: dict[str, JsonValue]) -> None:
         dialect = self.dialect
         known = dialect.request.keys or _TOP | {
             *_SWITCHES.get(dialect.reasoning.switch, ()),
             *_PINS.get(dialect.request.upstream_pin, ()),
         }
         if unknown := [key for key in body if key not in known]:
-            self.fault("OAC-12", "request", "unknown key " + ", ".join(map(shown, unknown)))
+            self.fault("OAC-12", "request", "unknown key " + ", ".join(map(excerpt, unknown)))
         model, key = body.get("model"), body.get("prompt_cache_key")
         self.modelled(model)
         if type(key) is str and len(key) > _LONGEST_KEY:
@@ -80,7 +80,7 @@ class OpenAIChatHead(Whole):
         allowed = self.dialect.request.forced_choice
         refused = allowed == "no" or (allowed == "not_when_thinking" and thinks)
         if refused and choice not in (None, "auto", "none"):
-            self.fault("ALL-14 forced", "tool_choice", f"{shown(choice)} forces a tool")
+            self.fault("ALL-14 forced", "tool_choice", f"{excerpt(choice)} forces a tool")
 
     def _choice(self, body: dict[str, JsonValue], names: set[str]) -> None:
         for key in ("tool_choice", "parallel_tool_calls"):
@@ -99,7 +99,7 @@ class OpenAIChatHead(Whole):
             where = f"tools[{index}]"
             kind = tool.get("type") if type(tool) is dict else None
             if type(tool) is not dict or type(kind) is not str or kind not in _TOOL_KEYS:
-                self.fault("ALL-02 kind", where, f"a tool of type {shown(kind)}")
+                self.fault("ALL-02 kind", where, f"a tool of type {excerpt(kind)}")
                 continue
             self.known_kind(kind, where)
             self.allow_only(where, tool, _TOOL_KEYS[kind])

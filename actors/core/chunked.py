@@ -1,0 +1,63 @@
+"""Chunked vectors: append-only sequences made of plain tuples.
+
+The garbage collector visits the items of a list on every full collection, but it stops tracking tuples of bytes and of
+untracked values. So histories and logs, which idle in great numbers, are chunked vectors and not lists. A chunked
+vector is a value: appending copies at most the last `BLOCK` items and, once in `BLOCK` times, one reference for each
+full block.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Never, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+BLOCK = 32
+"""Items of a full block."""
+
+ChunkedVector: TypeAlias = tuple[tuple[tuple[T, ...], ...], tuple[T, ...]]
+"""Full blocks, oldest first; and the rest, which is less than a block."""
+
+EMPTY: ChunkedVector[Never] = ((), ())
+"""The empty vector."""
+
+
+def appended(vector: ChunkedVector[T], items: Iterable[T]) -> ChunkedVector[T]:
+    """Return the vector with these items at its end."""
+    blocks, rest = vector
+    rest = (*rest, *items)
+    if len(rest) < BLOCK:
+        return blocks, rest
+    full = len(rest) - len(rest) % BLOCK
+    more = (rest[start : start + BLOCK] for start in range(0, full, BLOCK))
+    return (*blocks, *more), rest[full:]
+
+
+def item_count(vector: ChunkedVector[T]) -> int:
+    """Return how many items there are."""
+    return len(vector[0]) * BLOCK + len(vector[1])
+
+
+def item(vector: ChunkedVector[T], index: int) -> T:
+    """Return one item; 0 is the oldest. The index must be one of the vector's."""
+    blocks, rest = vector
+    block = index // BLOCK
+    return (blocks[block] if block < len(blocks) else rest)[index % BLOCK]
+
+
+def from_index(vector: ChunkedVector[T], start: int) -> Iterator[T]:
+    """Give the items from index `start` on. Costs what it gives."""
+    blocks, rest = vector
+    first = start // BLOCK
+    if first >= len(blocks):
+        return iter(rest[start - len(blocks) * BLOCK :])
+    return chain(blocks[first][start % BLOCK :], chain.from_iterable(blocks[first + 1 :]), rest)
+
+
+def up_to(vector: ChunkedVector[T], stop: int) -> ChunkedVector[T]:
+    """Return the vector of the items before index `stop`, which shares their blocks."""
+    blocks, rest = vector
+    last = stop // BLOCK
+    if last >= len(blocks):
+        return blocks, rest[: stop - len(blocks) * BLOCK]
+    return blocks[:last], blocks[last][: stop % BLOCK]
