@@ -17,7 +17,7 @@ from actors.core.identity import Binding
 from actors.core.jsonio import JsonValue, parse, unquote
 
 
-class Ids(Protocol):
+class SentOnce(Protocol):
     """What goes out once in an epoch."""
 
     def takes(self, item_id: str) -> bool:
@@ -25,7 +25,7 @@ class Ids(Protocol):
 
 
 def returned(
-    blocks: Sequence[Block], dialect: Dialect, target: Binding | None, ids: Ids, notes: Notes
+    blocks: Sequence[Block], dialect: Dialect, target: Binding | None, ids: SentOnce, notes: Notes
 ) -> list[Block]:
     """Return what a model said with only such native blocks as `target` may have back, and a note for each other."""
     parts = {
@@ -67,7 +67,7 @@ def _part(block: Native, dialect: Dialect, target: Binding | None) -> Mapping[st
     return part if type(part) is dict else None
 
 
-def _whole(parts: Mapping[int, Mapping[str, JsonValue]], ids: Ids) -> set[int]:
+def _whole(parts: Mapping[int, Mapping[str, JsonValue]], ids: SentOnce) -> set[int]:
     """Return the places of the parts that stand alone, and of the calls that have a result with their results."""
     going: set[int] = set()
     waiting: dict[JsonValue, int] = {}

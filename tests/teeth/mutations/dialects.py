@@ -237,8 +237,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "responses: a reasoning item is sent twice",
         "actors/core/render/thinking.py",
-        "if item_id is None or item_id in self._new or item_id in self._usage.items:",
-        "if item_id is None:",
+        "if item_id in self._new or item_id in self._usage.items:",
+        "if False:",
         (f"{RESPONSES}::test_a_reasoning_item_goes_out_once_in_an_epoch",),
     ),
     Mutation(

@@ -454,7 +454,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "walk: a transcript may end with the assistant",
         "actors/core/render/walk.py",
-        "        if self._last_role not in self._dialect.turns.last_roles:",
+        "        if self._last_role not in self._dialect.turns.last_roles or self._in_unthinking_loop():",
         "        if self._last_role is None:",
         (RENDER,),
     ),
@@ -538,15 +538,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "lane: what was sent is changed afterwards",
         "actors/core/lane.py",
-        '    segments[kept:] = [b"".join((*segments[kept:], text))]',
-        '    segments[kept:] = [b"".join((*reversed(segments[kept:]), text))]',
+        "            piece = grown.pop() + piece\n",
+        "            piece = piece + grown.pop()\n",
         (f"{LANE}::test_segments_are_few_and_their_bytes_are_the_fragments",),
     ),
     Mutation(
         "lane: long results are copied into it",
         "actors/core/lane.py",
-        "        if len(piece) >= SHARED and _is_literal(piece):",
-        "        if False:",
+        "if len(piece) >= SHARED and piece[:1] == b'\"']:",
+        "if not piece]:",
         (f"{LANE}::test_a_long_result_is_one_object_in_the_log_the_ledger_and_every_lane",),
     ),
     Mutation(
@@ -597,8 +597,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "flat: the judge reads a request from its beginning",
         "actors/core/lane.py",
-        "judge, found = extend(judge, fragment, whole=anew)",
-        'judge, found = extend(start(dialect), b"".join((*lane.segments, fragment)))',
+        "judge, found = extend(judge, *fragment, whole=anew)",
+        'judge, found = extend(start(dialect), b"".join((*lane.segments, *fragment)))',
         ("tests/test_flat_turns.py",),
     ),
 )
