@@ -24,8 +24,7 @@ import anyio.to_thread
 
 from actors import telemetry
 from actors.activation import Activation, SessionHost
-from actors.adapters.adapter import Adapter, adapter
-from actors.adapters.request import Settings, ToolSpec
+from actors.adapters.adapter import adapter
 from actors.core.batch import Approve
 from actors.core.content import Message
 from actors.core.diagnostics import Refusal
@@ -36,12 +35,9 @@ from actors.core.identity import Binding
 from actors.core.intake import Intake
 from actors.core.packed import pack, unkeepable
 from actors.core.render import RenderTarget
-from actors.core.routing import Pool
 from actors.core.state import Rules
 from actors.core.transcript import Encoder
 from actors.core.turn import Bounds
-from actors.credentials import Credentials, Headers
-from actors.driver import ResolvedBackend
 from actors.errors import (
     ActorsError,
     ConfigError,
@@ -49,7 +45,6 @@ from actors.errors import (
     OwnSession,
     SessionClosed,
     SessionExists,
-    ToolDefinitionError,
     TranscriptError,
 )
 from actors.executor import ToolFailure, ToolLimits, is_inside
@@ -58,15 +53,16 @@ from actors.journal import Append, Erase, JournalActor
 from actors.kernel import Ref, Restart, System
 from actors.kernel.actor import current
 from actors.kernel.system import SHARED
-from actors.provider import Endpoint, ProviderActor, ProviderCommand, Retries
+from actors.provider import ProviderCommand
+from actors.resolver import BackendResolver, provider_at
 from actors.storage import Storage
 from actors.storage.memory import MemoryStorage
 from actors.threads import THREADS
 from actors.tools import Tool, Toolset
-from actors.transport import HttpTransport, Timeouts, Transport
+from actors.transport import HttpTransport, Transport
 
 if TYPE_CHECKING:
-    from actors.config import Backend, Config
+    from actors.config import Config
 
 SETTLING = 3.0
 """Seconds that the asks in flight may take to end when a runtime is left."""
@@ -132,7 +128,9 @@ class Runtime:
         self._sessions: dict[str, Session] = {}
         self._ids = SessionIds(self._sessions)
         self._toolsets: WeakValueDictionary[tuple[Tool[..., Any], ...], Toolset] = WeakValueDictionary()
-        self._resolvers: WeakValueDictionary[tuple[Toolset, str | None], _Resolver] = WeakValueDictionary()
+        self._resolvers: WeakValueDictionary[tuple[Toolset, str | None], BackendResolver] = (
+            WeakValueDictionary()
+        )
         self.rules: Rules = lru_cache(LANES)(self._rules)
         """What a binding's lane is rendered with."""
         self._reserving: set[str] = set()
@@ -336,7 +334,7 @@ class Runtime:
         backend = self.config.backend(member)
         codec = adapter(self.config.dialect(backend.dialect))
         credentials, headers = credentials_of(self.config, member), partial(headers_of, self.config, member)
-        make = partial(_provider, backend, codec, credentials, headers, self.transport, self._random)
+        make = partial(provider_at, backend, codec, credentials, headers, self.transport, self._random)
         self._made += 1
         name = f"provider/{backend.name}/{self._made}"
         ref: Ref[ProviderCommand] = self.system.spawn(make, name, depth=SHARED, restart=Restart(intensity=10))
@@ -373,11 +371,18 @@ class Runtime:
         made = Toolset(tools)
         return self._toolsets.setdefault(tuple(made), made)
 
-    def _resolver(self, tools: Toolset, system: str | None) -> "_Resolver":
+    def _resolver(self, tools: Toolset, system: str | None) -> BackendResolver:
         """Return what targets mean to sessions with these tools and this system prompt: they share it."""
         if (known := self._resolvers.get((tools, system))) is None:
-            known = self._resolvers[tools, system] = _Resolver(self, tools, system)
+            known = self._resolvers[tools, system] = BackendResolver(
+                self.config, self.provider, self._refused, tools, system
+            )
         return known
+
+    def _refused(self, refusal: Refusal) -> None:
+        self.refused += 1
+        self.refusals.append(refusal)
+        telemetry.refused(refusal)
 
     def _ended(self, activation: Activation) -> None:
         self._sessions.pop(activation.name, None)
@@ -388,98 +393,11 @@ class Runtime:
         return bool(self.storage.read(name))
 
 
-class _Resolver:
-    """What targets mean to sessions with the same tools and system prompt, which go with every request."""
-
-    def __init__(self, runtime: Runtime, tools: Toolset, system: str | None) -> None:
-        self._runtime = runtime
-        self._system = system
-        self._tools = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools)
-        self._resolved: dict[str, tuple[Backend, ResolvedBackend]] = {}
-
-    def pool(self, target: str) -> Pool:
-        """Return the pool of a target; see `actors.driver.Resolver`."""
-        for member in self._runtime.config.resolve(target).members:
-            self._check_tools(member)
-        settings = self._runtime.config.settings.pools.get(target)
-        if settings is None:
-            return Pool(target, (target,))
-        return Pool(
-            target, settings.members, settings.policy, settings.cooldown, settings.failover_after_output
-        )
-
-    def _check_tools(self, backend: "Backend") -> None:
-        """Refuse a backend whose dialect takes fewer tools than the session has."""
-        most = self._runtime.config.dialect(backend.dialect).request.max_tools
-        if most is not None and (count := len(self._tools)) > most:
-            raise ToolDefinitionError(
-                f"The session has {count} tools and backend {backend.name!r} takes at most {most} "
-                f"({backend.dialect}); open it with fewer, or with another backend"
-            )
-
-    def backend(self, member: str) -> ResolvedBackend:
-        """Return what requests to a member are made with. The same until the configuration or a key changes."""
-        backend = self._runtime.config.backend(member)
-        known = self._resolved.get(member)
-        if known is None or known[0] is not backend:
-            known = self._resolved[member] = backend, self._made(backend)
-        return known[1]
-
-    def _made(self, backend: "Backend") -> ResolvedBackend:
-        settings = Settings(
-            model=backend.model,
-            system=self._system,
-            tools=self._tools,
-            max_tokens=backend.max_tokens,
-            temperature=backend.temperature,
-            thinking=backend.reasoning.mode,
-            thinking_tokens=backend.reasoning.tokens,
-            effort=backend.reasoning.effort,
-            upstream=backend.upstream,
-            cache=backend.cache,
-            stream=backend.stream,
-        )
-        return ResolvedBackend(
-            backend.binding, adapter(self._runtime.config.dialect(backend.dialect)), settings
-        )
-
-    def provider(self, member: str, binding: Binding) -> Ref[ProviderCommand]:
-        """Return who sends requests to a member."""
-        return self._runtime.provider(member, binding)
-
-    def refused(self, refusal: Refusal) -> None:
-        """Count, log and keep a refused transcript."""
-        self._runtime.refused += 1
-        self._runtime.refusals.append(refusal)
-        telemetry.refused(refusal)
-
-
 def _below_caller() -> int:
     """Return the depth of a session that is opened now: below the one whose tool opens it, which may ask it then."""
     child = current.get()
     depth = -1 if child is None else child.cell.rank[0]
     return 0 if depth >= SHARED else depth + 1
-
-
-def _provider(
-    backend: "Backend",
-    codec: Adapter,
-    credentials: Credentials,
-    headers: Callable[[], Headers],
-    transport: Transport,
-    random: Random,
-) -> ProviderActor:
-    limits = backend.limits
-    endpoint = Endpoint(
-        backend.endpoint,
-        credentials,
-        headers,
-        Timeouts(limits.connect, limits.first_byte, limits.idle, limits.total, pool=limits.first_byte),
-        Retries(attempts=limits.attempts),
-        limits.concurrency,
-        backend.stream,
-    )
-    return ProviderActor(codec, endpoint, transport, random)
 
 
 def _configured(given: "str | Path | Config | None", environ: Mapping[str, str]) -> "Config":

@@ -61,7 +61,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "runtime: a target takes any number of tools",
-        "actors/runtime.py",
+        "actors/resolver.py",
         "if most is not None and (count := len(self._tools)) > most:",
         "if most is not None and (count := len(self._tools)) > most and False:",
         ("tests/test_switching.py",),

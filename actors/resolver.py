@@ -1,0 +1,106 @@
+"""Targets: what a backend or pool that a session names comes to, resolved when a turn begins and kept between turns."""
+
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING, TypeAlias
+
+from actors.adapters.adapter import Adapter, adapter
+from actors.adapters.request import Settings, ToolSpec
+from actors.core.diagnostics import Refusal
+from actors.core.identity import Binding
+from actors.core.routing import Pool
+from actors.credentials import Credentials, Headers
+from actors.driver import ResolvedBackend
+from actors.errors import ToolDefinitionError
+from actors.kernel import Ref
+from actors.provider import Endpoint, ProviderActor, ProviderCommand, Retries
+from actors.tools import Toolset
+from actors.transport import Timeouts, Transport
+
+if TYPE_CHECKING:
+    from actors.config import Backend, Config
+
+Provide: TypeAlias = Callable[[str, Binding], Ref[ProviderCommand]]
+"""Returns who sends requests to a pool's member."""
+Refuse: TypeAlias = Callable[[Refusal], None]
+"""Counts, logs and keeps a transcript that was refused."""
+
+
+class BackendResolver:
+    """What targets mean to sessions with the same tools and system prompt, which go with every request."""
+
+    def __init__(
+        self, config: "Config", provide: Provide, refuse: Refuse, tools: Toolset, system: str | None
+    ) -> None:
+        self._config = config
+        self.provider = provide
+        self.refused = refuse
+        self._system = system
+        self._tools = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools)
+        self._resolved: dict[str, tuple[Backend, ResolvedBackend]] = {}
+
+    def pool(self, target: str) -> Pool:
+        """Return the pool of a target; see `actors.driver.Resolver`."""
+        for member in self._config.resolve(target).members:
+            self._check_tools(member)
+        settings = self._config.settings.pools.get(target)
+        if settings is None:
+            return Pool(target, (target,))
+        return Pool(
+            target, settings.members, settings.policy, settings.cooldown, settings.failover_after_output
+        )
+
+    def _check_tools(self, backend: "Backend") -> None:
+        """Refuse a backend whose dialect takes fewer tools than the session has."""
+        most = self._config.dialect(backend.dialect).request.max_tools
+        if most is not None and (count := len(self._tools)) > most:
+            raise ToolDefinitionError(
+                f"The session has {count} tools and backend {backend.name!r} takes at most {most} "
+                f"({backend.dialect}); open it with fewer, or with another backend"
+            )
+
+    def backend(self, member: str) -> ResolvedBackend:
+        """Return what requests to a member are made with. The same until the configuration or a key changes."""
+        backend = self._config.backend(member)
+        known = self._resolved.get(member)
+        if known is None or known[0] is not backend:
+            known = self._resolved[member] = backend, self._made(backend)
+        return known[1]
+
+    def _made(self, backend: "Backend") -> ResolvedBackend:
+        settings = Settings(
+            model=backend.model,
+            system=self._system,
+            tools=self._tools,
+            max_tokens=backend.max_tokens,
+            temperature=backend.temperature,
+            thinking=backend.reasoning.mode,
+            thinking_tokens=backend.reasoning.tokens,
+            effort=backend.reasoning.effort,
+            upstream=backend.upstream,
+            cache=backend.cache,
+            stream=backend.stream,
+        )
+        return ResolvedBackend(backend.binding, adapter(self._config.dialect(backend.dialect)), settings)
+
+
+def provider_at(
+    backend: "Backend",
+    codec: Adapter,
+    credentials: Credentials,
+    headers: Callable[[], Headers],
+    transport: Transport,
+    random: Random,
+) -> ProviderActor:
+    """Return the actor that serves a configured backend."""
+    limits = backend.limits
+    endpoint = Endpoint(
+        backend.endpoint,
+        credentials,
+        headers,
+        Timeouts(limits.connect, limits.first_byte, limits.idle, limits.total, pool=limits.first_byte),
+        Retries(attempts=limits.attempts),
+        limits.concurrency,
+        backend.stream,
+    )
+    return ProviderActor(codec, endpoint, transport, random)
