@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import anyio
+from anyio.abc import ObjectReceiveStream
 
 from actors.kernel.parking import Waiter, parking
 
@@ -33,7 +34,7 @@ class Lost:
     resync: bool
 
 
-class Subscription(Generic[T]):
+class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
     """A stream that never makes its sender wait. Several tasks may use either end; each item goes to one reader.
 
     Args:
@@ -73,6 +74,10 @@ class Subscription(Generic[T]):
         self._is_left = True
         self._queue.clear()
         self._wake_all_readers()
+
+    async def aclose(self) -> None:
+        """Leave, as an object stream is left."""
+        self.leave()
 
     def receive_nowait(self) -> T | Lost:
         """Take the next item, or word of those that were lost.

@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import anyio
 import pytest
+from anyio.abc import ObjectReceiveStream
 
 from actors.kernel import Lost, Subscription
 
@@ -42,6 +43,20 @@ async def test_a_subscription_keeps_order() -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(write)
         assert await rest(stream) == list(range(100))
+
+
+async def test_a_subscription_is_read_as_any_object_stream() -> None:
+    """A35."""
+    stream = ints(4)
+    reading: ObjectReceiveStream[int | Lost] = stream
+    stream.put(1)
+    stream.put(2)
+    stream.close()
+    with anyio.fail_after(60):
+        async with reading:
+            assert [item async for item in reading] == [1, 2]
+    with pytest.raises(anyio.ClosedResourceError):
+        await reading.receive()
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
