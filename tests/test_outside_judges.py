@@ -45,10 +45,10 @@ def _body(name: str, seed: int) -> bytes:
     return encode(rendered, model="m", system="Be brief.", tools=TOOLS, stream=True)
 
 
-def _name_reasoning(body: dict[str, Any]) -> None:  # Any: JSON
-    """Give reasoning items the id that their type wants, and hosts do not: one alone would be refused (OAR-03)."""
+def _named(body: dict[str, Any]) -> None:  # Any: JSON
+    """Give a provider's own items the id that their type wants, and hosts do not: one alone is refused (OAR-03)."""
     for item in body.get("input", ()):
-        if item.get("type") == "reasoning":
+        if item.get("type") in ("reasoning", "web_search_call", "code_interpreter_call"):
             assert "id" not in item
             item["id"] = "rs_1"
 
@@ -58,7 +58,7 @@ def _name_reasoning(body: dict[str, Any]) -> None:  # Any: JSON
 def test_every_body_is_of_the_vendors_own_request_type(name: str) -> None:
     judged = 0
     for seed, body in _bodies(name, COUNT):
-        _name_reasoning(body)
+        _named(body)
         why = nonconformity(body, REQUESTS[name])
         assert why is None, f"history({seed}): {why}"
         judged += 1

@@ -120,6 +120,7 @@ _SEARCHED = (
     ),
     ("web_search_tool_result", '{"type":"web_search_tool_result","tool_use_id":"srvtoolu_%d","content":[]}'),
 )
+_UNFETCHED = '{"type":"web_fetch_tool_result_error","error_code":"unavailable"}'
 _RAN = (
     ("executableCode", '{"executableCode":{"language":"PYTHON","code":"2+2"}}'),
     ("codeExecutionResult", '{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"4"}}'),
@@ -129,7 +130,10 @@ _ITEM = '{"type":"%s","status":"completed",%s}'
 OWN: Mapping[str, tuple[tuple[tuple[str, str], ...], ...]] = {
     "anthropic": (
         _SEARCHED,
-        tuple((name, json.replace("web_search", "web_fetch")) for name, json in _SEARCHED),
+        tuple(
+            (name, json.replace("web_search", "web_fetch").replace("[]", _UNFETCHED))
+            for name, json in _SEARCHED
+        ),
     ),
     "openai_responses": (
         (("web_search_call", _ITEM % ("web_search_call", '"action":{"type":"search","query":"4"}')),),

@@ -104,10 +104,10 @@ PLANTED = [
 
 
 @pytest.mark.parametrize(
-    ("rule", "broken", "mended", "dialect"), [row[1:] for row in PLANTED], ids=[row[0] for row in PLANTED]
+    ("rule", "broken", "twin", "dialect"), [row[1:] for row in PLANTED], ids=[row[0] for row in PLANTED]
 )
-def test_both_readings_refuse_a_mistake_and_accept_its_mended_twin(
-    rule: str, broken: Json, sanitised: Json, dialect: Dialect
+def test_both_readings_refuse_a_mistake_and_accept_its_sound_twin(
+    rule: str, broken: Json, twin: Json, dialect: Dialect
 ) -> None:
     fragments, manual = pieces(broken, dialect), asks_for_thinking(broken)
     found = {fault.rule for fault in whole(fragments, dialect, manual=manual)}
@@ -115,8 +115,8 @@ def test_both_readings_refuse_a_mistake_and_accept_its_mended_twin(
         assert rule in {fault.rule for fault in check(json.dumps(broken).encode(), dialect)} - found
         return
     assert not first(fragments, dialect, manual=manual)
-    sound = pieces({**sanitised, "store": False}, dialect)
-    assert [str(fault) for fault in whole(sound, dialect, manual=asks_for_thinking(sanitised))] == []
+    sound = pieces({**twin, "store": False}, dialect)
+    assert [str(fault) for fault in whole(sound, dialect, manual=asks_for_thinking(twin))] == []
 
 
 def test_every_rule_that_a_fragment_can_break_is_planted() -> None:

@@ -470,7 +470,7 @@ def test_the_same_value_gives_the_same_bytes_whatever_the_hash_seed() -> None:
     program = textwrap.dedent(
         """
         import hashlib
-        from actors.core.jsonio import ingest, Limits
+        from actors.core.jsonio import ingest, SizeLimits
 
         class Thing: pass
         words = {f"word{n}" for n in range(500)}
@@ -478,8 +478,9 @@ def test_the_same_value_gives_the_same_bytes_whatever_the_hash_seed() -> None:
         mixed = {Thing(), 1.5, b"x", ("a", frozenset("xyz"))}
         wide = {"x" * 300 + str(n) for n in range(400)} | {float("inf"), 2**70, Thing()}
         value = [words, sets, {"inner": mixed}, Thing, Thing(), len, words, wide]
-        small = Limits(max_bytes=2048, max_items=400), Limits(max_bytes=6000), Limits(max_bytes=32768)
-        for value, limits in [(value, Limits()), (wide, Limits(max_bytes=32768))] + [(value, it) for it in small]:
+        small = [SizeLimits(max_bytes=most, max_items=400) for most in (2048, 6000, 32768)]
+        taken = [(value, SizeLimits()), (wide, SizeLimits(max_bytes=32768)), *((value, it) for it in small)]
+        for value, limits in taken:
             ingested = ingest(value, limits)
             print(hashlib.sha256(ingested.json).hexdigest(), ingested.marks)
         """
