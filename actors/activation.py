@@ -210,7 +210,7 @@ class Activation:
         return not isinstance(self._now, SessionActors)
 
     def drop(self) -> None:
-        """Keep nothing of a session without actors but what its log does not hold."""
+        """Drop the state and lanes of a passive session; keep only what its log does not hold."""
         assert isinstance(self._now, Passive)
         self.host.passive.pop(self.name, None)
         self.host.lanes -= self._now.size

@@ -70,7 +70,7 @@ class Remarks:
         self._more: dict[str, int] = {}
 
     def add(self, place: str, kind: str, *about: str) -> None:
-        """Add a line. `kind` is what all of its kind say, with a `%s` for each thing that this one is about."""
+        """Add a line. `kind` is the text that lines of a kind share, with a `%s` for each value that differs."""
         if kind not in self._lines and len(self._lines) == KINDS:
             kind, about = "of other kinds", ()
         lines = self._lines.setdefault(kind, [])

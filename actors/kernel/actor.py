@@ -115,7 +115,7 @@ class Body(Ref[C]):
 
     @abstractmethod
     def childless(self) -> None:
-        """Go on with what waited for the last child's end."""
+        """Continue what waited for the last child to end."""
 
 
 class Context(Generic[C]):

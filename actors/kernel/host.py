@@ -94,7 +94,7 @@ class SystemHost:
             self._step.deadline = min(self._step.deadline, anyio.current_time() + HURRY)
 
     def fail(self, error: BaseException | None) -> None:
-        """Have the host leave with an error from outside the actors, which the system's block raises."""
+        """Make the host leave; the system's block then raises this error, which came from outside the actors."""
         if error is None or self._failure is not None or self._is_over:
             return
         if self._is_leaving and isinstance(error, self._parking.cancelled):
