@@ -51,7 +51,7 @@ from actors.provider import Abort, Aborted, Answer, Broken, Generate, ProviderCo
 from actors.renderer import Adopt, Invalidate, Render, RendererCommand
 from actors.scheduler import CloseCalls, RunBatch, SchedulerCommand, StopBatch
 
-Stop: TypeAlias = Callable[[Context[Any]], None]  # Any: whoever cancels an ask
+Stop: TypeAlias = Callable[[Context[Any]], None]  # Any: the actor that cancels an ask
 """Stops a step that is under way, from the handler of an actor."""
 
 INTERRUPTED = "[This answer was interrupted.]"
@@ -135,7 +135,7 @@ class TurnDriver:
     )  # the last answer: in whose word, and how it is cut
     _left_out: dict[str, int] = field(default_factory=dict)
 
-    def cancel(self, context: Context[Any]) -> None:  # Any: whoever cancels it
+    def cancel(self, context: Context[Any]) -> None:  # Any: the actor that cancels it
         """Stop what is under way, from a handler of `context`. The ask ends by itself, soon, with every call closed."""
         self.cancelled = True
         if self._stop is not None:

@@ -62,7 +62,7 @@ class Preview:
         losses: What the target would not be shown, by kind (`thinking`, `media`, `code`, `native`, `empty`), and each
             setting it does not take, by name (`temperature`, `tool_choice`, `schema:NAME`, ...).
         kept: Bytes of the lane that are there already and stay as they are; 0 where it has none.
-        assumed: What nobody asked for and the target demands, in words (`max_tokens 8192`). Fillers are in `report`.
+        assumed: Settings that the target demands and nobody gave, such as `max_tokens 8192`. Fillers are in `report`.
     """
 
     binding: Binding
@@ -136,7 +136,7 @@ class Session:
             OwnSession: A tool of this session asks.
             ForeignLoop: The caller is not on the runtime's event loop.
             SessionClosed: The session has ended, or ends before the ask does.
-            SessionError: It crashed just now, and did not take the ask; or this is no message of a human.
+            SessionError: It crashed just now, and did not take the ask; or this is not a human's message.
         """
         self._check()
         sink = _Answer()

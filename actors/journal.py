@@ -1,6 +1,6 @@
 """The journal actor: the one writer of all logs.
 
-Whoever writes sends its events here and is answered when they are durable; what is announced, is announced
+A writer sends its events here and is answered when they are durable; what is announced, is announced
 after that. Records are appended in the order in which the commands arrived, and a log is read in its turn among
 them, so that what a session's actors are rebuilt from holds all that they had sent before they crashed.
 

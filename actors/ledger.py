@@ -1,7 +1,7 @@
 """The ledger actor: the one owner of what is known about a session's tool calls.
 
 What may change, and how, is `actors.core.ledger`. This module adds the one thing that file cannot have: an
-order. Whoever asks sees every command that was received before the question, and every event is in the log
+order. An asker sees the effect of every command received before the question, and every event is in the log
 in the order in which it was taken. Each change has a number: who decides something on what it was told says on which
 version, and decides again if there is a newer one.
 """

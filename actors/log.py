@@ -64,7 +64,7 @@ class LogWriter:
     async def write(self, event: Event, then: Told | None = None) -> int:
         """Write an event; return its number when it is durable.
 
-        `then` hears of it too, even if whoever waits here is cancelled meanwhile.
+        `then` is told too, even if the caller is cancelled meanwhile.
 
         Raises:
             JournalError: It is not written. The state is ahead of the log then, and the caller crashes with it.
@@ -72,7 +72,7 @@ class LogWriter:
         self.state = self.state.apply(event)
         return await self._journal.ask(Append(self.state.session, (event,), self.prelude(), then))
 
-    def send(self, event: Event, then: Told, context: Context[Any]) -> None:  # Any: whoever owns the state
+    def send(self, event: Event, then: Told, context: Context[Any]) -> None:  # Any: its state's
         """Write an event from a handler of `context`, which crashes if it is not written; `then` is told if it is."""
 
         def written(seq: int) -> None:
@@ -130,7 +130,7 @@ class Generation:
         """Read the log, once for all of its actors, behind every append that those before them sent.
 
         Raises:
-            JournalError: The log cannot be read, or a record of it is no event.
+            JournalError: The log cannot be read, or one of its records is not an event.
         """
         if self._read is None:
             self._read = anyio.Event()

@@ -38,11 +38,11 @@ def from_wire(transcript: object, name: str | None = None) -> tuple[History, Led
             `history.report` says which.
 
     Calls get canonical ids by order of appearance; a result is paired with the nearest earlier unanswered
-    call of its native id. `history.system` is the system prompt it begins with, `history.report` what was odd, what
-    became of it, and what was left out.
+    call of its native id. `history.system` is the system prompt it begins with, `history.report` says what was odd, how
+    that was resolved, and what was left out.
 
     Raises:
-        TranscriptError: It is no transcript at all, or plainly one of another dialect.
+        TranscriptError: It is not a transcript at all, or plainly one of another dialect.
         UnknownTarget: There is no such dialect.
     """
     history = History.read(*read(transcript, name))

@@ -408,7 +408,7 @@ def _configured(given: "str | Path | Config | None", environ: Mapping[str, str])
 
 
 def _imported(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Return a history to begin with. What is no message would be found out only by the actor that keeps it."""
+    """Return a history to begin with. An invalid message would otherwise be noticed only by the actor that keeps it."""
     imported = tuple(messages)
     for number, message in enumerate(imported):
         if (problem := unkeepable(message)) is not None:

@@ -84,7 +84,7 @@ class Cancel(Query[bool]):
 
 @dataclass(frozen=True)
 class Look(Query[SessionState]):
-    """Ask for the state as it stands. There is no ledger in it: ask the ledger for that."""
+    """Ask for the present state. It has no ledger: ask the ledger for that."""
 
     control: ClassVar[bool] = True
 

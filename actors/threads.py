@@ -3,8 +3,8 @@
 A thread cannot be ended from outside. So none of these keeps anything else from ending: a runtime that is left does not
 wait for them, nor does the process when it exits, as it would for those of the event loop's own pools. What stays is
 counted: a place is taken before a call begins and given back when its thread has returned, however long ago the call
-was closed. Whoever finds no place free waits for one, or is refused at once if all of them are held by calls that were
-closed while their thread ran on.
+was closed. A call that finds no place free waits for one, or is refused at once if closed calls whose threads
+run on hold all of them.
 """
 
 import threading

@@ -241,7 +241,7 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
         (B + 'base_url = "https://x:99999"\n', "base_url: takes an http or https URL"),
         (B + 'base_url = "https://x\\r\\ny"\n', "base_url: takes an http or https URL"),
         (B + 'account = "a\\nb"\n', "account: takes 1 to 200 printable characters"),
-        ('[backends."a:b"]\nkind = "openai"\nmodel = "m"\n', "line 1, column 1: 'a:b' is no name"),
+        ('[backends."a:b"]\nkind = "openai"\nmodel = "m"\n', "line 1, column 1: 'a:b' is not a name"),
         (B + '[pools.p]\nmembers = ["c"]\n', "actors.toml, line 5, column 1: no backend 'c'; there are: b"),
         (B + "[pools.p]\nmembers = []\n", "[pools.p] members: Tuple should have at least 1 item"),
         (B + '[pools.p]\nmembers = ["b", "b"]\n', "line 5, column 1: a member is named twice"),
@@ -503,7 +503,7 @@ def test_a_dialect_of_ones_own_has_a_name_of_its_own(tmp_path: Path, name: str) 
             'base = "openai"\nrequest.max_tools = "many"',
             "[dialects.x] request.max_tools: must be a valid integer",
         ),
-        ('base = "openai"\nids.pattern = "["', "[dialects.x] ids.pattern: is no regular expression"),
+        ('base = "openai"\nids.pattern = "["', "[dialects.x] ids.pattern: not a regular expression"),
         ('base = "openai"\nrequest.max_tools = -3', "[dialects.x] request.max_tools: must be at least 1"),
         ('base = "openai"\nturns.last_roles = ["tool"]', "[dialects.x] turns.last_roles: must hold 'user'"),
         (
@@ -538,7 +538,7 @@ def test_a_dialect_of_ones_own_has_a_name_of_its_own(tmp_path: Path, name: str) 
         ('base = "openai"\ncaching = { long = "ttl" }', "caching.long: 'ttl' needs caching.marks"),
         (
             'base = "bedrock"\ncaching = { marks = "point", models = "[" }',
-            "[dialects.x] caching.models: is no regular expression",
+            "[dialects.x] caching.models: not a regular expression",
         ),
         (
             'base = "openai"\ncaching = { marks = "all" }',

@@ -64,7 +64,7 @@ def _ran(argv: "Sequence[str]") -> int:
     try:
         code = import_module(f"actors.cli.{options.module}").main(options)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of our output has seen enough
         _abandon_output()
         return 0
     except BaseException as error:

@@ -182,7 +182,7 @@ def _simulate(commands: "Commands") -> None:
         action="append",
         default=[],
         metavar="N:FAULT",
-        help="what becomes of request N (from 0), such as 0:429=1, 2:cut=100 or 3:stall; may be repeated",
+        help="how request N (from 0) fails, such as 0:429=1, 2:cut=100 or 3:stall; may be repeated",
     )
     simulate.add_argument(
         "--mode", choices=["strict", "hosted"], default="strict", help="hosted takes what the host does"
@@ -204,13 +204,13 @@ def _completion(commands: "Commands") -> None:
 
 def _port(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text} is no port; give a number from 0 to 65535")
+        raise argparse.ArgumentTypeError(f"{text} is not a port; give a number from 0 to 65535")
     return int(text)
 
 
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 0 < int(text) < 10**9:
-        raise argparse.ArgumentTypeError(f"{text} is no count; give a whole number from 1")
+        raise argparse.ArgumentTypeError(f"{text} is not a count; give a whole number from 1")
     return int(text)
 
 
@@ -234,7 +234,7 @@ def _seconds(text: str) -> float:
     with suppress(ValueError):
         if 0 < (seconds := float(text)) < 1e9:
             return seconds
-    raise argparse.ArgumentTypeError(f"{text} is no time; give seconds above 0")
+    raise argparse.ArgumentTypeError(f"{text} is not a time; give seconds above 0")
 
 
 class _Version(argparse.Action):

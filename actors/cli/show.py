@@ -37,7 +37,7 @@ LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """One request as it was sent, and what became of it.
+    """One request as it was sent, and its answer.
 
     Args:
         order: Number of the request, over all providers, from 1.

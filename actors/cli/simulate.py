@@ -60,7 +60,7 @@ def _script(path: str | None) -> list[Turn] | None:
     try:
         return turns(Path(path).read_bytes())
     except ValueError as error:
-        raise TranscriptError(f"{path} is no script: {error}") from error
+        raise TranscriptError(f"{path} is not a script: {error}") from error
 
 
 def _faults(given: Sequence[str]) -> dict[int, Fault]:
@@ -97,7 +97,7 @@ async def _listen(server: LoopbackServer, port: int, host: str, tasks: anyio.abc
 
 
 class _Seen:
-    """Says what became of each request, and knows when to stop and with which exit code."""
+    """Reports how each request was answered, and decides when to stop and with which exit code."""
 
     def __init__(self, most: int | None) -> None:
         self.enough = anyio.Event()

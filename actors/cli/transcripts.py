@@ -157,7 +157,7 @@ def _read(path: str) -> tuple[bytes, Body | list[Any]]:  # Any: parsed JSON
     """Return a file's bytes and what they say.
 
     Raises:
-        TranscriptError: They are no JSON object or list.
+        TranscriptError: They are not a JSON object or list.
     """
     text = sys.stdin.buffer.read(MAX_BYTES + 1) if path == "-" else _file(Path(path))
     name = "standard input" if path == "-" else path

@@ -138,7 +138,7 @@ class Backend(Frozen):
         max_tokens: Most tokens of one answer; None leaves it to the dialect.
         cache: What is asked of the host's prompt cache.
         stream: Whether answers are asked for as streams.
-        thinking: What becomes of reasoning blocks: kept where the dialect can, dropped, or sent as text.
+        thinking: How reasoning blocks are sent: kept where the dialect can, dropped, or turned into text.
     """
 
     name: str
@@ -412,7 +412,7 @@ def load(path: str | Path | None, environ: Mapping[str, str]) -> Config:
         environ: Where keys and the usual variables are looked up, now or later.
 
     Raises:
-        ConfigError: The file cannot be read, is no TOML, or says something it cannot say. One line, with the
+        ConfigError: The file cannot be read, is not TOML, or has a setting it cannot have. One line, with the
             place, without the value.
     """
     if path is None:
@@ -454,7 +454,7 @@ def _contradictions(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], s
     for table, names in tables:
         for name in names:
             if not NAME.fullmatch(name):
-                yield (table, name), f"{named(name)} is no name; use letters, digits, '_', '-' and '.'"
+                yield (table, name), f"{named(name)} is not a name; use letters, digits, '_', '-' and '.'"
     yield from _wrong_dialects(settings)
     yield from _wrong_upstreams(settings)
     for name, pool in settings.pools.items():

@@ -101,7 +101,7 @@ def _checked(place: str, key: str, declared: Any, value: object) -> object:  # A
         try:
             re.compile(pattern)
         except re.error as error:
-            raise ValueError(f"{place}: is no regular expression ({error.msg})") from None
+            raise ValueError(f"{place}: not a regular expression ({error.msg})") from None
     return held
 
 

@@ -31,7 +31,7 @@ def decoded(session: str, records: Iterable[bytes], after: int = 0) -> list[Even
     """Return the events of a session's records past number `after`.
 
     Raises:
-        JournalError: A record is no event; it says which.
+        JournalError: A record is not an event; the error says which.
     """
     events: list[Event] = []
     for number, record in enumerate(records, after + 1):
@@ -62,7 +62,7 @@ class Storage(Protocol):
         """Return a session's events past number `after`, oldest first; empty for an unknown one.
 
         Raises:
-            JournalError: A record is no event (`decoded`).
+            JournalError: A record is not an event (`decoded`).
         """
 
     def erase(self, session: str) -> None:

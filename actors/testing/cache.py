@@ -32,7 +32,7 @@ MACHINES = 4
 
 
 class Cached(NamedTuple):
-    """What became of one prompt, in tokens. `ideal` is what an ideal cache had read."""
+    """How much of one prompt was read from the cache, in tokens. `ideal` is what an ideal cache would have read."""
 
     total: int
     read: int

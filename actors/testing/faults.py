@@ -145,6 +145,6 @@ def read_fault(text: str) -> tuple[int, Fault]:
     if name not in _READ or (given and not value.isdecimal()):
         known = ", ".join(_READ)
         raise ValueError(
-            f"{fault!r} is no fault: give a status from 400 to 599, or one of {known}, with =COUNT"
+            f"{fault!r} is not a fault: give a status from 400 to 599, or one of {known}, with =COUNT"
         )
     return int(number), _READ[name](int(value) if given else None)

@@ -328,7 +328,7 @@ class _Author:
         return self.pending(call_id) if self.rarely(4) else self.real(call_id)
 
     def batch(self) -> None:
-        """A model message with calls, and what became of them."""
+        """A model message with calls, and how they ended."""
         blocks: list[Block] = [self.thinking()] if self.rarely(3) else []
         if self.draw(2):
             blocks.append(self.text())

@@ -56,7 +56,7 @@ def _turn(value: Json, where: str) -> Turn:
     options = {key: item for key, item in held.items() if key != "parts"}
     for key, item in options.items():
         if key not in _OPTIONS or not _OPTIONS[key](item):
-            raise ValueError(f"{where}: {key!r} is no option of a turn, or has no such value")
+            raise ValueError(f"{where}: {key!r} is not an option of a turn, or cannot have this value")
     if "usage" in options:
         options["usage"] = tuple(options["usage"])
     return Turn(*(_part(part, f"{where}, part {at}") for at, part in enumerate(held["parts"])), **options)

@@ -54,7 +54,7 @@ _JSON = ("content-type", "application/json")
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request and what became of it.
+    """One request and its answer.
 
     Args:
         order: Number of the request at this server, from 0.
@@ -221,7 +221,7 @@ class LoopbackServer:
         return request.path in self.paths
 
     def read(self, request: HttpRequest) -> Json:
-        """Return the parsed body, None if it is no JSON. Scripts, faults and the wire see it so."""
+        """Return the parsed body, None if it is not JSON. Scripts, faults and the wire see it so."""
         return _parsed(request.body)
 
     def streams(self, request: HttpRequest, parsed: Json) -> bool:

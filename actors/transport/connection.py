@@ -98,7 +98,7 @@ class Connection:
 
         Raises:
             HangUp: The connection ended before its end.
-            Nonsense: It is no answer.
+            Nonsense: It is not an answer.
         """
         while type(event := self._event()) is not h11.Response:
             if event is h11.NEED_DATA:
@@ -110,7 +110,7 @@ class Connection:
 
         Raises:
             HangUp: The connection ended before its end.
-            Nonsense: It is no body.
+            Nonsense: It is not a body.
         """
         parts: list[bytes] = []
         while type(event := self._event()) is h11.Data:

@@ -150,7 +150,7 @@ def test_a_timeout_that_is_no_time_is_told_what_it_takes(
 ) -> None:
     with pytest.raises(SystemExit):
         parser().read(["run", "x", f"--timeout={text}"])
-    assert f"{text} is no time; give seconds above 0" in capsys.readouterr().err
+    assert f"{text} is not a time; give seconds above 0" in capsys.readouterr().err
 
 
 def test_every_exit_code_is_documented_as_it_is_in_code() -> None:

@@ -195,9 +195,12 @@ async def test_a_script_says_what_the_model_says_and_faults_what_goes_wrong(
     ("arguments", "why"),
     [
         (["--fault", "429"], "--fault: '429' does not begin with the number of a request, such as 0:429"),
-        (["--fault", "0:200"], "--fault: '200' is no fault: give a status from 400 to 599, or one of cut"),
-        (["--fault", "0:cut=x"], "--fault: 'cut=x' is no fault"),
-        (["--script", "FILE"], "is no script: turn 1, part 0: a part is a text or an object with one of say"),
+        (["--fault", "0:200"], "--fault: '200' is not a fault: give a status from 400 to 599, or one of cut"),
+        (["--fault", "0:cut=x"], "--fault: 'cut=x' is not a fault"),
+        (
+            ["--script", "FILE"],
+            "is not a script: turn 1, part 0: a part is a text or an object with one of say",
+        ),
     ],
 )
 def test_a_script_or_a_fault_that_is_none_is_one_line_and_exit_code_2(

@@ -1,4 +1,4 @@
-"""A script as the project keeps it: a history of messages, and the ledger that knows what became of the calls."""
+"""A script as the project keeps it: a history of messages, and the ledger that knows how the calls ended."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence

@@ -112,7 +112,7 @@ def read(script: str) -> list[Said]:
     """Return what a script says.
 
     Raises:
-        ValueError: It is no script.
+        ValueError: It is not a script.
     """
     said: list[Said] = []
     head: tuple[Speaker, str | None] | None = None

@@ -81,7 +81,7 @@ class ServerRefusal:
 class RuleBroken(Exception):
     """Leaves a validator at the first fault. Never leaves this package.
 
-    `values` is what the rule's sentence was made of: a vendor that says it in words of its own needs them.
+    `values` is what the rule's sentence was made of: a vendor with its own wording needs them.
     """
 
     def __init__(self, refusal: ServerRefusal, values: Mapping[str, object] | None = None) -> None:

@@ -77,7 +77,7 @@ def _tools(config: Json) -> Json:
 
 
 def _marked(blocks: Iterable[Json], made_of: Callable[[Json], Iterable[Json]]) -> list[Json]:
-    """Return blocks in the vendor's form. A mark for the cache is no block there, but a key of the one before."""
+    """Return blocks in the vendor's form. There a cache mark is not a block but a key of the block before."""
     made: list[Json] = []
     for block in blocks:
         if (mark := block.get("cachePoint")) is None:

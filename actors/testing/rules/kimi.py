@@ -1,4 +1,4 @@
-"""Kimi: OpenAI's pairing in words of its own, no empty text, and reasoning on every call turn.
+"""Kimi: OpenAI's pairing in its own wording, no empty text, and reasoning on every call turn.
 
 The strict mode also wants ids in Kimi's own form and no id twice: the API answers other ids without an error,
 but its models then drop calls.

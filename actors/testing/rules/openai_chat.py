@@ -216,7 +216,7 @@ def _check_tool(tool: Json, path: str, context: RequestContext) -> None:
 
 
 def not_an_object(function: dict[str, Json]) -> str | None:
-    """Say what is wrong with parameters that are no schema of an object."""
+    """Say what is wrong with parameters that are not an object's schema."""
     schema = function["parameters"]
     if not isinstance(schema, dict):
         return f"{schema!r} is not of type 'object', 'boolean'."

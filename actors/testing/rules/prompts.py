@@ -1,6 +1,6 @@
 """A request body as the prompt that a provider's cache sees: pieces in the provider's order, and where marks stand.
 
-The order is tools, system, parameters, messages. Marks are no part of a prompt: they move. Bedrock's `cachePoint` and
+The order is tools, system, parameters, messages. Marks are not part of a prompt: they move. Bedrock's `cachePoint` and
 the marks of an OpenRouter request to Anthropic are read once the request is in Anthropic's own form.
 """
 

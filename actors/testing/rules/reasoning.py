@@ -49,7 +49,7 @@ def signature(call: Json, model: str, settings: CompatibleSettings) -> str:
     """Return the signature of a call of this model's."""
     try:
         given = parse(call["function"]["arguments"].encode())
-    except (KeyError, ValueError):  # a call of another kind, or arguments that are no JSON
+    except (KeyError, ValueError):  # a call of another kind, or arguments that are not JSON
         given = {}
     part = {"functionCall": {"args": given if isinstance(given, dict) else {}}}
     return gemini_signatures.sign(part, GeminiSettings(model=model, secret=settings.secret))

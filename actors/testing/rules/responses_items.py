@@ -6,7 +6,7 @@ are open, wherever it stands, and at the end none may be open. Strict copies als
 directly behind it; that is a second walk with a list of the run's calls.
 
 Item ids that this server mints tell what they came after: `fc_r<x>_<n>` was made behind reasoning `rs_<x>`. So the
-rule that such an item comes with its reasoning needs no memory. An item in full is no reference, whatever its id: ids
+rule that such an item comes with its reasoning needs no memory. A whole item is not a reference, whatever its id: ids
 may stand on all replayed items or on none, but not on reasoning and not on its follower, or the reverse; only a call
 that the host knows it made behind that reasoning may leave its own out. What is named by id alone is put in its place
 (`responses_store`) between the shapes and the sequence.
@@ -42,7 +42,7 @@ _KEYS: Mapping[str, frozenset[str]] = {
 }
 _ANY_ITEM = frozenset({"internal_chat_message_metadata_passthrough"})
 _CLIENTS_OWN = frozenset({"compaction_trigger", "additional_tools"})
-"""Items of the client's that are no part of what was said."""
+"""Items of the client's that are not part of the conversation."""
 _PREFIXES = {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
 _INPUT_PARTS: Mapping[str, frozenset[str]] = {
     "input_text": frozenset({"type", "text", "prompt_cache_breakpoint"}),
