@@ -1,4 +1,4 @@
-"""T: what whoever changes something waits for.
+"""T: how long a developer waits for a verdict on a change.
 
 T1   the README's test command, and all of `.ci/run`, as the last `.ci/run` on this machine wrote them down
 """

@@ -2,9 +2,9 @@
 
     with running(together=100) as url: ...
 
-Whoever asks last as a user is answered with five tool calls, whoever asks with tool results with a text. It checks
-nothing and parses nothing; with `together` it answers only once so many requests wait, so that as many connections
-are in use at once.
+A request that ends in a user message is answered with five tool calls, one that ends in tool results with a text. It
+checks nothing and parses nothing; with `together` it answers only once so many requests wait, so that as many
+connections are in use at once.
 """
 
 import asyncio

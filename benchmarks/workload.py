@@ -42,7 +42,7 @@ _SOURCE = _WORDS * 40
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One message, and what became of the calls in it."""
+    """One message, and how its calls ended."""
 
     message: Message
     events: tuple[CallEvent, ...] = ()

@@ -41,7 +41,7 @@ class FileStorage:
         return [self._counts[entry.session] for entry in entries]
 
     def read(self, session: str, after: int = 0) -> list[Event]:
-        """Return the events of a session's whole records; a torn last one is no record."""
+        """Return the events of a session's whole records; a torn last one is not a record."""
         if not self._path.exists():
             return []
         records = [record for name, record in _frames(self._path.read_bytes()) if name == session]

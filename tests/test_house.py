@@ -95,7 +95,7 @@ def test_only_the_scheduler_says_how_a_call_ended() -> None:
 
 
 def test_a_class_name_stands_in_one_module() -> None:
-    """Private ones too: whoever searches for a name finds one thing."""
+    """Private ones too: a search for a name finds one thing."""
     places: dict[str, list[str]] = {}
     for module, tree in _rooms():
         for node in ast.walk(tree):

@@ -92,7 +92,7 @@ async def test_ids_that_a_storage_holds_already_are_not_made_up_again() -> None:
 
 
 @pytest.mark.requirement("PROMISE-9")
-async def test_a_closed_session_says_so_to_whoever_still_holds_it() -> None:
+async def test_a_closed_session_says_so_to_those_who_still_hold_it() -> None:
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a")
         await session.ask("Hello.")

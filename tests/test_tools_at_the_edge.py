@@ -1,4 +1,4 @@
-"""What a tool does to its task, its thread or its host costs its own call, and whoever should know of it is told."""
+"""What a tool does to its task, its thread or its host costs its own call, and those who should know of it are told."""
 
 import asyncio
 import contextvars
@@ -134,7 +134,7 @@ async def _double(value: int) -> int:
 
 
 class Later:
-    """Something to await that is no coroutine."""
+    """Something to await that is not a coroutine."""
 
     def __await__(self) -> Any:  # Any: the event loop's own traps
         return _double(4).__await__()
@@ -187,7 +187,7 @@ def reads_in_a_thread() -> str:
     return VARIABLE.get()
 
 
-async def test_tools_see_the_context_variables_of_whoever_asked() -> None:
+async def test_tools_see_the_context_variables_of_the_asks_caller() -> None:
     seen: list[list[str]] = []
     server = OpenAIServer(_both_then_done)
     async with hosting(a=server) as runtime:

@@ -1,7 +1,7 @@
 """A random walk: one session that goes at random over strict servers of all dialects, without a socket.
 
 Each step is something that happens to a session: a user asks, now and then with images and documents, and the model
-answers in rounds, with reasoning, calls, ids that restart and arguments that are no JSON; a tool shows media; a call is
+answers in rounds, with reasoning, calls, restarting ids and arguments that are not JSON; a tool shows media; a call is
 cancelled, forgotten or refused; a result comes late; an answer breaks off; the next request goes elsewhere; a lane
 starts over; old messages are compacted. Requests are judged by the servers themselves, whose answers our decoders read
 in pieces cut anywhere.

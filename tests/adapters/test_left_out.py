@@ -1,6 +1,6 @@
 """What an answer holds beside words and calls, in every dialect: kept for its maker, told to others, or counted.
 
-A provider's own tools (a search, a code runner) put their calls and results into the answer. They are no calls of ours,
+A provider's own tools (a search, a code runner) put their calls and results into the answer. They are not our calls,
 and go back in their place to who made them. Citations and grounding stay in the history, beside the words that they are
 about. Generated images are media. What nothing can hold is counted by the provider's word for it.
 """

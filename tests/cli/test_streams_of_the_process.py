@@ -91,7 +91,7 @@ sys.exit(code)
 """
 """Runs a command and interrupts it at the first call after N things happened: the same place each time.
 
-Where that is in a finalizer Python swallows the interrupt and whoever pressed the keys does so again; so does this.
+Where that is in a finalizer Python swallows the interrupt and the user presses the keys again; so does this test.
 """
 
 

@@ -328,7 +328,7 @@ def _item(block: dict[str, Any]) -> tuple[str, str]:  # Any: a block of a body u
             return "words", block.get("text", block.get("type", ""))
 
 
-# ---- what became of the results, by the plainest rules
+# ---- how results end, by the plainest rules
 
 
 def owed(messages: Sequence[Message], ledger: Ledger) -> list[ToolResult]:

@@ -193,7 +193,7 @@ def test_the_same_errors_come_in_the_same_order_whatever_the_hash_seed() -> None
 
 @pytest.fixture
 def listener() -> Iterator[tuple[int, list[bytes]]]:
-    """A loopback port that remembers whoever connects."""
+    """A loopback port that remembers who connects."""
     hits: list[bytes] = []
     server = socket.create_server(("127.0.0.1", 0))
 

@@ -55,7 +55,7 @@ BESIDE = {
     ),
     *("OAC-11", "OAC-12", "OAC-17", "OAC-19", "KIM-07", "KIM-08", "KIM-10", "KIM-11", "DSK-08"),
 }
-"""Rules that are broken beside the messages, by their absence or by bytes that are no JSON; others in a fragment."""
+"""Rules that are broken beside the messages, by their absence or by bytes that are not JSON; others in a fragment."""
 
 
 def pieces(body: Json, dialect: Dialect) -> list[bytes]:

@@ -459,7 +459,7 @@ async def test_a_cancelled_host_still_stops_its_actors_in_reverse_order() -> Non
     assert notes == ["three stopped", "two stopped", "one stopped"]
 
 
-async def test_who_asks_is_stopped_before_who_is_asked_whoever_came_first() -> None:
+async def test_an_actor_is_stopped_before_those_it_asks_in_whatever_order_they_started() -> None:
     """A29."""
     notes: list[object] = []
     with anyio.fail_after(60):

@@ -72,7 +72,7 @@ async def test_a_task_that_is_cancelled_natively_before_it_begins_says_that_it_e
     assert isinstance(ends[0], asyncio.CancelledError)
 
 
-async def test_what_nobody_waits_for_any_more_is_joined_by_whoever_asks_again() -> None:
+async def test_a_task_that_nobody_waits_for_any_more_is_joined_by_the_next_asker() -> None:
     tasks, ends, released = Tasks(parking()), list[BaseException | None](), anyio.Event()
     with anyio.fail_after(60):
         tasks.start(released.wait, ends.append, "work")

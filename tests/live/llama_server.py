@@ -1,6 +1,6 @@
 """A llama.cpp server of one's own, for the time of some tests.
 
-It says when it listens, in its log. Whoever started it reads that log to its end, so that it never waits for a reader.
+It says when it listens, in its log. Its starter reads that log to the end, so that it never waits for a reader.
 """
 
 import re

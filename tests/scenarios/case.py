@@ -65,11 +65,11 @@ class Scenario:
 
 
 FILLED = frozenset({"mistral", "openrouter", "vllm", "llama_cpp", "ollama"})
-"""Whoever, or whose template, refuses a user message directly behind a result (MIS-21)."""
+"""Hosts that refuse, themselves or by a chat template, a user message directly after a result (MIS-21)."""
 REASONED = frozenset({"kimi", "deepseek"})
-"""Whoever wants some reasoning at the head of every message with calls (KIM-03, DSK-05)."""
+"""Hosts that want some reasoning at the head of every message with calls (KIM-03, DSK-05)."""
 SIGNED = frozenset({"gemini", "vertex"})
-"""Whoever wants a signature on the first call of every message with calls (GEM-04)."""
+"""Hosts that want a signature on the first call of every message with calls (GEM-04)."""
 
 
 def fitted(shape: str, dialect: str) -> str:

@@ -18,7 +18,7 @@ _MALFORMED = {
     "vllm": "VLM-04",
     **dict.fromkeys(LIKE_OPENAI, "OAC-S09"),
 }
-"""Arguments that are no JSON object."""
+"""Arguments that are not a JSON object."""
 _NULL = {"bedrock": "BED-S01", "gemini": "GEM-04", "vertex": "GEM-04", "gemini_2": None}
 """To Google, null is a field that is left out; what it finds then is that the call has no signature."""
 

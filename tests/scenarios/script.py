@@ -156,7 +156,7 @@ def _part(token: re.Match[str]) -> Part:
         return Thought(token["maker"], not token["cut"])
     if token["picture"]:
         return Picture()
-    raise ValueError(f"{token[0]!r} is no part of a message")
+    raise ValueError(f"{token[0]!r} is not a part of a message")
 
 
 def real(number: int) -> str:

@@ -25,7 +25,7 @@ class Clock:
 
 
 def said(server: LoopbackServer, path: str, body: Json, headers: dict[str, str]) -> tuple[int, str, str]:
-    """Status, kind and message of an answer; both texts empty if it is no refusal."""
+    """Status, kind and message of an answer; both texts empty if it is not a refusal."""
     answer = server.answer(HttpRequest("POST", path, headers, json.dumps(body).encode(), False))
     error = json.loads(answer.parts[0]).get("error") or {"message": ""}
     return answer.status, error.get("type") or error.get("status", ""), error["message"]

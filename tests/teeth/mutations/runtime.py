@@ -224,7 +224,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/driver.py",
         "RunBatch(step.calls, self._driver.variables, self._log.prelude())",
         "RunBatch(step.calls, prelude=self._log.prelude())",
-        (f"{EDGE}::test_tools_see_the_context_variables_of_whoever_asked",),
+        (f"{EDGE}::test_tools_see_the_context_variables_of_the_asks_caller",),
     ),
     Mutation(
         "tools: what one raises is told to nobody but the model",
