@@ -10,7 +10,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from actors.errors import KernelError
-from actors.kernel import Context, Mailbox, Ref, Restart, System
+from actors.kernel import Context, Ref, Restart, System
 from tests.kernel.kernel_probe import Do, Keep, Look, Low, Note, Probe, Probed, Solve, Urgent, boom
 
 pytestmark = pytest.mark.anyio
@@ -37,10 +37,10 @@ class Walk:
 
     def spawn(self, name: str) -> None:
         """Start an actor with a small mailbox, high or low, in the group or not."""
-        mailbox = Mailbox(capacity=self.random.randint(1, 4), control=2)
+        capacity = self.random.randint(1, 4)
         group = self.random.choice([None, self.group])
         kind = self.random.choice([Probe, Low])
-        self.refs.append(self.system.spawn(kind, name, mailbox=mailbox, restart=RESTART, group=group))
+        self.refs.append(self.system.spawn(kind, name, capacity=capacity, restart=RESTART, group=group))
 
     async def step(self) -> None:
         """Do one thing, and check the books."""

@@ -175,9 +175,3 @@ async def test_a_subscriber_that_missed_what_it_may_not_is_told_to_resync() -> N
     stream.put(9)
     assert stream.receive_nowait() == Lost(count=1, resync=False)
     assert [stream.receive_nowait() for _ in range(2)] == [4, 8]
-
-
-async def test_a_subscription_of_no_capacity_is_refused() -> None:
-    """A35."""
-    with pytest.raises(ValueError, match="at least one"):
-        ints(0)
