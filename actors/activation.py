@@ -24,7 +24,7 @@ from actors.driver import Resolver, SessionRefs
 from actors.errors import ActorFailed, ActorStopped, Draining, ForeignLoop
 from actors.executor import Executor, ToolFailure, ToolLimits
 from actors.journal import JournalCommand
-from actors.kernel import Ref, System
+from actors.kernel import Group, Ref, System
 from actors.kernel.parking import running_loop
 from actors.kernel.tasks import Work
 from actors.ledger import LedgerActor, LedgerCommand
@@ -343,7 +343,7 @@ class SessionActors:
 
     def _spawned(self, depth: int) -> Ref[SessionCommand]:
         system, name = self._host.system, self._name
-        spawn = partial(system.spawn, group=system.group(), depth=depth)
+        spawn = partial(system.spawn, group=Group(system), depth=depth)
         ledger = spawn(self._ledger_actor, f"{name}/ledger")
         renderer = spawn(self._renderer_actor, f"{name}/renderer")
         scheduler = spawn(partial(self._scheduler_actor, ledger), f"{name}/scheduler")

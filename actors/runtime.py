@@ -397,7 +397,7 @@ class Runtime:
 def _below_caller() -> int:
     """Return the depth of a session that is opened now: below the one whose tool opens it, which may ask it then."""
     child = current.get()
-    depth = -1 if child is None else child.life.cell.rank[0]
+    depth = -1 if child is None else child.life.ref.rank[0]
     return 0 if depth >= SHARED else depth + 1
 
 

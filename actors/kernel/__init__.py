@@ -7,7 +7,7 @@ from actors.kernel.actor import Actor, Child, Context
 from actors.kernel.message import Command, Query, Reply
 from actors.kernel.ref import Ref
 from actors.kernel.subscription import Lost, Subscription
-from actors.kernel.supervisor import Restart
+from actors.kernel.supervisor import Group, Restart
 from actors.kernel.system import SHARED, System
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Child",
     "Command",
     "Context",
+    "Group",
     "Lost",
     "Query",
     "Ref",

@@ -31,42 +31,21 @@ class DeadLetter:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """One moment's totals over all actors, past and present.
-
-    `running` is the number of messages in the hands of a handler: one at most, and only seen from inside of it.
-    An ask is answered, or unanswered if it failed, timed out or was abandoned; the rest are pending.
-    """
-
-    sent: int
-    handled: int
-    dead: int
-    queued: int
-    running: int
-    asked: int
-    answered: int
-    unanswered: int
-
-    @property
-    def pending(self) -> int:
-        """Asks that have not ended."""
-        return self.asked - self.answered - self.unanswered
-
-    @property
-    def balanced(self) -> bool:
-        """Whether the law of this module holds."""
-        return self.sent == self.handled + self.dead + self.queued + self.running and self.pending >= 0
-
-
 @dataclass(slots=True)
 class Account:
-    """A system's dead letters, the latest and how many for each reason; and the totals that no living cell keeps."""
+    """A system's dead letters, the latest and how many for each reason; and what became of all else.
+
+    `queued` and `running` are only known to `System.counts`; `running` is the number of messages in the hands of a
+    handler: one at most, and only seen from inside of it. An ask is answered, or unanswered if it failed, timed out or
+    was abandoned; the rest are pending.
+    """
 
     recent: deque[DeadLetter] = field(default_factory=lambda: deque(maxlen=RING))
     dead: Counter[Reason] = field(default_factory=Counter)
     sent: int = 0
     handled: int = 0
+    queued: int = 0
+    running: int = 0
     asked: int = 0
     answered: int = 0
     unanswered: int = 0
@@ -80,3 +59,14 @@ class Account:
         """Record a message that was offered and not taken."""
         self.sent += 1
         self.bury(actor, message, reason)
+
+    @property
+    def pending(self) -> int:
+        """Asks that have not ended."""
+        return self.asked - self.answered - self.unanswered
+
+    @property
+    def balanced(self) -> bool:
+        """Whether the law of this module holds."""
+        known = self.handled + self.dead.total() + self.queued + self.running
+        return self.sent == known and self.pending >= 0

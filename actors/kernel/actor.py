@@ -62,11 +62,11 @@ class Context(Generic[C]):
 
     After a crash of the actor it holds nothing: what the lost object still does through it has no effect.
 
-    `fresh`: `started` has not been called. `is_over`: it was stopped or lost. `holds`: why it handles nothing for now,
-    counted. `deferred`: the questions whose handler returned before the answer.
+    `ref`: the actor's own address. `fresh`: `started` has not been called. `is_over`: it was stopped or lost. `holds`:
+    why it handles nothing for now, counted. `deferred`: the questions whose handler returned before the answer.
     """
 
-    cell: "Cell[C]"
+    ref: "Cell[C]"
     actor: Actor[C]
     fresh: bool = True
     is_over: bool = False
@@ -75,16 +75,6 @@ class Context(Generic[C]):
     deferred: dict[Waiter, weakref.ref[Reply[Any]]] | None = None  # Any: replies of every type
     outbox: "deque[tuple[Cell[Any], Command]] | None" = None  # Any: each receiver has its own commands
 
-    @property
-    def ref(self) -> Ref[C]:
-        """The actor's own address."""
-        return self.cell
-
-    @property
-    def owes(self) -> bool:
-        """Whether somebody waits for an answer. An asker that went away is owed nothing."""
-        return any(not waiter.done() for waiter in self.deferred or ())
-
     def start(
         self,
         function: Callable[[*Args], Coroutine[Any, Any, object]],  # Any: the traps of the event loop
@@ -92,21 +82,16 @@ class Context(Generic[C]):
         name: str | None = None,
         holds: bool = False,
     ) -> "Child":
-        """Start a child task: `function(*args)`.
+        """Start a child task: `function(*args)`, shown by debuggers as `name`.
 
         The child may ask, downhill; its asks inherit the deadline of the ask being handled now. Its failure
-        is the actor's crash. It is cancelled, and waited for, before the actor stops or restarts.
-
-        Args:
-            function: What to do.
-            args: Its arguments.
-            name: Shown by debuggers.
-            holds: Whether the actor handles nothing until the child has ended.
+        is the actor's crash. It is cancelled, and waited for, before the actor stops or restarts. If it `holds` the
+        actor, that handles nothing until the child has ended.
 
         Raises:
             ActorStopped: The actor is stopping or restarting.
         """
-        cell, system = self.cell, self.cell.system
+        cell, system = self.ref, self.ref.system
         if self.is_over:
             raise ActorStopped(
                 f"Actor {cell.name!r} is ending and starts no child; send it less, or earlier."
@@ -131,7 +116,7 @@ class Context(Generic[C]):
             MailboxFull: There is no room, and the receiver does not stand below this actor.
             ActorStopped: The receiver has ended.
         """
-        cell = self.cell
+        cell = self.ref
         assert isinstance(ref, type(cell))
         receiver: Cell[Any] = ref  # Any: it has its own commands
         if receiver.rank <= cell.rank and receiver.system is cell.system:
@@ -152,22 +137,22 @@ class Context(Generic[C]):
         """Handle nothing, after the message in hand, until `release`."""
         self.holds += 1
         if not self.is_over:
-            self.cell.occupy()
+            self.ref.occupy()
 
     def release(self) -> None:
         """Handle messages again."""
         self.holds -= 1
         if not self.holds and not self.is_over:
-            self.cell.resume()
+            self.ref.resume()
 
     def fail(self, error: BaseException) -> None:
         """Crash with `error`: at once, or behind the handler that runs now."""
         if not self.is_over:
-            self.cell.crash(error)
+            self.ref.crash(error)
 
     def defer(self, reply: Reply[Any]) -> None:  # Any: replies of every type
         """Remember a question whose handler returned before it was answered, to fail it if its reply is forgotten."""
-        waiter = reply.waiter = reply.waiter or self.cell.system.parking.waiter()
+        waiter = reply.waiter = reply.waiter or self.ref.system.parking.waiter()
         if self.deferred is None:
             self.deferred = {}
         self.deferred[waiter] = weakref.ref(reply, partial(self._forgotten, waiter))
@@ -179,10 +164,10 @@ class Context(Generic[C]):
         if waiter.done():
             return
         error = ActorFailed(
-            f"Actor {self.cell.name!r} dropped a question without an answer; keep its reply, or answer it."
+            f"Actor {self.ref.name!r} dropped a question without an answer; keep its reply, or answer it."
         )
         with suppress(RuntimeError):  # the loop has ended, and the asker with it
-            self.cell.system.parking.soon(partial(wake, waiter, ErrorReply(error)))
+            self.ref.system.parking.soon(partial(wake, waiter, ErrorReply(error)))
 
     def end(self, error: BaseException | None = None) -> None:
         """Start no more children, cancel those there are, and wait for them no longer than the system's patience.
@@ -191,7 +176,7 @@ class Context(Generic[C]):
         """
         self.is_over = True
         if self.children:
-            system = self.cell.system
+            system = self.ref.system
             system.deadlines.at(system.now() + system.patience, self._disown)
             for child in tuple(self.children):
                 child.cancel()
@@ -204,11 +189,11 @@ class Context(Generic[C]):
         """Wait no longer for children that do not end."""
         if self.children:
             self.children = None
-            self.cell.childless()
+            self.ref.childless()
 
     def _child_ended(self, child: "Child", error: BaseException | None) -> None:
         """Take note of a child's end, and of what it raised."""
-        cell, system = self.cell, self.cell.system
+        cell, system = self.ref, self.ref.system
         if error is not None and not system.is_crash(error):
             system.fatal(error)
         elif error is not None and not child.was_to_end(error):
@@ -234,7 +219,7 @@ class Child:
     scope: Scope
 
     def __init__(self, life: Context[Any], *, holds: bool) -> None:  # Any: actors of every protocol
-        command, outer = life.cell.system.dispatcher.command, current.get()
+        command, outer = life.ref.system.dispatcher.command, current.get()
         self.life = life
         self.holds = holds
         if command is not None:

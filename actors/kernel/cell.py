@@ -80,8 +80,8 @@ class Cell(Ref[C]):
     async def ask(self, query: Query[R], *, timeout: float | None = None) -> R:
         system, caller, deadline = self.system, current.get(), inf
         if caller is not None:
-            if self.rank <= caller.life.cell.rank and system is caller.life.cell.system:
-                raise self._uphill(caller.life.cell)
+            if self.rank <= caller.life.ref.rank and system is caller.life.ref.system:
+                raise self._uphill(caller.life.ref)
             deadline = caller.deadline
         if timeout is not None:
             deadline = min(deadline, system.now() + timeout)
@@ -220,7 +220,7 @@ class Cell(Ref[C]):
                 life.defer(reply)
         took = system.clock() - began
         if took > system.slow:
-            system.lagged(self.name, command, took)
+            system.lagged(self.name, type(command).__name__, took)
         dispatcher.acting = dispatcher.command = None
         if dispatcher.late:
             dispatcher.catch_up()
@@ -302,7 +302,10 @@ class Cell(Ref[C]):
         if any(queue is not None and not queue.unused for queue in (self.mail, self.control)):
             return False
         is_acting = self.system.dispatcher.acting is self
-        return not (is_acting or life.children or life.owes) and life.actor.idle
+        owes = any(
+            not waiter.done() for waiter in life.deferred or ()
+        )  # an asker that went away is owed nothing
+        return not (is_acting or life.children or owes) and life.actor.idle
 
     # Crashing and ending
 

@@ -5,6 +5,7 @@ nothing instead of reaching a later question.
 """
 
 from copy import copy
+from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -15,13 +16,11 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)  # to its asker a query is a promise of its answer
 
 
+@dataclass(slots=True, eq=False)
 class ErrorReply:
     """How a reply carries an error. A bare exception could not be told from an answer that is one."""
 
-    __slots__ = ("error",)
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
+    error: BaseException
 
 
 class Reply(Generic[R]):

@@ -76,14 +76,17 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
         """Leave, as an object stream is left."""
         self.leave()
 
-    def receive_nowait(self) -> T | Lost:
-        """Take the next item, or word of those that were lost.
+    async def receive(self) -> T | Lost:
+        """Take the next item, or word of those that were lost. A cancelled reader has taken nothing.
+
+        Gives way only when there is none.
 
         Raises:
-            anyio.WouldBlock: There is none now.
             anyio.EndOfStream: There will be none: the sender closed its end.
             anyio.ClosedResourceError: The reader has left.
         """
+        while not (self._queue or self._lost or self._is_closed or self._is_left):
+            await self._changes.next()
         if self._is_left:
             raise anyio.ClosedResourceError
         if self._lost:
@@ -91,19 +94,8 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
             self._lost, self._resync = 0, False
             return lost
         if not self._queue:
-            raise anyio.EndOfStream if self._is_closed else anyio.WouldBlock
+            raise anyio.EndOfStream
         return self._queue.popleft()
-
-    async def receive(self) -> T | Lost:
-        """Take the next item, waiting for it. A cancelled reader has taken nothing.
-
-        Gives way only when there is none. Raises the rest of what `receive_nowait` does.
-        """
-        while True:
-            try:
-                return self.receive_nowait()
-            except anyio.WouldBlock:
-                await self._changes.next()
 
     def _makes_room(self, item: T) -> bool:
         """Make room for `item` by dropping; False if it was `item` itself that was dropped."""

@@ -30,15 +30,18 @@ class Restart:
     backoff: tuple[float, float] = (0.05, 5.0)
 
 
+RESTART = Restart()
+
+
 @dataclass(slots=True, eq=False)
 class Group:
-    """Actors that restart together, in the order they were started. Made by `System.group`.
+    """Actors that restart together, in the order they were started. Given to `System.spawn`.
 
     `error`: the crash that is being dealt with. Further ones on the way down and up count as the same.
     """
 
     system: "System"
-    restart: Restart
+    restart: Restart = RESTART
     members: "list[AnyCell]" = field(default_factory=list)
     crashes: list[float] = field(default_factory=list)
     waits: bool = False  # for the delay before the restart

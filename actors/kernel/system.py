@@ -9,6 +9,7 @@ second interrupt, leaves at once.
 
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
+from dataclasses import replace
 from functools import partial
 from random import Random
 from time import perf_counter
@@ -19,7 +20,7 @@ import anyio
 import anyio.lowlevel
 
 from actors.errors import Draining, KernelError
-from actors.kernel.account import Account, Counts
+from actors.kernel.account import Account
 from actors.kernel.actor import Actor, Context, current
 from actors.kernel.cell import AnyCell, Cell
 from actors.kernel.contained import Containment
@@ -30,7 +31,7 @@ from actors.kernel.mailbox import BoundedQueue
 from actors.kernel.message import Command
 from actors.kernel.parking import Changes, Scope, parking
 from actors.kernel.ref import C, Ref
-from actors.kernel.supervisor import Group, Restart
+from actors.kernel.supervisor import RESTART, Group, Restart
 from actors.kernel.tasks import Ended, Tasks, Work
 
 SHARED = 1 << 30  # the depth of actors that those of every other depth may ask
@@ -41,7 +42,9 @@ SHUTDOWN = 10.0
 
 Step = Callable[[], Awaitable[object]]
 
-_RESTART = Restart()
+
+def _nothing(*_: object) -> None:
+    """Report nothing."""
 
 
 class System:
@@ -66,8 +69,8 @@ class System:
         seed: int | None = None,
         patience: float = 5.0,
         slow: float = 0.1,
-        on_crash: Callable[[str, BaseException], None] | None = None,
-        on_slow: Callable[[str, str, float], None] | None = None,
+        on_crash: Callable[[str, BaseException], object] = _nothing,
+        on_slow: Callable[[str, str, float], object] = _nothing,
         first: tuple[Step, float] | None = None,
         last: tuple[Step, float] | None = None,
     ) -> None:
@@ -75,7 +78,7 @@ class System:
         self.now, self.clock = here.now, perf_counter
         self.random = Random(seed)  # noqa: S311 - jitter, not secrets
         self.patience, self.slow = patience, slow
-        self._on_crash, self._on_slow = on_crash, on_slow
+        self.crashed, self.lagged = on_crash, on_slow
         self._first, self._last = first, last
         self.variables = copy_context()
         self.variables.run(current.set, None)
@@ -131,7 +134,7 @@ class System:
         name: str,
         *,
         capacity: int = 256,
-        restart: Restart = _RESTART,
+        restart: Restart = RESTART,
         group: Group | None = None,
         depth: int = 0,
     ) -> Ref[C]:
@@ -162,10 +165,6 @@ class System:
             group.join(cell)
         self.dispatcher.add(cell)
         return cell
-
-    def group(self, restart: Restart = _RESTART) -> Group:
-        """Make a group for `spawn`, whose members restart together, by `restart`."""
-        return Group(self, restart)
 
     async def stop(self, ref: Ref[Never]) -> None:
         """End an actor: its mail is dead, its children are cancelled.
@@ -211,13 +210,9 @@ class System:
         for cell in self.cells.values():
             cell.closed = True
         with anyio.move_on_after(grace) as scope:
-            await self.quiescent()
+            await self._rested.until(lambda: not self.active)
         await self._stop_all()
         return not scope.cancelled_caught
-
-    async def quiescent(self) -> None:
-        """Wait until no actor has anything to do and no child runs."""
-        await self._rested.until(lambda: not self.active)
 
     async def _stop_all(self) -> None:
         """Stop actors before those they ask: by depth and, at one depth, the last started first."""
@@ -235,18 +230,16 @@ class System:
         else:
             cell.watchers = [*(cell.watchers or ()), watcher]
 
-    def counts(self) -> Counts:
-        """Return the totals of all messages and asks so far."""
-        account, cells = self.account, self.cells.values()
-        return Counts(
-            sent=account.sent + sum(cell.sent for cell in cells),
-            handled=account.handled + sum(cell.handled for cell in cells),
-            dead=account.dead.total(),
+    def counts(self) -> Account:
+        """Return the totals of all messages and asks so far, over all actors, past and present."""
+        cells = self.cells.values()
+        return replace(
+            self.account,
+            dead=self.account.dead.copy(),
+            sent=self.account.sent + sum(cell.sent for cell in cells),
+            handled=self.account.handled + sum(cell.handled for cell in cells),
             queued=sum(len(cell.mail or ()) + len(cell.control or ()) for cell in cells),
             running=int(self.dispatcher.command is not None),
-            asked=account.asked,
-            answered=account.answered,
-            unanswered=account.unanswered,
         )
 
     # What its actors need of it
@@ -274,16 +267,6 @@ class System:
         self.active -= 1
         if not self.active:
             self._rested.tell()
-
-    def crashed(self, name: str, error: BaseException) -> None:
-        """Report a crash of actor `name`, or an error of its that is seen nowhere else."""
-        if self._on_crash is not None:
-            self._on_crash(name, error)
-
-    def lagged(self, name: str, command: Command, seconds: float) -> None:
-        """Report a handler that held everybody up."""
-        if self._on_slow is not None:
-            self._on_slow(name, type(command).__name__, seconds)
 
     def is_crash(self, error: BaseException) -> bool:
         """Tell whether `error` is an actor's: an exception, or a cancellation that this system did not ask for."""

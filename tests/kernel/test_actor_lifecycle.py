@@ -12,7 +12,7 @@ import trio
 from anyio.lowlevel import checkpoint
 
 from actors.errors import ActorFailed, ActorStopped, Draining
-from actors.kernel import SHARED, Actor, Context, Ref, Reply, Restart, System
+from actors.kernel import SHARED, Actor, Context, Group, Ref, Reply, Restart, System
 from tests.kernel.kernel_probe import (
     AT_ONCE,
     Do,
@@ -103,7 +103,7 @@ async def test_the_delay_before_a_restart_doubles_and_comes_from_the_seed() -> N
 
     async def delays(seed: int) -> list[float]:
         async with System(seed=seed) as system:
-            group = system.group(Restart(backoff=(1.0, 3.0)))
+            group = Group(system, Restart(backoff=(1.0, 3.0)))
             return [group.delay(crashes) for crashes in range(1, 5)]
 
     first = await delays(7)
@@ -152,7 +152,7 @@ async def test_crashes_longer_ago_than_the_period_are_forgotten() -> None:
 async def test_a_crash_takes_its_whole_group_down_before_the_sender_goes_on() -> None:
     """A19 and A22: no member handles anything more, and its questions have failed."""
     async with law() as system:
-        group = system.group(Restart(backoff=(3600.0, 3600.0)))
+        group = Group(system, Restart(backoff=(3600.0, 3600.0)))
         notes: list[object] = []
         one, two = (system.spawn(lambda: Probe(notes), name, group=group) for name in ("one", "two"))
         async with anyio.create_task_group() as tasks:
@@ -185,7 +185,7 @@ async def test_a_child_whose_actor_went_down_while_it_asked_hears_of_that_first(
     """A19 and A23: its question was answered at once, and the crash came before it went on."""
     answers: list[object] = []
     async with law() as system:
-        group = system.group(AT_ONCE)
+        group = Group(system, AT_ONCE)
         high = system.spawn(Probe, "high", group=group)
         low = system.spawn(Low, "low", group=group)
 
@@ -230,7 +230,7 @@ async def test_a_one_for_all_group_restarts_together_in_start_order() -> None:
             order.append(context.ref.name)
 
     async with law() as system:
-        group = system.group(Restart(intensity=1, backoff=(0.0, 0.0)))
+        group = Group(system, Restart(intensity=1, backoff=(0.0, 0.0)))
         one, two, three = (system.spawn(Member, name, group=group) for name in ("one", "two", "three"))
         alone = system.spawn(Member, "alone")
         assert order == ["one", "two", "three", "alone"]
@@ -253,7 +253,7 @@ async def test_a_one_for_all_group_restarts_together_in_start_order() -> None:
 async def test_one_that_joins_a_group_on_its_way_down_goes_with_it() -> None:
     """A22."""
     async with law() as system:
-        group = system.group(AT_ONCE)
+        group = Group(system, AT_ONCE)
         first = system.spawn(Probe, "first", group=group)
         await first.tell(Do(boom))
         second = system.spawn(Probe, "second", group=group)
@@ -272,7 +272,7 @@ async def test_a_child_that_does_not_end_is_left_behind_so_that_its_group_can_re
 
     released = anyio.Event()
     async with law(patience=0.02) as system:
-        group = system.group(AT_ONCE)
+        group = Group(system, AT_ONCE)
         one, two = (system.spawn(Probe, name, group=group) for name in ("one", "two"))
         await one.tell(Do(lambda probe: probe.context.start(stay)))
         await anyio.wait_all_tasks_blocked()
@@ -653,7 +653,8 @@ async def test_idle_actors_cost_no_task_and_few_objects() -> None:
         assert len(anyio.get_running_tasks()) == len(before)
         for ref in refs:
             await ref.tell(Note(1))
-        await system.quiescent()
+        while system.active:
+            await checkpoint()
         gc.collect()
         assert (len(gc.get_objects()) - objects) / len(refs) < 4
         assert len(anyio.get_running_tasks()) == len(before)

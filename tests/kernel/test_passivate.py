@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from actors.errors import ActorStopped
-from actors.kernel import Ref, Restart
+from actors.kernel import Group, Ref, Restart
 from tests.kernel.kernel_probe import (
     AT_ONCE,
     Do,
@@ -82,7 +82,7 @@ async def test_an_object_that_is_passivated_is_freed_with_its_last_holder_withou
 async def test_of_several_all_are_passivated_or_none() -> None:
     """A38: also members of a group, whose others go on."""
     async with law() as system:
-        group = system.group(AT_ONCE)
+        group = Group(system, AT_ONCE)
         refs: list[Probes] = [system.spawn(Probe, f"probe {number}", group=group) for number in range(3)]
         context = await held(refs[1])
         assert system.passivate(refs[0], refs[1]) is None

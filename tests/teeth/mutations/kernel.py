@@ -61,8 +61,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: what a crash left behind acts on the next life",
         "actors/kernel/actor.py",
-        "        if not self.is_over:\n            self.cell.crash(error)\n",
-        "        self.cell.crash(error)\n",
+        "        if not self.is_over:\n            self.ref.crash(error)\n",
+        "        self.ref.crash(error)\n",
         (f"{SEMANTICS}::test_an_actor_held_twice_is_released_twice_and_an_old_life_releases_nobody",),
     ),
     Mutation(
