@@ -26,7 +26,6 @@ from actors.kernel.supervisor import Group, Restart
 if TYPE_CHECKING:
     from actors.kernel.system import System
 
-SPARES = 64  # empty queues kept for the next cell that gets mail
 AnyCell: TypeAlias = "Cell[Any]"  # Any: the kernel serves cells of every protocol; refs carry the type
 
 
@@ -157,9 +156,7 @@ class Cell(Ref[C]):
                 self.control = BoundedQueue(self.capacity)
             return self.control
         if self.mail is None:
-            spares = self.system.spares
-            self.mail = queue = spares.pop() if spares else BoundedQueue(self.capacity)
-            queue.capacity = queue.limit = self.capacity
+            self.mail = BoundedQueue(self.capacity)
         return self.mail
 
     async def _wait_for_room(self, command: Command, deadline: float) -> None:
@@ -273,12 +270,9 @@ class Cell(Ref[C]):
     def _rest(self) -> None:
         """Note that there is nothing to do, and give back the queues, unless somebody waits at one."""
         self.busy = False
-        system, mail = self.system, self.mail
-        system.rest()
-        if mail is not None and mail.unused:
+        self.system.rest()
+        if self.mail is not None and self.mail.unused:
             self.mail = None
-            if len(system.spares) < SPARES:
-                system.spares.append(mail)
         if self.control is not None and self.control.unused:
             self.control = None
 
@@ -302,9 +296,7 @@ class Cell(Ref[C]):
         if any(queue is not None and not queue.unused for queue in (self.mail, self.control)):
             return False
         is_acting = self.system.dispatcher.acting is self
-        owes = any(
-            not waiter.done() for waiter in life.deferred or ()
-        )  # an asker that went away is owed nothing
+        owes = any(not waiter.done() for waiter in life.deferred or ())  # nothing to an asker that went away
         return not (is_acting or life.children or owes) and life.actor.idle
 
     # Crashing and ending
@@ -316,10 +308,10 @@ class Cell(Ref[C]):
     def _crashed(self, error: BaseException) -> None:
         self.system.crashed(self.name, error)
         if self.state == "running":
+            group = self.group or Group(self.system, self.restart)
             if self.group is None:
-                Group(self.system, self.restart).join(self)
-            assert self.group is not None
-            self.group.crashed(error)
+                group.join(self)
+            group.crashed(error)
 
     def go_down(self, error: BaseException) -> None:
         """Handle nothing more, because the group has crashed with `error`."""

@@ -131,9 +131,8 @@ class Containment:
         if (trio := sys.modules.get("trio")) is None or not trio.lowlevel.in_trio_run():
             yield
             return
-        trio.lowlevel.enable_ki_protection(
-            Contained.run
-        )  # an interrupt is for the host, not for a tool to lose
+        # an interrupt is for the host, not for a tool to lose
+        trio.lowlevel.enable_ki_protection(Contained.run)
         async with trio.open_nursery() as self._nursery:
             yield
             self._spare.clear()

@@ -7,6 +7,7 @@ husk; when husks outnumber the pending ones the heap is rebuilt, so it stays wit
 import heapq
 import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import inf
 
 import anyio
@@ -16,13 +17,11 @@ from actors.kernel.parking import Changes, Parking
 _SMALL = 64  # husks that are not worth a rebuild
 
 
+@dataclass(slots=True, eq=False)
 class Timer:
-    """One pending action. `action` is None once it ran or was withdrawn."""
+    """One pending action; None once it ran or was withdrawn."""
 
-    __slots__ = ("action",)
-
-    def __init__(self, action: Callable[[], None]) -> None:
-        self.action: Callable[[], None] | None = action
+    action: Callable[[], None] | None
 
 
 class Deadlines:

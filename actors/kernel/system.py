@@ -27,8 +27,6 @@ from actors.kernel.contained import Containment
 from actors.kernel.deadlines import Deadlines
 from actors.kernel.dispatch import Dispatcher
 from actors.kernel.host import SystemHost
-from actors.kernel.mailbox import BoundedQueue
-from actors.kernel.message import Command
 from actors.kernel.parking import Changes, Scope, parking
 from actors.kernel.ref import C, Ref
 from actors.kernel.supervisor import RESTART, Group, Restart
@@ -84,7 +82,6 @@ class System:
         self.variables.run(current.set, None)
         self.account = Account()
         self.cells: dict[str, AnyCell] = {}
-        self.spares: list[BoundedQueue[Command]] = []
         self.draining = False
         self.active = 0
         self._rested = Changes(here)
@@ -97,10 +94,8 @@ class System:
 
     async def __aenter__(self) -> Self:
         await anyio.lowlevel.checkpoint()  # a caller that is cancelled already enters nothing
-        for function in (
-            Cell._take,
-            Dispatcher.serve,
-        ):  # handlers run on the stacks of tasks that are not theirs
+        # handlers run on the stacks of tasks that are not theirs
+        for function in (Cell._take, Dispatcher.serve):
             self.parking.protect(function)
         await self._host.enter()
         if self._host.is_open:  # else nobody would end the task: the loop was shut down before the host began

@@ -114,7 +114,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: an actor is passivated that owes an answer",
         "actors/kernel/cell.py",
-        "        return not (is_acting or life.children or life.owes) and life.actor.idle",
+        "        return not (is_acting or life.children or owes) and life.actor.idle",
         "        return not (is_acting or life.children) and life.actor.idle",
         (PASSIVATE,),
     ),
