@@ -24,7 +24,7 @@ from actors.driver import Resolver, SessionRefs
 from actors.errors import ActorFailed, ActorStopped, Draining, ForeignLoop
 from actors.executor import Executor, ToolFailure, ToolLimits
 from actors.journal import JournalCommand
-from actors.kernel import Ref, System, Terminated
+from actors.kernel import Group, Ref, System
 from actors.kernel.parking import running_loop
 from actors.kernel.tasks import Work
 from actors.ledger import LedgerActor, LedgerCommand
@@ -123,7 +123,7 @@ class SessionHost:
 
     def start(self, work: Work, name: str) -> None:
         """Do something of the host's, that no caller takes back."""
-        self.system.shared.launch(work, partial(_told, name), name)
+        self.system.launch(work, partial(_told, name), name)
 
     async def settle(self) -> None:
         """End every ask, so that no turn stays open in a log. No session gets actors any more."""
@@ -294,7 +294,7 @@ class SessionActors:
         self.resolver = host.resolver(activation.tools, activation.system)
         self.refs: SessionRefs
         self.session: Ref[SessionCommand] = self._spawned(activation.depth)
-        self._watch()
+        host.system.watch(self.session, self._gone)
 
     @property
     def target(self) -> str:
@@ -319,10 +319,8 @@ class SessionActors:
         """
         if self._executor.running:
             return None
-        self._unwatch()  # these ending does not end the session
         objects = self._host.system.passivate(*self._all)
         if objects is None:
-            self._watch()
             return None
         session, _, renderer, ledger = objects
         assert isinstance(session, SessionActor)
@@ -345,7 +343,7 @@ class SessionActors:
 
     def _spawned(self, depth: int) -> Ref[SessionCommand]:
         system, name = self._host.system, self._name
-        spawn = partial(system.spawn, group=system.group(), depth=depth)
+        spawn = partial(system.spawn, group=Group(system), depth=depth)
         ledger = spawn(self._ledger_actor, f"{name}/ledger")
         renderer = spawn(self._renderer_actor, f"{name}/renderer")
         scheduler = spawn(partial(self._scheduler_actor, ledger), f"{name}/scheduler")
@@ -353,10 +351,6 @@ class SessionActors:
         session: Ref[SessionCommand] = spawn(self._session_actor, f"{name}/session")
         self._state = SessionState()  # what crashes from here on goes on from the log, in `started`
         return session
-
-    def _watch(self) -> None:
-        """Hear of the session's end."""
-        self._unwatch = self._host.system.watch(self.session, self._gone)
 
     def _ledger_actor(self) -> LedgerActor:
         """Return the ledger, which is made first; made of nothing, it begins a generation that reads the log."""
@@ -378,7 +372,7 @@ class SessionActors:
         )
         return self._acting
 
-    def _gone(self, _: Terminated) -> None:
+    def _gone(self) -> None:
         """End the streams of a session that has ended, and have it forgotten."""
         self._activation.ended()
         self._pending.clear()

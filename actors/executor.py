@@ -101,16 +101,15 @@ class Executor:
 
     def apart(self, work: Work, name: str) -> None:
         """Do something for a tool that may have left its own task unusable."""
-        self._system.shared.tasks.start(work, partial(_logged, name), name)
+        self._system.tasks.start(work, partial(_logged, name), name)
 
     def after(self, seconds: float, action: Callable[[], None]) -> Timer:
         """Call `action` then. It must not raise."""
-        shared = self._system.shared
-        return shared.deadlines.at(shared.now() + seconds, action)
+        return self._system.deadlines.at(self._system.now() + seconds, action)
 
     def forget(self, timer: Timer) -> None:
         """Do not call a timer's action."""
-        self._system.shared.deadlines.withdraw(timer)
+        self._system.deadlines.withdraw(timer)
 
     def failed(self, call_id: str, tool: str, error: BaseException) -> None:
         """Tell the host what a tool raised."""

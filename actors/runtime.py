@@ -50,9 +50,8 @@ from actors.errors import (
 from actors.executor import ToolFailure, ToolLimits, is_inside
 from actors.handle import Session, SessionIds
 from actors.journal import Append, Erase, JournalActor
-from actors.kernel import Ref, Restart, System
+from actors.kernel import SHARED, Ref, Restart, System
 from actors.kernel.actor import current
-from actors.kernel.system import SHARED
 from actors.provider import ProviderCommand
 from actors.resolver import BackendResolver, provider_at
 from actors.storage import Storage
@@ -113,13 +112,9 @@ class Runtime:
         self.config = _configured(config, self._environ)
         self.storage: Storage = MemoryStorage() if storage is None else storage
         self.transport: Transport = self._http() if transport is None else transport
-        self.system = System(
-            seed=seed,
-            on_crash=telemetry.crashed,
-            on_slow=telemetry.slow,
-            first=(self._settle, SETTLING),
-            last=(self._close, CLOSING),
-        )
+        self.system: System
+        """The actors, and the tasks that serve them; made when the runtime is entered."""
+        self._seed = seed
         self._on_tool_error = on_tool_error
         self._may_use_threads = False
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
@@ -144,6 +139,13 @@ class Runtime:
     async def __aenter__(self) -> Self:
         if self._was_entered:
             raise KernelError("A runtime is entered once; make another")
+        self.system = System(
+            seed=self._seed,
+            on_crash=telemetry.crashed,
+            on_slow=telemetry.slow,
+            first=(self._settle, SETTLING),
+            last=(self._close, CLOSING),
+        )
         await self.system.__aenter__()
         self._was_entered = True
         THREADS.enter()
@@ -339,9 +341,8 @@ class Runtime:
         name = f"provider/{backend.name}/{self._made}"
         ref: Ref[ProviderCommand] = self.system.spawn(make, name, depth=SHARED, restart=Restart(intensity=10))
         self._providers[member, binding] = ref
-        self.system.watch(
-            ref, lambda _: self._providers.pop((member, binding), None)
-        )  # given up: a new one may do better
+        forget = partial(self._providers.pop, (member, binding), None)
+        self.system.watch(ref, forget)  # it was given up: a new one may do better
         return ref
 
     def _http(self) -> HttpTransport:
@@ -396,7 +397,7 @@ class Runtime:
 def _below_caller() -> int:
     """Return the depth of a session that is opened now: below the one whose tool opens it, which may ask it then."""
     child = current.get()
-    depth = -1 if child is None else child.cell.rank[0]
+    depth = -1 if child is None else child.life.ref.rank[0]
     return 0 if depth >= SHARED else depth + 1
 
 

@@ -130,11 +130,6 @@ class SchedulerActor(Actor[SchedulerCommand]):
             case _:
                 assert_never(command)
 
-    def stopped(self) -> None:
-        """Stop the tools of a batch that is still running."""
-        if self._batch is not None:
-            self._batch.stop("interrupted")
-
     def _planned(self, calls: tuple[ToolCall, ...]) -> "_Batch":
         names = {call.name for call in calls} & self._tools.keys()
         guarded = {name: _Guarded(self._tools[name]) for name in names}

@@ -137,12 +137,12 @@ def assert_closed_is_last(storage: Storage, name: str) -> None:
 
 def actors(runtime: Runtime) -> list[str]:
     """Return the names of all actors."""
-    return list(runtime.system.supervisor.cells)
+    return list(runtime.system.cells)
 
 
 def restarted(runtime: Runtime) -> list[str]:
     """Return the names of the actors that were restarted."""
-    return [name for name, cell in runtime.system.supervisor.cells.items() if cell.restarts]
+    return [name for name, cell in runtime.system.cells.items() if cell.restarts]
 
 
 def folded(runtime: Runtime, session: Session) -> tuple[SessionState, Lanes]:

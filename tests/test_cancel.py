@@ -414,7 +414,7 @@ async def test_a_turn_whose_requests_are_overtaken_by_results_renders_again_and_
     async with hosting(a=openai(Turn(Say("Here.")))) as runtime:
         session = await runtime.open("a")
         session._activation.activate()
-        life = runtime.system.supervisor.cells[f"{session.id}/session"].life
+        life = runtime.system.cells[f"{session.id}/session"].life
         assert life is not None
         assert isinstance(life.actor, SessionActor)
         refs = session._refs

@@ -214,7 +214,7 @@ async def test_a_provider_that_crashed_too_often_is_made_anew() -> None:
         assert (await session.ask("Hello.")).status == "complete"
         ((binding, first),) = runtime._providers.items()
         ended = anyio.Event()
-        runtime.system.watch(first, lambda _: ended.set())
+        runtime.system.watch(first, ended.set)
         await runtime.system.stop(first)
         await ended.wait()
         assert (await session.ask("Hello.")).status == "complete"

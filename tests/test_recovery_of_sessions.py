@@ -99,7 +99,7 @@ class Held(MemoryStorage):
 
 def restarts(runtime: Runtime, session: Session) -> int:
     """Return how often a session's actors were restarted."""
-    return runtime.system.supervisor.cells[f"{session.id}/session"].restarts
+    return runtime.system.cells[f"{session.id}/session"].restarts
 
 
 async def restarted(runtime: Runtime, session: Session) -> None:

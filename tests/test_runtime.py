@@ -526,9 +526,9 @@ async def test_a_handler_that_holds_everybody_up_is_logged_by_name_without_what_
     caplog.set_level("INFO", logger="actors")
     async with hosting(a=openai(Turn(Say("Here.")))) as runtime:
         session = await runtime.open("a")
-        runtime.system.shared.slow = 0.0  # from now on every handler is slow
+        runtime.system.slow = 0.0  # from now on every handler is slow
         assert (await session.ask("A secret.")).text == "Here."
-        runtime.system.shared.slow = 3600.0
+        runtime.system.slow = 3600.0
     told = [record.getMessage() for record in caplog.records if "slow_handler" in record.getMessage()]
     assert any("actor='session-1/session'" in line and "message='Submit'" in line for line in told)
     assert not any("secret" in line for line in told)

@@ -5,96 +5,50 @@ one of these places, a refused one among the dead; every ask ends exactly once.
 """
 
 from collections import Counter, deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import Literal
+from typing import Literal, TypeAlias
 
-Reason = Literal["stopped", "expired", "overflow", "unhandled", "poison", "draining"]
+State: TypeAlias = Literal["running", "restarting", "stopping", "stopped", "faulted"]
+"""Where an actor is in its life. `faulted`: it was given up after too many crashes."""
+
+Reason: TypeAlias = Literal["stopped", "expired", "overflow", "unhandled", "poison", "draining"]
+"""Why a message was not handled.
+
+`stopped`: the receiver had ended, or ended first. `expired`: its ask's deadline passed first. `overflow`: the mailbox
+was full and the sender did not wait. `unhandled`: the receiver was given up after too many crashes. `poison`: its
+handler raised. `draining`: the system took no more work.
+"""
 
 RING = 256  # dead letters remembered one by one
 
 
-class ActorState(Enum):
-    """Where an actor is in its life."""
-
-    RUNNING = "running"
-    RESTARTING = "restarting"
-    STOPPING = "stopping"
-    STOPPED = "stopped"
-    FAULTED = "faulted"
-
-
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """One message that was not handled.
-
-    Args:
-        actor: Name of the receiver.
-        message: Name of the message's type. The message itself is not kept: it may be large, or private.
-        reason: `stopped`: the receiver had ended, or ended first. `expired`: its ask's deadline passed first.
-            `overflow`: the mailbox was full and the sender did not wait. `unhandled`: the receiver was given up after
-            too many crashes. `poison`: its handler raised. `draining`: the system took no more work.
-    """
+    """One message that was not handled: its receiver and its type. It is not kept: it may be large, or private."""
 
     actor: str
     message: str
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetters:
-    """The latest dead letters, oldest first, and how many there have been for each reason."""
-
-    recent: tuple[DeadLetter, ...]
-    counts: Mapping[Reason, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """One moment's totals over all actors, past and present.
-
-    `running` is the number of messages in the hands of a handler: one at most, and only seen from inside of it.
-    Asks end as one of answered, failed (an error came instead of an answer), timed_out, or abandoned (the asker was
-    cancelled); the rest are pending.
-    """
-
-    sent: int
-    handled: int
-    dead: int
-    queued: int
-    running: int
-    asked: int
-    answered: int
-    failed: int
-    timed_out: int
-    abandoned: int
-
-    @property
-    def pending(self) -> int:
-        """Asks that have not ended."""
-        return self.asked - self.answered - self.failed - self.timed_out - self.abandoned
-
-    @property
-    def balanced(self) -> bool:
-        """Whether the law of this module holds."""
-        return self.sent == self.handled + self.dead + self.queued + self.running and self.pending >= 0
-
-
 @dataclass(slots=True)
-class Tally:
-    """The running totals of one system, beside those each living cell keeps itself."""
+class Account:
+    """A system's dead letters, the latest and how many for each reason; and what became of all else.
+
+    `queued` and `running` are only known to `System.counts`; `running` is the number of messages in the hands of a
+    handler: one at most, and only seen from inside of it. An ask is answered, or unanswered if it failed, timed out or
+    was abandoned; the rest are pending.
+    """
 
     recent: deque[DeadLetter] = field(default_factory=lambda: deque(maxlen=RING))
     dead: Counter[Reason] = field(default_factory=Counter)
-    refused: int = 0
-    retired_sent: int = 0
-    retired_handled: int = 0
+    sent: int = 0
+    handled: int = 0
+    queued: int = 0
+    running: int = 0
     asked: int = 0
     answered: int = 0
-    failed: int = 0
-    timed_out: int = 0
-    abandoned: int = 0
+    unanswered: int = 0
 
     def bury(self, actor: str, message: object, reason: Reason) -> None:
         """Record `message` as a dead letter of `actor`."""
@@ -103,10 +57,16 @@ class Tally:
 
     def refuse(self, actor: str, message: object, reason: Reason) -> None:
         """Record a message that was offered and not taken."""
-        self.refused += 1
+        self.sent += 1
         self.bury(actor, message, reason)
 
-    def retire(self, sent: int, handled: int) -> None:
-        """Keep the totals of an actor that has ended."""
-        self.retired_sent += sent
-        self.retired_handled += handled
+    @property
+    def pending(self) -> int:
+        """Asks that have not ended."""
+        return self.asked - self.answered - self.unanswered
+
+    @property
+    def balanced(self) -> bool:
+        """Whether the law of this module holds."""
+        known = self.handled + self.dead.total() + self.queued + self.running
+        return self.sent == known and self.pending >= 0

@@ -5,53 +5,25 @@ its children, the questions it has yet to answer, what it waits for. After a cra
 left of the old one can do nothing to it.
 """
 
-from abc import abstractmethod
+import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Generic, TypeVarTuple
+from math import inf
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVarTuple
 
 from actors.errors import ActorFailed, ActorStopped
-from actors.kernel.message import Command, Guard, Reply, fail_waiter
-from actors.kernel.parking import Scope, Waiter
+from actors.kernel.message import Command, ErrorReply, Reply
+from actors.kernel.parking import Scope, Waiter, wake
 from actors.kernel.ref import C, D, Ref
-from actors.kernel.shared import Shared
-from actors.kernel.tasks import Work
+
+if TYPE_CHECKING:
+    from actors.kernel.cell import Cell
 
 Args = TypeVarTuple("Args")
-
-
-@dataclass(frozen=True, slots=True)
-class Restart:
-    """How often a crash is answered by a restart.
-
-    Args:
-        intensity: Restarts allowed within `period`; at one crash more the actor is given up. 0: at the first.
-        period: Seconds.
-        backoff: Seconds before the first restart, and at most; doubles with each crash within `period`.
-    """
-
-    intensity: int = 3
-    period: float = 60.0
-    backoff: tuple[float, float] = (0.05, 5.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Terminated:
-    """An actor ended. What those are told who watch it.
-
-    Args:
-        name: Its name.
-        error: The last crash if it was given up after too many, or what its `stopped` hook raised.
-        faulted: Whether it was given up.
-    """
-
-    name: str
-    error: BaseException | None = None
-    faulted: bool = False
 
 
 class Actor(Generic[C]):
@@ -83,73 +55,25 @@ class Actor(Generic[C]):
         """
         raise NotImplementedError(f"{type(self).__name__} has no receive for {type(command).__name__}.")
 
-    def stopped(self) -> None:
-        """Give back what `started` took, when the actor is stopped in order, after its children have ended.
 
-        It is not called after a crash: the object's state is in doubt then.
-        """
-
-
-class Body(Ref[C]):
-    """What a life needs of the cell it is in. `rank`: its depth, then its level."""
-
-    __slots__ = ()
-    shared: Shared
-    rank: tuple[int, int]
-
-    @abstractmethod
-    def offer(self, command: Command) -> bool:
-        """Send without waiting; False if there is no room."""
-
-    @abstractmethod
-    def occupy(self) -> None:
-        """Note that there is something to do, or to wait for."""
-
-    @abstractmethod
-    def resume(self) -> None:
-        """Handle what is queued."""
-
-    @abstractmethod
-    def crash(self, error: BaseException) -> None:
-        """Go down with `error`, at once or behind the handler that runs."""
-
-    @abstractmethod
-    def childless(self) -> None:
-        """Continue what waited for the last child to end."""
-
-
+@dataclass(slots=True, eq=False)
 class Context(Generic[C]):
     """An actor's hold on the system around it, for the life of one object. Given to `started`; keep it.
 
     After a crash of the actor it holds nothing: what the lost object still does through it has no effect.
 
-    `fresh`: the object has not begun, or was lost; its hooks are not to be called. `is_over`: it was stopped or lost.
-    `holds`: why it handles nothing for now, counted.
+    `ref`: the actor's own address. `fresh`: `started` has not been called. `is_over`: it was stopped or lost. `holds`:
+    why it handles nothing for now, counted. `deferred`: the questions whose handler returned before the answer.
     """
 
-    __slots__ = ("_body", "_outbox", "actor", "children", "deferred", "fresh", "holds", "is_over")
-
-    def __init__(self, body: Body[C], actor: Actor[C]) -> None:
-        self._body = body
-        self.actor = actor
-        self.fresh = type(actor).started is not Actor.started
-        self.is_over = False
-        self.children: set[Child] | None = None
-        self.deferred: set[Waiter] | None = None  # questions whose handler returned before the answer
-        self.holds = 0
-        self._outbox: deque[tuple[Body[Any], Command]] | None = (
-            None  # Any: each receiver has its own commands
-        )
-
-    @property
-    def ref(self) -> Ref[C]:
-        """The actor's own address."""
-        return self._body
-
-    @property
-    def owes(self) -> bool:
-        """Whether somebody waits for an answer. An asker that went away is owed nothing."""
-        return any(not waiter.done() for waiter in self.deferred or ())
+    ref: "Cell[C]"
+    actor: Actor[C]
+    fresh: bool = True
+    is_over: bool = False
+    holds: int = 0
+    children: "set[Child] | None" = None
+    deferred: dict[Waiter, weakref.ref[Reply[Any]]] | None = None  # Any: replies of every type
+    outbox: "deque[tuple[Cell[Any], Command]] | None" = None  # Any: each receiver has its own commands
 
     def start(
         self,
@@ -158,32 +82,31 @@ class Context(Generic[C]):
         name: str | None = None,
         holds: bool = False,
     ) -> "Child":
-        """Start a child task: `function(*args)`.
+        """Start a child task: `function(*args)`, shown by debuggers as `name`.
 
         The child may ask, downhill; its asks inherit the deadline of the ask being handled now. Its failure
-        is the actor's crash. It is cancelled, and waited for, before the actor stops or restarts.
-
-        Args:
-            function: What to do.
-            args: Its arguments.
-            name: Shown by debuggers.
-            holds: Whether the actor handles nothing until the child has ended.
+        is the actor's crash. It is cancelled, and waited for, before the actor stops or restarts. If it `holds` the
+        actor, that handles nothing until the child has ended.
 
         Raises:
             ActorStopped: The actor is stopping or restarting.
         """
+        cell, system = self.ref, self.ref.system
         if self.is_over:
             raise ActorStopped(
-                f"Actor {self._body.name!r} is ending and starts no child; send it less, or earlier."
+                f"Actor {cell.name!r} is ending and starts no child; send it less, or earlier."
             )
-        if self.children is None:
-            self.children = set()
         if holds:
             self.hold()
-        named = f"{self._body.name}/{name or getattr(function, '__qualname__', 'child')}"
-        child = Child(self, self._body, holds=holds)
+        child = Child(self, holds=holds)
+        self.children = self.children or set()
         self.children.add(child)
-        child.launch(partial(function, *args), named)
+        system.active += 1
+        variables = system.variables.copy()
+        variables.run(current.set, child)
+        named = f"{cell.name}/{name or getattr(function, '__qualname__', 'child')}"
+        ended = partial(self._child_ended, child)
+        child.scope = system.tasks.start(partial(function, *args), ended, named, variables)
         return child
 
     def tell(self, ref: Ref[D], command: D) -> None:
@@ -193,18 +116,18 @@ class Context(Generic[C]):
             MailboxFull: There is no room, and the receiver does not stand below this actor.
             ActorStopped: The receiver has ended.
         """
-        assert isinstance(ref, Body)
-        body = self._body
-        if ref.rank <= body.rank and ref.shared is body.shared:
-            ref.tell_nowait(command)
-        elif self._outbox or not ref.offer(command):
-            if self._outbox is None:
-                self._outbox = deque()
-            self._outbox.append((ref, command))
-            if len(self._outbox) == 1:
-                self.start(self._send, self._outbox, name="outbox", holds=True)
+        cell = self.ref
+        assert isinstance(ref, type(cell))
+        receiver: Cell[Any] = ref  # Any: it has its own commands
+        if receiver.rank <= cell.rank and receiver.system is cell.system:
+            receiver.tell_nowait(command)
+        elif self.outbox or not receiver.offer(command):
+            self.outbox = self.outbox or deque()
+            self.outbox.append((receiver, command))
+            if len(self.outbox) == 1:
+                self.start(self._send, self.outbox, name="outbox", holds=True)
 
-    async def _send(self, outbox: deque[tuple[Body[Any], Command]]) -> None:  # Any: as above
+    async def _send(self, outbox: "deque[tuple[Cell[Any], Command]]") -> None:  # Any: as above
         while outbox:
             ref, command = outbox[0]
             await ref.tell(command)
@@ -214,123 +137,103 @@ class Context(Generic[C]):
         """Handle nothing, after the message in hand, until `release`."""
         self.holds += 1
         if not self.is_over:
-            self._body.occupy()
+            self.ref.occupy()
 
     def release(self) -> None:
         """Handle messages again."""
         self.holds -= 1
         if not self.holds and not self.is_over:
-            self._body.resume()
+            self.ref.resume()
 
     def fail(self, error: BaseException) -> None:
         """Crash with `error`: at once, or behind the handler that runs now."""
         if not self.is_over:
-            self._body.crash(error)
+            self.ref.crash(error)
 
     def defer(self, reply: Reply[Any]) -> None:  # Any: replies of every type
-        """Remember a question whose handler returned before it was answered."""
-        waiter = reply.waiter = reply.waiter or self._body.shared.parking.waiter()
-        reply.guard = Guard(waiter, self._forgotten)
+        """Remember a question whose handler returned before it was answered, to fail it if its reply is forgotten."""
+        waiter = reply.waiter = reply.waiter or self.ref.system.parking.waiter()
         if self.deferred is None:
-            self.deferred = set()
-        self.deferred.add(waiter)
+            self.deferred = {}
+        self.deferred[waiter] = weakref.ref(reply, partial(self._forgotten, waiter))
 
-    def _forgotten(self, waiter: Waiter) -> None:
+    def _forgotten(self, waiter: Waiter, _reply: object) -> None:
         """Fail a question whose reply is gone. A finalizer calls it, in any thread and at any moment."""
         if self.deferred is not None:
-            self.deferred.discard(waiter)
+            self.deferred.pop(waiter, None)
         if waiter.done():
             return
-        name = self._body.name
         error = ActorFailed(
-            f"Actor {name!r} dropped a question without an answer; keep its reply, or answer it."
+            f"Actor {self.ref.name!r} dropped a question without an answer; keep its reply, or answer it."
         )
         with suppress(RuntimeError):  # the loop has ended, and the asker with it
-            self._body.shared.parking.soon(partial(fail_waiter, waiter, error))
+            self.ref.system.parking.soon(partial(wake, waiter, ErrorReply(error)))
 
     def end(self, error: BaseException | None = None) -> None:
-        """Start no more children, and cancel those there are. With `error` the object is lost: its questions fail."""
+        """Start no more children, cancel those there are, and wait for them no longer than the system's patience.
+
+        With `error` the object is lost: its questions fail.
+        """
         self.is_over = True
-        for child in tuple(self.children or ()):
-            child.cancel()
+        if self.children:
+            system = self.ref.system
+            system.deadlines.at(system.now() + system.patience, self._disown)
+            for child in tuple(self.children):
+                child.cancel()
         if error is not None:
-            self.fresh = True
             deferred, self.deferred = self.deferred, None
             for waiter in deferred or ():
-                fail_waiter(waiter, error)
+                wake(waiter, ErrorReply(error))
 
-    def disown(self) -> None:
+    def _disown(self) -> None:
         """Wait no longer for children that do not end."""
-        children, self.children = self.children, None
-        for child in children or ():
-            child.disowned = True
-        self._body.childless()
+        if self.children:
+            self.children = None
+            self.ref.childless()
 
-    def child_ended(self, child: "Child", error: BaseException | None) -> None:
+    def _child_ended(self, child: "Child", error: BaseException | None) -> None:
         """Take note of a child's end, and of what it raised."""
-        shared = self._body.shared
-        if error is not None and not shared.is_crash(error):
-            shared.fatal(error)
+        cell, system = self.ref, self.ref.system
+        if error is not None and not system.is_crash(error):
+            system.fatal(error)
         elif error is not None and not child.was_to_end(error):
-            if child.disowned or self.is_over:
-                shared.crashed(self._body.name, error)
+            if self.is_over:
+                system.crashed(cell.name, error)
             else:
-                self._body.crash(error)
+                cell.crash(error)
         if child.holds:
             self.release()
         if self.children is not None:
             self.children.discard(child)
             if not self.children:
                 self.children = None
-                self._body.childless()
-        shared.active -= 1
-        if not shared.active:
-            shared.became_idle()
+                cell.childless()
+        system.rest()
 
 
 class Child:
-    """A task that works for an actor.
+    """A task that works for an actor. `deadline`: that of the ask it works for."""
 
-    `deadline`: that of the ask it works for. `disowned`: nobody waits for its end any more.
-    """
+    __slots__ = ("deadline", "holds", "life", "scope")
 
-    __slots__ = ("_scope", "cell", "deadline", "disowned", "holds", "life")
+    scope: Scope
 
-    _scope: Scope
-
-    def __init__(
-        self, life: Context[Any], cell: Body[Any], *, holds: bool
-    ) -> None:  # Any: actors of every protocol
+    def __init__(self, life: Context[Any], *, holds: bool) -> None:  # Any: actors of every protocol
+        command, outer = life.ref.system.dispatcher.command, current.get()
         self.life = life
-        self.cell = cell
-        self.deadline = _inherited(cell.shared)
         self.holds = holds
-        self.disowned = False
+        if command is not None:
+            self.deadline = command.reply.deadline
+        else:
+            self.deadline = inf if outer is None else outer.deadline
 
     def cancel(self) -> None:
         """Cancel the task. Its end by this is not a failure; nothing happens if it has ended."""
-        self._scope.cancel()
-
-    def launch(self, work: Work, name: str) -> None:
-        """Start `work` as this child's task, in context variables of the system, not the sender's."""
-        shared = self.cell.shared
-        shared.active += 1
-        variables = shared.variables.copy()
-        variables.run(current.set, self)
-        self._scope = shared.tasks.start(work, partial(self.life.child_ended, self), name, variables)
+        self.scope.cancel()
 
     def was_to_end(self, error: BaseException) -> bool:
         """Tell whether the child was cancelled, and only met the end of those it works with."""
-        return self._scope.cancel_called and isinstance(error, ActorStopped | ActorFailed)
-
-
-def _inherited(shared: Shared) -> float | None:
-    """Return the deadline (loop time) of the ask that is being worked for, if there is one."""
-    command = shared.dispatcher.command
-    if command is not None:
-        return command.reply.deadline
-    child = current.get()
-    return None if child is None else child.deadline
+        return self.scope.cancel_called and isinstance(error, ActorStopped | ActorFailed)
 
 
 current: ContextVar[Child | None] = ContextVar("current", default=None)

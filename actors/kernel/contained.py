@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import anyio
 from anyio.lowlevel import checkpoint
 
-from actors.kernel.parking import Parking, Waiter, wake
+from actors.kernel.parking import Changes, Parking
 from actors.kernel.tasks import Ended, Work, begun, primed
 
 if TYPE_CHECKING:
@@ -42,19 +42,6 @@ class Dropped(BaseException):
 
 class Contained:
     """One piece of foreign code while it runs. Made by `Containment.start`."""
-
-    __slots__ = (
-        "_at",
-        "_ended",
-        "_inner",
-        "_outer",
-        "_parking",
-        "_task",
-        "_work",
-        "cancelled",
-        "dropped",
-        "name",
-    )
 
     def __init__(self, parking: Parking, work: Work, ended: Ended, name: str) -> None:
         self._parking, self._work, self._ended, self.name = parking, work, ended, name
@@ -124,18 +111,14 @@ class Contained:
 
 
 class Containment:
-    """The pieces of foreign code of one host. Open it in the host's task.
-
-    Args:
-        parking: The loop they run on.
-    """
+    """The pieces of foreign code of one host. Open it in the host's task."""
 
     def __init__(self, parking: Parking) -> None:
         self._parking = parking
         self._nursery: trio.Nursery | None = None
         self._spare: list[trio.Nursery] = []  # containing nothing now
         self._running: dict[Contained, object] = {}
-        self._gone: Waiter | None = None
+        self._changes = Changes(parking)
 
     @property
     def names(self) -> list[str]:
@@ -148,9 +131,8 @@ class Containment:
         if (trio := sys.modules.get("trio")) is None or not trio.lowlevel.in_trio_run():
             yield
             return
-        trio.lowlevel.enable_ki_protection(
-            Contained.run
-        )  # an interrupt is for the host, not for a tool to lose
+        # an interrupt is for the host, not for a tool to lose
+        trio.lowlevel.enable_ki_protection(Contained.run)
         async with trio.open_nursery() as self._nursery:
             yield
             self._spare.clear()
@@ -164,7 +146,7 @@ class Containment:
             if self._nursery is not None:
                 self._emptied(is_sound=raised is None and not contained.cancelled)
             if not self._running:
-                wake(self._gone)
+                self._changes.tell()
             ended(raised)
 
         contained = Contained(self._parking, work, over, name)
@@ -200,19 +182,13 @@ class Containment:
         for contained in fresh:
             contained.cancel()
         with anyio.move_on_after(grace if fresh else 0):  # those that were told before have had their time
-            await self._empty()
+            await self._changes.until(lambda: not self._running)
         for contained in tuple(self._running):
             contained.drop()
         for _ in range(PASSES):
             if not self._running:
                 break
             await checkpoint()
-
-    async def _empty(self) -> None:
-        """Wait until none runs."""
-        while self._running:
-            self._gone = self._parking.waiter()
-            await self._gone
 
 
 def _enter(nursery: "trio.Nursery", run: Run, name: str, context: contextvars.Context) -> None:

@@ -11,42 +11,24 @@ that asks again and again gives way now and then, and actors that send to each o
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context as Variables
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from actors.kernel.message import Command
 from actors.kernel.parking import Parking
+
+if TYPE_CHECKING:
+    from actors.kernel.cell import AnyCell
 
 BATCH = 32  # messages handled of one actor before the next has its turn
 STRETCH = 64  # messages handled before the event loop has its turn
 
 
-class Handling(Protocol):
-    """Something that handles messages: an actor's cell."""
-
-    def occupy(self) -> None:
-        """Note that there is something to do."""
-
-    def begin(self) -> object:
-        """Run the actor's `started` hook. Raises nothing."""
-
-    def handle(self, command: Command) -> None:
-        """Handle one message. Raises nothing."""
-
-    def visit(self, most: int) -> bool:
-        """Handle up to `most` messages that are queued; return whether there are more. Raises nothing."""
-
-
 class Dispatcher:
-    """Runs the handlers of one system, one at a time.
+    """Runs the handlers of one system, one at a time, in context variables of the system, not the sender's.
 
-    Args:
-        parking: The event loop.
-        variables: The context variables that handlers see: the system's, not the sender's.
-
-    `busy`: handlers run. `acting`: the one whose does now, and `command` is what it handles. `stretch`: messages
-    handled since the event loop had its turn. `late`: what is to be done right behind the handler that runs. `run`:
-    call in the system's context variables. A cell hands itself a message while nothing is `busy` and `stretch` is not
-    used up.
+    `busy`: handlers run. `acting`: the cell whose handler does now, and `command` is what it handles. `stretch`:
+    messages handled since the event loop had its turn. `late`: what is to be done right behind the handler that runs.
+    A cell hands itself a message while nothing is `busy` and `stretch` is not used up.
     """
 
     __slots__ = ("_called", "_parking", "acting", "busy", "command", "late", "ready", "run", "stretch")
@@ -56,30 +38,16 @@ class Dispatcher:
         self._called = False
         self.run = variables.run
         self.late: list[Callable[[], object]] = []
-        self.ready: deque[Handling] = deque()
-        self.acting: Handling | None = None
+        self.ready: deque[AnyCell] = deque()
+        self.acting: AnyCell | None = None
         self.command: Command | None = None
         self.busy = False
         self.stretch = 0
 
-    def add(self, handling: Handling) -> None:
-        """Have what has messages visited: now, or as soon as the running handler and those before it are done."""
-        self.ready.append(handling)
+    def add(self, cell: "AnyCell") -> None:
+        """Have a cell visited: now, or as soon as the running handler and those before it are done."""
+        self.ready.append(cell)
         if not self.busy:
-            self.serve()
-
-    def begin(self, handling: Handling) -> None:
-        """Have an actor begin: now, or as soon as the running handler and those before it are done."""
-        if self.busy:
-            handling.occupy()
-            self.ready.append(handling)
-            return
-        self.busy = True
-        try:
-            self.run(handling.begin)
-        finally:
-            self.busy = False
-        if self.ready:
             self.serve()
 
     def afterwards(self, work: Callable[[], object]) -> None:
@@ -95,7 +63,7 @@ class Dispatcher:
             self.late.pop(0)()
 
     def serve(self) -> None:
-        """Visit those that have messages: now, as far as that goes, and the others at the event loop's next turn."""
+        """Visit the cells that are ready: now, as far as that goes, and the others at the event loop's next turn."""
         if self.stretch < STRETCH:
             self.busy = True
             try:
@@ -104,14 +72,14 @@ class Dispatcher:
                 self.busy = False
         if self.ready and not self._called:
             self._called = True
-            self._parking.next(self._turn)
+            self._parking.soon(self._turn)
 
     def _visit_ready(self) -> None:
         ready = self.ready
         while ready and self.stretch < STRETCH:
-            handling = ready.popleft()
-            if handling.visit(min(BATCH, STRETCH - self.stretch)):
-                ready.append(handling)
+            cell = ready.popleft()
+            if cell.visit(min(BATCH, STRETCH - self.stretch)):
+                ready.append(cell)
 
     def _turn(self) -> None:
         """Go on. The event loop calls this, so other tasks had their turn."""

@@ -13,7 +13,7 @@ from types import TracebackType
 
 import anyio
 
-from actors.kernel.parking import Parking, Waiter, wake
+from actors.kernel.parking import Changes, Parking
 from actors.kernel.tasks import Tasks
 
 HURRY = 0.2
@@ -38,22 +38,22 @@ class SystemHost:
         context: Context,
     ) -> None:
         self._parking, self._room, self._leave, self._context = parking, room, leave, context
-        self._task = parking.task()
-        self._tasks = Tasks(parking, shielded=False)  # so it hears of the end of trio's run
-        self._steps = Tasks(parking)
+        self._tasks = Tasks(parking)
+        self._news = Changes(parking)
         self._block = anyio.CancelScope()
-        self._waiting: list[Waiter] = []
+        self._entered_by: object = None
         self._step: anyio.CancelScope | None = None
-        self._is_open = self._is_leaving = self._is_hurried = self._is_over = False
+        self.is_open = self._is_leaving = self._is_hurried = self._is_over = False
         self._failure: BaseException | None = None
 
     async def enter(self) -> None:
         """Begin to run. A caller that is cancelled meanwhile has entered nothing."""
-        self._tasks.start(self._run, self._ended, "host", self._context.copy())
+        # not shielded, so that it hears of the end of trio's run
+        self._tasks.start(self._run, self._ended, "host", self._context.copy(), shielded=False)
+        self._entered_by = self._parking.task()
         self._block.__enter__()
         try:
-            while not (self._is_open or self._is_over):
-                await self._news()
+            await self._news.until(lambda: self.is_open or self._is_over)
         except BaseException as error:
             await self.leave(type(error), error, None)
             raise
@@ -62,19 +62,20 @@ class SystemHost:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         """Have everything ended, and return when it has. As `__aexit__`."""
-        self.ask()
+        self._is_leaving = True
+        self._news.tell()
         struck: BaseException | None = None
         with anyio.CancelScope(shield=True):
             while not self._is_over:
                 try:
-                    await self._news()
+                    await self._news.next()
                 except GeneratorExit:  # the event loop is gone
                     raise
                 except BaseException as raised:  # natively, or an interrupt: a scope cannot be heard here
                     if struck is not None:
-                        self.hurry()
+                        self._hurry()
                     struck = raised
-        is_own = self._parking.task() is self._task  # no other task can leave its scope
+        is_own = self._parking.task() is self._entered_by  # no other task can leave its scope
         swallowed = self._block.__exit__(kind, error, trace) if is_own else None
         if self._failure is not None:
             raise self._failure
@@ -82,26 +83,22 @@ class SystemHost:
             raise struck
         return swallowed
 
-    def ask(self) -> None:
-        """Have the host leave."""
-        self._is_leaving = True
-        self._tell()
-
-    def hurry(self) -> None:
-        """Have the host leave at once."""
-        self._is_leaving = self._is_hurried = True
+    def _hurry(self) -> None:
+        """Leave at once."""
+        self._is_hurried = True
         if self._step is not None:
             self._step.deadline = min(self._step.deadline, anyio.current_time() + HURRY)
 
     def fail(self, error: BaseException | None) -> None:
-        """Make the host leave; the system's block then raises this error, which came from outside the actors."""
+        """Leave; the system's block then raises this error, which came from outside the actors."""
         if error is None or self._failure is not None or self._is_over:
             return
         if self._is_leaving and isinstance(error, self._parking.cancelled):
             return
         self._failure = error
         self._block.cancel()
-        self.ask()
+        self._is_leaving = True
+        self._news.tell()
 
     async def step(self, work: Callable[[], Awaitable[object]], seconds: float) -> None:
         """Do a part of the leaving, in a task that no cancellation of the host's reaches, and within so much time."""
@@ -109,55 +106,40 @@ class SystemHost:
 
         def ended(error: BaseException | None) -> None:
             done.append(error)
-            self._tell()
+            self._news.tell()
 
         async def limited() -> None:
             with anyio.move_on_after(HURRY if self._is_hurried else seconds) as self._step:
                 await work()
 
-        self._steps.start(limited, ended, "leaving", self._context.copy())
+        self._tasks.start(limited, ended, "leaving", self._context.copy())
         with anyio.move_on_after(seconds + HURRY) as limit:  # what shields itself is not waited for
             while not done:
                 try:
-                    await self._news()
+                    await self._news.next()
                 except BaseException as error:
                     if limit.cancel_called or isinstance(error, GeneratorExit):
                         raise
-                    self.hurry()  # it was cancelled natively; what it does now is what would be asked of it
+                    self._hurry()  # it was cancelled natively; what it does now is what would be asked of it
         self._step = None
         if done and isinstance(done[0], Exception):
             self.fail(done[0])
 
     async def _run(self) -> None:
         async with self._room():
-            self._is_open = True
-            self._tell()
+            self.is_open = True
+            self._news.tell()
             try:
-                while not self._is_leaving:
-                    await self._news()
+                await self._news.until(lambda: self._is_leaving)
             except self._parking.cancelled:  # the loop is being shut down
                 self._is_leaving = True
                 self._parking.uncancel()
             with anyio.CancelScope(shield=True):
                 is_empty = await self._leave(self)
             if not is_empty:
-                self._finish()  # nobody waits for what does not end; on trio this task has to
+                self._ended(None)  # nobody waits for what does not end; on trio this task has to
 
     def _ended(self, error: BaseException | None) -> None:
         self.fail(error)
-        self._finish()
-
-    def _finish(self) -> None:
         self._is_over = True
-        self._tell()
-
-    async def _news(self) -> None:
-        """Wait until something has changed."""
-        waiter = self._parking.waiter()
-        self._waiting.append(waiter)
-        await waiter
-
-    def _tell(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for waiter in waiting:
-            wake(waiter)
+        self._news.tell()

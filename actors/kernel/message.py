@@ -4,23 +4,23 @@ A reply never travels through a mailbox, so a full mailbox cannot hold one up, a
 nothing instead of reaching a later question.
 """
 
-from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass
+from math import inf
 from typing import Any, ClassVar, Generic, TypeVar
 
-from actors.kernel.parking import Waiter, wake
+from actors.kernel.parking import Waiter
 
+M = TypeVar("M", bound="Command")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)  # to its asker a query is a promise of its answer
 
 
+@dataclass(slots=True, eq=False)
 class ErrorReply:
     """How a reply carries an error. A bare exception could not be told from an answer that is one."""
 
-    __slots__ = ("error",)
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
+    error: BaseException
 
 
 class Reply(Generic[R]):
@@ -29,13 +29,11 @@ class Reply(Generic[R]):
     It may be kept and used after the handler returned, from any task of the same loop. If it is forgotten,
     the asker gets `ActorFailed` when the last reference goes.
 
-    Most questions are answered before their asker has to wait. So there is a waiter only from the moment when
-    somebody has to; until then the answer is kept here. What it has when it is made stands in the class: one is made
-    for each question.
+    Most questions are answered before their asker has to wait, so the answer is kept here until there is a waiter.
+    One is made for each question; what it has then stands in the class.
     """
 
-    guard: "Guard"
-    deadline: float | None = None
+    deadline: float = inf
     waiter: Waiter | None = None
     ended = False  # without a waiter; with one, that knows
     answer: Any = None  # Any: an answer or an `ErrorReply`; `send` is the typed way in, `ask` the way out
@@ -67,22 +65,6 @@ class Reply(Generic[R]):
         self.send(failure)
 
 
-class Guard:
-    """Held by a reply that outlives its handler; goes with it, and fails the question if that is open then.
-
-    Only such replies have one: a finalizer on every reply would slow every ask.
-    """
-
-    __slots__ = ("_forgotten", "_waiter")
-
-    def __init__(self, waiter: Waiter, forgotten: Callable[[Waiter], object]) -> None:
-        self._waiter = waiter
-        self._forgotten = forgotten
-
-    def __del__(self) -> None:
-        self._forgotten(self._waiter)
-
-
 UNSENT: Reply[Any] = Reply()  # Any: it is answered by nobody
 """The reply of a query that was neither asked nor told. To look for an attribute that is missing would be slow."""
 
@@ -109,21 +91,14 @@ class Query(Command, Generic[R_co]):
     reply: Reply[R_co] = UNSENT
 
 
-def asked(query: Query[R], reply: Reply[R]) -> Query[R]:
-    """Return `query` with a reply; a copy if it was sent before, and may still be under way."""
-    if query.reply is not UNSENT:
-        query = copy(query)
-    object.__setattr__(query, "reply", reply)  # though it is frozen
-    return query
+def asked(message: M, reply: Reply[Any]) -> M:  # Any: as above
+    """Return `message` with a reply; a copy if it was sent before, and may still be under way."""
+    if message.reply is not UNSENT:
+        message = copy(message)
+    object.__setattr__(message, "reply", reply)  # though it is frozen
+    return message
 
 
-def told(command: Command) -> Command:
-    """Return `command` as it is told: a query that nobody asks has a reply nobody waits for."""
-    if isinstance(command, Query) and (command.reply is UNSENT or command.reply.done):
-        return asked(command, TOLD)
-    return command
-
-
-def fail_waiter(waiter: Waiter, error: BaseException) -> None:
-    """End the question whose asker waits at `waiter` with `error`, unless it has ended."""
-    wake(waiter, ErrorReply(error))
+def told(message: M) -> M:
+    """Return `message` as it is told: a query that nobody asks has a reply nobody waits for."""
+    return asked(message, TOLD) if message.reply.done else message

@@ -4,81 +4,29 @@ A `Waiter` is woken once and has one task waiting on it. On asyncio it is the lo
 parked with `wait_task_rescheduled`. Events and streams of the portable layer cost several times as much, and
 its streams lose items when a host cancels tasks natively; so what is waited for often is waited for here.
 
-The rule that makes it safe under every kind of cancellation: a wake-up carries no item. Whoever is woken
-takes the item itself, once it runs; and whoever is cancelled after it was woken wakes the next.
+The rule that makes it safe under every kind of cancellation: a wake-up carries no item. A task that was woken
+takes the item itself, once it runs; and one that is cancelled after it was woken leaves the item to the next.
 """
 
 import asyncio
 import sys
-import types
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
 
 if TYPE_CHECKING:
     import trio
 
-
-class Waiter(Protocol):
-    """One wait of one task. `asyncio.Future` has this shape."""
-
-    def done(self) -> bool:
-        """Tell whether it was woken or its task was cancelled."""
-
-    def cancelled(self) -> bool:
-        """Tell whether its task was cancelled before it was woken."""
-
-    # Any: a waiter carries whatever its owner wakes it with; `Reply` and `BoundedQueue` are the typed faces.
-    def set_result(self, value: Any, /) -> None:
-        """Wake the task with `value`. Must not be called when `done`."""
-
-    def result(self) -> Any:  # Any: see set_result
-        """Return what it was woken with."""
-
-    def __await__(self) -> Generator[Any, None, Any]:  # Any: the traps of the event loop, and see set_result
-        """Wait until woken; return at once if it was already."""
-
-
-def wake(waiter: Waiter | None, value: object = None) -> None:
-    """Wake who waits there, if somebody still does."""
-    if waiter is not None and not waiter.done():
-        waiter.set_result(value)
-
-
-class Scope(Protocol):
-    """A cancel scope of the event loop, with what the portable layer's has and without its cost."""
-
-    shield: bool
-    deadline: float
-
-    @property
-    def cancel_called(self) -> bool:
-        """Whether it was cancelled, or its deadline has passed."""
-
-    @property
-    def cancelled_caught(self) -> bool:
-        """Whether it was left because of that."""
-
-    def cancel(self) -> None:
-        """Cancel what runs in it."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: types.TracebackType | None,
-        /,
-    ) -> bool | None: ...
+Scope: TypeAlias = "anyio.CancelScope | trio.CancelScope"
+"""A cancel scope of the event loop, with what the portable layer's has and without its cost."""
 
 
 class TrioWaiter:
-    """A task parked with `trio.lowlevel.wait_task_rescheduled`."""
+    """A task parked with `trio.lowlevel.wait_task_rescheduled`, in the shape of `asyncio.Future`."""
 
     __slots__ = ("_cancelled", "_done", "_task", "_value")
 
@@ -86,25 +34,29 @@ class TrioWaiter:
         self._task: trio.lowlevel.Task | None = None
         self._done = False
         self._cancelled = False
-        self._value: Any = None  # Any: see Waiter.set_result
+        self._value: Any = None  # Any: it carries whatever its owner wakes it with
 
     def done(self) -> bool:
+        """Tell whether it was woken or its task was cancelled."""
         return self._done
 
     def cancelled(self) -> bool:
+        """Tell whether its task was cancelled before it was woken."""
         return self._cancelled
 
-    def set_result(self, value: Any, /) -> None:  # Any: see Waiter.set_result
+    def set_result(self, value: Any, /) -> None:  # Any: as above
+        """Wake the task with `value`. Must not be called when `done`."""
         self._done = True
         self._value = value
         if self._task is not None:
             task, self._task = self._task, None
             sys.modules["trio"].lowlevel.reschedule(task)
 
-    def result(self) -> Any:  # Any: see Waiter.set_result
+    def result(self) -> Any:  # Any: as above
+        """Return what it was woken with."""
         return self._value
 
-    def __await__(self) -> Generator[Any, None, Any]:  # Any: see Waiter.__await__
+    def __await__(self) -> Generator[Any, None, Any]:  # Any: the traps of the event loop, and as above
         if not self._done:
             lowlevel = sys.modules["trio"].lowlevel
             self._task = lowlevel.current_task()
@@ -119,6 +71,15 @@ class TrioWaiter:
         return trio.lowlevel.Abort.SUCCEEDED
 
 
+Waiter: TypeAlias = asyncio.Future[Any] | TrioWaiter  # Any: as above; `Reply` and `BoundedQueue` are typed
+
+
+def wake(waiter: Waiter | None, value: object = None) -> None:
+    """Wake the task that waits there, if one still does."""
+    if waiter is not None and not waiter.done():
+        waiter.set_result(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Parking:
     """What the kernel needs of the running event loop.
@@ -128,8 +89,7 @@ class Parking:
         scope: Make a cancel scope; `shield` and `deadline` by name.
         now: Seconds on the loop's clock, the one that `anyio.current_time` reads.
         task: The running task.
-        next: Call a function at the loop's next turn, from the loop.
-        soon: Call a function in the loop, from any thread and from a finalizer.
+        soon: Call a function at the loop's next turn, from any thread and from a finalizer.
         spawn: Start a task of the loop's own, which nobody waits for: coroutine, name, context. It must not raise.
             The caller must keep a reference to the result, or the task may be garbage collected.
         uncancel: Withdraw native cancellation requests against the running task.
@@ -141,7 +101,6 @@ class Parking:
     scope: Callable[..., Scope]
     now: Callable[[], float]
     task: Callable[[], object]
-    next: Callable[[Callable[[], None]], object]
     soon: Callable[[Callable[[], None]], object]
     spawn: Callable[[Coroutine[Any, Any, None], str, Context], object]  # Any: the traps of the event loop
     uncancel: Callable[[], None]
@@ -149,16 +108,34 @@ class Parking:
     protect: Callable[[Callable[..., object]], object]
 
 
-def parking() -> Parking:
-    """Return the running loop's parking.
+class Changes:
+    """Wakes all who wait for something to change; each looks for itself what it is."""
 
-    Raises:
-        RuntimeError: No event loop is running.
-    """
-    trio_module = sys.modules.get("trio")
-    if trio_module is not None and trio_module.lowlevel.in_trio_run():
-        return _trio_parking(trio_module.lowlevel.current_trio_token())
-    return _asyncio_parking(asyncio.get_running_loop())
+    __slots__ = ("_parking", "_waiting")
+
+    def __init__(self, parking: Parking) -> None:
+        self._parking = parking
+        self._waiting: list[Waiter] = []
+
+    def tell(self) -> None:
+        """Say that something has changed."""
+        for waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def next(self) -> None:
+        """Wait until something has changed."""
+        waiter = self._parking.waiter()
+        self._waiting.append(waiter)
+        try:
+            await waiter
+        finally:
+            self._waiting.remove(waiter)
+
+    async def until(self, is_so: Callable[[], object]) -> None:
+        """Wait until something is so, of which each change is told."""
+        while not is_so():
+            await self.next()
 
 
 def running_loop() -> object | None:
@@ -170,27 +147,37 @@ def running_loop() -> object | None:
     return asyncio._get_running_loop()
 
 
+def parking() -> Parking:
+    """Return the running loop's parking.
+
+    Raises:
+        RuntimeError: No event loop is running.
+    """
+    return _parking(running_loop() or asyncio.get_running_loop())
+
+
 @lru_cache(maxsize=1)
-def _asyncio_parking(loop: asyncio.AbstractEventLoop) -> Parking:
+def _parking(loop: Any) -> Parking:  # Any: trio's token, or asyncio's loop
+    return _asyncio(loop) if isinstance(loop, asyncio.AbstractEventLoop) else _trio(loop)
+
+
+def _asyncio(loop: asyncio.AbstractEventLoop) -> Parking:
     return Parking(
         waiter=partial(asyncio.Future, loop=loop),
         scope=type(
             anyio.CancelScope()
-        ),  # what it makes here: to ask for the loop's class each time costs as much again
+        ),  # found once: to ask for the loop's class costs as much as to make one
         now=loop.time,
         task=asyncio.current_task,
-        next=loop.call_soon,
         soon=loop.call_soon_threadsafe,
         spawn=_asyncio_spawn,
         uncancel=_uncancel,
         cancelled=asyncio.CancelledError,
-        protect=_nothing_of,
+        protect=lambda _function: None,
     )
 
 
-def _asyncio_spawn(
-    coroutine: Coroutine[Any, Any, None], name: str, context: Context
-) -> object:  # Any: as above
+def _asyncio_spawn(coroutine: Coroutine[Any, Any, None], name: str, context: Context) -> object:
     return asyncio.Task(coroutine, name=name, context=context)  # never eager, whatever the loop's factory is
 
 
@@ -200,8 +187,7 @@ def _uncancel() -> None:
         task.uncancel()
 
 
-@lru_cache(maxsize=1)
-def _trio_parking(token: "trio.lowlevel.TrioToken") -> Parking:
+def _trio(token: "trio.lowlevel.TrioToken") -> Parking:
     import trio
 
     return Parking(
@@ -209,22 +195,11 @@ def _trio_parking(token: "trio.lowlevel.TrioToken") -> Parking:
         scope=trio.CancelScope,
         now=trio.current_time,
         task=trio.lowlevel.current_task,
-        next=token.run_sync_soon,
         soon=token.run_sync_soon,
-        spawn=_trio_spawn,
-        uncancel=_nothing,
+        spawn=lambda coroutine, name, context: trio.lowlevel.spawn_system_task(
+            lambda: coroutine, name=name, context=context
+        ),
+        uncancel=lambda: None,  # it has no native cancellation beside its scopes
         cancelled=trio.Cancelled,
         protect=trio.lowlevel.enable_ki_protection,
     )
-
-
-def _trio_spawn(coroutine: Coroutine[Any, Any, None], name: str, context: Context) -> object:  # Any: as above
-    return sys.modules["trio"].lowlevel.spawn_system_task(lambda: coroutine, name=name, context=context)
-
-
-def _nothing() -> None:
-    """Do nothing: trio has no native cancellation beside its scopes."""
-
-
-def _nothing_of(_function: object) -> None:
-    """Do nothing."""

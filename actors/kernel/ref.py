@@ -37,18 +37,15 @@ class Ref(ABC, Generic[C]):
 
     @abstractmethod
     async def ask(self, query: Query[R], *, timeout: float | None = None) -> R:
-        """Send `query` and return its answer.
+        """Send `query`, which may have been asked before, and return its answer.
 
-        Args:
-            query: The question. The same object may be asked again.
-            timeout: Seconds, waiting for room included. A child inherits the deadline of the ask it works for
-                and the earlier of the two holds.
+        A child inherits the deadline of the ask it works for; that or `timeout` (seconds, waiting for room included)
+        holds, whichever is earlier. A cancelled caller abandons the question: it is handled all the same, and the
+        answer goes nowhere.
 
         Raises:
             AskTimeout: No answer in time. If the actor has not come to the question yet, it never will.
             ActorFailed: Its handler raised (the cause is chained), or the question was dropped unanswered.
             AskUphill: The caller is an actor's child, and the receiver does not stand below that actor.
             ActorStopped, Draining: As with `tell`, or while the question was queued.
-
-        A cancelled caller abandons the question: it is handled all the same, and the answer goes nowhere.
         """

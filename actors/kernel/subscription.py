@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 import anyio
 from anyio.abc import ObjectReceiveStream
 
-from actors.kernel.parking import Waiter, parking
+from actors.kernel.parking import Changes, parking
 
 T = TypeVar("T")
 
@@ -45,13 +45,10 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
     """
 
     def __init__(self, capacity: int, *, droppable: Callable[[T], bool]) -> None:
-        if capacity < 1:
-            raise ValueError(f"A subscription must hold at least one item; capacity is {capacity}.")
-        self._parking = parking()
+        self._changes = Changes(parking())
         self._capacity = capacity
         self._droppable = droppable
         self._queue: deque[T] = deque()
-        self._readers: deque[Waiter] = deque()
         self._is_closed = self._is_left = False
         self._lost = 0
         self._resync = False
@@ -62,31 +59,34 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
             return
         if len(self._queue) < self._capacity or self._makes_room(item):
             self._queue.append(item)
-            self._wake_reader()
+            self._changes.tell()
 
     def close(self) -> None:
         """Close the sender's end; the reader gets what is left, then `anyio.EndOfStream`."""
         self._is_closed = True
-        self._wake_all_readers()
+        self._changes.tell()
 
     def leave(self) -> None:
         """Close the reader's end: what is left is dropped, and so is what is put."""
         self._is_left = True
         self._queue.clear()
-        self._wake_all_readers()
+        self._changes.tell()
 
     async def aclose(self) -> None:
         """Leave, as an object stream is left."""
         self.leave()
 
-    def receive_nowait(self) -> T | Lost:
-        """Take the next item, or word of those that were lost.
+    async def receive(self) -> T | Lost:
+        """Take the next item, or word of those that were lost. A cancelled reader has taken nothing.
+
+        Gives way only when there is none.
 
         Raises:
-            anyio.WouldBlock: There is none now.
             anyio.EndOfStream: There will be none: the sender closed its end.
             anyio.ClosedResourceError: The reader has left.
         """
+        while not (self._queue or self._lost or self._is_closed or self._is_left):
+            await self._changes.next()
         if self._is_left:
             raise anyio.ClosedResourceError
         if self._lost:
@@ -94,19 +94,8 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
             self._lost, self._resync = 0, False
             return lost
         if not self._queue:
-            raise anyio.EndOfStream if self._is_closed else anyio.WouldBlock
+            raise anyio.EndOfStream
         return self._queue.popleft()
-
-    async def receive(self) -> T | Lost:
-        """Take the next item, waiting for it. A cancelled reader has taken nothing.
-
-        Gives way only when there is none. Raises the rest of what `receive_nowait` does.
-        """
-        while True:
-            try:
-                return self.receive_nowait()
-            except anyio.WouldBlock:
-                await self._item()
 
     def _makes_room(self, item: T) -> bool:
         """Make room for `item` by dropping; False if it was `item` itself that was dropped."""
@@ -119,29 +108,3 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
             self._resync = True
         self._lost += 1
         return False
-
-    def _wake_reader(self) -> None:
-        """Wake the reader that waits longest, if one does."""
-        while self._readers:
-            waiter = self._readers.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                return
-
-    def _wake_all_readers(self) -> None:
-        """Wake every reader: no more items will come."""
-        while self._readers:
-            self._wake_reader()
-
-    async def _item(self) -> None:
-        """Wait until woken. A reader that is cancelled after that wakes the next one."""
-        waiter = self._parking.waiter()
-        self._readers.append(waiter)
-        try:
-            await waiter
-        except BaseException:
-            if waiter in self._readers:
-                self._readers.remove(waiter)
-            elif not waiter.cancelled() and self._queue:
-                self._wake_reader()
-            raise

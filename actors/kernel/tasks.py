@@ -13,7 +13,7 @@ import types
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeAlias
 
-from actors.kernel.parking import Parking, Scope, Waiter, wake
+from actors.kernel.parking import Changes, Parking, Scope
 
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, object]]  # Any: the event loop's own traps and answers
 Ended: TypeAlias = Callable[[BaseException | None], None]
@@ -36,25 +36,25 @@ def primed(coroutine: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:  
 
 
 class Tasks:
-    """The tasks of one owner.
+    """The tasks of one owner. `cancelled`: they were told to end, and so is each that is started from then on."""
 
-    `cancelled`: they were told to end, and so is each that is started from then on.
+    __slots__ = ("_changes", "_parking", "_running", "cancelled")
 
-    Args:
-        parking: The loop they run on.
-        shielded: Whether only their owner cancels them, and not the end of trio's run.
-    """
-
-    __slots__ = ("_gone", "_parking", "_running", "_shielded", "cancelled")
-
-    def __init__(self, parking: Parking, *, shielded: bool = True) -> None:
+    def __init__(self, parking: Parking) -> None:
         self._parking = parking
-        self._shielded = shielded
+        self._changes = Changes(parking)
         self._running: dict[Scope, object] = {}  # the loop itself holds a task only weakly
-        self._gone: Waiter | None = None
         self.cancelled = False
 
-    def start(self, work: Work, ended: Ended, name: str, context: contextvars.Context | None = None) -> Scope:
+    def start(
+        self,
+        work: Work,
+        ended: Ended,
+        name: str,
+        context: contextvars.Context | None = None,
+        *,
+        shielded: bool = True,
+    ) -> Scope:
         """Start `work` in a task, and return the scope that cancels it.
 
         Args:
@@ -63,8 +63,9 @@ class Tasks:
                 It must not raise.
             name: Shown by debuggers.
             context: What it runs in; a copy of the caller's if not given.
+            shielded: Whether only their owner cancels it, and not the end of trio's run.
         """
-        scope = self._parking.scope(shield=self._shielded)
+        scope = self._parking.scope(shield=shielded)
         if self.cancelled:
             scope.cancel()
         run = primed(self._run(scope, work, ended))
@@ -79,9 +80,7 @@ class Tasks:
 
     async def join(self) -> None:
         """Wait until all of them have ended."""
-        while self._running:
-            self._gone = self._parking.waiter()
-            await self._gone
+        await self._changes.until(lambda: not self._running)
 
     async def _run(self, scope: Scope, work: Work, ended: Ended) -> None:
         raised: BaseException | None = None
@@ -97,4 +96,4 @@ class Tasks:
         finally:
             del raised  # its traceback holds this frame
             if not self._running:
-                wake(self._gone)
+                self._changes.tell()

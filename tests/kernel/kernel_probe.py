@@ -7,7 +7,8 @@ from typing import ClassVar, assert_never
 
 import anyio
 
-from actors.kernel import Actor, ActorState, Command, Context, Query, Ref, Reply, Restart, System
+from actors.kernel import Actor, Command, Context, Query, Ref, Reply, Restart, System
+from actors.kernel.account import State
 
 AT_ONCE = Restart(intensity=3, period=60.0, backoff=(0.0, 0.0))
 
@@ -98,14 +99,14 @@ def boom(_probe: Probe, _reply: Reply[str] | None = None) -> None:
     raise ValueError("boom")
 
 
-def state(system: System, name: str) -> ActorState:
+def state(system: System, name: str) -> State:
     """Return where an actor that has not ended is in its life."""
-    return system.supervisor.cells[name].state
+    return system.cells[name].state
 
 
 def restarts(system: System) -> list[int]:
     """Return how often each actor was restarted."""
-    return [cell.restarts for cell in system.supervisor.cells.values()]
+    return [cell.restarts for cell in system.cells.values()]
 
 
 @asynccontextmanager

@@ -2,14 +2,13 @@
 
 import asyncio
 import threading
-from typing import Any
 
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from actors.errors import ActorFailed, ActorStopped, AskTimeout, AskUphill, KernelError, MailboxFull
-from actors.kernel import SHARED, Context, Mailbox, Ref, Reply, System, spawn
+from actors.errors import ActorFailed, AskTimeout, AskUphill, KernelError, MailboxFull
+from actors.kernel import SHARED, Context, Ref, Reply, System
 from actors.kernel.dispatch import BATCH, STRETCH
 from tests.kernel.kernel_probe import (
     AT_ONCE,
@@ -22,7 +21,6 @@ from tests.kernel.kernel_probe import (
     Probed,
     Solve,
     Urgent,
-    boom,
     held,
     law,
     restarts,
@@ -37,7 +35,7 @@ pytestmark = pytest.mark.anyio
 async def test_one_senders_mail_is_handled_in_the_order_it_was_sent() -> None:
     """A1, also when it has to wait for room, and when some is handled at once and some is queued."""
     async with law() as system:
-        ref = system.spawn(Probe, "probe", mailbox=Mailbox(capacity=3))
+        ref = system.spawn(Probe, "probe", capacity=3)
         for number in range(100):
             await ref.tell(Note(number))
         assert await ref.ask(Look()) == tuple(range(100))
@@ -189,7 +187,7 @@ async def _tell(ref: Ref[Probed], what: str) -> None:
 async def test_a_sender_cancelled_natively_at_any_turn_has_sent_once_or_not_at_all(turns: int) -> None:
     """A7, for each turn of the loop in which the cancellation may fall."""
     async with law() as system:
-        ref = system.spawn(Probe, "probe", mailbox=Mailbox(capacity=1))
+        ref = system.spawn(Probe, "probe", capacity=1)
         context = await held(ref)
         await ref.tell(Note("fills"))
         first, second = (asyncio.create_task(_tell(ref, name)) for name in ("first", "second"))
@@ -213,7 +211,7 @@ async def test_asks_under_wait_for_end_once_whatever_the_moment() -> None:
                 await asyncio.wait_for(ref.ask(Keep()), 0)
         assert await asyncio.wait_for(ref.ask(Look()), 60) == ()
         counts = system.counts()
-        assert counts.asked == counts.answered + counts.abandoned
+        assert counts.asked == counts.answered + counts.unanswered
 
 
 async def test_a_late_or_second_answer_falls_into_nothing() -> None:
@@ -319,7 +317,7 @@ async def test_a_query_may_be_asked_again_and_told() -> None:
         await ref.tell(query)
         assert await ref.ask(query) == ()
         assert system.counts().answered == 4
-        assert system.dead_letters().counts == {}
+        assert system.account.dead == {}
 
 
 # Full mailboxes
@@ -328,7 +326,7 @@ async def test_a_query_may_be_asked_again_and_told() -> None:
 async def test_senders_wait_for_room_in_the_order_they_came() -> None:
     """A11, and a cancelled one gives its place to the next."""
     async with law() as system:
-        ref = system.spawn(Probe, "probe", mailbox=Mailbox(capacity=1))
+        ref = system.spawn(Probe, "probe", capacity=1)
         context = await held(ref)
         await ref.tell(Note("first"))
         scope = anyio.CancelScope()
@@ -349,13 +347,13 @@ async def test_senders_wait_for_room_in_the_order_they_came() -> None:
             await anyio.wait_all_tasks_blocked()
             context.release()
         assert await ref.ask(Look()) == ("first", "second", "third")
-        assert system.dead_letters().counts == {"overflow": 1}
+        assert system.account.dead == {"overflow": 1}
 
 
 async def test_nothing_is_handled_at_once_ahead_of_senders_that_wait() -> None:
     """A11: they were granted room and have not run yet."""
     async with law() as system:
-        ref = system.spawn(Probe, "probe", mailbox=Mailbox(capacity=2))
+        ref = system.spawn(Probe, "probe", capacity=2)
         context = await held(ref)
         for name in ("first", "second"):
             await ref.tell(Note(name))
@@ -380,7 +378,7 @@ async def test_nothing_is_handled_at_once_ahead_of_senders_that_wait() -> None:
 async def test_the_control_queue_is_bounded_on_its_own() -> None:
     """A12."""
     async with law() as system:
-        ref = system.spawn(Probe, "probe", mailbox=Mailbox(control=2))
+        ref = system.spawn(Probe, "probe", capacity=2)
         context = await held(ref)
         ref.tell_nowait(Urgent("a"))
         ref.tell_nowait(Urgent("b"))
@@ -391,13 +389,13 @@ async def test_the_control_queue_is_bounded_on_its_own() -> None:
             await anyio.wait_all_tasks_blocked()
             context.release()
         assert await ref.ask(Look()) == ("a", "b", "waits")
-        assert system.dead_letters().counts == {"overflow": 1}
+        assert system.account.dead == {"overflow": 1}
 
 
 async def test_what_a_handler_sends_goes_out_when_there_is_room_and_until_then_it_handles_nothing() -> None:
     """A13: downhill, in order, over several messages of one handler."""
     async with law() as system:
-        high, low = system.spawn(Probe, "high"), system.spawn(Low, "low", mailbox=Mailbox(capacity=1))
+        high, low = system.spawn(Probe, "high"), system.spawn(Low, "low", capacity=1)
         context = await held(low)
         await low.tell(Note("fills"))
 
@@ -417,7 +415,7 @@ async def test_what_a_handler_sends_goes_out_when_there_is_room_and_until_then_i
 async def test_a_handler_gets_no_room_uphill_or_at_its_equals() -> None:
     """A13: it is refused at once, and not held up."""
     async with law() as system:
-        one, two = system.spawn(Probe, "one"), system.spawn(Probe, "two", mailbox=Mailbox(capacity=1))
+        one, two = system.spawn(Probe, "one"), system.spawn(Probe, "two", capacity=1)
         context = await held(two)
 
         def send(probe: Probe) -> None:
@@ -515,7 +513,7 @@ async def test_asks_go_downhill_only(depth: int, level: int, allowed: bool) -> N
 async def test_an_expired_question_is_never_handled() -> None:
     """A16: in the mailbox, or waiting for room in it."""
     async with law() as system:
-        ref = system.spawn(Probe, "probe", mailbox=Mailbox(capacity=1))
+        ref = system.spawn(Probe, "probe", capacity=1)
         context = await held(ref)
 
         def solve(probe: Probe, reply: Reply[str]) -> None:
@@ -527,8 +525,8 @@ async def test_an_expired_question_is_never_handled() -> None:
                 await ref.ask(Solve(solve), timeout=0.01)
         context.release()
         assert await ref.ask(Look(), timeout=60) == ()
-        assert system.dead_letters().counts == {"expired": 1}
-        assert system.counts().timed_out == 2
+        assert system.account.dead == {"expired": 1}
+        assert system.counts().unanswered == 2
 
 
 async def test_a_question_whose_time_is_over_is_not_sent() -> None:
@@ -578,7 +576,7 @@ async def test_an_abandoned_question_is_handled_all_the_same() -> None:
             await ref.ask(Solve(solve))
         context.release()
         assert await ref.ask(Look()) == ("handled",)
-        assert system.counts().abandoned == 1
+        assert system.counts().unanswered == 1
 
 
 async def test_withdrawn_deadlines_do_not_pile_up() -> None:
@@ -595,29 +593,10 @@ async def test_withdrawn_deadlines_do_not_pile_up() -> None:
                 for _ in range(200):
                     tasks.start_soon(ask)
                 await anyio.wait_all_tasks_blocked()
-                assert len(system.shared.deadlines) == 200
+                assert system.deadlines.pending == 200
                 context.release()
-        assert len(system.shared.deadlines) == 0
-        assert system.shared.deadlines.husks < 200
-
-
-async def test_spawn_runs_one_actor_that_is_not_restarted() -> None:
-    """A21, for the one-actor system of tests."""
-    with anyio.fail_after(60):
-        async with spawn(Probe()) as ref:
-            await ref.tell(Note(1))
-            assert await ref.ask(Look()) == (1,)
-            with pytest.raises(ActorFailed):
-                await ref.ask(Solve(boom))
-            with pytest.raises(ActorStopped):
-                await ref.tell(Note(2))
-
-
-@pytest.mark.parametrize("bounds", [{"capacity": 0}, {"control": 0}])
-def test_a_mailbox_of_no_capacity_is_refused(bounds: dict[str, Any]) -> None:  # Any: keywords
-    """A11."""
-    with pytest.raises(ValueError, match="at least one"):
-        Mailbox(**bounds)
+        assert system.deadlines.pending == 0
+        assert len(system.deadlines._heap) < 200
 
 
 async def test_a_name_is_taken_until_its_actor_has_ended() -> None:

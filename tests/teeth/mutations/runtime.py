@@ -105,8 +105,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "session: to be put away is to end",
-        "actors/activation.py",
-        "        self._unwatch()  # these ending does not end the session\n",
+        "actors/kernel/system.py",
+        "            cell.watchers = None\n",
         "",
         (ACTIVATION,),
     ),
