@@ -262,9 +262,11 @@ class Anthropic(AnthropicParameters):
 
     def _server_call(self, call_id: JsonValue, form: re.Pattern[str]) -> None:
         if type(call_id) is not str or not form.fullmatch(call_id):
-            return self.fault("id", f"{self.at}.id", f"server tool id {excerpt(call_id)} is not of the form")
+            return self.fault(
+                "ALL-03", f"{self.at}.id", f"server tool id {excerpt(call_id)} is not of the form"
+            )
         if self.take(call_id):
-            self.fault("taken", f"{self.at}.id", f"id {excerpt(call_id)} is taken", call_id)
+            self.fault("ALL-04", f"{self.at}.id", f"id {excerpt(call_id)} is taken", call_id)
         self.server = self.server | {call_id}
         return None
 

@@ -1,8 +1,5 @@
 """What Anthropic Messages demands of a request beside its messages, and of texts and cache marks anywhere."""
 
-from collections.abc import Mapping
-from typing import ClassVar
-
 from actors.core.check.turns import Turns
 from actors.core.check.words import excerpt
 from actors.core.jsonio import JsonValue
@@ -26,24 +23,6 @@ class AnthropicParameters(Turns):
     Attributes:
         moving: The mark of the whole request, which stands on its last block and so comes after all others.
     """
-
-    cites: ClassVar[Mapping[str, str]] = {
-        "open": "ANT-01",
-        "key": "ANT-28",
-        "id": "ANT-07",
-        "long-id": "ANT-07",
-        "taken": "ANT-05",
-        "name": "ANT-08",
-        "declared": "ANT-09",
-        "media": "ANT-54",
-        "documents": "ANT-54",
-        "role": "ALL-02",
-        "first": "ANT-24",
-        "twice": "ANT-26",
-        "empty": "ANT-22",
-        "nothing": "ANT-25",
-        "last": "ANT-27",
-    }
 
     moving: JsonValue = None
 

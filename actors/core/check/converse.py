@@ -4,8 +4,7 @@ A block is an object with one key, which names its kind.
 """
 
 import re
-from collections.abc import Callable, Mapping
-from typing import ClassVar
+from collections.abc import Callable
 
 from actors.core.check.turns import Turns
 from actors.core.check.words import excerpt, kind_of
@@ -39,24 +38,6 @@ class Converse(Turns):
         called: A message holds a call or a result.
         declares: The request declares tools, as far as its parameters were read.
     """
-
-    cites: ClassVar[Mapping[str, str]] = {
-        "open": "BED-01",
-        "key": "BED-11",
-        "id": "BED-08",
-        "long-id": "BED-08",
-        "name": "BED-08",
-        "media": "BED-17",
-        "documents": "BED-16",
-        "role": "ALL-02",
-        "first": "BED-07",
-        "twice": "BED-06",
-        "empty": "BED-05",
-        "nothing": "BED-07",
-        "last": "ALL-05",
-        "marks": "BED-10",
-        "late-mark": "BED-10",
-    }
 
     thinks = worded = documented = called = False
     declares = True
@@ -100,7 +81,7 @@ class Converse(Turns):
             return checks[kind](self, value)
         if any(kind in checks for checks in _CHECKS.values()):
             return self.fault("ALL-08", self.at, f"{kind} in a message of role {self.role}")
-        return self.fault("key", self.at, f"unknown key {excerpt(kind)}")
+        return self.fault("ALL-07", self.at, f"unknown key {excerpt(kind)}")
 
     def _text(self, value: JsonValue) -> None:
         self.mixed = self.worded = True
@@ -180,7 +161,7 @@ class Converse(Turns):
             elif kind is None:
                 self.fault("ALL-02", where, "each part is an object with one key")
             else:
-                self.fault("key", where, f"unknown key {excerpt(kind)}")
+                self.fault("ALL-07", where, f"unknown key {excerpt(kind)}")
         return None
 
     def _image(self, value: JsonValue) -> None:

@@ -63,7 +63,7 @@ class Gemini(GeminiParameters):
         if "thought" in part:
             self.fault("ALL-08", self.at, "thoughts are not sent back")
         if len(held) != 1:
-            return self.fault("empty", self.at, f"a part holds one kind of data, not {len(held)}")
+            return self.fault("ALL-11", self.at, f"a part holds one kind of data, not {len(held)}")
         (kind,) = held
         return _PARTS[kind](self, part)
 
@@ -102,7 +102,7 @@ class Gemini(GeminiParameters):
         if type(name) is not str or not self.is_name(name):
             self.named(name, self.at)
         if call_id and self.take(call_id):
-            self.fault("taken", f"{self.at}.id", f"id {excerpt(call_id)} is taken", call_id)
+            self.fault("ALL-04", f"{self.at}.id", f"id {excerpt(call_id)} is taken", call_id)
         self.due[f"#{self.calls}"] = (call_id, name)
         self.calls += 1
         return None
@@ -157,7 +157,7 @@ class Gemini(GeminiParameters):
         for part in parts:
             blob = self.spelt(part)
             if type(blob) is not dict or blob.keys() != {"inlineData"}:
-                self.fault("key", where, "a part of a response has inlineData and no other key")
+                self.fault("ALL-07", where, "a part of a response has inlineData and no other key")
             elif (kind := self._blob(blob["inlineData"])) not in (None, *self.dialect.media.result_kinds):
                 self.fault("ALL-10", where, f"{kind} is not accepted in a response")
         return None

@@ -1,7 +1,6 @@
 """What Google's generateContent demands of a request beside its contents."""
 
 import re
-from collections.abc import Mapping
 from typing import ClassVar
 
 from actors.core.check.turns import Turns
@@ -42,16 +41,6 @@ class GeminiParameters(Turns):
     """The part of the judge that reads what stands beside the messages."""
 
     container: ClassVar[str] = "contents"
-    cites: ClassVar[Mapping[str, str]] = {
-        "key": "GEM-10",
-        "name": "GEM-17",
-        "role": "GEM-08",
-        "first": "ALL-09",
-        "twice": "GEM-18",
-        "empty": "GEM-11",
-        "nothing": "GEM-07",
-        "last": "ALL-05",
-    }
 
     def spelt(self, value: JsonValue) -> JsonValue:
         if type(value) is not dict or "_" not in "".join(value):

@@ -139,7 +139,7 @@ class OpenAIChat(OpenAIChatParameters):
 
     def _unknown(self, message: dict[str, JsonValue], keys: frozenset[str]) -> None:
         for field in sorted(_FIELDS & (message.keys() - keys)):
-            self.fault(f"key {field}", self.here, f"unknown key {field!r}")
+            self.fault(f"ALL-07 {field}", self.here, f"unknown key {field!r}")
         self.allow_only(self.here, message, keys | _FIELDS)
 
     def _assistant(self, message: dict[str, JsonValue]) -> None:

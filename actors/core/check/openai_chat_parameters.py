@@ -1,8 +1,5 @@
 """What OpenAI Chat Completions and its vendors demand of a request beside its messages."""
 
-from collections.abc import Mapping
-from typing import ClassVar
-
 from actors.core.check.moonshot import schema_faults
 from actors.core.check.whole import ROOTLESS, Whole
 from actors.core.check.words import excerpt
@@ -33,15 +30,6 @@ class OpenAIChatParameters(Whole):
     """The part of the judge that reads what stands beside the messages."""
 
     dialect: ChatDialect
-    cites: ClassVar[Mapping[str, str]] = {
-        "open": "OAC-01",
-        "long-id": "OAC-03",
-        "name": "OAC-10",
-        "schema": "OAC-11",
-        "model": "OAC-19",
-        "long": "OAC-14",
-        "nothing": "OAC-04",
-    }
 
     def known_kind(self, kind: str, where: str) -> None:
         """Judge the kind of a tool, or of a call."""
@@ -117,4 +105,4 @@ class OpenAIChatParameters(Whole):
         self.rooted(schema, where, ROOTLESS)
         if len(self.faults) == before and self.dialect.request.schema_subset == "moonshot":
             for what in schema_faults(schema, "parameters"):
-                self.fault("schema", where, what)
+                self.fault("ALL-02 schema", where, what)

@@ -1,6 +1,5 @@
 """What OpenAI Responses demands of a request beside its input."""
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 from actors.core.check.whole import ROOTLESS, Whole
@@ -29,7 +28,6 @@ class ResponsesParameters(Whole):
 
     container: ClassVar[str] = "input"
     piece: ClassVar[str] = "item"
-    cites: ClassVar[Mapping[str, str]] = {"long-id": "OAR-08", "long": "ALL-02", "nothing": "ALL-02"}
 
     stores = continues = False
 

@@ -5,13 +5,13 @@ behind the ones before.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Self
 
 from actors.core.check.words import CHOICES, excerpt, kind_of, listed
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonValue
-from actors.core.rulebook import FAULTS, RULES
+from actors.core.rulebook import FAULTS, RULES, cited
 from actors.core.table import Table, nothing
 from actors.errors import Fault
 
@@ -40,8 +40,6 @@ class CheckState:
     """Key of the list of blocks in which a fragment leaves its last message open; None where messages are whole."""
     surrogates: ClassVar[str] = "ALL-12"
     """The rule that a lone surrogate breaks."""
-    cites: ClassVar[Mapping[str, str]] = {}
-    """The family's rule where it is not that of every family (`_EVERYWHERE`), by what it is about."""
 
     marks = 0
     short = False
@@ -110,18 +108,14 @@ class CheckState:
     # --- faults -------------------------------------------------------------------------------------
 
     def fault(self, rule: str, where: str, what: str, *call_ids: str) -> None:
-        """Record that `rule` is broken: an id of the rulebook, or what it is about (`cites`).
+        """Record that `rule` is broken; a word for the case may follow its id (`cited`).
 
         `where` is a place in the request; what is empty or begins with a dot goes on behind `at`.
         """
-        rule = self.cited(rule)
+        rule = cited(self.dialect, *rule.split(maxsplit=1))
         where = where if where and where[0] != "." else self.at + where
         kind = FAULTS[RULES[rule].fault_class]
         self.faults.append(kind(f"{where}: {what} ({rule})", call_ids=call_ids, rule=rule))
-
-    def cited(self, rule: str) -> str:
-        """Return the id of the rule to be cited."""
-        return self.cites.get(rule) or _EVERYWHERE.get(rule, rule)
 
     def wanted(self, what: str, where: str, value: JsonValue) -> None:
         """Record that something of another type stands where `what` belongs."""
@@ -159,7 +153,7 @@ class CheckState:
         """Record the keys of `value` that are not among `keys`, if there are any."""
         if not value.keys() <= keys:
             unknown = ", ".join(excerpt(key) for key in value if key not in keys)
-            self.fault("key", where, "unknown key " + unknown)
+            self.fault("ALL-07", where, "unknown key " + unknown)
 
     # --- calls and attachments ----------------------------------------------------------------------
 
@@ -167,12 +161,14 @@ class CheckState:
         """Count an attachment, and judge whether the request may hold it."""
         self.media += 1
         if (most := self.dialect.media.max_count) is not None and self.media > most:
-            self.fault("media", where, f"attachment {self.media} of a request that may hold {most}")
+            self.fault("ALL-15", where, f"attachment {self.media} of a request that may hold {most}")
         if kind != "document":
             return
         self.documents += 1
         if (most := self.dialect.media.max_documents) is not None and self.documents > most:
-            self.fault("documents", where, f"document {self.documents} of a request that may hold {most}")
+            self.fault(
+                "ALL-15 documents", where, f"document {self.documents} of a request that may hold {most}"
+            )
 
     def mark(self, mark: JsonValue, where: str, kind: str, key: str) -> None:
         """Judge a cache mark, and count it. An hour's comes before all that are for five minutes."""
@@ -181,19 +177,19 @@ class CheckState:
             return self.fault("ALL-02", where, f"{key} is of type {kind}, ttl 5m or 1h")
         self.marks += 1
         if ttl == "1h" and self.short:
-            self.fault("late-mark", where, "a 1h cache mark after a 5m mark")
+            self.fault("ANT-34 mark", where, "a 1h cache mark after a 5m mark")
         self.short = self.short or ttl == "5m"
         return None
 
     def marked(self) -> None:
         """Judge how many cache marks the request has."""
         if self.marks > _MARKS:
-            self.fault("marks", "request", f"{self.marks} cache marks, at most {_MARKS}")
+            self.fault("ANT-32 mark", "request", f"{self.marks} cache marks, at most {_MARKS}")
 
     def named(self, name: JsonValue, where: str) -> None:
         """Judge the name of a tool."""
         if type(name) is not str or not self.is_name(name):
-            self.fault("name", f"{where}.name", f"tool name {excerpt(name)}")
+            self.fault("ALL-02 name", f"{where}.name", f"tool name {excerpt(name)}")
 
     def identified(self, call_id: JsonValue, where: str) -> None:
         """Judge the form of a call's id."""
@@ -202,9 +198,9 @@ class CheckState:
         ids = (call_id,) if type(call_id) is str else ()
         if type(call_id) is str and len(call_id) > self.dialect.ids.max_len:
             what = f"id {excerpt(call_id)} of {len(call_id)} characters is too long"
-            self.fault("long-id", where, what, *ids)
+            self.fault("ALL-03 long", where, what, *ids)
         else:
-            self.fault("id", where, f"id {excerpt(call_id)} is not of the form", *ids)
+            self.fault("ALL-03", where, f"id {excerpt(call_id)} is not of the form", *ids)
 
     def take(self, call_id: str) -> bool:
         """Note an id as used, and say whether it already was."""
@@ -220,14 +216,14 @@ class CheckState:
                 return
         taken = call_id in self.fresh or call_id in self.used
         if call_id in self.due or (taken and self.dialect.ids.unique_scope == "transcript"):
-            self.fault("taken", self.place(index), f"id {excerpt(call_id)} is taken", call_id)
+            self.fault("ALL-04", self.place(index), f"id {excerpt(call_id)} is taken", call_id)
         self.fresh[call_id] = None
         self.due[call_id] = known
 
     def unanswered(self, when: str) -> None:
         """Judge the calls that wait where no result can come any more."""
         ids = tuple(self.due)
-        self.fault("open", self.here, f"no result for tool call {listed(ids)} {when}", *ids)
+        self.fault("OAC-01 open", self.here, f"no result for tool call {listed(ids)} {when}", *ids)
         self.due.clear()
 
     # --- beside the messages ------------------------------------------------------------------------
@@ -235,7 +231,7 @@ class CheckState:
     def modelled(self, model: JsonValue) -> None:
         """Judge the name of the model."""
         if type(model) is not str or not model:
-            self.fault("model", "model", f"a model name, not {excerpt(model)}")
+            self.fault("ALL-02 model", "model", f"a model name, not {excerpt(model)}")
 
     def each(self, value: JsonValue, where: str, what: str) -> Iterator[tuple[str, JsonValue]]:
         """Yield the items of a list, each with its place; none, with a fault, if it is no list."""
@@ -247,7 +243,7 @@ class CheckState:
     def declare(self, name: JsonValue, where: str, names: set[str]) -> None:
         """Judge the name under which a request declares a tool, and note it."""
         if type(name) is str and name in names:
-            self.fault("declared", f"{where}.name", f"tool name {excerpt(name)} is declared twice")
+            self.fault("ALL-13", f"{where}.name", f"tool name {excerpt(name)} is declared twice")
         elif type(name) is str and self.is_name(name):
             names.add(name)
         else:
@@ -261,9 +257,9 @@ class CheckState:
     def rooted(self, schema: JsonValue, where: str, refused: Iterable[str] = CHOICES) -> None:
         """Judge the root of a tool's schema."""
         if type(schema) is not dict or schema.get("type") != "object":
-            self.fault("schema", where, "a JSON Schema of type object")
+            self.fault("ALL-02 schema", where, "a JSON Schema of type object")
         elif found := [keyword for keyword in refused if keyword in schema]:
-            self.fault("schema", where, f"a JSON Schema without {found[0]} at its root")
+            self.fault("ALL-02 schema", where, f"a JSON Schema without {found[0]} at its root")
 
     def limited(self, limit: JsonValue, where: str) -> None:
         """Judge a number of tokens to be answered with at most."""
@@ -273,17 +269,3 @@ class CheckState:
 
 _NOTHING: Any = ()  # Any: stands for an empty dict or set at no cost
 _MARKS = 4
-_EVERYWHERE = {
-    "model": "ALL-02",
-    "marks": "ANT-32",
-    "late-mark": "ANT-34",
-    "key": "ALL-07",
-    "id": "ALL-03",
-    "long-id": "ALL-03",
-    "taken": "ALL-04",
-    "name": "ALL-02",
-    "declared": "ALL-13",
-    "schema": "ALL-02",
-    "media": "ALL-15",
-    "documents": "ALL-15",
-}

@@ -49,7 +49,7 @@ class Turns(CheckState):
                 self.role, self.blocks = role, 0
             else:
                 self.count += 1
-                self.fault("role", self.here, f"role {excerpt(role)} is neither user nor {self.model}")
+                self.fault("ALL-02 role", self.here, f"role {excerpt(role)} is neither user nor {self.model}")
                 continue
             if len(value) != 2 or key not in value:
                 self.allow_only(self.here, value, self.keys)
@@ -76,24 +76,24 @@ class Turns(CheckState):
     def ordered(self, role: str) -> None:
         """Judge the role of a message that is the first, or follows one of the same role."""
         if role == self.role:
-            self.fault("twice", self.here, f"role {role} twice in a row")
+            self.fault("CMP-01 turns", self.here, f"role {role} twice in a row")
         elif self._ours(role) not in self.dialect.turns.first_roles:
-            self.fault("first", self.here, f"a transcript cannot begin with role {role}")
+            self.fault("ALL-09", self.here, f"a transcript cannot begin with role {role}")
 
     def finish(self, *, manual_thinking: bool) -> None:
         if self.due:
             self.unanswered("at the end")
         if self.role is None:
-            return self.fault("nothing", self.container, "there is no message")
+            return self.fault("ALL-02 nothing", self.container, "there is no message")
         if self._ours(self.role) not in self.dialect.turns.last_roles:
-            self.fault("last", self.here, f"a request cannot end with role {self.role}")
+            self.fault("ALL-05", self.here, f"a request cannot end with role {self.role}")
         if not self.blocks and (self.role == "user" or not self.may_end_empty):
             self.empty()
         return None
 
     def empty(self) -> None:
         """Judge a message without blocks."""
-        self.fault("empty", self.here, "the message is empty")
+        self.fault("ALL-11", self.here, "the message is empty")
 
     def _ours(self, role: str) -> str:
         return "assistant" if role == self.model else role

@@ -8,7 +8,6 @@ from actors.core.check.state import CheckState
 from actors.core.check.words import CHOICES, excerpt, kind_of, why_no_object
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonValue
-from actors.core.rulebook.cited import cited
 
 ROOTLESS = (*CHOICES, "enum", "not")
 """Keywords of a schema that OpenAI does not take at the root of a tool's."""
@@ -23,10 +22,6 @@ class Whole(CheckState):
     def __init__(self, dialect: Dialect) -> None:
         super().__init__(dialect)
         self.longest = dialect.turns.max_string or sys.maxsize
-
-    def cited(self, rule: str) -> str:
-        rule, _, case = rule.partition(" ")  # a word for the case may follow
-        return cited(self.dialect, super().cited(rule), case)
 
     def given(self, name: JsonValue, given: JsonValue, key: str, where: str) -> None:
         """Judge the name of the tool that is called, and what it is given under `key`: an object, or any text."""
@@ -63,7 +58,7 @@ class Whole(CheckState):
     def length(self, text: str, where: str) -> None:
         """Judge how long a string is."""
         if len(text) > self.longest:
-            self.fault("long", where, f"a string of {len(text)} characters, at most {self.longest}")
+            self.fault("ALL-02 long", where, f"a string of {len(text)} characters, at most {self.longest}")
 
     def chooses(self, choice: JsonValue, tools: JsonValue, key: str = "tool_choice") -> None:
         """Judge that what is said about tools is said of some."""
@@ -72,6 +67,6 @@ class Whole(CheckState):
 
     def finish(self, *, manual_thinking: bool) -> None:
         if not self.count:
-            self.fault("nothing", self.container, f"there is no {self.piece}")
+            self.fault("ALL-02 nothing", self.container, f"there is no {self.piece}")
         elif self.role not in self.dialect.turns.last_roles:
             self.fault("ALL-05", self.here, f"a request cannot end with role {self.role or 'system'}")
