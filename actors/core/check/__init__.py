@@ -36,9 +36,10 @@ from actors.core.check.gemini import Gemini
 from actors.core.check.openai_chat import OpenAIChat
 from actors.core.check.responses import Responses
 from actors.core.check.state import CheckState
-from actors.core.check.words import excerpt
+from actors.core.check.words import excerpt, inside
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonRefused, JsonValue, parse
+from actors.core.rulebook import cited
 from actors.errors import CanonicalFault, Fault, ProjectionFault
 
 __all__ = ["CheckState", "canonical", "check", "compare_readings", "container", "extend", "finish", "start"]
@@ -59,7 +60,10 @@ _VISIBLE = frozenset(range(0x21, 0x7F)) - {0x5C}
 _NO_ESCAPE = re.compile(
     rb"[^\\]{6}(?![\x80-\xbf])"
 )  # an escape has six bytes, so a character begins behind this
-_ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
+_LONE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\xed[\xa0-\xbf]")
+_PAIRED = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\[^u]", re.DOTALL
+)  # and escapes of one character, since a backslash may be escaped
 
 
 class _Readings:
@@ -104,7 +108,7 @@ def extend(state: CheckState, *pieces: bytes, whole: bool = False) -> tuple[Chec
         read = _read(state, parse(text, max_bytes=_MAX_BYTES, max_depth=_MAX_DEPTH), strict=True)
     except JsonRefused as refused:
         _agree(quick, None)
-        return state, [_unreadable(fragment, f"{state.container}[{state.count}:]", refused, state.surrogates)]
+        return state, [_unreadable(fragment, f"{state.container}[{state.count}:]", refused, state.dialect)]
     _agree(quick, read)
     return read.settled()
 
@@ -159,19 +163,19 @@ def check(body: bytes, dialect: Dialect) -> list[Fault]:
     try:
         request = parse(body, max_bytes=_MAX_BYTES, max_depth=_MAX_DEPTH)
     except JsonRefused as refused:
-        return [_unreadable(body, "request", refused, state.surrogates)]
+        return [_unreadable(body, "request", refused, dialect)]
     if type(request) is not dict:
         return [
             ProjectionFault(f"request: {excerpt(request)} where an object belongs (ALL-01)", rule="ALL-01")
         ]
+    state.names = set()
     state.parameters(request)
-    messages = state.whole(request.get(state.container))
+    messages = request.get(state.container)
     if type(messages) is not list:
         state.fault("ALL-02", state.container, f"a list of messages, not {excerpt(messages)}")
         return state.faults
     state.read(messages)
-    thinking = request.get("thinking")
-    state.finish(manual_thinking=type(thinking) is dict and thinking.get("type") == "enabled")
+    state.finish(manual_thinking=inside(request, "thinking", "type") == "enabled")
     return state.faults
 
 
@@ -226,24 +230,14 @@ def _read(state: CheckState, messages: JsonValue, *, strict: bool) -> CheckState
     return read
 
 
-def _unreadable(text: bytes, where: str, refused: JsonRefused, rule: str) -> Fault:
-    """Return the fault of bytes that are not strict JSON: `rule` if the text holds a lone surrogate."""
-    if _has_lone_surrogate(text):
-        return CanonicalFault(f"{where}: the text holds a lone surrogate ({rule})", rule=rule)
-    return ProjectionFault(f"{where}: not strict JSON: {refused} (ALL-01)", rule="ALL-01")
+def _unreadable(text: bytes, where: str, refused: JsonRefused, dialect: Dialect) -> Fault:
+    """Return the fault of bytes that are not strict JSON, or hold a lone surrogate."""
+    if not _has_lone_surrogate(text):
+        return ProjectionFault(f"{where}: not strict JSON: {refused} (ALL-01)", rule="ALL-01")
+    rule = cited(dialect, "ALL-12")
+    return CanonicalFault(f"{where}: the text holds a lone surrogate ({rule})", rule=rule)
 
 
 def _has_lone_surrogate(text: bytes) -> bool:
     """Say whether an escape stands for half a character, or the bytes encode one."""
-    high_ends = -1
-    for escape in _ESCAPE.finditer(text):
-        unit = int(escape[1], 16) if escape[1] else 0
-        if 0xDC00 <= unit <= 0xDFFF:
-            if high_ends != escape.start():
-                return True
-            high_ends = -1
-        elif high_ends >= 0:
-            return True
-        elif 0xD800 <= unit <= 0xDBFF:
-            high_ends = escape.end()
-    return high_ends >= 0 or re.search(rb"\xed[\xa0-\xbf]", text) is not None
+    return _LONE.search(_PAIRED.sub(b"-", text)) is not None
