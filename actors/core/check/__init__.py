@@ -42,7 +42,7 @@ from actors.core.jsonio import JsonRefused, JsonValue, parse
 from actors.core.rulebook import cited
 from actors.errors import CanonicalFault, Fault, ProjectionFault
 
-__all__ = ["CheckState", "canonical", "check", "compare_readings", "container", "extend", "finish", "start"]
+__all__ = ["CheckState", "canonical", "check", "container", "extend", "finish", "start"]
 
 _STATES: dict[str, type[CheckState]] = {
     "openai_chat": OpenAIChat,
@@ -51,7 +51,7 @@ _STATES: dict[str, type[CheckState]] = {
     "gemini": Gemini,
     "converse": Converse,
 }
-_MAX_BYTES = 1 << 30  # how much a provider takes is the provider's to say: it is no fault of structure
+_MAX_BYTES = 1 << 30  # a provider's own limit is no matter of structure
 _MAX_DEPTH = 96  # arguments and schemas may be 64 deep, inside messages and blocks
 _QUICK = msgspec.json.Decoder()
 _LONG = 512  # bytes from which it costs less to look at the end of a text than to parse it
@@ -59,20 +59,10 @@ _TOO_LONG = 1 << 16  # no limit that a provider sets for a text is as low
 _VISIBLE = frozenset(range(0x21, 0x7F)) - {0x5C}
 _NO_ESCAPE = re.compile(
     rb"[^\\]{6}(?![\x80-\xbf])"
-)  # an escape has six bytes, so a character begins behind this
+)  # an escape has six bytes: a character begins behind this
 _LONE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\xed[\xa0-\xbf]")
-_PAIRED = re.compile(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\[^u]", re.DOTALL
-)  # and escapes of one character, since a backslash may be escaped
-
-
-class _Readings:
-    compared = False
-
-
-def compare_readings() -> None:
-    """From now on, read every fragment in both ways, and raise AssertionError where they disagree. For tests."""
-    _Readings.compared = True
+_PAIRED = re.compile(rb"(?s)\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\[^u]")
+"""Two halves of a character, or an escape of one letter, which may be a backslash."""
 
 
 def container(dialect: Dialect) -> str:
@@ -99,18 +89,13 @@ def extend(state: CheckState, *pieces: bytes, whole: bool = False) -> tuple[Chec
     """
     if not any(pieces):
         return state, []
-    quick = None if whole and not _Readings.compared else accepted(state, *pieces)
-    if quick is not None and not _Readings.compared:
+    if not whole and (quick := accepted(state, *pieces)) is not None:
         return quick.settled()
     fragment = b"".join(pieces)
-    text = _wrapped(state, fragment)
     try:
-        read = _read(state, parse(text, max_bytes=_MAX_BYTES, max_depth=_MAX_DEPTH), strict=True)
+        return strictly(state, fragment).settled()
     except JsonRefused as refused:
-        _agree(quick, None)
         return state, [_unreadable(fragment, f"{state.container}[{state.count}:]", refused, state.dialect)]
-    _agree(quick, read)
-    return read.settled()
 
 
 def accepted(state: CheckState, *pieces: bytes) -> CheckState | None:
@@ -126,8 +111,8 @@ def accepted(state: CheckState, *pieces: bytes) -> CheckState | None:
 def _stand_in(piece: bytes) -> bytes:
     """Return what the first reading sees of a piece: in place of a long text, a short one.
 
-    What rules ask of a long text is that it is not blank, how it ends, and that it is not too long. What they ask of
-    any other string, such as an id, the short one is not: then the whole reading decides.
+    A rule about a long text asks whether it is blank, how it ends, and whether it is too long. The short one breaks
+    every rule about other strings, such as ids: then the strict reading decides.
     """
     if piece[:1] != b'"' or piece[1] not in _VISIBLE or len(piece) > _TOO_LONG:
         return piece
@@ -135,10 +120,10 @@ def _stand_in(piece: bytes) -> bytes:
     return b'"- -' + piece[whole.end() :] if whole else piece
 
 
-def _agree(quick: CheckState | None, whole: CheckState | None) -> None:
-    """Raise if the first reading has accepted what the whole one has not, or has come to another state."""
-    if quick is not None and (whole is None or vars(quick) | {"strict": True} != vars(whole)):
-        raise AssertionError(f"Two readings: {vars(quick)} and {None if whole is None else vars(whole)}")
+def strictly(state: CheckState, fragment: bytes) -> CheckState:
+    """Return the state after a fragment, read by every rule, with the faults in it. Raises JsonRefused."""
+    text = _wrapped(state, fragment)
+    return _read(state, parse(text, max_bytes=_MAX_BYTES, max_depth=_MAX_DEPTH), strict=True)
 
 
 def finish(state: CheckState, *, manual_thinking: bool = False) -> list[Fault]:
@@ -186,10 +171,8 @@ def canonical(
 
     Args:
         faults: What the judge found.
-        known: Gives the canonical id of an id on the wire, if it has one.
+        known: Gives the canonical id of an id on the wire, if it has one. Others stay as they are.
         calls: Gives the canonical ids of all calls in the request, in order, for those that have no id on the wire.
-
-    An id that nobody knows stays as it is.
     """
     return [_renamed(fault, known, calls) if fault.call_ids else fault for fault in faults]
 
@@ -204,13 +187,12 @@ def _renamed(fault: Fault, known: Callable[[str], str | None], calls: Callable[[
 
 def _wrapped(state: CheckState, fragment: bytes) -> bytes:
     """Return a fragment as one JSON array of messages. A leading 0 stands for what was read before."""
-    opens = state.opens
-    if opens is None:
+    if state.opens is None:
         return b"[0%b]" % fragment if state.count else b"[%b]" % fragment
     if state.role is None:
-        return b"[" + fragment + b"]}]"
+        return b"[%b]}]" % fragment
     before = b"0" if state.blocks else b""
-    return b'[{"role":"%b","%b":[%b%b]}]' % (state.role.encode(), opens.encode(), before, fragment)
+    return b'[{"role":"%b","%b":[%b%b]}]' % (state.role.encode(), state.opens.encode(), before, fragment)
 
 
 def _read(state: CheckState, messages: JsonValue, *, strict: bool) -> CheckState:
@@ -218,14 +200,9 @@ def _read(state: CheckState, messages: JsonValue, *, strict: bool) -> CheckState
     assert type(messages) is list
     read, resumes = state.copy(), state.opens is not None and state.role is not None
     read.strict = strict
-    if not resumes:
-        del messages[: bool(state.count and state.opens is None)]
-    elif (
-        state.blocks
-        and type(opened := messages[0]) is dict
-        and type(blocks := opened[str(state.opens)]) is list
-    ):
-        del blocks[0]
+    begun = inside(messages[0], str(state.opens)) if resumes else messages
+    if type(begun) is list and (state.blocks if resumes else state.count and state.opens is None):
+        del begun[0]
     read.read(messages, resumes=resumes)
     return read
 

@@ -67,8 +67,6 @@ class Anthropic(Turns):
     server: frozenset[str] = frozenset()
     moving: JsonValue = None
 
-    # --- messages -----------------------------------------------------------------------------------
-
     def begin(self, role: str) -> None:
         if role == "assistant":
             if self.due and self.role == "user":
@@ -116,8 +114,6 @@ class Anthropic(Turns):
                 self.loop = self.dangles
             self.blocks += 1
         return None
-
-    # --- blocks -------------------------------------------------------------------------------------
 
     def _filled(self, block: dict[str, JsonValue], kind: str, where: str = "") -> dict[str, JsonValue]:
         """Return a block of a kind with its absent keys filled in; its keys and its cache mark are judged."""
@@ -267,8 +263,6 @@ class Anthropic(Turns):
         if kind == "image" and type(data) is str and len(data) > _IMAGE_BYTES:
             self.fault("ANT-30", "", f"an image of {len(data)} bytes as base64, at most {_IMAGE_BYTES}")
         return None
-
-    # --- beside the messages ------------------------------------------------------------------------
 
     def parameters(self, body: dict[str, JsonValue]) -> None:
         self.allow_only("request", body, _TOP)

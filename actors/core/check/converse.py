@@ -51,8 +51,6 @@ class Converse(Turns):
     declares = True
     titles: frozenset[str] = frozenset()
 
-    # --- messages -----------------------------------------------------------------------------------
-
     def finish(self, *, manual_thinking: bool) -> None:
         super().finish(manual_thinking=manual_thinking)
         self._documented()
@@ -71,8 +69,6 @@ class Converse(Turns):
     def _documented(self) -> None:
         if self.documented and not self.worded:
             self.fault("BED-13", self.here, "a document without a text beside it")
-
-    # --- blocks -------------------------------------------------------------------------------------
 
     def block(self, block: JsonValue) -> None:
         if type(block) is not dict or len(block) != 1:
@@ -188,8 +184,6 @@ class Converse(Turns):
     def _point(self, value: JsonValue, where: str = "") -> None:
         self.fields(value, _POINT, where)
         self.mark(value, where)
-
-    # --- beside the messages ------------------------------------------------------------------------
 
     def parameters(self, body: dict[str, JsonValue]) -> None:
         self.allow_only("request", body, _TOP)

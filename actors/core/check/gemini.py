@@ -62,8 +62,6 @@ class Gemini(Turns):
     calls = 0
     unasked = False
 
-    # --- contents -----------------------------------------------------------------------------------
-
     def begin(self, role: str) -> None:
         if self.due and (role == "model" or self.role == "user"):
             self.unanswered("in the next content")
@@ -84,8 +82,6 @@ class Gemini(Turns):
             key if first[key] != key and first[key] in value else first[key]: item
             for key, item in value.items()
         }  # a key that is there in both stays in both, and is unknown in the second: the host refuses it too
-
-    # --- parts --------------------------------------------------------------------------------------
 
     def block(self, block: JsonValue) -> None:
         if type(block) is not dict or not block.keys() <= _PART:
@@ -223,8 +219,6 @@ class Gemini(Turns):
         self.mixed = True
         if self.role != "model":
             self.fault("ALL-08", "", "a part of the provider's own tools outside a model content")
-
-    # --- beside the contents ------------------------------------------------------------------------
 
     def parameters(self, body: dict[str, JsonValue]) -> None:
         body = self.fields(body, _TOP, "request") or {}

@@ -68,8 +68,6 @@ class OpenAIChat(Whole):
         self.signatures = frozenset({"extra_content"} & {dialect.reasoning.carrier})
         self.carrier = carrier if (carrier := _carrier(dialect)) in _FIELDS else None
 
-    # --- messages -----------------------------------------------------------------------------------
-
     def read(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
         for value in messages:
             self.count += 1
@@ -134,8 +132,6 @@ class OpenAIChat(Whole):
             case = "unknown" if self.due else f"after {behind}"
             what = f"a result for {excerpt(call_id)}, which is no open tool call"
             self.fault(f"OAC-02 {case}", "", what, call_id)
-
-    # --- what an assistant says ---------------------------------------------------------------------
 
     def _assistant(self, message: dict[str, JsonValue], content: JsonValue) -> None:
         calls, rules = message["tool_calls"] if "tool_calls" in message else None, self.dialect
@@ -206,8 +202,6 @@ class OpenAIChat(Whole):
         if kind != "function" and not self.dialect.request.custom_tools:
             self.fault("ALL-02 kind", where, f"a tool of type {excerpt(kind)}")
 
-    # --- content ------------------------------------------------------------------------------------
-
     def _content(self, content: JsonValue, role: str) -> None:
         for at, part in self.parts(content, ".content", "OAC-05"):
             self._part(part, role, at)
@@ -253,8 +247,6 @@ class OpenAIChat(Whole):
             self.wanted(f"{kind} is an object", where, payload)
         elif kind == "image_url" and not self.dialect.media.urls and str(payload.get("url"))[:5] != "data:":
             self.fault("ALL-10", where, "an image by address")
-
-    # --- beside the messages ------------------------------------------------------------------------
 
     def parameters(self, body: dict[str, JsonValue]) -> None:
         rules, tools, key = self.dialect, body.get("tools"), body.get("prompt_cache_key")

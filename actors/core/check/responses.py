@@ -79,8 +79,6 @@ class Responses(Whole):
     outputs = stores = continues = False
     stale: frozenset[str] = frozenset()
 
-    # --- items --------------------------------------------------------------------------------------
-
     def read(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
         for item in messages:
             self.count += 1
@@ -139,8 +137,6 @@ class Responses(Whole):
         for call_id, kind in self.due.items():
             rule = "OAR-01" if kind == "function_call" else "OAR-11"
             self.fault(rule, "", f"no output for call {excerpt(call_id)}", call_id)
-
-    # --- what an item is ----------------------------------------------------------------------------
 
     def _message(self, item: dict[str, JsonValue]) -> None:
         role = item["role"] if "role" in item else None
@@ -225,8 +221,6 @@ class Responses(Whole):
         """Read an item of the provider's own tools, which is whole in itself."""
         self.role = "assistant"
 
-    # --- content ------------------------------------------------------------------------------------
-
     def _content(
         self,
         content: JsonValue,
@@ -253,8 +247,6 @@ class Responses(Whole):
         if not any(type(part.get(source)) is str and part[source] for source in sources):
             self.fault("ALL-02", where, f"{kind} has one of {', '.join(sources)}")
         return None
-
-    # --- beside the items ---------------------------------------------------------------------------
 
     def parameters(self, body: dict[str, JsonValue]) -> None:
         self.allow_only("request", body, _TOP)

@@ -115,8 +115,6 @@ class CheckState:
         if self.marks > _MARKS:
             self.fault("ANT-32 mark", "request", f"{self.marks} cache marks, at most {_MARKS}")
 
-    # --- faults -------------------------------------------------------------------------------------
-
     def fault(self, rule: str, where: str, what: str, *call_ids: str) -> None:
         """Record that `rule` is broken; a word for the case may follow its id (`cited`).
 
@@ -158,8 +156,6 @@ class CheckState:
         """Record the keys of `value` that are not among `keys`, if there are any."""
         if unknown := [excerpt(key) for key in value if key not in keys]:
             self.fault("ALL-07", where, "unknown key " + ", ".join(unknown))
-
-    # --- calls and attachments ----------------------------------------------------------------------
 
     def attach(self, kind: str, where: str = "") -> None:
         """Count an attachment, and judge whether the request may hold it."""
@@ -224,8 +220,6 @@ class CheckState:
         ids = tuple(self.due)
         self.fault("OAC-01 open", self.here, f"no result for tool call {listed(ids)} {when}", *ids)
         self.due.clear()
-
-    # --- beside the messages ------------------------------------------------------------------------
 
     def modelled(self, model: JsonValue) -> None:
         if type(model) is not str or not model:

@@ -239,9 +239,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "list(faults)",
         ("tests/core/test_check_canonical.py",),
     ),
-    _demands(
+    Mutation(
         "the two readings are never compared",
-        "__init__",
+        "tests/readings.py",
         '    if quick is not None and (whole is None or vars(quick) | {"strict": True} != vars(whole)):',
         "    if False:",
         ("tests/core/test_check_readings.py::test_readings_that_disagree_are_told",),
@@ -250,8 +250,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     _reads(
         "it is all there is of a request that opens an epoch again",
         "__init__",
-        "None if whole and not _Readings.compared else accepted(state, *pieces)",
-        "accepted(state, *pieces)",
+        "if not whole and (quick := accepted",
+        "if (quick := accepted",
     ),
     _reads("a long text may be blank", "__init__", "piece[1] not in _VISIBLE or ", ""),
     _reads("a long text may be of any length", "__init__", " or len(piece) > _TOO_LONG:", ":"),
