@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from actors.core.check import compare_readings
+from tests.readings import compare_readings
 
 for _profile in ("quarter", "thorough"):  # what they and "quick" mean is said by `tests.at_scale.share`
     settings.register_profile(_profile, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -26,7 +26,7 @@ from actors.adapters.waits import retry_after
 from actors.adapters.wire import Fields, fields, items, json_text, loaded, string
 from actors.core.dialect import Dialect
 from actors.core.jsonio import sanitised
-from actors.core.rulebook.cited import cited
+from actors.core.rulebook import cited
 from actors.core.stream import Cut
 
 MAX_MESSAGE = 500

@@ -134,11 +134,11 @@ def test_attachments_are_counted_and_told_apart_over_all_fragments() -> None:
     [
         (
             (*ROUND[:2], user(answer(), answer())),
-            "messages[2].content[1]: a result for 't1', which is answered",
+            "messages[2].content[1]: a second result for tool call 't1'",
         ),
         (
             (*ROUND, model(text()), user(answer())),
-            "messages[4].content[0]: a result for 't1', which is not called by",
+            "messages[4].content[0]: a result for 't1', which the message before",
         ),
         (
             (user(text()), model(use(), use("a b")), user(answer(), answer("a b"))),

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.core.check import CheckState, accepted, check, container, extend, finish, start
+from actors.core.check import CheckState, check, container, extend, finish, start
 from actors.core.content import Message, Text
 from actors.core.dialect import Dialect
 from actors.core.events import EpochBegan
@@ -28,6 +28,7 @@ from actors.testing.histories import READERS, history
 from tests.core import test_check, test_check_gemini, test_check_responses, test_check_vendors
 from tests.core.test_check import without
 from tests.core.test_check_fold import ANY_JSON, _places, _replaced
+from tests.readings import accepted
 
 Json = dict[str, Any]  # Any: wire messages are built by hand, broken ones on purpose
 
@@ -127,7 +128,7 @@ def test_every_rule_that_a_fragment_can_break_is_planted() -> None:
 def test_readings_that_disagree_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     fragment = b'{"role":"user","content":" "}'
     taken = accepted(start(OPENAI_CHAT), fragment)
-    monkeypatch.setattr("actors.core.check.accepted", lambda state, *pieces: taken)
+    monkeypatch.setattr("tests.readings.accepted", lambda state, *pieces: taken)
     with pytest.raises(AssertionError, match="Two readings"):
         extend(start(OPENAI_CHAT), b'{"role":"nobody","content":" "}')
     with pytest.raises(AssertionError, match="Two readings"):
@@ -136,7 +137,6 @@ def test_readings_that_disagree_are_told(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_request_that_opens_an_epoch_again_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bytes] = []
-    monkeypatch.setattr("actors.core.check._Readings.compared", False)
     monkeypatch.setattr("actors.core.check.accepted", lambda state, *pieces: asked.append(b"".join(pieces)))
     said = [Message("human", [Text("one")])]
     lane = render(History(said), Ledger(), OPENAI_CHAT).lane

@@ -36,12 +36,13 @@ from actors.core.check.gemini import Gemini
 from actors.core.check.openai_chat import OpenAIChat
 from actors.core.check.responses import Responses
 from actors.core.check.state import CheckState
-from actors.core.check.words import excerpt
+from actors.core.check.words import excerpt, inside
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonRefused, JsonValue, parse
+from actors.core.rulebook import cited
 from actors.errors import CanonicalFault, Fault, ProjectionFault
 
-__all__ = ["CheckState", "canonical", "check", "compare_readings", "container", "extend", "finish", "start"]
+__all__ = ["CheckState", "canonical", "check", "container", "extend", "finish", "start"]
 
 _STATES: dict[str, type[CheckState]] = {
     "openai_chat": OpenAIChat,
@@ -50,7 +51,7 @@ _STATES: dict[str, type[CheckState]] = {
     "gemini": Gemini,
     "converse": Converse,
 }
-_MAX_BYTES = 1 << 30  # how much a provider takes is the provider's to say: it is no fault of structure
+_MAX_BYTES = 1 << 30  # a provider's own limit is no matter of structure
 _MAX_DEPTH = 96  # arguments and schemas may be 64 deep, inside messages and blocks
 _QUICK = msgspec.json.Decoder()
 _LONG = 512  # bytes from which it costs less to look at the end of a text than to parse it
@@ -58,17 +59,10 @@ _TOO_LONG = 1 << 16  # no limit that a provider sets for a text is as low
 _VISIBLE = frozenset(range(0x21, 0x7F)) - {0x5C}
 _NO_ESCAPE = re.compile(
     rb"[^\\]{6}(?![\x80-\xbf])"
-)  # an escape has six bytes, so a character begins behind this
-_ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
-
-
-class _Readings:
-    compared = False
-
-
-def compare_readings() -> None:
-    """From now on, read every fragment in both ways, and raise AssertionError where they disagree. For tests."""
-    _Readings.compared = True
+)  # an escape has six bytes: a character begins behind this
+_LONE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\xed[\xa0-\xbf]")
+_PAIRED = re.compile(rb"(?s)\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\[^u]")
+"""Two halves of a character, or an escape of one letter, which may be a backslash."""
 
 
 def container(dialect: Dialect) -> str:
@@ -95,18 +89,13 @@ def extend(state: CheckState, *pieces: bytes, whole: bool = False) -> tuple[Chec
     """
     if not any(pieces):
         return state, []
-    quick = None if whole and not _Readings.compared else accepted(state, *pieces)
-    if quick is not None and not _Readings.compared:
+    if not whole and (quick := accepted(state, *pieces)) is not None:
         return quick.settled()
     fragment = b"".join(pieces)
-    text = _wrapped(state, fragment)
     try:
-        read = _read(state, parse(text, max_bytes=_MAX_BYTES, max_depth=_MAX_DEPTH), strict=True)
+        return strictly(state, fragment).settled()
     except JsonRefused as refused:
-        _agree(quick, None)
-        return state, [_unreadable(fragment, f"{state.container}[{state.count}:]", refused, state.surrogates)]
-    _agree(quick, read)
-    return read.settled()
+        return state, [_unreadable(fragment, f"{state.container}[{state.count}:]", refused, state.dialect)]
 
 
 def accepted(state: CheckState, *pieces: bytes) -> CheckState | None:
@@ -122,8 +111,8 @@ def accepted(state: CheckState, *pieces: bytes) -> CheckState | None:
 def _stand_in(piece: bytes) -> bytes:
     """Return what the first reading sees of a piece: in place of a long text, a short one.
 
-    What rules ask of a long text is that it is not blank, how it ends, and that it is not too long. What they ask of
-    any other string, such as an id, the short one is not: then the whole reading decides.
+    A rule about a long text asks whether it is blank, how it ends, and whether it is too long. The short one breaks
+    every rule about other strings, such as ids: then the strict reading decides.
     """
     if piece[:1] != b'"' or piece[1] not in _VISIBLE or len(piece) > _TOO_LONG:
         return piece
@@ -131,10 +120,10 @@ def _stand_in(piece: bytes) -> bytes:
     return b'"- -' + piece[whole.end() :] if whole else piece
 
 
-def _agree(quick: CheckState | None, whole: CheckState | None) -> None:
-    """Raise if the first reading has accepted what the whole one has not, or has come to another state."""
-    if quick is not None and (whole is None or vars(quick) | {"strict": True} != vars(whole)):
-        raise AssertionError(f"Two readings: {vars(quick)} and {None if whole is None else vars(whole)}")
+def strictly(state: CheckState, fragment: bytes) -> CheckState:
+    """Return the state after a fragment, read by every rule, with the faults in it. Raises JsonRefused."""
+    text = _wrapped(state, fragment)
+    return _read(state, parse(text, max_bytes=_MAX_BYTES, max_depth=_MAX_DEPTH), strict=True)
 
 
 def finish(state: CheckState, *, manual_thinking: bool = False) -> list[Fault]:
@@ -159,19 +148,19 @@ def check(body: bytes, dialect: Dialect) -> list[Fault]:
     try:
         request = parse(body, max_bytes=_MAX_BYTES, max_depth=_MAX_DEPTH)
     except JsonRefused as refused:
-        return [_unreadable(body, "request", refused, state.surrogates)]
+        return [_unreadable(body, "request", refused, dialect)]
     if type(request) is not dict:
         return [
             ProjectionFault(f"request: {excerpt(request)} where an object belongs (ALL-01)", rule="ALL-01")
         ]
+    state.names = set()
     state.parameters(request)
-    messages = state.whole(request.get(state.container))
+    messages = request.get(state.container)
     if type(messages) is not list:
         state.fault("ALL-02", state.container, f"a list of messages, not {excerpt(messages)}")
         return state.faults
     state.read(messages)
-    thinking = request.get("thinking")
-    state.finish(manual_thinking=type(thinking) is dict and thinking.get("type") == "enabled")
+    state.finish(manual_thinking=inside(request, "thinking", "type") == "enabled")
     return state.faults
 
 
@@ -182,10 +171,8 @@ def canonical(
 
     Args:
         faults: What the judge found.
-        known: Gives the canonical id of an id on the wire, if it has one.
+        known: Gives the canonical id of an id on the wire, if it has one. Others stay as they are.
         calls: Gives the canonical ids of all calls in the request, in order, for those that have no id on the wire.
-
-    An id that nobody knows stays as it is.
     """
     return [_renamed(fault, known, calls) if fault.call_ids else fault for fault in faults]
 
@@ -200,13 +187,12 @@ def _renamed(fault: Fault, known: Callable[[str], str | None], calls: Callable[[
 
 def _wrapped(state: CheckState, fragment: bytes) -> bytes:
     """Return a fragment as one JSON array of messages. A leading 0 stands for what was read before."""
-    opens = state.opens
-    if opens is None:
+    if state.opens is None:
         return b"[0%b]" % fragment if state.count else b"[%b]" % fragment
     if state.role is None:
-        return b"[" + fragment + b"]}]"
+        return b"[%b]}]" % fragment
     before = b"0" if state.blocks else b""
-    return b'[{"role":"%b","%b":[%b%b]}]' % (state.role.encode(), opens.encode(), before, fragment)
+    return b'[{"role":"%b","%b":[%b%b]}]' % (state.role.encode(), state.opens.encode(), before, fragment)
 
 
 def _read(state: CheckState, messages: JsonValue, *, strict: bool) -> CheckState:
@@ -214,36 +200,21 @@ def _read(state: CheckState, messages: JsonValue, *, strict: bool) -> CheckState
     assert type(messages) is list
     read, resumes = state.copy(), state.opens is not None and state.role is not None
     read.strict = strict
-    if not resumes:
-        del messages[: bool(state.count and state.opens is None)]
-    elif (
-        state.blocks
-        and type(opened := messages[0]) is dict
-        and type(blocks := opened[str(state.opens)]) is list
-    ):
-        del blocks[0]
+    begun = inside(messages[0], str(state.opens)) if resumes else messages
+    if type(begun) is list and (state.blocks if resumes else state.count and state.opens is None):
+        del begun[0]
     read.read(messages, resumes=resumes)
     return read
 
 
-def _unreadable(text: bytes, where: str, refused: JsonRefused, rule: str) -> Fault:
-    """Return the fault of bytes that are not strict JSON: `rule` if the text holds a lone surrogate."""
-    if _has_lone_surrogate(text):
-        return CanonicalFault(f"{where}: the text holds a lone surrogate ({rule})", rule=rule)
-    return ProjectionFault(f"{where}: not strict JSON: {refused} (ALL-01)", rule="ALL-01")
+def _unreadable(text: bytes, where: str, refused: JsonRefused, dialect: Dialect) -> Fault:
+    """Return the fault of bytes that are not strict JSON, or hold a lone surrogate."""
+    if not _has_lone_surrogate(text):
+        return ProjectionFault(f"{where}: not strict JSON: {refused} (ALL-01)", rule="ALL-01")
+    rule = cited(dialect, "ALL-12")
+    return CanonicalFault(f"{where}: the text holds a lone surrogate ({rule})", rule=rule)
 
 
 def _has_lone_surrogate(text: bytes) -> bool:
     """Say whether an escape stands for half a character, or the bytes encode one."""
-    high_ends = -1
-    for escape in _ESCAPE.finditer(text):
-        unit = int(escape[1], 16) if escape[1] else 0
-        if 0xDC00 <= unit <= 0xDFFF:
-            if high_ends != escape.start():
-                return True
-            high_ends = -1
-        elif high_ends >= 0:
-            return True
-        elif 0xD800 <= unit <= 0xDBFF:
-            high_ends = escape.end()
-    return high_ends >= 0 or re.search(rb"\xed[\xa0-\xbf]", text) is not None
+    return _LONE.search(_PAIRED.sub(b"-", text)) is not None

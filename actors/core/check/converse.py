@@ -4,29 +4,34 @@ A block is an object with one key, which names its kind.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import ClassVar
 
 from actors.core.check.turns import Turns
-from actors.core.check.words import excerpt, kind_of
+from actors.core.check.words import excerpt, inside, kind_of, shape
 from actors.core.jsonio import JsonValue
 
-_TOP = frozenset(
+_TOP = shape(
     """messages system inferenceConfig toolConfig guardrailConfig additionalModelRequestFields promptVariables
-    additionalModelResponseFieldPaths requestMetadata performanceConfig serviceTier
-    outputConfig""".split()  # noqa: SIM905  as a list it is a page
+    additionalModelResponseFieldPaths requestMetadata performanceConfig serviceTier outputConfig"""
 )
-_INFERENCE = frozenset({"maxTokens", "temperature", "topP", "stopSequences"})
-_CALL = frozenset({"toolUseId", "name", "input", "type"})
-_RESULT = frozenset({"toolUseId", "content", "status", "type"})
-_MEDIA = {"image": frozenset({"format", "source"}), "document": frozenset({"format", "name", "source"})}
+_INFERENCE = shape("temperature topP stopSequences", maxTokens=1)
+_SYSTEM = shape("text cachePoint guardContent")
+_TOOLS = shape("tools toolChoice")
+_ENTRY = shape("toolSpec systemTool cachePoint")
+_TOOL = shape("name inputSchema strict", description="x")
+_CALL = shape("toolUseId name input type")
+_RESULT = shape("toolUseId content type", status="success")
+_REASONING = shape("reasoningText redactedContent")
+_THOUGHT = shape("text", signature="")
+_MEDIA = {"image": shape("format source"), "document": shape("format name source")}
+_SOURCE = shape("s3Location", bytes="x")
+_POINT = shape("type ttl")
 _FORMATS = {
     "image": frozenset({"png", "jpeg", "gif", "webp"}),
     "document": frozenset({"pdf", "csv", "doc", "docx", "xls", "xlsx", "html", "txt", "md"}),
 }
 _TITLE = re.compile(r"(?!.*  )[a-zA-Z0-9 ()\[\]-]{1,200}")
-_TOOL = frozenset({"name", "description", "inputSchema", "strict"})
-_CHOICES = frozenset({"auto", "any", "tool"})
 
 
 class Converse(Turns):
@@ -40,33 +45,14 @@ class Converse(Turns):
         declares: The request declares tools, as far as its parameters were read.
     """
 
-    cites: ClassVar[Mapping[str, str]] = {
-        "open": "BED-01",
-        "key": "BED-11",
-        "id": "BED-08",
-        "long-id": "BED-08",
-        "name": "BED-08",
-        "media": "BED-17",
-        "documents": "BED-16",
-        "role": "ALL-02",
-        "first": "BED-07",
-        "twice": "BED-06",
-        "empty": "BED-05",
-        "nothing": "BED-07",
-        "last": "ALL-05",
-        "marks": "BED-10",
-        "late-mark": "BED-10",
-    }
+    marking: ClassVar[tuple[str, str]] = ("default", "cachePoint")
 
     thinks = worded = documented = called = False
     declares = True
     titles: frozenset[str] = frozenset()
 
-    # --- messages -----------------------------------------------------------------------------------
-
     def finish(self, *, manual_thinking: bool) -> None:
         super().finish(manual_thinking=manual_thinking)
-        self.marked()
         self._documented()
         if self.called and not self.declares:
             self.fault("BED-03", "toolConfig", "the messages hold tool blocks and no tool is declared")
@@ -84,30 +70,24 @@ class Converse(Turns):
         if self.documented and not self.worded:
             self.fault("BED-13", self.here, "a document without a text beside it")
 
-    def place(self, index: int) -> str:
-        return f"{self.at}.toolUseId"
-
-    # --- blocks -------------------------------------------------------------------------------------
-
     def block(self, block: JsonValue) -> None:
         if type(block) is not dict or len(block) != 1:
             what = kind_of(block) if type(block) is not dict else f"{len(block)} keys"
-            return self.fault("ALL-02", self.at, f"a block is an object with one key, not {what}")
+            return self.fault("ALL-02", "", f"a block is an object with one key, not {what}")
         (kind,) = block
-        value = block[kind]
         checks = _CHECKS[str(self.role)]
         if kind in checks:
-            return checks[kind](self, value)
+            return checks[kind](self, block[kind])
         if any(kind in checks for checks in _CHECKS.values()):
-            return self.fault("ALL-08", self.at, f"{kind} in a message of role {self.role}")
-        return self.fault("key", self.at, f"unknown key {excerpt(kind)}")
+            return self.fault("ALL-08", "", f"{kind} in a message of role {self.role}")
+        return self.allow_only("", block, ())
 
     def _text(self, value: JsonValue) -> None:
         self.mixed = self.worded = True
         if type(value) is not str or not value or value.isspace():
-            self._words(value, self.at)
+            self._words(value)
 
-    def _words(self, value: JsonValue, where: str) -> None:
+    def _words(self, value: JsonValue, where: str = "") -> None:
         if type(value) is not str:
             self.wanted("text is a string", where, value)
         elif not value or value.isspace():
@@ -115,73 +95,60 @@ class Converse(Turns):
 
     def _reasoning(self, value: JsonValue) -> None:
         if self.dialect.reasoning.carrier == "none":
-            self.fault("ALL-08", self.at, "this dialect carries no reasoning")
+            self.fault("ALL-08", "", "this dialect carries no reasoning")
         if self.blocks and not self.thinks and self.dialect.reasoning.first:
-            self.fault("BED-10", self.at, "reasoning in a message that does not begin with it")
+            self.fault("BED-10", "", "reasoning in a message that does not begin with it")
         self.thinks = True
-        held = self.fields(value, frozenset({"reasoningText", "redactedContent"})) or {}
-        data = held.get("redactedContent")
-        if len(held) != 1 or ("redactedContent" in held and (type(data) is not str or not data)):
-            return self.fault("ALL-02", self.at, "either reasoningText or redactedContent, with content")
-        if "reasoningText" not in held:
-            return None
-        text = self.fields(held["reasoningText"], frozenset({"text", "signature"})) or {}
-        if type(text.get("text")) is not str or type(text.get("signature", "")) is not str:
-            self.fault("ALL-02", self.at, "reasoningText holds a text and a signature, both strings")
+        held = self.fields(value, _REASONING) or {}
+        data = held.get("redactedContent", "x")
+        if len(held) != 1 or type(data) is not str or not data:
+            return self.fault("ALL-02", "", "either reasoningText or redactedContent, with content")
+        if "reasoningText" in held:
+            thought = _THOUGHT | (self.fields(held["reasoningText"], _THOUGHT) or {})
+            if type(thought["text"]) is not str or type(thought["signature"]) is not str:
+                self.fault("ALL-02", "", "reasoningText holds a text and a signature, both strings")
         return None
 
     def _tool_use(self, value: JsonValue) -> None:
-        call = self.fields(value, _CALL) or {}
-        if type(given := call["input"] if "input" in call else None) is not dict:
-            self.fault("ALL-06", f"{self.at}.input", f"arguments are an object, not {kind_of(given)}")
+        call = _CALL | (self.fields(value, _CALL) or {})
+        if type(call["input"]) is not dict:
+            self.fault("ALL-06", ".input", f"arguments are an object, not {kind_of(call['input'])}")
         self.called = True
-        name = call["name"] if "name" in call else None
+        name = call["name"]
         if type(name) is not str or not self.is_name(name):
-            self.named(name, self.at)
-        self.open_call(call["toolUseId"] if "toolUseId" in call else None)
+            self.named(name)
+        self.open_call(call["toolUseId"], ".toolUseId")
 
     def _result(self, value: JsonValue) -> None:
         self.called = True
-        result = self.fields(value, _RESULT) or {}
-        call_id = result["toolUseId"] if "toolUseId" in result else None
+        result = _RESULT | (self.fields(value, _RESULT) or {})
+        call_id, content = result["toolUseId"], result["content"]
         if type(call_id) is str and call_id in self.due and not self.mixed:
             del self.due[call_id]
             self.answered.add(call_id)
         else:
-            self._misplaced(call_id)
-        if "status" in result and result["status"] not in ("success", "error"):
-            self.fault("ALL-02", self.at, f"status {excerpt(result['status'])}")
-        self._said(result["content"] if "content" in result else None)
-
-    def _misplaced(self, call_id: JsonValue) -> None:
-        """Judge a result that has no call, or stands behind other content."""
-        if type(call_id) is not str:
-            return self.wanted("toolUseId is a string", self.at, call_id)
-        if call_id not in self.due:
-            why = "answered already" if call_id in self.answered else "not called by the message before"
-            return self.fault("BED-02", self.at, f"a result for {excerpt(call_id)}, which is {why}", call_id)
-        self.fault("BED-10", self.at, f"the result of {excerpt(call_id)} stands after other content", call_id)
-        del self.due[call_id]
-        return self.answered.add(call_id)
-
-    def _said(self, content: JsonValue) -> None:
-        where = f"{self.at}.content"
+            self.misplaced(call_id, "toolUseId")
+        if result["status"] not in ("success", "error"):
+            self.fault("ALL-02", "", f"status {excerpt(result['status'])}")
         if type(content) is not list or not content:
-            return self.wanted("a list with content", where, content)
+            return self.wanted("a list with content", ".content", content)
         for part in content:
-            kind, value = next(iter(part.items())) if type(part) is dict and len(part) == 1 else (None, None)
-            if kind == "text":
-                self._words(value, where)
-            elif kind == "json":
-                if type(value) is not dict:
-                    self.wanted("json is an object", where, value)
-            elif kind in _MEDIA:
-                self._carried(str(kind), value, self.dialect.media.result_kinds)
-            elif kind is None:
-                self.fault("ALL-02", where, "each part is an object with one key")
-            else:
-                self.fault("key", where, f"unknown key {excerpt(kind)}")
+            self._said(part)
         return None
+
+    def _said(self, part: JsonValue) -> None:
+        """Read a part of a result."""
+        kind, value = next(iter(part.items())) if type(part) is dict and len(part) == 1 else (None, None)
+        if kind == "text":
+            self._words(value, ".content")
+        elif kind in _MEDIA:
+            self._carried(str(kind), value, self.dialect.media.result_kinds)
+        elif kind is None:
+            self.fault("ALL-02", ".content", "each part is an object with one key")
+        elif kind != "json":
+            self.fault("ALL-07", ".content", f"unknown key {excerpt(kind)}")
+        elif type(value) is not dict:
+            self.wanted("json is an object", ".content", value)
 
     def _image(self, value: JsonValue) -> None:
         self.mixed = True
@@ -193,91 +160,74 @@ class Converse(Turns):
 
     def _carried(self, kind: str, value: JsonValue, held: frozenset[str]) -> None:
         if kind not in held:
-            return self.fault("BED-09", self.at, f"{kind} is not accepted here")
-        media = self.fields(value, _MEDIA[kind]) or {}
-        if type(form := media.get("format")) is not str or form not in _FORMATS[kind]:
-            self.fault("ALL-10", self.at, f"{kind} of format {excerpt(form)}")
-        self.attach(kind, self.at)
+            return self.fault("BED-09", "", f"{kind} is not accepted here")
+        media = _MEDIA[kind] | (self.fields(value, _MEDIA[kind]) or {})
+        if type(form := media["format"]) is not str or form not in _FORMATS[kind]:
+            self.fault("ALL-10", "", f"{kind} of format {excerpt(form)}")
+        self.attach(kind)
         if kind == "document":
-            self._titled(media.get("name"))
-        source = (
-            self.fields(media.get("source"), frozenset({"bytes", "s3Location"}), f"{self.at}.source") or {}
-        )
+            self._titled(media["name"])
+        source = self.fields(media["source"], _SOURCE, ".source") or {}
         data = source.get("bytes", "x")
         if len(source) != 1 or type(data) is not str or not data:
-            self.fault("ALL-02", f"{self.at}.source", "either bytes, in base64, or s3Location")
+            self.fault("ALL-02", ".source", "either bytes, in base64, or s3Location")
         return None
 
     def _titled(self, name: JsonValue) -> None:
-        where = f"{self.at}.name"
         if type(name) is not str or not _TITLE.fullmatch(name):
-            return self.fault("BED-18", where, f"the document's name {excerpt(name)} is not of the form")
+            return self.fault("BED-18", ".name", f"the document's name {excerpt(name)} is not of the form")
         if name in self.titles:
-            self.fault("BED-15", where, f"two documents are named {excerpt(name)}")
+            self.fault("BED-15", ".name", f"two documents are named {excerpt(name)}")
         self.titles |= {name}
         return None
 
-    def _cache_point(self, value: JsonValue) -> None:
-        self._point(value, self.at)
-
-    def _point(self, value: JsonValue, where: str) -> None:
-        self.fields(value, frozenset({"type", "ttl"}), where)
-        self.mark(value, where, "default", "cachePoint")
-
-    # --- the rest of the request --------------------------------------------------------------------
+    def _point(self, value: JsonValue, where: str = "") -> None:
+        self.fields(value, _POINT, where)
+        self.mark(value, where)
 
     def parameters(self, body: dict[str, JsonValue]) -> None:
         self.allow_only("request", body, _TOP)
         if (inference := body.get("inferenceConfig")) is not None:
-            given = self.fields(inference, _INFERENCE, "inferenceConfig") or {}
-            self.limited(given.get("maxTokens", 1), "inferenceConfig.maxTokens")
+            given = _INFERENCE | (self.fields(inference, _INFERENCE, "inferenceConfig") or {})
+            self.limited(given["maxTokens"], "inferenceConfig.maxTokens")
         self.declares = "toolConfig" in body
-        if (
-            self.declares
-        ):  # before the system prompt: so its cache marks are in the order that the provider reads
-            self._tool_config(body["toolConfig"])
+        if self.declares:  # before the system prompt: the provider reads cache marks in this order
+            self._tools(body["toolConfig"])
         if (system := body.get("system")) is not None:
-            self._system(system)
+            for _, block in self.each(system, "system", "blocks"):
+                held = self.fields(block, _SYSTEM, "system") or {}
+                if "text" in held:
+                    self._words(held["text"], "system")
+                if "cachePoint" in held:
+                    self._point(held["cachePoint"], "system")
 
-    def _system(self, system: JsonValue) -> None:
-        for _, block in self.each(system, "system", "blocks"):
-            held = self.fields(block, frozenset({"text", "cachePoint", "guardContent"}), "system") or {}
-            if "text" in held:
-                self._words(held["text"], "system")
-            if "cachePoint" in held:
-                self._point(held["cachePoint"], "system")
-
-    def _tool_config(self, config: JsonValue) -> None:
-        held = self.fields(config, frozenset({"tools", "toolChoice"}), "toolConfig") or {}
-        tools, names = held.get("tools"), set[str]()
+    def _tools(self, config: JsonValue) -> None:
+        held = _TOOLS | (self.fields(config, _TOOLS, "toolConfig") or {})
+        tools, choice = held["tools"], held["toolChoice"]
         if type(tools) is not list or not tools:
             return self.fault("ALL-02", "toolConfig.tools", f"a list with tools, not {excerpt(tools)}")
-        for index, tool in enumerate(tools):
-            where = f"toolConfig.tools[{index}]"
-            entry = self.fields(tool, frozenset({"toolSpec", "systemTool", "cachePoint"}), where) or {}
+        for where, tool in self.each(tools, "toolConfig.tools", "tools"):
+            entry = self.fields(tool, _ENTRY, where) or {}
             if "cachePoint" in entry:
                 self._point(entry["cachePoint"], where)
             if "toolSpec" in entry:
-                self._tool((self.fields(entry["toolSpec"], _TOOL, where) or {}), where, names)
-        if (choice := held.get("toolChoice")) is not None:
-            self._choice(choice, names)
+                self._tool(entry["toolSpec"], where)
+        if choice is None:
+            return None
+        if type(choice) is not dict or len(choice) != 1 or not choice.keys() <= {"auto", "any", "tool"}:
+            return self.fault("ALL-02", "toolConfig.toolChoice", "one of auto, any and tool")
+        if "tool" in choice:
+            self.chosen(inside(choice, "tool", "name"), "toolConfig.toolChoice")
         return None
 
-    def _tool(self, tool: dict[str, JsonValue], where: str, names: set[str]) -> None:
-        schema, description = tool.get("inputSchema"), tool.get("description", "x")
-        self.declare(tool.get("name"), where, names)
+    def _tool(self, value: JsonValue, where: str) -> None:
+        tool = _TOOL | (self.fields(value, _TOOL, where) or {})
+        schema, description = tool["inputSchema"], tool["description"]
+        self.declare(tool["name"], where)
         given = schema.get("json") if type(schema) is dict and len(schema) == 1 else None
         self.rooted(given, f"{where}.inputSchema.json")
         if type(description) is not str or not description:
             self.fault("ALL-02", f"{where}.description", "a string with content, or none")
-
-    def _choice(self, choice: JsonValue, names: set[str]) -> None:
-        if type(choice) is not dict or len(choice) != 1 or not choice.keys() <= _CHOICES:
-            return self.fault("ALL-02", "toolConfig.toolChoice", "one of auto, any and tool")
-        if "tool" in choice:
-            tool = choice["tool"]
-            self.chosen(tool.get("name") if type(tool) is dict else None, "toolConfig.toolChoice", names)
-        return None
 
 
 _Check = Callable[[Converse, JsonValue], None]
@@ -286,13 +236,13 @@ _CHECKS: dict[str, dict[str, _Check]] = {
         "text": Converse._text,
         "reasoningContent": Converse._reasoning,
         "toolUse": Converse._tool_use,
-        "cachePoint": Converse._cache_point,
+        "cachePoint": Converse._point,
     },
     "user": {
         "text": Converse._text,
         "toolResult": Converse._result,
         "image": Converse._image,
         "document": Converse._document,
-        "cachePoint": Converse._cache_point,
+        "cachePoint": Converse._point,
     },
 }

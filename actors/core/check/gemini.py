@@ -9,18 +9,43 @@ import re
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from actors.core.check.gemini_parameters import GeminiParameters
-from actors.core.check.words import excerpt, kind_of
+from actors.core.check.turns import Turns
+from actors.core.check.words import excerpt, kind_of, shape
 from actors.core.jsonio import JsonValue
 
-_FLAGS = frozenset({"thought", "thoughtSignature", "partMetadata", "mediaResolution", "videoMetadata"})
-_CALL = frozenset({"name", "args", "id"})
-_RESPONSE = frozenset({"name", "response", "id", "parts"})
-_BLOB = frozenset({"mimeType", "data", "displayName"})
+_TOP = shape(
+    """contents systemInstruction tools toolConfig generationConfig safetySettings cachedContent labels
+    serviceTier store"""
+)
+_SYSTEM = shape("role parts")
+_TOOL = shape(
+    """functionDeclarations googleSearch googleSearchRetrieval codeExecution urlContext googleMaps fileSearch
+    computerUse enterpriseWebSearch retrieval mcpServers"""
+)
+_DECLARATION = shape("name description parameters parametersJsonSchema response responseJsonSchema behavior")
+_SCHEMA = shape(
+    """type format title description nullable enum maxItems minItems properties required minProperties
+    maxProperties minLength maxLength pattern example anyOf propertyOrdering default items minimum maximum"""
+)
+_GENERATION = shape(
+    """stopSequences responseMimeType responseSchema responseJsonSchema responseModalities candidateCount
+    temperature topP topK seed presencePenalty frequencyPenalty responseLogprobs logprobs mediaResolution
+    speechConfig imageConfig enableEnhancedCivicAnswers maxOutputTokens thinkingConfig"""
+)
+_THINKING = shape("includeThoughts thinkingBudget thinkingLevel")
+_CONFIG = shape("functionCallingConfig retrievalConfig includeServerSideToolInvocations")
+_CALLING = shape("mode allowedFunctionNames")
+_MODES = ("AUTO", "ANY", "NONE", "VALIDATED", "MODE_UNSPECIFIED")
+_FLAGS = shape("thought thoughtSignature partMetadata mediaResolution videoMetadata")
+_CALL = shape("name args id")
+_RESPONSE = shape("name response id parts")
+_BLOB = shape("mimeType data displayName")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
+_UNDERSCORE = re.compile(r"_([a-z0-9])")
+_DEEPEST = 48  # levels of a schema that are read
 
 
-class Gemini(GeminiParameters):
+class Gemini(Turns):
     """The judge of the family `gemini`.
 
     An open call is known by its number in the transcript, as `#3`, and `answered` holds such numbers.
@@ -30,14 +55,12 @@ class Gemini(GeminiParameters):
         unasked: No user content stands before the current model content.
     """
 
+    container: ClassVar[str] = "contents"
     opens: ClassVar[str | None] = "parts"
     model: ClassVar[str] = "model"
-    keys: ClassVar[frozenset[str]] = frozenset({"role", "parts"})
 
     calls = 0
     unasked = False
-
-    # --- contents -----------------------------------------------------------------------------------
 
     def begin(self, role: str) -> None:
         if self.due and (role == "model" or self.role == "user"):
@@ -51,58 +74,65 @@ class Gemini(GeminiParameters):
         self.fault("GEM-01", self.here, f"no functionResponse for {len(ids)} functionCall parts {when}", *ids)
         self.due.clear()
 
-    # --- parts --------------------------------------------------------------------------------------
+    def spelt(self, value: JsonValue) -> JsonValue:
+        if type(value) is not dict or "_" not in "".join(value):
+            return value
+        first = {key: _UNDERSCORE.sub(lambda found: found[1].upper(), key) for key in value}
+        return {
+            key if first[key] != key and first[key] in value else first[key]: item
+            for key, item in value.items()
+        }  # a key that is there in both stays in both, and is unknown in the second: the host refuses it too
 
     def block(self, block: JsonValue) -> None:
-        part = block if type(block) is dict and block.keys() <= _PART else self.fields(block, _PART)
-        if part is None:
-            return None
-        held = _PARTS.keys() & part
-        if "thoughtSignature" in part:
-            self._signed(part["thoughtSignature"])
-        if "thought" in part:
-            self.fault("ALL-08", self.at, "thoughts are not sent back")
+        if type(block) is not dict or not block.keys() <= _PART:
+            if type(block := self.spelt(block)) is not dict:
+                return self.wanted("an object", "", block)
+            self.allow_only("", block, _PART)
+        if "thoughtSignature" in block:
+            self._signed(block["thoughtSignature"])
+        if "thought" in block:
+            self.fault("ALL-08", "", "thoughts are not sent back")
+        held = _PARTS.keys() & block
         if len(held) != 1:
-            return self.fault("empty", self.at, f"a part holds one kind of data, not {len(held)}")
+            return self.fault("ALL-11", "", f"a part holds one kind of data, not {len(held)}")
         (kind,) = held
-        return _PARTS[kind](self, part)
+        return _PARTS[kind](self, block)
 
     def _signed(self, signature: JsonValue) -> None:
-        """A part has this signature."""
         if self.role != "model":
-            self.fault("ALL-08", self.at, "a thoughtSignature outside a model content")
+            self.fault("ALL-08", "", "a thoughtSignature outside a model content")
         if self.dialect.reasoning.carrier == "none":
-            self.fault("ALL-08", self.at, "this dialect carries no thoughtSignature")
+            self.fault("ALL-08", "", "this dialect carries no thoughtSignature")
         stem = signature.rstrip("=") if type(signature) is str else ""
         if type(signature) is not str or not _BASE64.fullmatch(signature) or len(stem) % 4 == 1:
-            self.fault("GEM-06", self.at, f"thoughtSignature {excerpt(signature)} is not base64")
+            self.fault("GEM-06", "", f"thoughtSignature {excerpt(signature)} is not base64")
 
     def _text(self, part: dict[str, JsonValue]) -> None:
         self.mixed = True
         if type(text := part["text"]) is not str:
-            self.wanted("text is a string", self.at, text)
+            self.wanted("text is a string", "", text)
         if text == "" and "thoughtSignature" not in part:
-            self.fault("GEM-11", self.at, "the text is empty")
+            self.fault("GEM-11", "", "the text is empty")
 
     def _call(self, part: dict[str, JsonValue]) -> None:
         call = self.fields(part["functionCall"], _CALL)
         if call is None:
             return None
         if self.role != "model":
-            return self.fault("ALL-08", self.at, "a functionCall outside a model content")
+            return self.fault("ALL-08", "", "a functionCall outside a model content")
         if type(given := call["args"] if "args" in call else None) is not dict:
-            self.fault("ALL-06", f"{self.at}.args", f"arguments are an object, not {kind_of(given)}")
+            self.fault("ALL-06", ".args", f"arguments are an object, not {kind_of(given)}")
         call_id, name = self._id(call), call["name"] if "name" in call else None
         self.mixed = True
         if not self.due and self.unasked:
-            self.fault("GEM-02", self.at, "a function call turn that does not come after a user content")
+            self.fault("GEM-02", "", "a function call turn that does not come after a user content")
         signed = "thoughtSignature" in part and part["thoughtSignature"]
         if not self.due and not signed and self.dialect.reasoning.required == "before_calls":
-            self.fault("GEM-04", self.at, "the first functionCall has no thoughtSignature")
+            self.fault("GEM-04", "", "the first functionCall has no thoughtSignature")
         if type(name) is not str or not self.is_name(name):
-            self.named(name, self.at)
-        if call_id and self.take(call_id):
-            self.fault("taken", f"{self.at}.id", f"id {excerpt(call_id)} is taken", call_id)
+            self.named(name)
+        if call_id:
+            self.take(call_id)
         self.due[f"#{self.calls}"] = (call_id, name)
         self.calls += 1
         return None
@@ -112,14 +142,14 @@ class Gemini(GeminiParameters):
         if response is None:
             return None
         if self.role != "user":
-            return self.fault("ALL-08", self.at, "a functionResponse outside a user content")
+            return self.fault("ALL-08", "", "a functionResponse outside a user content")
         if type(said := response["response"] if "response" in response else None) is not dict:
-            self.wanted("a response is an object", f"{self.at}.response", said)
+            self.wanted("a response is an object", ".response", said)
         if "parts" in response:
             self._attached(response["parts"])
         call_id, name = self._id(response), response["name"] if "name" in response else None
         if type(name) is not str or not self.is_name(name):
-            self.named(name, self.at)
+            self.named(name)
         return self._answers(call_id, name)
 
     def _answers(self, call_id: str, name: JsonValue) -> None:
@@ -127,14 +157,14 @@ class Gemini(GeminiParameters):
         ids = (call_id,) if call_id else ()
         if not self.due:
             if self.answered:
-                return self.fault("GEM-01", self.at, "more functionResponses than functionCalls", *ids)
-            return self.fault("GEM-03", self.at, "a functionResponse without a function call turn", *ids)
+                return self.fault("GEM-01", "", "more functionResponses than functionCalls", *ids)
+            return self.fault("GEM-03", "", "a functionResponse without a function call turn", *ids)
         number, (wanted_id, wanted_name) = next(iter(self.due.items()))
         if self.mixed:
-            self.fault("GEM-03", self.at, "a functionResponse behind other parts", call_id or number)
+            self.fault("GEM-03", "", "a functionResponse behind other parts", call_id or number)
         if (name, call_id) != (wanted_name, wanted_id):
             what = f"the response of {excerpt(name)} {excerpt(call_id)} where {excerpt(wanted_name)} is due"
-            self.fault("GEM-16", self.at, what, call_id or number)
+            self.fault("GEM-16", "", what, call_id or number)
         del self.due[number]
         return self.answered.add(number)
 
@@ -146,20 +176,19 @@ class Gemini(GeminiParameters):
         if not self.dialect.ids.native_passthrough:
             self.fault("GEM-09", ".id", "this host refuses ids")
         else:
-            self.identified(call_id, ".id")
+            self.identified(call_id)
         return call_id if type(call_id) is str else ""
 
     def _attached(self, parts: JsonValue) -> None:
         """Judge the media of a response."""
-        where = f"{self.at}.parts"
         if type(parts) is not list or not parts:
-            return self.wanted("parts are a list with content", where, parts)
+            return self.wanted("parts are a list with content", ".parts", parts)
         for part in parts:
             blob = self.spelt(part)
             if type(blob) is not dict or blob.keys() != {"inlineData"}:
-                self.fault("key", where, "a part of a response has inlineData and no other key")
+                self.fault("ALL-07", ".parts", "a part of a response has inlineData and no other key")
             elif (kind := self._blob(blob["inlineData"])) not in (None, *self.dialect.media.result_kinds):
-                self.fault("ALL-10", where, f"{kind} is not accepted in a response")
+                self.fault("ALL-10", ".parts", f"{kind} is not accepted in a response")
         return None
 
     def _inline(self, part: dict[str, JsonValue]) -> None:
@@ -173,23 +202,87 @@ class Gemini(GeminiParameters):
             return None
         mime, data = blob.get("mimeType"), blob.get("data")
         if type(data) is not str or not data:
-            self.fault("ALL-02", self.at, "data is a base64 string with content")
+            self.fault("ALL-02", "", "data is a base64 string with content")
         if self.role != "user" or type(mime) is not str or mime not in self.dialect.media.types:
-            self.fault("ALL-10", self.at, f"media of type {excerpt(mime)} are not accepted here")
+            self.fault("ALL-10", "", f"media of type {excerpt(mime)} are not accepted here")
         kind = "image" if str(mime).startswith("image/") else "document"
-        self.attach(kind, self.at)
+        self.attach(kind)
         return kind
 
     def _file(self, part: dict[str, JsonValue]) -> None:
         self.mixed = True
         if self.role != "user" or not self.dialect.media.urls:
-            self.fault("ALL-10", self.at, "fileData is not accepted here")
+            self.fault("ALL-10", "", "fileData is not accepted here")
 
     def _own(self, part: dict[str, JsonValue]) -> None:
         """Read a part of the provider's own tools."""
         self.mixed = True
         if self.role != "model":
-            self.fault("ALL-08", self.at, "a part of the provider's own tools outside a model content")
+            self.fault("ALL-08", "", "a part of the provider's own tools outside a model content")
+
+    def parameters(self, body: dict[str, JsonValue]) -> None:
+        body = self.fields(body, _TOP, "request") or {}
+        if (tools := body.get("tools")) is not None:
+            for where, value in self.each(tools, "tools", "tools"):
+                declared = (self.fields(value, _TOOL, where) or {}).get("functionDeclarations", [])
+                for at, declaration in self.each(declared, f"{where}.functionDeclarations", "declarations"):
+                    self._declaration(declaration, at)
+        if (config := body.get("toolConfig")) is not None:
+            self._calling(config, bool(tools))
+        if (system := body.get("systemInstruction")) is not None:
+            self._system(system)
+        if (value := body.get("generationConfig")) is not None:
+            where = "generationConfig"
+            generation = self.fields(value, _GENERATION, where) or {}
+            self.limited(generation.get("maxOutputTokens", 1), f"{where}.maxOutputTokens")
+            where = f"{where}.thinkingConfig"
+            thinking = self.fields(generation.get("thinkingConfig", {}), _THINKING, where) or {}
+            if {"thinkingBudget", "thinkingLevel"} <= thinking.keys():
+                self.fault("ALL-02", where, "a budget or a level, not both")
+
+    def _declaration(self, value: JsonValue, where: str) -> None:
+        if (declaration := self.fields(value, _DECLARATION, where)) is not None:
+            self.declare(declaration.get("name"), where)
+            if "parameters" in declaration:
+                self._schema(declaration["parameters"], f"{where}.parameters", _DEEPEST)
+            if type(plain := declaration.get("parametersJsonSchema", {})) is not dict:
+                self.wanted("a JSON Schema is an object", f"{where}.parametersJsonSchema", plain)
+
+    def _schema(self, value: JsonValue, where: str, depth: int) -> None:
+        """Judge the keys of a schema, which is of the provider's own subset."""
+        schema = self.fields(value, _SCHEMA, where)
+        if schema is None or not depth:
+            return None
+        properties, arms = schema.get("properties", {}), schema.get("anyOf", [])
+        if type(properties) is not dict or type(arms) is not list:
+            return self.fault("ALL-02", where, "properties are an object and anyOf a list")
+        inner = [(key, schema[key]) for key in ("items",) if key in schema]
+        for name, item in [*inner, *properties.items(), *(("anyOf", arm) for arm in arms)]:
+            self._schema(item, f"{where}.{name}"[:200], depth - 1)
+        return None
+
+    def _calling(self, value: JsonValue, has_tools: bool) -> None:
+        config, where = self.fields(value, _CONFIG, "toolConfig"), "toolConfig.functionCallingConfig"
+        if config is None or "functionCallingConfig" not in config:
+            return None
+        calling = self.fields(config["functionCallingConfig"], _CALLING, where) or {}
+        mode, allowed = calling.get("mode", _MODES[0]), calling.get("allowedFunctionNames", [])
+        if type(mode) is not str or mode.upper() not in _MODES:
+            return self.fault("ALL-02", where, f"a mode of {', '.join(_MODES)}")
+        if not has_tools:
+            return self.fault("ALL-14", "toolConfig", "given without tools")
+        for name in allowed if type(allowed) is list else [allowed]:
+            self.chosen(name, "toolConfig")
+        return None
+
+    def _system(self, value: JsonValue) -> None:
+        parts = (self.fields(value, _SYSTEM, "systemInstruction") or {}).get("parts")
+        if type(parts) is not list or not parts:
+            return self.fault("ALL-02", "systemInstruction", "an object with parts")
+        for part in parts:
+            if type(part) is not dict or part.keys() != {"text"} or type(part["text"]) is not str:
+                self.fault("ALL-02", "systemInstruction", f"only text parts stand here, not {excerpt(part)}")
+        return None
 
 
 _PARTS: Mapping[str, Callable[[Gemini, dict[str, JsonValue]], None]] = {
@@ -203,4 +296,4 @@ _PARTS: Mapping[str, Callable[[Gemini, dict[str, JsonValue]], None]] = {
     "toolCall": Gemini._own,
     "toolResponse": Gemini._own,
 }
-_PART = _FLAGS | _PARTS.keys()
+_PART = _FLAGS.keys() | _PARTS.keys()

@@ -6,25 +6,35 @@ and arguments. Several system messages and runs of one role are accepted there, 
 the family demand besides is told by the dialect.
 """
 
-from actors.core.check.openai_chat_parameters import CALL_KEYS, INPUT, OpenAIChatParameters
-from actors.core.check.words import excerpt, kind_of
+from actors.core.check.moonshot import schema_faults
+from actors.core.check.whole import INPUT, ROOTLESS, Whole
+from actors.core.check.words import excerpt, inside, kind_of
 from actors.core.dialect import ChatDialect
 from actors.core.jsonio import JsonValue
 
+_TOP = frozenset(
+    """audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens
+    messages metadata modalities model moderation n parallel_tool_calls prediction presence_penalty
+    prompt_cache_key prompt_cache_options prompt_cache_retention reasoning_effort response_format
+    safety_identifier seed service_tier stop store stream stream_options temperature tool_choice tools
+    top_logprobs top_p user verbosity web_search_options""".split()  # noqa: SIM905  as a list it is a page
+)
+_LONGEST_KEY = 64
+_TOOL = {
+    "function": frozenset({"name", "description", "parameters", "strict"}),
+    "custom": frozenset({"name", "description", "format"}),
+}
+_CALL = {kind: frozenset({"id", "type", kind}) for kind in INPUT}
+_CALLED = {kind: frozenset({"name", argument}) for kind, argument in INPUT.items()}
 _TEXT_ONLY = frozenset({"text"})
-_PARTS = {
-    "system": _TEXT_ONLY,
-    "developer": _TEXT_ONLY,
+_PARTS = dict.fromkeys(("system", "developer", "function", "tool"), _TEXT_ONLY) | {
     "user": frozenset({"text", "image_url", "input_audio", "file"}),
-    "function": _TEXT_ONLY,
     "assistant": frozenset({"text", "refusal"}),
-    "tool": _TEXT_ONLY,
 }
 _PART_KEYS = {
     kind: frozenset({"type", kind, "prompt_cache_breakpoint"}) for kind in (*_PARTS["user"], "refusal")
 } | {"thinking": frozenset({"type", "thinking", "signature", "closed"})}
 _MEDIA = {"image_url": "image", "file": "document"}
-_INNER_KEYS = {kind: frozenset({"name", argument}) for kind, argument in INPUT.items()}
 _FIELDS = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
 
 
@@ -46,20 +56,17 @@ def _keys(dialect: ChatDialect) -> dict[str, frozenset[str]]:
     return keys
 
 
-class OpenAIChat(OpenAIChatParameters):
+class OpenAIChat(Whole):
     """The judge of the family `openai_chat`."""
+
+    dialect: ChatDialect
 
     def __init__(self, dialect: ChatDialect) -> None:
         super().__init__(dialect)
         self.keys = _keys(dialect)
-        self.marking = frozenset({"cache_control"} if dialect.caching.marks == "part" else ())
-        self.signing = dialect.reasoning.carrier == "extra_content"
-        self.call_keys = {
-            kind: keys | {"extra_content"} if self.signing else keys for kind, keys in CALL_KEYS.items()
-        }
+        self.part_marks = frozenset({"cache_control"} if dialect.caching.marks == "part" else ())
+        self.signatures = frozenset({"extra_content"} & {dialect.reasoning.carrier})
         self.carrier = carrier if (carrier := _carrier(dialect)) in _FIELDS else None
-
-    # --- messages -----------------------------------------------------------------------------------
 
     def read(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
         for value in messages:
@@ -71,14 +78,16 @@ class OpenAIChat(OpenAIChatParameters):
             if role != "tool":
                 self._begin(role)
             if not value.keys() <= self.keys[role]:
-                self._unknown(value, self.keys[role])
+                for field in sorted(_FIELDS & (value.keys() - self.keys[role])):
+                    self.fault(f"ALL-07 {field}", "", f"unknown key {field!r}")
+                self.allow_only("", value, self.keys[role] | _FIELDS)
             content = value["content"] if "content" in value else None
-            if type(content) is str and len(content) <= self.longest:
-                pass
-            elif content is not None or role != "assistant":
+            if (type(content) is not str or len(content) > self.longest) and (
+                content is not None or role != "assistant"
+            ):
                 self._content(content, role)
             if role == "assistant":
-                self._assistant(value)
+                self._assistant(value, content)
             elif role == "tool":
                 self._result(value["tool_call_id"] if "tool_call_id" in value else None)
                 self.role = role
@@ -93,150 +102,126 @@ class OpenAIChat(OpenAIChatParameters):
 
     def _begin(self, role: str) -> None:
         """A message of this role, which is not `tool`, begins."""
-        dialect = self.dialect
+        rules = self.dialect.turns
         if self.answered:
             self.answered = set()
         if self.due:
             self.unanswered(f"before this {role} message")
         if role in ("system", "developer"):
-            if not dialect.turns.system_anywhere and self.role in ("assistant", "tool"):
-                self.fault("ALL-08 system", self.here, f"role {role} after role {self.role}")
-        elif role == "user" and self.role == "tool" and dialect.turns.user_after_tool == "filler":
-            self.fault("CMP-01 after tool", self.here, "role user after role tool")
-        elif role == self.role and dialect.turns.alternation == "fill":
-            self.fault("CMP-01", self.here, f"role {role} twice in a row")
-        elif self.role is None and role in ("user", "assistant") and role not in dialect.turns.first_roles:
-            self.fault("ALL-09", self.here, f"a transcript cannot begin with role {role}")
+            if not rules.system_anywhere and self.role in ("assistant", "tool"):
+                self.fault("ALL-08 system", "", f"role {role} after role {self.role}")
+        elif role == "user" and self.role == "tool" and rules.user_after_tool == "filler":
+            self.fault("CMP-01 after tool", "", "role user after role tool")
+        elif role == self.role and rules.alternation == "fill":
+            self.fault("CMP-01", "", f"role {role} twice in a row")
+        elif self.role is None and role in ("user", "assistant") and role not in rules.first_roles:
+            self.fault("ALL-09", "", f"a transcript cannot begin with role {role}")
         if role not in ("system", "developer") or self.role is not None:
             self.role = role
 
     def _result(self, call_id: JsonValue) -> None:
         if type(call_id) is not str:
-            what = f"tool_call_id is a string, not {kind_of(call_id)}"
-            self.fault("ALL-02 tool_call_id", self.here, what)
+            self.fault("ALL-02 tool_call_id", "", f"tool_call_id is a string, not {kind_of(call_id)}")
         elif call_id in self.due:
             del self.due[call_id]
             self.answered.add(call_id)
         elif call_id in self.answered:
-            what = f"a second result for tool call {excerpt(call_id)}"
-            self.fault("OAC-02 duplicate", self.here, what, call_id)
+            self.fault("OAC-02 duplicate", "", f"a second result for tool call {excerpt(call_id)}", call_id)
         else:
             behind = self.role if self.role in ("assistant", "tool") else "user"
             case = "unknown" if self.due else f"after {behind}"
             what = f"a result for {excerpt(call_id)}, which is no open tool call"
-            self.fault(f"OAC-02 {case}", self.here, what, call_id)
+            self.fault(f"OAC-02 {case}", "", what, call_id)
 
-    def finish(self, *, manual_thinking: bool) -> None:
-        self.marked()
-        if self.due:
-            self.unanswered("at the end")
-        super().finish(manual_thinking=manual_thinking)
-
-    def place(self, index: int) -> str:
-        return f"{self.here}.tool_calls[{index}].id"
-
-    # --- what an assistant says ---------------------------------------------------------------------
-
-    def _unknown(self, message: dict[str, JsonValue], keys: frozenset[str]) -> None:
-        for field in sorted(_FIELDS & (message.keys() - keys)):
-            self.fault(f"key {field}", self.here, f"unknown key {field!r}")
-        self.allow_only(self.here, message, keys | _FIELDS)
-
-    def _assistant(self, message: dict[str, JsonValue]) -> None:
-        calls = message["tool_calls"] if "tool_calls" in message else None
-        if "prefix" in message and message["prefix"] and "prefix" in self.dialect.turns.message_keys:
+    def _assistant(self, message: dict[str, JsonValue], content: JsonValue) -> None:
+        calls, rules = message["tool_calls"] if "tool_calls" in message else None, self.dialect
+        if "prefix" in message and message["prefix"] and "prefix" in rules.turns.message_keys:
             # it must be last, and we do not end there
-            self.fault("MIS-11", self.here, "an assistant message with prefix")
+            self.fault("MIS-11", "", "an assistant message with prefix")
         if calls is not None and type(calls) is not list:
-            self.wanted("a list of tool calls", f"{self.here}.tool_calls", calls)
+            self.wanted("a list of tool calls", ".tool_calls", calls)
             calls = []
-        reasons = self.carrier is not None and self._reasons(message)
+        reasons = self.carrier is not None and self._reasons(
+            message[self.carrier] if self.carrier in message else None
+        )
         if not calls:
-            self._answer(message, calls)
+            said = content is not None or bool(message.keys() & {"refusal", "audio", "function_call"})
+            if not said or (content == "" and not rules.turns.empty_answers):
+                self.fault("ALL-11 message", "", "an assistant message without tool calls has content")
+            if calls is not None and not rules.turns.empty_calls:
+                self.fault("ALL-02", ".tool_calls", "a list of at least one tool call")
             return
-        if not reasons and self.dialect.reasoning.required == "with_calls":
-            self.fault("ALL-02 reasoning", self.here, f"tool calls without {self.dialect.reasoning.carrier}")
-        if len(calls) > 1 and not self.dialect.turns.calls_together:
-            self.fault("CMP-02", f"{self.here}.tool_calls", f"{len(calls)} tool calls in one message")
+        if not reasons and rules.reasoning.required == "with_calls":
+            self.fault("ALL-02 reasoning", "", f"tool calls without {rules.reasoning.carrier}")
+        if len(calls) > 1 and not rules.turns.calls_together:
+            self.fault("CMP-02", ".tool_calls", f"{len(calls)} tool calls in one message")
         for index, call in enumerate(calls):
-            self._call(call, index)
-        if self.signing:
+            self._call(call, f".tool_calls[{index}]")
+        if self.signatures:
             self._signed(calls)
 
     def _signed(self, calls: list[JsonValue]) -> None:
         """Judge the signatures of calls; the first has one where that is demanded."""
         demanded = self.dialect.reasoning.required == "before_calls"
         for index, call in enumerate(calls):
-            extra = call.get("extra_content") if type(call) is dict else None
-            google = extra.get("google") if type(extra) is dict else None
-            signature = google.get("thought_signature") if type(google) is dict else None
-            if (extra is not None or (demanded and not index)) and (
-                type(signature) is not str or not signature
-            ):
+            signature = inside(call, "extra_content", "google", "thought_signature")
+            given = inside(call, "extra_content") is not None or (demanded and not index)
+            if given and (type(signature) is not str or not signature):
                 self.fault("GEM-04", f".tool_calls[{index}]", "the call has no thought_signature")
 
-    def _answer(self, message: dict[str, JsonValue], calls: list[JsonValue] | None) -> None:
-        """Judge a message without calls."""
-        content = message["content"] if "content" in message else None
-        said = content is not None or bool(message.keys() & {"refusal", "audio", "function_call"})
-        if not said or (content == "" and not self.dialect.turns.empty_answers):
-            self.fault("ALL-11 message", self.here, "an assistant message without tool calls has content")
-        if calls is not None and not self.dialect.turns.empty_calls:
-            self.fault("ALL-02", f"{self.here}.tool_calls", "a list of at least one tool call")
-
-    def _reasons(self, message: dict[str, JsonValue]) -> bool:
-        """Judge the field that carries reasoning, and say whether it holds some."""
-        given = message.get(str(self.carrier))
+    def _reasons(self, given: JsonValue) -> bool:
+        """Judge what stands in the field that carries reasoning, and say whether it is some."""
         if given is not None and type(given) is not (list if self.carrier == "reasoning_details" else str):
             self.fault("ALL-02", f".{self.carrier}", f"{kind_of(given)} where reasoning belongs")
         return bool(given)
 
-    def _call(self, call: JsonValue, index: int) -> None:
-        where = f".tool_calls[{index}]"
+    def _call(self, call: JsonValue, where: str) -> None:
         kind = call["type"] if type(call) is dict and "type" in call else None
-        if type(call) is not dict or type(kind) is not str or kind not in CALL_KEYS:
+        if type(call) is not dict or type(kind) is not str or kind not in _CALL:
             return self.fault("ALL-02", where, f"a tool call of type {excerpt(kind)}")
         if kind != "function":
-            self.known_kind(kind, where)
-        if call.keys() != CALL_KEYS[kind]:
-            self.allow_only(where, call, self.call_keys[kind])
+            self._known(kind, where)
+        if call.keys() != _CALL[kind]:
+            self.allow_only(where, call, _CALL[kind] | self.signatures)
         call_id = call["id"] if "id" in call else None
         inner = call[kind] if kind in call else None
         if type(call_id) is str:
-            self.open_call(call_id, index=index)
+            self.open_call(call_id, f"{where}.id")
         else:
             self.fault("ALL-02 id", f"{where}.id", "a tool call has a string as id")
         if type(inner) is not dict:
             return self.wanted(f"{kind} is an object", where, inner)
         where, key = f"{where}.{kind}", INPUT[kind]
-        if inner.keys() != _INNER_KEYS[kind]:
-            self.allow_only(where, inner, _INNER_KEYS[kind])
+        if inner.keys() != _CALLED[kind]:
+            self.allow_only(where, inner, _CALLED[kind])
         name = inner["name"] if "name" in inner else None
         return self.given(name, inner[key] if key in inner else None, key, where)
 
-    # --- content ------------------------------------------------------------------------------------
+    def _known(self, kind: str, where: str) -> None:
+        """Judge the kind of a tool, or of a call."""
+        if kind != "function" and not self.dialect.request.custom_tools:
+            self.fault("ALL-02 kind", where, f"a tool of type {excerpt(kind)}")
 
     def _content(self, content: JsonValue, role: str) -> None:
-        where = f"{self.here}.content"
-        for at, part in self.parts(content, where, "OAC-05"):
+        for at, part in self.parts(content, ".content", "OAC-05"):
             self._part(part, role, at)
         if role == "assistant" and type(content) is list:
-            thinks = [type(part) is dict and part.get("type") == "thinking" for part in content]
+            thinks = [inside(part, "type") == "thinking" for part in content]
             if sorted(thinks, reverse=True) != thinks:
-                self.fault("ALL-08 thinking", where, "thinking after other content")
+                self.fault("ALL-08 thinking", ".content", "thinking after other content")
 
     def _part(self, part: JsonValue, role: str, where: str) -> None:
         if type(part) is not dict:
             return self.fault("OAC-05", where, f"a part is an object, not {kind_of(part)}")
-        kind = part.get("type")
+        rules, kind = self.dialect.media, part.get("type")
         if type(kind) is not str or kind not in self._held(role):
             return self.fault("OAC-08", where, f"a part of type {excerpt(kind)} in a message of role {role}")
-        media = self.dialect.media.user_kinds | ({"document"} if self.dialect.media.user_files else set())
-        if role == "user" and _MEDIA.get(kind, "text") not in media | {"text"}:
+        taken = rules.user_kinds | {"text", *(["document"] if rules.user_files else [])}
+        if role == "user" and _MEDIA.get(kind, "text") not in taken:
             return self.fault("ALL-10", where, f"{_MEDIA[kind]} is not accepted")
-        self.allow_only(where, part, _PART_KEYS[kind] | self.marking)
-        if self.marking and (mark := part.get("cache_control")) is not None:
-            self.mark(mark, where, "ephemeral", "cache_control")
+        self.allow_only(where, part, _PART_KEYS[kind] | self.part_marks)
+        if self.part_marks and (mark := part.get("cache_control")) is not None:
+            self.mark(mark, where)
             if kind == "text" and not str(part.get("text")).strip():
                 self.fault("ANT-33", where, "a blank text carries cache_control")
         if kind in _MEDIA:
@@ -246,9 +231,8 @@ class OpenAIChat(OpenAIChatParameters):
     def _held(self, role: str) -> frozenset[str]:
         """Return the parts that a message of this role may have."""
         if role == "tool":
-            return _TEXT_ONLY | {
-                kind for kind, media in _MEDIA.items() if media in self.dialect.media.result_kinds
-            }
+            kinds = self.dialect.media.result_kinds
+            return _TEXT_ONLY | {kind for kind, media in _MEDIA.items() if media in kinds}
         if role == "assistant" and self.dialect.reasoning.carrier == "thinking_chunk":
             return _PARTS[role] | {"thinking"}
         return _PARTS[role]
@@ -261,9 +245,67 @@ class OpenAIChat(OpenAIChatParameters):
             self.text(payload, kind, kind, where)
         elif type(payload) is not dict or not payload:
             self.wanted(f"{kind} is an object", where, payload)
-        elif kind == "image_url" and not self.dialect.media.urls and not _inline(payload.get("url")):
+        elif kind == "image_url" and not self.dialect.media.urls and str(payload.get("url"))[:5] != "data:":
             self.fault("ALL-10", where, "an image by address")
 
+    def parameters(self, body: dict[str, JsonValue]) -> None:
+        rules, tools, key = self.dialect, body.get("tools"), body.get("prompt_cache_key")
+        more = {
+            "thinking": rules.reasoning.switch == "type",
+            "reasoning": rules.reasoning.switch == "reasoning",
+            "provider": rules.request.upstream_pin == "provider",
+        }
+        known = rules.request.keys or _TOP.union(key for key, held in more.items() if held)
+        if unknown := [key for key in body if key not in known]:
+            self.fault("OAC-12", "request", "unknown key " + ", ".join(map(excerpt, unknown)))
+        self.modelled(body.get("model"))
+        if type(key) is str and len(key) > _LONGEST_KEY:
+            self.fault("OAC-17", "prompt_cache_key", f"{len(key)} characters, at most {_LONGEST_KEY}")
+        for field in ("max_tokens", "max_completion_tokens"):
+            if body.get(field) is not None:
+                self.limited(body[field], field)
+        if body.get("stream_options") is not None and not body.get("stream"):
+            self.fault("ALL-02", "stream_options", "given without stream")
+        if type(tools) is list and tools:
+            self._tools(tools)
+        elif tools is not None:
+            self.fault("ALL-02 tools", "tools", "a list of at least one tool")
+        self._choice(body, tools)
 
-def _inline(url: JsonValue) -> bool:
-    return type(url) is str and url.startswith("data:")
+    def _choice(self, body: dict[str, JsonValue], tools: JsonValue) -> None:
+        choice, allowed = body.get("tool_choice"), self.dialect.request.forced_choice
+        for key in ("tool_choice", "parallel_tool_calls"):
+            self.chooses(body.get(key), tools, key)
+        if type(kind := inside(choice, "type")) is str and kind in _TOOL:
+            self.chosen(inside(choice, kind, "name"), "tool_choice")
+        thinks = inside(body, "thinking", "type") != "disabled"
+        refused = allowed == "no" or (allowed == "not_when_thinking" and thinks)
+        if refused and choice not in (None, "auto", "none"):
+            self.fault("ALL-14 forced", "tool_choice", f"{excerpt(choice)} forces a tool")
+
+    def _tools(self, tools: list[JsonValue]) -> None:
+        most = self.dialect.request.max_tools
+        if most is not None and len(tools) > most:
+            self.fault("OAC-09", "tools", f"{len(tools)} tools, at most {most}")
+        for where, tool in self.each(tools, "tools", "tools"):
+            kind = inside(tool, "type")
+            if type(tool) is not dict or type(kind) is not str or kind not in _TOOL:
+                self.fault("ALL-02 kind", where, f"a tool of type {excerpt(kind)}")
+                continue
+            self._known(kind, where)
+            self.allow_only(where, tool, ("type", kind))
+            declared, where = tool.get(kind), f"{where}.{kind}"
+            if type(declared) is not dict:
+                self.wanted(f"{kind} is an object", where, declared)
+                continue
+            self.allow_only(where, declared, _TOOL[kind])
+            self.declare(declared.get("name"), where)
+            if (schema := declared.get("parameters")) is not None:
+                self._schema(schema, f"{where}.parameters")
+
+    def _schema(self, schema: JsonValue, where: str) -> None:
+        before = len(self.faults)
+        self.rooted(schema, where, ROOTLESS)
+        if len(self.faults) == before and self.dialect.request.schema_subset == "moonshot":
+            for what in schema_faults(schema, "parameters"):
+                self.fault("ALL-02 schema", where, what)

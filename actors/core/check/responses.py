@@ -9,36 +9,40 @@ whether the request stores its own.
 
 import re
 from collections.abc import Callable, Mapping
+from typing import ClassVar
 
-from actors.core.check.responses_parameters import ResponsesParameters
-from actors.core.check.words import excerpt
+from actors.core.check.whole import INPUT, ROOTLESS, Whole
+from actors.core.check.words import Shape, excerpt, inside, shape
 from actors.core.jsonio import JsonValue
 
-_ANY = frozenset({"type", "id", "status", "internal_chat_message_metadata_passthrough"})
-_MESSAGE = _ANY | {"role", "content", "phase"}
-_ARGUMENTS = {"function_call": "arguments", "custom_tool_call": "input"}
-_CALL = {
-    kind: _ANY | {"call_id", "name", "namespace", "caller", argument} for kind, argument in _ARGUMENTS.items()
+_TOP = shape(
+    """access_programs background background_options client_metadata context_management conversation image
+    include input instructions max_output_tokens max_tool_calls metadata model moderation parallel_tool_calls
+    previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention reasoning
+    safety_identifier service_tier store stream stream_options temperature text tool_choice tools top_logprobs
+    top_p truncation user"""
+)
+_TOOL = shape("type name description parameters strict defer_loading allowed_callers output_schema")
+_ANY = shape("type id status internal_chat_message_metadata_passthrough")
+_ITEMS = {
+    "message": _ANY | shape("role content phase"),
+    "function_call": _ANY | shape("call_id name namespace caller arguments"),
+    "custom_tool_call": _ANY | shape("call_id name namespace caller input"),
+    "output": _ANY | shape("call_id output caller name"),
+    "reasoning": _ANY | shape("summary content encrypted_content"),
+    "compaction": _ANY | shape("encrypted_content"),
 }
-_OUTPUT = _ANY | {"call_id", "output", "caller", "name"}
-_REASONING = _ANY | {"summary", "content", "encrypted_content"}
-_COMPACTION = _ANY | {"encrypted_content"}
 _INPUT_PARTS = {
-    "input_text": frozenset({"type", "text", "prompt_cache_breakpoint"}),
-    "input_image": frozenset({"type", "image_url", "file_id", "detail", "prompt_cache_breakpoint"}),
-    "input_file": frozenset(
-        {"type", "file_url", "file_data", "file_id", "filename", "detail", "prompt_cache_breakpoint"}
-    ),
+    "input_text": shape("type text prompt_cache_breakpoint"),
+    "input_image": shape("type image_url file_id detail prompt_cache_breakpoint"),
+    "input_file": shape("type file_url file_data file_id filename detail prompt_cache_breakpoint"),
 }
-_OUTPUT_PARTS = {
-    "output_text": frozenset({"type", "text", "annotations", "logprobs"}),
-    "refusal": frozenset({"type", "refusal"}),
-}
-_PARTS = {
-    "user": _INPUT_PARTS,
-    "system": _INPUT_PARTS,
-    "developer": _INPUT_PARTS,
-    "assistant": {**_OUTPUT_PARTS, "input_text": _INPUT_PARTS["input_text"]},
+_PARTS = dict.fromkeys(("user", "system", "developer"), _INPUT_PARTS) | {
+    "assistant": {
+        "output_text": shape("type text annotations logprobs"),
+        "refusal": shape("type refusal"),
+        "input_text": _INPUT_PARTS["input_text"],
+    },
 }
 _WORDS = {"input_text": "text", "output_text": "text", "refusal": "refusal"}
 _MEDIA = {
@@ -47,85 +51,33 @@ _MEDIA = {
 }
 _PREFIXES = {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
 _ITEM_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_TO_RUN = (
-    "function_call",
-    "custom_tool_call",
-    "local_shell_call",
-    "shell_call",
-    "apply_patch_call",
-    "computer_call",
-)
+_ARGUMENTS = dict(zip(("function_call", "custom_tool_call"), INPUT.values(), strict=True))
+_TO_RUN = (*_ARGUMENTS, "local_shell_call", "shell_call", "apply_patch_call", "computer_call")
 _OUTPUTS = tuple(f"{kind}_output" for kind in _TO_RUN)
-_OWN = frozenset(
+_OWN = shape(
     """web_search_call file_search_call code_interpreter_call image_generation_call mcp_call mcp_list_tools
-    mcp_approval_request tool_search_call tool_search_output""".split()  # noqa: SIM905  as a list it is a page
+    mcp_approval_request tool_search_call tool_search_output"""
 )
 _ASIDE = frozenset({"additional_tools", "compaction_trigger", "mcp_approval_response"})
 
 
-class Responses(ResponsesParameters):
+class Responses(Whole):
     """The judge of the family `responses`. An open call is known by its kind.
 
     Attributes:
         thinks: The last item is reasoning with an id (True) or without one (False), or is none (None).
         outputs: Outputs have come since the last call.
         stale: Ids of open calls behind which something else stands.
+        stores: The provider keeps what is sent, and so may have kept what is referred to. We ask for nothing of that.
+        continues: The input goes on behind a conversation that the provider keeps.
     """
 
+    container: ClassVar[str] = "input"
+    piece: ClassVar[str] = "item"
+
     thinks: bool | None = None
-    outputs = False
+    outputs = stores = continues = False
     stale: frozenset[str] = frozenset()
-
-    # --- items --------------------------------------------------------------------------------------
-
-    def _stand(self, kind: str, role: JsonValue, item_id: JsonValue) -> None:
-        """An item of this kind, role and id stands behind the last."""
-        by_model = kind not in _OUTPUTS and (kind != "message" or role == "assistant")
-        if self.thinks is not None and not by_model:
-            self._unfollowed(f"before this {kind}")
-        elif self.thinks is not None and kind in _PREFIXES and kind != "reasoning":
-            self._paired(item_id is not None)
-        self.thinks = item_id is not None if kind == "reasoning" else None
-        if kind in _OUTPUTS:
-            self.outputs = True
-        elif self.outputs or kind not in (*_TO_RUN, "reasoning"):
-            if self.due and self.dialect.turns.calls_last:
-                self.stale = self.stale.union(self.due)
-            self.outputs = False
-        if item_id is not None and kind != "item_reference":
-            self._item_id(kind, item_id)
-
-    def _unfollowed(self, when: str) -> None:
-        self.fault("OAR-03", self.here, f"a reasoning item is not followed by what it led to, {when}")
-
-    def _paired(self, identified: bool) -> None:
-        """Judge that the item after reasoning has an id if the reasoning has one."""
-        if identified and not self.thinks:
-            self.fault("OAR-04", self.here, "an item with an id behind reasoning without one")
-        elif self.thinks and not identified:
-            self.fault("OAR-03", self.here, "an item without an id behind reasoning with one")
-
-    def _item_id(self, kind: str, item_id: JsonValue) -> None:
-        prefix = _PREFIXES.get(kind, "")
-        if type(item_id) is not str or not _ITEM_ID.fullmatch(item_id):
-            self.fault("ALL-02", f"{self.here}.id", f"an item id, not {excerpt(item_id)}")
-        elif not item_id.startswith(prefix):
-            self.fault("OAR-06", f"{self.here}.id", f"{excerpt(item_id)} does not begin with {prefix!r}")
-        elif self.take(f"item {item_id}"):  # no call id has a space in it
-            self.fault("OAR-07", f"{self.here}.id", f"{excerpt(item_id)} occurs twice")
-
-    def finish(self, *, manual_thinking: bool) -> None:
-        if self.thinks is not None:
-            self._unfollowed("at the end")
-        for call_id, kind in self.due.items():
-            rule = "OAR-01" if kind == "function_call" else "OAR-11"
-            self.fault(rule, self.here, f"no output for call {excerpt(call_id)}", call_id)
-        super().finish(manual_thinking=manual_thinking)
-
-    def place(self, index: int) -> str:
-        return f"{self.here}.call_id"
-
-    # --- what an item is ----------------------------------------------------------------------------
 
     def read(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
         for item in messages:
@@ -141,26 +93,71 @@ class Responses(ResponsesParameters):
                 self._stand(kind, role, item["id"] if "id" in item else None)
                 _CHECKS[kind](self, item)
 
+    def _stand(self, kind: str, role: JsonValue, item_id: JsonValue) -> None:
+        """An item of this kind, role and id stands behind the last."""
+        by_model = kind not in _OUTPUTS and (kind != "message" or role == "assistant")
+        identified = item_id is not None
+        if self.thinks is not None and not by_model:
+            self._unfollowed(f"before this {kind}")
+        elif self.thinks is not None and kind in _PREFIXES and kind != "reasoning":
+            if identified and not self.thinks:
+                self.fault("OAR-04", "", "an item with an id behind reasoning without one")
+            elif self.thinks and not identified:
+                self.fault("OAR-03", "", "an item without an id behind reasoning with one")
+        self.thinks = identified if kind == "reasoning" else None
+        if kind in _OUTPUTS:
+            self.outputs = True
+        elif self.outputs or kind not in (*_TO_RUN, "reasoning"):
+            if self.due and self.dialect.turns.calls_last:
+                self.stale = self.stale.union(self.due)
+            self.outputs = False
+        if identified and kind != "item_reference":
+            self._item_id(kind, item_id)
+
+    def _unfollowed(self, when: str) -> None:
+        self.fault("OAR-03", "", f"a reasoning item is not followed by what it led to, {when}")
+
+    def _item_id(self, kind: str, item_id: JsonValue) -> None:
+        prefix = _PREFIXES.get(kind, "")
+        if type(item_id) is not str or not _ITEM_ID.fullmatch(item_id):
+            self.fault("ALL-02", ".id", f"an item id, not {excerpt(item_id)}")
+        elif not item_id.startswith(prefix):
+            self.fault("OAR-06", ".id", f"{excerpt(item_id)} does not begin with {prefix!r}")
+        elif (taken := f"item {item_id}") in self.fresh or taken in self.used:  # no call id has a space in it
+            self.fault("OAR-07", ".id", f"{excerpt(item_id)} occurs twice")
+        else:
+            self.fresh[taken] = None
+
+    def finish(self, *, manual_thinking: bool) -> None:
+        if self.thinks is not None:
+            self._unfollowed("at the end")
+        super().finish(manual_thinking=manual_thinking)
+
+    def unanswered(self, when: str) -> None:
+        for call_id, kind in self.due.items():
+            rule = "OAR-01" if kind == "function_call" else "OAR-11"
+            self.fault(rule, "", f"no output for call {excerpt(call_id)}", call_id)
+
     def _message(self, item: dict[str, JsonValue]) -> None:
         role = item["role"] if "role" in item else None
         content = item["content"] if "content" in item else None
         if type(role) is not str or role not in _PARTS:
-            return self.fault("ALL-02", self.here, f"role {excerpt(role)} does not exist")
-        self.fields(item, _MESSAGE)
+            return self.fault("ALL-02", "", f"role {excerpt(role)} does not exist")
+        self.fields(item, _ITEMS["message"])
         if self.role is None and role in ("user", "assistant") and role not in self.dialect.turns.first_roles:
             self.fault("ALL-09", "", f"a transcript cannot begin with role {role}")
         if role in ("user", "assistant") or self.role is not None:
             self.role = role
         if "phase" in item and item["phase"] not in (None, "commentary", "final_answer"):
-            self.fault("ALL-02", f"{self.here}.phase", f"phase {excerpt(item['phase'])} does not exist")
+            self.fault("ALL-02", ".phase", f"phase {excerpt(item['phase'])} does not exist")
         if content == "" and role == "assistant":
-            self.fault("ALL-11", self.here, "an assistant message is empty")
-        return self._content(content, "ALL-02", "content", _PARTS[role], self.dialect.media.user_kinds)
+            self.fault("ALL-11", "", "an assistant message is empty")
+        return self._content(content, "ALL-02", ".content", _PARTS[role], self.dialect.media.user_kinds)
 
     def _call(self, item: dict[str, JsonValue]) -> None:
         kind, name = str(item["type"]), item["name"] if "name" in item else None
         argument = _ARGUMENTS[kind]
-        self.fields(item, _CALL[kind])
+        self.fields(item, _ITEMS[kind])
         self.given(name, item[argument] if argument in item else None, argument, "")
         self._to_run(item)
 
@@ -170,15 +167,16 @@ class Responses(ResponsesParameters):
         self.role = "assistant"
         if type(call_id) is not str:
             return self.wanted("a string", ".call_id", call_id)
-        self.open_call(call_id, item["type"])
+        self.open_call(call_id, ".call_id", item["type"])
         if call_id in self.stale:
             self.stale -= {call_id}
         return None
 
     def _output(self, item: dict[str, JsonValue]) -> None:
-        self.fields(item, _OUTPUT)
+        self.fields(item, _ITEMS["output"])
         self._answer(item)
-        self._content(item.get("output"), "OAR-10", "output", _INPUT_PARTS, self.dialect.media.result_kinds)
+        output = item["output"] if "output" in item else None
+        self._content(output, "OAR-10", ".output", _INPUT_PARTS, self.dialect.media.result_kinds)
 
     def _answer(self, item: dict[str, JsonValue]) -> None:
         """Read whose output an item is."""
@@ -200,7 +198,7 @@ class Responses(ResponsesParameters):
         return None
 
     def _reasoning(self, item: dict[str, JsonValue]) -> None:
-        self.fields(item, _REASONING)
+        self.fields(item, _ITEMS["reasoning"])
         if type(summary := item.get("summary")) is not list:
             self.wanted("a list", ".summary", summary)
         state = item.get("encrypted_content")
@@ -211,7 +209,7 @@ class Responses(ResponsesParameters):
             self.fault("OAR-05", "", "reasoning without its encrypted content is only a reference")
 
     def _compaction(self, item: dict[str, JsonValue]) -> None:
-        self.fields(item, _COMPACTION)
+        self.fields(item, _ITEMS["compaction"])
         self.role = self.role or "user"
 
     def _reference(self, item: dict[str, JsonValue]) -> None:
@@ -223,36 +221,67 @@ class Responses(ResponsesParameters):
         """Read an item of the provider's own tools, which is whole in itself."""
         self.role = "assistant"
 
-    # --- content ------------------------------------------------------------------------------------
-
     def _content(
         self,
         content: JsonValue,
         rule: str,
-        key: str,
-        held: Mapping[str, frozenset[str]],
+        where: str,
+        held: Mapping[str, Shape],
         media: frozenset[str],
     ) -> None:
         if type(content) is not str or len(content) > self.longest:
-            for where, part in self.parts(content, f".{key}", rule):
-                self._part(part, where, held, media)
+            for at, part in self.parts(content, where, rule):
+                self._part(part, at, held, media)
 
-    def _part(
-        self, part: JsonValue, where: str, held: Mapping[str, frozenset[str]], media: frozenset[str]
-    ) -> None:
-        kind = part.get("type") if type(part) is dict else None
+    def _part(self, part: JsonValue, where: str, held: Mapping[str, Shape], media: frozenset[str]) -> None:
+        kind = inside(part, "type")
         if type(part) is not dict or type(kind) is not str or kind not in held:
             return self.fault("ALL-02", where, f"a part of type {excerpt(kind)}")
         self.allow_only(where, part, held[kind])
-        if kind in _MEDIA:
-            name, sources = _MEDIA[kind]
-            if name not in media:
-                self.fault("ALL-10", where, f"{name} is not accepted")
-            self.attach(name, where)
-            if not any(type(part.get(source)) is str and part[source] for source in sources):
-                self.fault("ALL-02", where, f"{kind} has one of {', '.join(sources)}")
-            return None
-        return self.text(part.get(_WORDS[kind]), _WORDS[kind], kind, where)
+        if kind in _WORDS:
+            return self.text(part.get(_WORDS[kind]), _WORDS[kind], kind, where)
+        name, sources = _MEDIA[kind]
+        if name not in media:
+            self.fault("ALL-10", where, f"{name} is not accepted")
+        self.attach(name, where)
+        if not any(type(part.get(source)) is str and part[source] for source in sources):
+            self.fault("ALL-02", where, f"{kind} has one of {', '.join(sources)}")
+        return None
+
+    def parameters(self, body: dict[str, JsonValue]) -> None:
+        self.allow_only("request", body, _TOP)
+        if type(text := body.get("input")) is str:
+            body["input"] = [{"role": "user", "content": text}]
+        self.modelled(body.get("model"))
+        self.stores = body.get("store") is not False
+        for key in ("previous_response_id", "conversation"):
+            if body.get(key) is not None:
+                self.continues = True
+                if not self.stores:
+                    self.fault("OAR-05", key, "a conversation that the provider keeps")
+        tools, choice = body.get("tools"), body.get("tool_choice")
+        if tools is not None:
+            self._tools(tools, "tools")
+        self.chooses(choice, tools)
+        if tools and inside(choice, "type") in ("function", "custom"):
+            self.chosen(inside(choice, "name"), "tool_choice")
+
+    def _tools(self, tools: JsonValue, where: str) -> None:
+        for at, tool in self.each(tools, where, "tools"):
+            kind = inside(tool, "type")
+            if type(tool) is not dict or type(kind) is not str:
+                self.fault("ALL-02", at, f"a tool of type {excerpt(kind)}")
+                continue
+            if kind == "namespace" and type(tool.get("tools")) is list:  # its names are its own
+                outer, self.names = self.names, set()
+                self._tools(tool["tools"], f"{at}.tools")
+                self.names |= outer
+            if kind in INPUT:
+                self.declare(tool.get("name"), at)
+            if kind == "function":
+                self.allow_only(at, tool, _TOOL)
+                if (schema := tool.get("parameters")) is not None:
+                    self.rooted(schema, f"{at}.parameters", ROOTLESS)
 
 
 _Check = Callable[[Responses, dict[str, JsonValue]], None]

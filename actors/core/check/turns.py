@@ -16,18 +16,17 @@ class Turns(CheckState):
     """A state machine over messages of two roles. What a block means is the family's.
 
     Attributes:
+        model: The model's role, as the wire spells it.
+        may_end_empty: Whether a message of the model that is the last may be empty.
         mixed: The last user message holds something beside results.
+        split: It follows another that left calls unanswered.
     """
 
     opens: ClassVar[str | None] = "content"
     model: ClassVar[str] = "assistant"
-    """The model's role, as the wire spells it."""
-    keys: ClassVar[frozenset[str]] = frozenset({"role", "content"})
-    """Keys of a message."""
     may_end_empty: ClassVar[bool] = False
-    """Whether a message of the model that is the last may be empty."""
 
-    mixed = False
+    mixed = split = False
 
     def read(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
         key = str(self.opens)
@@ -41,18 +40,20 @@ class Turns(CheckState):
                 resumes = False
             elif type(role) is str and role in ("user", self.model):
                 if not self.blocks and self.role is not None:
-                    self.empty()
+                    self.fault("ALL-11", self.here, "the message is empty")
                 self.begin(role)
                 self.count += 1
-                if role == self.role or self.role is None:
-                    self.ordered(role)
+                if role == self.role:
+                    self.fault("CMP-01 turns", self.here, f"role {role} twice in a row")
+                elif self.role is None and role not in self.dialect.turns.first_roles:
+                    self.fault("ALL-09", self.here, f"a transcript cannot begin with role {role}")
                 self.role, self.blocks = role, 0
             else:
                 self.count += 1
-                self.fault("role", self.here, f"role {excerpt(role)} is neither user nor {self.model}")
+                self.fault("ALL-02 role", self.here, f"role {excerpt(role)} is neither user nor {self.model}")
                 continue
             if len(value) != 2 or key not in value:
-                self.allow_only(self.here, value, self.keys)
+                self.allow_only(self.here, value, ("role", key))
             self.content(value[key] if key in value else None)
 
     def begin(self, role: str) -> None:
@@ -73,27 +74,26 @@ class Turns(CheckState):
         """Read one block of the current message."""
         raise NotImplementedError
 
-    def ordered(self, role: str) -> None:
-        """Judge the role of a message that is the first, or follows one of the same role."""
-        if role == self.role:
-            self.fault("twice", self.here, f"role {role} twice in a row")
-        elif self._ours(role) not in self.dialect.turns.first_roles:
-            self.fault("first", self.here, f"a transcript cannot begin with role {role}")
-
     def finish(self, *, manual_thinking: bool) -> None:
-        if self.due:
-            self.unanswered("at the end")
-        if self.role is None:
-            return self.fault("nothing", self.container, "there is no message")
-        if self._ours(self.role) not in self.dialect.turns.last_roles:
-            self.fault("last", self.here, f"a request cannot end with role {self.role}")
-        if not self.blocks and (self.role == "user" or not self.may_end_empty):
-            self.empty()
-        return None
+        super().finish(manual_thinking=manual_thinking)
+        if self.role and not self.blocks and (self.role == "user" or not self.may_end_empty):
+            self.fault("ALL-11", self.here, "the message is empty")
 
-    def empty(self) -> None:
-        """Judge a message without blocks."""
-        self.fault("empty", self.here, "the message is empty")
-
-    def _ours(self, role: str) -> str:
-        return "assistant" if role == self.model else role
+    def misplaced(self, call_id: JsonValue, key: str) -> None:
+        """Judge a result that has no call, or does not stand where its call wants it."""
+        if type(call_id) is not str:
+            self.wanted(f"{key} is a string", "", call_id)
+        elif call_id in self.due:
+            if self.mixed:
+                what = f"the result of {excerpt(call_id)} stands after other content"
+                self.fault("ANT-03 order", "", what, call_id)
+            if self.split:
+                what = f"the result of {excerpt(call_id)} stands in a second user message"
+                self.fault("ANT-12", "", what, call_id)
+            del self.due[call_id]
+            self.answered.add(call_id)
+        elif call_id in self.answered:
+            self.fault("OAC-02 second", "", f"a second result for tool call {excerpt(call_id)}", call_id)
+        else:
+            what = f"a result for {excerpt(call_id)}, which the message before does not call"
+            self.fault("OAC-02 stray", "", what, call_id)

@@ -2,34 +2,27 @@
 
 import sys
 from collections.abc import Iterator
-from typing import ClassVar
 
 from actors.core.check.state import CheckState
 from actors.core.check.words import CHOICES, excerpt, kind_of, why_no_object
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonValue
-from actors.core.rulebook.cited import cited
 
 ROOTLESS = (*CHOICES, "enum", "not")
 """Keywords of a schema that OpenAI does not take at the root of a tool's."""
+INPUT = {"function": "arguments", "custom": "input"}
+"""What a call of each kind gives its tool: an object as text, or any text."""
 
 
 class Whole(CheckState):
     """A state machine over messages, or items, that come whole."""
 
-    piece: ClassVar[str] = "message"
-    """What the list of messages is made of, as faults name it."""
-
     def __init__(self, dialect: Dialect) -> None:
         super().__init__(dialect)
         self.longest = dialect.turns.max_string or sys.maxsize
 
-    def cited(self, rule: str) -> str:
-        rule, _, case = rule.partition(" ")  # a word for the case may follow
-        return cited(self.dialect, super().cited(rule), case)
-
     def given(self, name: JsonValue, given: JsonValue, key: str, where: str) -> None:
-        """Judge the name of the tool that is called, and what it is given under `key`: an object, or any text."""
+        """Judge the name of the tool that is called, and what it is given under `key`."""
         if type(name) is not str or not self.is_name(name):
             self.named(name, where)
         if key == "arguments":
@@ -44,12 +37,13 @@ class Whole(CheckState):
     def parts(self, content: JsonValue, where: str, rule: str) -> Iterator[tuple[str, JsonValue]]:
         """Yield the parts of a content, each with its place. A text has none."""
         if type(content) is str:
-            return self.length(content, where)
-        if type(content) is not list:
-            return self.fault(rule, where, f"a string or a list of parts, not {kind_of(content)}")
-        if not content:
+            self.length(content, where)
+        elif type(content) is not list:
+            self.fault(rule, where, f"a string or a list of parts, not {kind_of(content)}")
+        elif not content:
             self.fault("ALL-11", where, "the list of parts is empty")
-        return (yield from ((f"{where}[{index}]", part) for index, part in enumerate(content)))
+        else:
+            yield from self.each(content, where, "parts")
 
     def text(self, text: JsonValue, key: str, kind: str, where: str) -> None:
         """Judge the text of a part, which stands under `key`."""
@@ -61,17 +55,10 @@ class Whole(CheckState):
             self.length(text, where)
 
     def length(self, text: str, where: str) -> None:
-        """Judge how long a string is."""
         if len(text) > self.longest:
-            self.fault("long", where, f"a string of {len(text)} characters, at most {self.longest}")
+            self.fault("ALL-02 long", where, f"a string of {len(text)} characters, at most {self.longest}")
 
     def chooses(self, choice: JsonValue, tools: JsonValue, key: str = "tool_choice") -> None:
         """Judge that what is said about tools is said of some."""
         if choice is not None and not tools:
             self.fault("ALL-14", key, "given without tools")
-
-    def finish(self, *, manual_thinking: bool) -> None:
-        if not self.count:
-            self.fault("nothing", self.container, f"there is no {self.piece}")
-        elif self.role not in self.dialect.turns.last_roles:
-            self.fault("ALL-05", self.here, f"a request cannot end with role {self.role or 'system'}")

@@ -1,15 +1,32 @@
 """Values as the faults of the judge show them, and what several families ask of one."""
 
+from collections.abc import Mapping
+from typing import TypeAlias
+
 import msgspec
 
 from actors.core.jsonio import JsonRefused, JsonValue, parse
 
+Shape: TypeAlias = Mapping[str, JsonValue]
+"""The keys that an object may have, each with what it is as good as where it is absent."""
 CHOICES = ("anyOf", "oneOf", "allOf")
 """Keywords of a schema that no provider takes at the root of a tool's."""
 KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
 
 
 _QUICK = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def shape(keys: str, **defaults: JsonValue) -> dict[str, JsonValue]:
+    """Return the shape of an object with some keys; absent ones are null where nothing else is said."""
+    return dict.fromkeys(keys.split()) | defaults
+
+
+def inside(value: JsonValue, *keys: str) -> JsonValue:
+    """Return what stands under some keys, each in the object under the one before; None if it is absent."""
+    for key in keys:
+        value = value.get(key) if type(value) is dict else None
+    return value
 
 
 def why_no_object(text: JsonValue, *, strict: bool = True) -> str:
@@ -32,7 +49,6 @@ def excerpt(value: JsonValue) -> str:
 
 
 def listed(ids: tuple[str, ...] | list[str]) -> str:
-    """Return ids as a fault's message shows them."""
     return ", ".join(map(excerpt, ids))
 
 

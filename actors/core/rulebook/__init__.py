@@ -1,48 +1,26 @@
 """What providers demand of a request, as data: one `Rule` for each demand that is known.
 
-Ids are stable and cited by code, tests, diagnostics and docs/reference/rulebook.md, which is generated
-from here. `ALL-*` is what every dialect demands and its family's own list does not name; each other module
-holds one provider's list. The judge (`actors.core.check`) enforces the rules marked as judged; the others
+Ids are stable and cited by code, tests, diagnostics and docs/reference/rulebook.md, which is generated from here.
+`ALL-*` is what every dialect demands. The judge (`actors.core.check`) enforces the rules marked as judged; the others
 depend on what no request body shows: a key, a model's limits, a header.
 """
 
-from actors.core.rulebook import (
-    anthropic,
-    compatible,
-    converse,
-    deepseek,
-    gemini,
-    kimi,
-    mistral,
-    openai_chat,
-    responses,
-    shared,
-)
+from actors.core.dialect import Dialect
+from actors.core.rulebook import anthropic, converse, gemini, openai_chat, responses, shared
 from actors.core.rulebook.rule import FaultClass, Rule
 from actors.errors import CanonicalFault, Fault, ProjectionFault, RenderingFault
 
-__all__ = ["FAULTS", "PREFIXES", "REASONING", "RULES", "FaultClass", "Rule", "rules_of"]
+__all__ = ["FAULTS", "PREFIXES", "REASONING", "RULES", "FaultClass", "Rule", "cited"]
 
 FAULTS: dict[FaultClass, type[Fault]] = {
     "rendering": RenderingFault,
     "projection": ProjectionFault,
     "canonical": CanonicalFault,
 }
-"""The error of each fault class. An overflow or a configuration error is no fault of a transcript."""
+"""The error of each fault class. An overflow or a configuration error is not a fault of a transcript."""
 
-_LISTS = (
-    shared.RULES,
-    openai_chat.RULES,
-    mistral.RULES,
-    kimi.RULES,
-    deepseek.RULES,
-    compatible.RULES,
-    anthropic.RULES,
-    responses.RULES,
-    gemini.RULES,
-    converse.RULES,
-)
-RULES: dict[str, Rule] = {rule.id: rule for rules in _LISTS for rule in rules}
+_LISTS = (shared, openai_chat, anthropic, responses, gemini, converse)
+RULES: dict[str, Rule] = {rule.id: rule for module in _LISTS for rule in module.RULES}
 """Every rule by its id, in the order of the rulebook."""
 
 PREFIXES: dict[str, tuple[str, ...]] = {
@@ -52,7 +30,7 @@ PREFIXES: dict[str, tuple[str, ...]] = {
     "gemini": ("ALL-", "GEM-"),
     "converse": ("ALL-", "BED-"),
 }
-"""The rules of each wire family, by the beginning of their ids."""
+"""The rules of each wire family, by the beginning of their ids: those of every dialect, its own, its vendors'."""
 
 REASONING = frozenset(
     {
@@ -61,9 +39,23 @@ REASONING = frozenset(
         *("OAR-03", "OAR-04", "OAR-05", "OAR-07", "OAR-09"),
     }
 )
-"""Rules that a transcript without anybody's sealed reasoning cannot break."""
+"""Rules that only a transcript with sealed reasoning can break."""
+
+_INSTEAD = {
+    prefix: {
+        place: rule.id
+        for rule in RULES.values()
+        if rule.id.startswith(prefix)
+        for place in rule.instead_of.split(", ")
+    }
+    for prefixes in PREFIXES.values()
+    for prefix in prefixes
+}
 
 
-def rules_of(family: str) -> list[Rule]:
-    """Return the rules of a wire family, in the order of the rulebook. Raises KeyError for an unknown one."""
-    return [rule for rule in RULES.values() if rule.id.startswith(PREFIXES[family])]
+def cited(dialect: Dialect, rule: str, case: str = "") -> str:
+    """Return the rule that a dialect is cited for `rule`: its vendor's, its family's, or `rule` itself."""
+    for prefix in (PREFIXES[dialect.family][1], f"{dialect.rules}-"):
+        rules = _INSTEAD.get(prefix, {})
+        rule = rules.get(f"{rule} {case}") or rules.get(rule, rule)
+    return rule

@@ -29,7 +29,8 @@ RULES = (
          "«Duplicate item found with id» …"),
     Rule("OAR-08", "projection", "seen",
          "A call_id is no longer than the limit.",
-         "Invalid '«input[⟦109⟧].call_id': string too long». Expected a string with maximum length 64, …"),
+         "Invalid '«input[⟦109⟧].call_id': string too long». Expected a string with maximum length 64, …",
+         instead_of="ALL-03 long"),
     Rule("OAR-09", "projection", "seen",
          "Encrypted reasoning goes back to the account and model that made it.",
          "The encrypted content for item rs_2 could not be verified. Reason: Encrypted content "

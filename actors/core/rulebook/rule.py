@@ -25,9 +25,11 @@ class Rule:
         evidence: How it is known: `seen` in a real answer, `documented`, `second hand` from other software,
             or `derived` from the other rules.
         demand: What must hold, in one line.
-        told: What the provider answers, in its own words, where they are known. What stands in «» tells this refusal
-            from others, but for the parts in ⟦⟧, which are about the request.
+        told: The provider's answer in its own words, where they are known. The words in «» tell this refusal
+            from others; those in ⟦⟧ inside them vary with the request.
         unseen: Why the judge cannot see it; empty for a rule that is judged.
+        instead_of: The rules in whose place it is cited, of every dialect or of its vendor's family, separated by
+            commas. A word behind a rule limits that to one case of it.
     """
 
     id: str
@@ -36,6 +38,7 @@ class Rule:
     demand: str
     told: str = ""
     unseen: str = ""
+    instead_of: str = ""
 
     @property
     def judged(self) -> bool:
@@ -44,11 +47,11 @@ class Rule:
 
     @property
     def refusal(self) -> str:
-        """What the provider answers, as it says it."""
+        """The provider's answer without the marks."""
         return _MARKS.sub("", self.told)
 
     @property
     def words(self) -> str:
-        """The pattern that finds this refusal among others; empty if it is not told from them by words of its own."""
+        """The pattern that finds this refusal among others; empty if no words of its own tell it apart."""
         piece = self.told.partition("«")[2].partition("»")[0]
         return _VARIABLE.sub(".*?", re.escape(piece))

@@ -1,4 +1,4 @@
-"""What every dialect demands and its family's own list does not name."""
+"""What every dialect demands. A family that has a rule of its own for the same thing is cited by that."""
 
 from actors.core.rulebook.rule import Rule
 

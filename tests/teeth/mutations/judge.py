@@ -30,10 +30,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         CHECK,
     ),
     _demands(
-        "openai_chat: a call may stay open at the end",
-        "openai_chat",
-        '        if self.due:\n            self.unanswered("at the end")\n        super().finish',
-        "        super().finish",
+        "a call may stay open at the end",
+        "state",
+        '        if self.due:\n            self.unanswered("at the end")\n',
+        "",
         CHECK,
     ),
     _demands(
@@ -53,7 +53,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "mistral: a user may follow a result",
         "openai_chat",
-        'elif role == "user" and self.role == "tool" and dialect.turns.user_after_tool == "filler":',
+        'elif role == "user" and self.role == "tool" and rules.user_after_tool == "filler":',
         "elif False:",
         VENDORS,
     ),
@@ -130,8 +130,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "bedrock: results alone need no declared tool",
         "converse",
-        "        self.called = True\n        result = self.fields",
-        "        result = self.fields",
+        "        self.called = True\n        result = _RESULT",
+        "        result = _RESULT",
         CHECK,
     ),
     _demands(
@@ -239,9 +239,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "list(faults)",
         ("tests/core/test_check_canonical.py",),
     ),
-    _demands(
+    Mutation(
         "the two readings are never compared",
-        "__init__",
+        "tests/readings.py",
         '    if quick is not None and (whole is None or vars(quick) | {"strict": True} != vars(whole)):',
         "    if False:",
         ("tests/core/test_check_readings.py::test_readings_that_disagree_are_told",),
@@ -250,8 +250,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     _reads(
         "it is all there is of a request that opens an epoch again",
         "__init__",
-        "None if whole and not _Readings.compared else accepted(state, *pieces)",
-        "accepted(state, *pieces)",
+        "if not whole and (quick := accepted",
+        "if (quick := accepted",
     ),
     _reads("a long text may be blank", "__init__", "piece[1] not in _VISIBLE or ", ""),
     _reads("a long text may be of any length", "__init__", " or len(piece) > _TOO_LONG:", ":"),
@@ -274,8 +274,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "anthropic: thinking needs no signature",
         "anthropic",
-        '            self._signed(block.get("signature"))\n',
-        "",
+        "if type(signature) is not str or not (signature",
+        "if False and not (signature",
         CHECK,
     ),
     _demands(
@@ -302,7 +302,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "gemini: a signature is what it is",
         "gemini",
-        '            self._signed(part["thoughtSignature"])\n',
+        '            self._signed(block["thoughtSignature"])\n',
         "            pass\n",
         GEMINI,
     ),
@@ -316,14 +316,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "gemini: keys beyond those of a call pass",
         "state",
-        "if type(value) is dict and value.keys() <= keys:",
-        "if type(value) is dict:",
+        "if type(value) is not dict or not value.keys() <= shape.keys():",
+        "if type(value) is not dict:",
         GEMINI,
     ),
     _demands(
         "bedrock: a result may have any status",
         "converse",
-        'if "status" in result and result["status"] not in ("success", "error"):',
+        'if result["status"] not in ("success", "error"):',
         "if False:",
         CHECK,
     ),
@@ -337,8 +337,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "bedrock: reasoning may be both plain and redacted",
         "converse",
-        "if len(held) != 1 or (",
-        "if not held or (",
+        "if len(held) != 1 or type(data) is not str or not data:",
+        "if not held or type(data) is not str or not data:",
         CHECK,
     ),
 )
