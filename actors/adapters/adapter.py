@@ -58,10 +58,9 @@ class Adapter:
         names: Mapping[str, str] | None = None,
     ) -> Decoder:
         """Return a decoder for one answer; see `actors.adapters.decode`."""
-        from actors.adapters.decode import decode, decode_body
+        from actors.adapters.decode import decode
 
-        make = decode if stream else decode_body
-        return make(self.dialect, binding, first_call=first_call, turn=turn, names=names)
+        return decode(self.dialect, binding, first_call=first_call, turn=turn, names=names, stream=stream)
 
     def classify(self, status: int, headers: Mapping[str, str], body: bytes, now: float) -> Failure:
         """Return what an error response means; `now` is Unix time, for a Retry-After that is a date."""
