@@ -42,11 +42,9 @@ class Adapter:
             settings: As they were asked for, tools under their own names.
             facts: What the transcript shows (`Rendered.facts`).
         """
-        fitted = fit(settings, self.dialect)
-        made = self.make(segments, fitted.settings, self.dialect, facts or TranscriptFacts())
-        if not fitted.names and not fitted.losses:
-            return made
-        return replace(made, names=fitted.names, losses=(*fitted.losses, *made.losses))
+        fitted, names, losses = fit(settings, self.dialect)
+        made = self.make(segments, fitted, self.dialect, facts or TranscriptFacts())
+        return replace(made, names=names, losses=(*losses, *made.losses)) if names or losses else made
 
     def decoder(
         self,

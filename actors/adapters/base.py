@@ -6,7 +6,6 @@ reason to stop may be a failure, what follows the end is ignored, and after a fa
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import NoReturn, Protocol
 
 from actors.adapters.assembly import Assembly
@@ -16,7 +15,7 @@ from actors.adapters.sse import DONE, ServerEvent
 from actors.adapters.wire import Fields, loaded
 from actors.core.content import Message
 from actors.core.dialect import Dialect
-from actors.core.stream import Cut, StreamEvent, Usage
+from actors.core.stream import Cut, Decoder, StreamEvent, Usage
 from actors.errors import StreamFault
 
 MAX_ANSWER = 32 * 1024 * 1024
@@ -61,19 +60,18 @@ class Frames(Protocol):
         """Return what the end of the stream completes."""
 
 
-class AnswerDecoder:
+class AnswerDecoder(Decoder):
     """Decodes one answer: a stream, which `frames` splits into events, or without them one JSON document.
 
-    Its attributes and methods are those of `actors.core.stream.Decoder`. Nothing is known of a document before its last
-    byte, so its events are in `late`.
+    Nothing is known of a document before its last byte, so its events are in `late`.
     """
 
     def __init__(self, reader: AnswerReader, frames: Frames | None) -> None:
         self.usage = Usage()
         self.finish_reason: str | None = None
-        self.late: list[StreamEvent] = []
+        self.late = []
         self.withheld: tuple[str, ...] = ()
-        self.left_out: Mapping[str, int] = {}
+        self.left_out = {}
         self._reader = reader
         self._frames = frames
         self._document: list[bytes] = []
@@ -83,34 +81,18 @@ class AnswerDecoder:
 
     @property
     def ended(self) -> bool:
-        """Whether the dialect's end marker was read: what follows it is no part of the answer."""
         return self._reader.ended
 
     @property
     def cut(self) -> Cut | None:
-        """Why the answer is not whole, as far as its reason to stop says."""
         return cut(self.finish_reason or "")
 
     def feed(self, chunk: bytes) -> list[StreamEvent]:
-        """Take bytes cut anywhere and return what became known. What follows the end is ignored.
-
-        `Usage` events carry the figures so far: the last one counts, they are not to be summed.
-
-        Raises:
-            StreamFault: The provider reported an error inside the answer, the bytes are no stream of this dialect, or
-                more than an answer may have. Deltas of the same chunk are lost; what they said is in `partial_message`.
-        """
         if self._fault is None and (self._reader.ended or self._closed):
             return []
         return self._read(chunk)
 
     def close(self) -> Message:
-        """Return the model's message. Events of the last bytes are in `late`.
-
-        Raises:
-            StreamFault: The answer ended without the dialect's end marker, or for a reason that leaves no answer,
-                or had failed before.
-        """
         if not self._closed:
             self._closed = True
             self.late = self._read(None)
@@ -119,11 +101,6 @@ class AnswerDecoder:
         return self._reader.assembly.message()
 
     def partial_message(self) -> Message:
-        """Return what may be kept of an answer that broke off: text, sealed thinking, finished calls.
-
-        A call or a thinking block counts as finished when the provider said so. Text is kept as far as
-        it came.
-        """
         return self._reader.assembly.partial_message()
 
     def _read(self, chunk: bytes | None) -> list[StreamEvent]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from actors.adapters.guess import guessed, refuse_other
 from actors.adapters.wire_object import WireObject, plain
-from actors.core.door.attribute import Placed
+from actors.core.content import Message
 from actors.core.identity import Binding
 from actors.core.intake import Remarks
 from actors.core.profiles import dialect
@@ -16,7 +16,7 @@ INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instructi
 """Keys under which it holds the system prompt."""
 
 
-def read(transcript: object, name: str | None) -> tuple[list[Placed], Remarks, str | None]:
+def read(transcript: object, name: str | None) -> tuple[list[tuple[str, Message]], Remarks, str | None]:
     """Read a wire transcript in the shape it is in; return its messages, what was odd, and the system prompt.
 
     Args:

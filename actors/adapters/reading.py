@@ -11,7 +11,6 @@ from typing import ClassVar
 
 from actors.adapters.wire_object import WireObject, plain
 from actors.core.content import Block, Media, Message, Seal, Speaker, Text, Thinking, ToolCall, ToolResult
-from actors.core.door.attribute import Placed, owner
 from actors.core.form import kept
 from actors.core.identity import Binding
 from actors.core.intake import Remarks
@@ -21,6 +20,7 @@ from actors.core.projection import flat_name
 _NAMED = "\0"
 """Begins what pairs a result with its call where the protocol goes by the tool's name."""
 _WORDS = ("text", "input_text", "output_text")
+_SAID_BY: Mapping[type[Block], Speaker] = {ToolCall: "model", Thinking: "model", ToolResult: "tool"}
 
 
 class Reading:
@@ -31,17 +31,10 @@ class Reading:
 
     Args:
         origin: Stamped on what the model said and on its seals.
-
-    Attributes:
-        container: The key of a body that holds its messages.
-        content: The key of a message that holds its parts.
-        speakers: Who speaks, by role. Every other role is the human's.
-        instructors: Roles that give instructions.
-        stray_message, stray_part: What a message or a part is called that is no object.
     """
 
-    container: ClassVar[str] = "messages"
-    content: ClassVar[str] = "content"
+    container: ClassVar[str] = "messages"  # the key of a body that holds its messages
+    content: ClassVar[str] = "content"  # the key of a message that holds its parts
     speakers: ClassVar[Mapping[str, Speaker]] = {"user": "human", "assistant": "model"}
     instructors: ClassVar[Sequence[str]] = ("system",)
     stray_message: ClassVar[str] = "item that is no message"
@@ -130,7 +123,7 @@ class Reading:
             if self._silent:
                 self.remarks.left_out.add(f"{self.container}[] that says nothing")
 
-    def done(self) -> tuple[list[Placed], Remarks, str | None]:
+    def done(self) -> tuple[list[tuple[str, Message]], Remarks, str | None]:
         """Return the messages with their places, what was odd, and the system prompt if there is one."""
         origins = {"model": self._origin}
         said = [
@@ -153,14 +146,14 @@ class Reading:
         self._silent = False
         self.remarks.add(self._where, kind, *about)
 
-    def say(self, *blocks: Block) -> None:
-        """Take blocks that belong together. The first decides who speaks: models call and think, tools answer."""
+    def say(self, block: Block) -> None:
+        """Take a block. It may decide who speaks: models call and think, tools answer."""
         self._silent = False
-        speaker = "model" if type(blocks[0]) is Thinking else owner(blocks[0], self._speaker)
+        speaker = _SAID_BY.get(type(block), self._speaker)
         if self._fresh or self._runs[-1][1] != speaker:
             self._runs.append((self._where, speaker, []))
             self._fresh = False
-        self._runs[-1][2].extend(blocks)
+        self._runs[-1][2].append(block)
 
     def text(self, text: str) -> None:
         """Take words. Empty ones say nothing."""

@@ -97,9 +97,9 @@ class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metacl
         """Return the history with these messages at its end, of whatever shape they are."""
         if all(message.speaker == "human" and is_attributed(message) for message in messages):
             return self.said(*messages)
-        came = normal(messages, ledger, before=self.since(0), known=self.ledger)
-        found = self.report.then(came.report)
-        return self.of(appended(self.packed, map(pack, came.messages)), came.ledger, found, self.system)
+        said, known, report = normal(messages, ledger, before=self.since(0), known=self.ledger)
+        packed = appended(self.packed, map(pack, said))
+        return self.of(packed, known, self.report.then(report), self.system)
 
     def said(self, *messages: Message) -> "History":
         """Return the history with normal messages at its end: call ids that are new, results elsewhere."""

@@ -31,12 +31,7 @@ class ContentsReading(Reading):
 
     container: ClassVar[str] = "contents"
     content: ClassVar[str] = "parts"
-    speakers: ClassVar[Mapping[str, Speaker]] = {
-        "": "human",
-        "user": "human",
-        "model": "model",
-        "function": "human",
-    }
+    speakers: ClassVar[Mapping[str, Speaker]] = {"user": "human", "model": "model"}
     stray_message: ClassVar[str] = "item that is no content"
     stray_part: ClassVar[str] = "part of an unknown kind"
 
@@ -50,7 +45,8 @@ class ContentsReading(Reading):
         super().said(role, message)
 
     def fold_role(self, message: WireObject) -> None:
-        self.note("content of role %s taken as the user's", message.text("role")[:40])
+        if (role := message.text("role")) not in ("", "function"):
+            self.note("content of role %s taken as the user's", role[:40])
         self.parts(message)
 
     def part(self, part: WireObject) -> None:

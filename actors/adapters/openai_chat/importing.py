@@ -1,11 +1,10 @@
 """Reads a Chat Completions transcript: a list of `messages`, also a badly broken one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from actors.adapters.reading import Reading, named_key
 from actors.adapters.wire_object import WireObject
-from actors.core.content import Speaker
 
 _OURS = ("", "function", "custom", "tool_call")
 """Types of calls that are the client's to run; a provider's own tools have others."""
@@ -14,12 +13,6 @@ _OURS = ("", "function", "custom", "tool_call")
 class ChatReading(Reading):
     """A Chat Completions transcript being read."""
 
-    speakers: ClassVar[Mapping[str, Speaker]] = {
-        "user": "human",
-        "assistant": "model",
-        "tool": "tool",
-        "function": "tool",
-    }
     instructors: ClassVar[Sequence[str]] = ("system", "developer")
 
     def said(self, role: str, message: WireObject) -> None:

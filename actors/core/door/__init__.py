@@ -12,7 +12,7 @@ compaction, of a host.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 from actors.core.content import Message
 from actors.core.door.attribute import Placed, attributed, is_attributed
@@ -20,25 +20,12 @@ from actors.core.door.settle import Settling
 from actors.core.intake import Intake, Remarks
 from actors.core.ledger import Ledger
 
-__all__ = ["Normal", "imported", "normal"]
+__all__ = ["imported", "normal"]
 
-
-class Normal(NamedTuple):
-    """What the door gives.
-
-    Args:
-        messages: The normal messages.
-        ledger: What became of their calls, as far as the blocks say; with `before`, what was known there too.
-        report: What was done.
-    """
-
-    messages: Sequence[Message]
-    ledger: Ledger
-    report: Intake
-
+Normal: TypeAlias = tuple[Sequence[Message], Ledger, Intake]
+"""The normal messages; what became of their calls, as far as the blocks say; what was done."""
 
 _NOTHING = Ledger()
-_IN_ORDER = Intake()
 
 
 def normal(
@@ -54,10 +41,10 @@ def normal(
         messages: Oldest first, of any shape.
         ledger: The truth about calls, where there is one: a result without its call gets the call back that it knows.
         before: The normal messages that stand before them already.
-        known: What the blocks of those said.
+        known: What the blocks of those said. The ledger that is returned holds it too.
     """
     if all(message.speaker == "human" and is_attributed(message) for message in messages):
-        return Normal(messages, known, _IN_ORDER)
+        return messages, known, Intake()
     settling = Settling(ledger, Remarks(), minted=False)
     settling.remember(before, known)
     placed = ((f"messages[{number}]", message) for number, message in enumerate(messages))
@@ -78,4 +65,4 @@ def imported(placed: Iterable[Placed], remarks: Remarks) -> Normal:
 
 def _normal(placed: Iterable[Placed], settling: Settling, known: Ledger) -> Normal:
     said = settling.settled(attributed(placed, settling.remarks))
-    return Normal(said, Ledger([*known.interactions(), *settling.interactions()]), settling.remarks.intake())
+    return said, Ledger([*known.interactions(), *settling.interactions()]), settling.remarks.intake()

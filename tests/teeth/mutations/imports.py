@@ -40,8 +40,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "import: a transcript of another dialect is read all the same",
         "actors/adapters/guess.py",
-        "    if other is not None:\n",
-        "    if other is not None and not other.is_plain:\n",
+        "    if told and all(mark.family != named.family for mark in told):\n",
+        "    if told and not told:\n",
         (TRIPS,),
     ),
     Mutation(
