@@ -137,6 +137,10 @@ TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
         named(Family),
         lambda: {profile.family for profile in PROFILES.values()},
     ),
+    "actors/adapters/codec.py:codec": (
+        named(Family),
+        lambda: {package.parent.name for package in (ROOT / "actors" / "adapters").glob("*/__init__.py")},
+    ),
     "actors/core/check/__init__.py:_STATES": (named(Family), lambda: check._STATES.keys()),
     "actors/core/rulebook/__init__.py:PREFIXES": (named(Family), PREFIXES.keys),
     "tests/scenarios/shape.py:READERS": (named(Family), SHAPES.keys),

@@ -42,11 +42,9 @@ class Adapter:
             settings: As they were asked for, tools under their own names.
             facts: What the transcript shows (`Rendered.facts`).
         """
-        fitted = fit(settings, self.dialect)
-        made = self.make(segments, fitted.settings, self.dialect, facts or TranscriptFacts())
-        if not fitted.names and not fitted.losses:
-            return made
-        return replace(made, names=fitted.names, losses=(*fitted.losses, *made.losses))
+        fitted, names, losses = fit(settings, self.dialect)
+        made = self.make(segments, fitted, self.dialect, facts or TranscriptFacts())
+        return replace(made, names=names, losses=(*losses, *made.losses)) if names or losses else made
 
     def decoder(
         self,
@@ -58,10 +56,9 @@ class Adapter:
         names: Mapping[str, str] | None = None,
     ) -> Decoder:
         """Return a decoder for one answer; see `actors.adapters.decode`."""
-        from actors.adapters.decode import decode, decode_body
+        from actors.adapters.decode import decode
 
-        make = decode if stream else decode_body
-        return make(self.dialect, binding, first_call=first_call, turn=turn, names=names)
+        return decode(self.dialect, binding, first_call=first_call, turn=turn, names=names, stream=stream)
 
     def classify(self, status: int, headers: Mapping[str, str], body: bytes, now: float) -> Failure:
         """Return what an error response means; `now` is Unix time, for a Retry-After that is a date."""

@@ -1,14 +1,12 @@
 """The two ways an answer arrives, over one reader a dialect.
 
 A reader knows its dialect: what one event of the stream means, and what one whole body means. It feeds an
-`Assembly`. The decoders here add what all dialects share: a stream without its end marker is a fault and
-never a success, a reason to stop may be a failure, what follows the end is ignored, and after a fault every
-further call raises it again.
+`Assembly`. The decoder adds what all dialects share: a stream without its end marker is a fault and never a success, a
+reason to stop may be a failure, what follows the end is ignored, and after a fault every further call raises it again.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import NoReturn, Protocol, TypeVarTuple
+from typing import NoReturn, Protocol
 
 from actors.adapters.assembly import Assembly
 from actors.adapters.classify import cut, in_answer, unfinished
@@ -17,10 +15,8 @@ from actors.adapters.sse import DONE, ServerEvent
 from actors.adapters.wire import Fields, loaded
 from actors.core.content import Message
 from actors.core.dialect import Dialect
-from actors.core.stream import Cut, StreamEvent, Usage
+from actors.core.stream import Cut, Decoder, StreamEvent, Usage
 from actors.errors import StreamFault
-
-Args = TypeVarTuple("Args")
 
 MAX_ANSWER = 32 * 1024 * 1024
 """Bytes of one answer."""
@@ -64,113 +60,77 @@ class Frames(Protocol):
         """Return what the end of the stream completes."""
 
 
-class _Decoder:
-    """What both decoders answer."""
+class AnswerDecoder(Decoder):
+    """Decodes one answer: a stream, which `frames` splits into events, or without them one JSON document.
 
-    def __init__(self, reader: AnswerReader) -> None:
+    Nothing is known of a document before its last byte, so its events are in `late`.
+    """
+
+    def __init__(self, reader: AnswerReader, frames: Frames | None) -> None:
         self.usage = Usage()
         self.finish_reason: str | None = None
-        self.late: list[StreamEvent] = []
-        """Events that became known only by `close`."""
+        self.late = []
         self.withheld: tuple[str, ...] = ()
-        """Why the provider hid parts of our request from its model, a reason for each. None is expected."""
-        self.left_out: Mapping[str, int] = {}
-        """What the answer held that the message does not, by the provider's word for it, and how many."""
+        self.left_out = {}
         self._reader = reader
+        self._frames = frames
+        self._document: list[bytes] = []
         self._fault: StreamFault | None = None
         self._closed = False
         self._size = 0
 
     @property
     def ended(self) -> bool:
-        """Whether the dialect's end marker was read: what follows it is no part of the answer."""
         return self._reader.ended
 
     @property
     def cut(self) -> Cut | None:
-        """Why the answer is not whole, as far as its reason to stop says."""
         return cut(self.finish_reason or "")
 
-    def close(self) -> Message:
-        """Return the model's message. Events of the last bytes are in `late`.
+    def feed(self, chunk: bytes) -> list[StreamEvent]:
+        if self._fault is None and (self._reader.ended or self._closed):
+            return []
+        return self._read(chunk)
 
-        Raises:
-            StreamFault: The answer ended without the dialect's end marker, or for a reason that leaves no answer,
-                or had failed before.
-        """
+    def close(self) -> Message:
         if not self._closed:
             self._closed = True
-            self._reading(self._finish)
-            self.late = self._reader.assembly.take()
+            self.late = self._read(None)
         if self._fault is not None:
             raise self._fault
         return self._reader.assembly.message()
 
     def partial_message(self) -> Message:
-        """Return what may be kept of an answer that broke off: text, sealed thinking, finished calls.
-
-        A call or a thinking block counts as finished when the provider said so. Text is kept as far as
-        it came.
-        """
         return self._reader.assembly.partial_message()
 
-    def _end(self) -> None:
-        raise NotImplementedError
-
-    def _counted(self, chunk: bytes) -> bytes:
-        """Return bytes of the answer. Raises StreamFault if it is larger than an answer may be."""
-        self._size += len(chunk)
-        if self._size > MAX_ANSWER:
-            raise broken(f"the answer is larger than {MAX_ANSWER} bytes")
-        return chunk
-
-    def _finish(self) -> None:
-        self._end()
-        _judge_end(self._reader.assembly)
-
-    def _reading(self, work: Callable[[*Args], None], *args: *Args) -> None:
-        """Read something, remember a fault, so that every further call raises it, and keep the figures up to date."""
+    def _read(self, chunk: bytes | None) -> list[StreamEvent]:
+        """Read bytes, or the end. A fault is remembered, so that every further call raises it."""
         if self._fault is not None:
             raise self._fault
+        assembly = self._reader.assembly
         try:
-            work(*args)
+            if chunk is None:
+                self._finish()
+            else:
+                self._take(chunk)
         except StreamFault as fault:
             self._fault = fault
             raise
         finally:
-            self.usage = self._reader.assembly.usage
-            self.finish_reason = self._reader.assembly.finish_reason
-            self.withheld = self._reader.assembly.withheld
-            self.left_out = self._reader.assembly.left_out
-
-
-class StreamDecoder(_Decoder):
-    """Decodes a stream, which `frames` splits into events."""
-
-    def __init__(self, reader: AnswerReader, frames: Frames) -> None:
-        super().__init__(reader)
-        self._parser = frames
-
-    def feed(self, chunk: bytes) -> list[StreamEvent]:
-        """Take bytes cut anywhere and return what became known. What follows the end is ignored.
-
-        `Usage` events carry the figures so far: the last one counts, they are not to be summed.
-
-        Raises:
-            StreamFault: The provider reported an error inside the answer, or the bytes are no stream
-                of this dialect. Deltas of the same chunk are lost; what they said is in `partial_message`.
-        """
-        if self._fault is not None:
-            raise self._fault
-        if self._reader.ended or self._closed:
-            return []
-        self._reading(self._take, chunk)
-        return self._reader.assembly.take()
+            self.usage, self.finish_reason = assembly.usage, assembly.finish_reason
+            self.withheld, self.left_out = assembly.withheld, assembly.left_out
+        return assembly.take()
 
     def _take(self, chunk: bytes) -> None:
-        self._read(self._parser.feed(self._counted(chunk)))
+        self._size += len(chunk)
+        if self._size > MAX_ANSWER:
+            raise broken(f"the answer is larger than {MAX_ANSWER} bytes")
+        if self._frames is None:
+            self._document.append(chunk)
+        else:
+            self._events(self._frames.feed(chunk))
 
-    def _read(self, events: list[ServerEvent]) -> None:
+    def _events(self, events: list[ServerEvent]) -> None:
         for event in events:
             if self._reader.ended:
                 return
@@ -178,42 +138,18 @@ class StreamDecoder(_Decoder):
             if data == DONE:
                 self._reader.done()
             elif data:
-                self._reader.event(event.name, document(data, "an event of the stream"))
+                self._reader.event(event.name, _document(data, "an event of the stream"))
 
-    def _end(self) -> None:
-        if not self._reader.ended:
-            self._read([event for event in self._parser.close() if _is_whole(event.data)])
-        if not self._reader.ended:
-            raise broken("the stream ended without its end marker")
-
-
-class BodyDecoder(_Decoder):
-    """Decodes an answer that comes as one JSON document. Its events are in `late` after `close`."""
-
-    def __init__(self, reader: AnswerReader) -> None:
-        super().__init__(reader)
-        self._chunks: list[bytes] = []
-
-    def feed(self, chunk: bytes) -> list[StreamEvent]:
-        """Collect bytes. Nothing is known before the last one, so this returns no events.
-
-        Raises:
-            StreamFault: The body is larger than an answer may be.
-        """
-        if self._fault is not None:
-            raise self._fault
-        if self._closed:
-            return []
-        self._reading(self._take, chunk)
-        return []
-
-    def _take(self, chunk: bytes) -> None:
-        self._chunks.append(self._counted(chunk))
-
-    def _end(self) -> None:
-        text = b"".join(self._chunks).decode("utf-8-sig", "replace")
-        self._chunks.clear()
-        self._reader.body(document(text, "the body"))
+    def _finish(self) -> None:
+        if self._frames is None:
+            text = b"".join(self._document).decode("utf-8-sig", "replace")
+            self._document.clear()
+            self._reader.body(_document(text, "the body"))
+        elif not self._reader.ended:
+            self._events([event for event in self._frames.close() if _is_whole(event.data)])
+            if not self._reader.ended:
+                raise broken("the stream ended without its end marker")
+        _judge_end(self._reader.assembly)
 
 
 def _judge_end(assembly: Assembly) -> None:
@@ -238,7 +174,7 @@ def _is_whole(data: str) -> bool:
         return False
 
 
-def document(text: str, what: str) -> Fields:
+def _document(text: str, what: str) -> Fields:
     """Return the JSON object that `text` is, alone or in a list of its own, as some relays wrap errors.
 
     Raises:

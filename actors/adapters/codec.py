@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, assert_never
+from importlib import import_module
+from typing import Any, Generic, TypeVar
 
 from actors.adapters.assembly import Assembly
 from actors.adapters.base import AnswerReader, Frames
 from actors.adapters.reading import Reading
 from actors.adapters.request import Request, Settings
 from actors.adapters.sse import EventParser
-from actors.adapters.wire_object import WireObject
 from actors.core.concerns import Role
-from actors.core.content import Media
 from actors.core.dialect import Dialect, Family
+from actors.core.identity import Binding
 from actors.core.transcript import TranscriptFacts, Writer
 
 D = TypeVar("D", bound=Dialect, contravariant=True)
@@ -31,8 +31,7 @@ class Codec(Generic[D]):
             declared that the transcript shows (BED-03), or marks where it was cut before.
         reader: Makes what reads an answer.
         frames: Makes what splits the stream of an answer into events.
-        read: Reads the messages of a transcript.
-        media: Returns the attachment that a part of a transcript is, if it is one.
+        reading: Makes what reads a transcript. What the model said in it has this origin.
     """
 
     writer: Callable[[D, Role | None], Writer]
@@ -41,32 +40,10 @@ class Codec(Generic[D]):
     request: Callable[[Sequence[bytes], Settings, D, TranscriptFacts], Request]
     reader: Callable[[Assembly, Dialect], AnswerReader]
     frames: Callable[[], Frames] = EventParser
-    read: Callable[[Sequence[object], Reading], None]
-    media: Callable[[WireObject], Media | None]
+    reading: Callable[[Binding], Reading]
 
 
 def codec(family: Family) -> Codec[Any]:  # Any: the family's own profiles
-    """Return the codec of a family, whose modules are imported when it is first asked for."""
-    match family:
-        case "openai_chat":
-            from actors.adapters.openai_chat import CODEC as openai_chat
-
-            return openai_chat
-        case "anthropic":
-            from actors.adapters.anthropic import CODEC as anthropic
-
-            return anthropic
-        case "responses":
-            from actors.adapters.responses import CODEC as responses
-
-            return responses
-        case "gemini":
-            from actors.adapters.gemini import CODEC as gemini
-
-            return gemini
-        case "converse":
-            from actors.adapters.converse import CODEC as converse
-
-            return converse
-        case _:
-            assert_never(family)
+    """Return the codec of a family, whose package has its name and is imported when it is first asked for."""
+    made: Codec[Any] = import_module(f"actors.adapters.{family}").CODEC
+    return made

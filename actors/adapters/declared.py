@@ -7,25 +7,13 @@ search or a code runner of theirs is no function of the client, and is never mad
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from actors.adapters.importing import HOLDERS, INSTRUCTIONS
 from actors.adapters.request import TEXT, ToolSpec
 from actors.adapters.wire import number
 from actors.adapters.wire_object import WireObject
 from actors.core.intake import PathTally
 from actors.core.jsonio import Json, ingest
 from actors.core.projection import flat_name
-
-TRANSCRIPT = frozenset(
-    {
-        "messages",
-        "input",
-        "contents",
-        "system",
-        "instructions",
-        "systemInstruction",
-        "system_instruction",
-    }
-)
-"""Keys of the conversation itself, which `from_wire` reads."""
 
 
 class Declared(NamedTuple):
@@ -49,7 +37,7 @@ class Declared(NamedTuple):
 def declared(body: object) -> Declared:
     """Return what a request body declares; of a list of messages, nothing."""
     read, left = WireObject(body), PathTally()
-    for key in TRANSCRIPT:
+    for key in (*HOLDERS, *INSTRUCTIONS):  # which `from_wire` reads
         read.take(key)
     tools: list[ToolSpec] = []
     for holder in (read, read.inner("toolConfig")):

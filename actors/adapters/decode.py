@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from actors.adapters.assembly import Assembly
-from actors.adapters.base import AnswerReader, BodyDecoder, StreamDecoder
+from actors.adapters.base import AnswerDecoder
 from actors.adapters.codec import codec
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
@@ -16,8 +16,9 @@ def decode(
     first_call: int = 1,
     turn: int = 0,
     names: Mapping[str, str] | None = None,
-) -> StreamDecoder:
-    """Return a decoder for one streamed answer.
+    stream: bool = True,
+) -> AnswerDecoder:
+    """Return a decoder for one answer.
 
     Args:
         profile: The dialect the provider speaks.
@@ -25,25 +26,9 @@ def decode(
         first_call: Number of the first canonical id to mint.
         turn: Number of the turn the message belongs to.
         names: `Request.names` of what is being answered: tools the provider knows by another name.
+        stream: Whether it comes as events, else as one JSON document.
     """
-    return StreamDecoder(_reader(profile, binding, first_call, turn, names), codec(profile.family).frames())
-
-
-def decode_body(
-    profile: Dialect,
-    binding: Binding | None = None,
-    *,
-    first_call: int = 1,
-    turn: int = 0,
-    names: Mapping[str, str] | None = None,
-) -> BodyDecoder:
-    """Return a decoder for one answer that is not streamed. Arguments as for `decode`."""
-    return BodyDecoder(_reader(profile, binding, first_call, turn, names))
-
-
-def _reader(
-    profile: Dialect, binding: Binding | None, first_call: int, turn: int, names: Mapping[str, str] | None
-) -> AnswerReader:
     binding = binding or Binding(profile.name, profile.name)
     assembly = Assembly(profile, binding, first_call=first_call, turn=turn, names=names)
-    return codec(profile.family).reader(assembly, profile)
+    family = codec(profile.family)
+    return AnswerDecoder(family.reader(assembly, profile), family.frames() if stream else None)

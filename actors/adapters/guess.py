@@ -4,7 +4,7 @@ Words alone look alike in several. So a mark is either plain, and then a transcr
 refused, or a hint, which decides only where nobody said.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from actors.adapters.wire import Fields, fields, items, string
@@ -15,13 +15,7 @@ from actors.errors import TranscriptError
 
 
 class Mark(NamedTuple):
-    """Something that one family has.
-
-    Args:
-        family: Whose it is.
-        place: Where it stands and what it is.
-        is_plain: Whether no other family could have it.
-    """
+    """Something that one family has, where it stands, and whether no other family could have it."""
 
     family: Family
     place: str
@@ -47,11 +41,8 @@ def guessed(transcript: object) -> tuple[Dialect, str]:
     Raises:
         TranscriptError: It has plain marks of several.
     """
-    found: dict[Family, Mark] = {}
-    for mark in _marks(transcript):
-        if mark.family not in found or (mark.is_plain and not found[mark.family].is_plain):
-            found[mark.family] = mark
-    told = [mark for mark in found.values() if mark.is_plain] or list(found.values())[:1]
+    marks = list(_marks(transcript))
+    told = _plain(marks) or marks[:1]
     if len(told) > 1:
         both = " and ".join(f"{_NAMES[mark.family].name} ({mark.place})" for mark in told)
         raise TranscriptError(f"The transcript looks like {both}; name its dialect")
@@ -66,27 +57,26 @@ def refuse_other(transcript: object, named: Dialect) -> None:
     Raises:
         TranscriptError: It has marks of another, and none of this one.
     """
-    other: Mark | None = None
-    for mark in _marks(transcript):
-        if mark.is_plain and mark.family == named.family:
-            return
-        if mark.is_plain and other is None:
-            other = mark
-    if other is not None:
-        looks = _NAMES[other.family].name
-        raise TranscriptError(f"The transcript looks like {looks} ({other.place}), not {named.name}")
+    told = _plain(_marks(transcript))
+    if told and all(mark.family != named.family for mark in told):
+        looks = _NAMES[told[0].family].name
+        raise TranscriptError(f"The transcript looks like {looks} ({told[0].place}), not {named.name}")
+
+
+def _plain(marks: Iterable[Mark]) -> list[Mark]:
+    """Return the first plain mark of each family."""
+    first: dict[Family, Mark] = {}
+    for mark in marks:
+        if mark.is_plain:
+            first.setdefault(mark.family, mark)
+    return list(first.values())
 
 
 def _marks(transcript: object) -> Iterator[Mark]:
     body = fields(transcript)
     yield from _of_body(body)
-    for container in ("contents", "input", "messages"):
-        if container in body:
-            transcript = body[container]
-            break
-    else:
-        container = "messages"
-    for number, value in enumerate(transcript if isinstance(transcript, list | tuple) else ()):
+    container = next((key for key in ("contents", "input", "messages") if key in body), "messages")
+    for number, value in enumerate(items(body.get(container, transcript))):
         yield from _of_message(fields(plain(value)), f"{container}[{number}]")
 
 
@@ -112,21 +102,20 @@ def _of_message(message: Fields, place: str) -> Iterator[Mark]:
         yield Mark("openai_chat", f"{place} has the role '{role}'", is_plain="tool_call_id" in message)
     elif role and message.get("tool_calls"):
         yield Mark("openai_chat", f"{place} has 'tool_calls'")
-    yield from _of_blocks(items(message.get("content")), f"{place}.content")
+    for number, value in enumerate(items(message.get("content"))):
+        yield from _of_block(fields(plain(value)), f"{place}.content[{number}]")
 
 
-def _of_blocks(blocks: Sequence[object], place: str) -> Iterator[Mark]:
-    for number, value in enumerate(blocks):
-        block = fields(plain(value))
-        kind = string(block.get("type"))
-        if kind in _BLOCKS:
-            family, is_plain = _BLOCKS[kind]
-            yield Mark(family, f"{place}[{number}] is a {kind} block", is_plain)
-        elif kind == "thinking" and block.get("signature"):
-            yield Mark("anthropic", f"{place}[{number}] is signed thinking")
-        elif kind in ("image", "document") and fields(block.get("source")).get("type"):
-            yield Mark("anthropic", f"{place}[{number}] is an {kind} with a source")
-        elif not kind and (key := next((key for key in _CONVERSE if key in block), None)):
-            yield Mark("converse", f"{place}[{number}] is a {key} block")
-        elif block.keys() == {"text"}:
-            yield Mark("converse", f"{place}[{number}] is a text without a type", is_plain=False)
+def _of_block(block: Fields, place: str) -> Iterator[Mark]:
+    kind = string(block.get("type"))
+    if kind in _BLOCKS:
+        family, is_plain = _BLOCKS[kind]
+        yield Mark(family, f"{place} is a {kind} block", is_plain)
+    elif kind == "thinking" and block.get("signature"):
+        yield Mark("anthropic", f"{place} is signed thinking")
+    elif kind in ("image", "document") and fields(block.get("source")).get("type"):
+        yield Mark("anthropic", f"{place} is an {kind} with a source")
+    elif not kind and (key := next((key for key in _CONVERSE if key in block), None)):
+        yield Mark("converse", f"{place} is a {key} block")
+    elif block.keys() == {"text"}:
+        yield Mark("converse", f"{place} is a text without a type", is_plain=False)

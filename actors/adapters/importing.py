@@ -3,15 +3,21 @@
 from collections.abc import Mapping, Sequence
 
 from actors.adapters.guess import guessed, refuse_other
-from actors.adapters.reading import Reading, ReadTranscript, instructions
 from actors.adapters.wire_object import WireObject, plain
+from actors.core.content import Message
 from actors.core.identity import Binding
+from actors.core.intake import Remarks
 from actors.core.profiles import dialect
 from actors.errors import TranscriptError
 
+HOLDERS = ("messages", "input", "contents")
+"""Keys under which a request body holds its transcript."""
+INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")
+"""Keys under which it holds the system prompt."""
 
-def read(transcript: object, name: str | None) -> ReadTranscript:
-    """Read a wire transcript in the shape it is in.
+
+def read(transcript: object, name: str | None) -> tuple[list[tuple[str, Message]], Remarks, str | None]:
+    """Read a wire transcript in the shape it is in; return its messages, what was odd, and the system prompt.
 
     Args:
         transcript: The parsed `messages` list (`input`, `contents`), or a whole request body that holds one.
@@ -25,28 +31,27 @@ def read(transcript: object, name: str | None) -> ReadTranscript:
     """
     from actors.adapters.codec import codec
 
-    told = None if name is None else dialect(name)
+    profile, mark = None if name is None else dialect(name), ""
     body = WireObject(transcript)
     messages = _messages(transcript, body)
-    if told is None:
+    if profile is None:
         profile, mark = guessed(transcript)
     else:
-        profile, mark = told, ""
-        refuse_other(transcript, told)
-    reading = Reading(Binding("imported", profile.name))
+        refuse_other(transcript, profile)
+    reading = codec(profile.family).reading(Binding("imported", profile.name))
     if mark:
         reading.note("read as %s: %s", profile.name, mark)
-    family = codec(profile.family)
-    reading.instruct(instructions(reading, body, family.media, *_INSTRUCTIONS))
-    family.read(messages, reading)
-    reading.leave(path.removeprefix(".") for path in body.unread())
+    reading.instruct(body, *INSTRUCTIONS)
+    reading.read(messages)
+    for path in body.unread():
+        reading.remarks.left_out.add(path.removeprefix("."))
     return reading.done()
 
 
 def _messages(transcript: object, body: WireObject) -> Sequence[object]:
     """Return the messages of a transcript, or of a body that holds one."""
     if isinstance(transcript, Mapping):
-        held = next((key for key in _HOLDERS if key in transcript), None)
+        held = next((key for key in HOLDERS if key in transcript), None)
         if held is None:
             raise TranscriptError("Not a transcript: an object without 'messages'; give a list of messages")
         transcript = body.take(held)
@@ -59,9 +64,3 @@ def _messages(transcript: object, body: WireObject) -> Sequence[object]:
             f"Not a transcript: none of its {len(transcript)} items is an object with a role"
         )
     return transcript
-
-
-_HOLDERS = ("messages", "input", "contents")
-"""Keys under which a request body holds its transcript."""
-_INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")
-"""Keys under which it holds the system prompt."""

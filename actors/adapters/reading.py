@@ -1,4 +1,4 @@
-"""A wire transcript being read into messages, for every dialect.
+"""A wire transcript being read into messages: one algorithm for every dialect, and its words by family.
 
 Transcripts that people bring are broken: ids blank or repeated, results before their calls, twice, or for
 calls nobody made. Shapes are read here and nothing is repaired: calls and results keep the ids they came with, and
@@ -6,143 +6,154 @@ calls nobody made. Shapes are read here and nothing is repaired: calls and resul
 """
 
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
 
-from actors.adapters.wire import string
 from actors.adapters.wire_object import WireObject, plain
-from actors.core.content import (
-    Block,
-    Code,
-    Media,
-    Message,
-    Native,
-    Seal,
-    Speaker,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from actors.core.content import Block, Media, Message, Seal, Speaker, Text, Thinking, ToolCall, ToolResult
 from actors.core.form import kept
 from actors.core.identity import Binding
-from actors.core.intake import PathTally, Remarks
-from actors.core.jsonio import Ingested, Json, ingest, parse_object, quote, sanitised
+from actors.core.intake import Remarks
+from actors.core.jsonio import Json, ingest, parse_object, quote, sanitised
 from actors.core.projection import flat_name
 
 _NAMED = "\0"
 """Begins what pairs a result with its call where the protocol goes by the tool's name."""
-
-
-MediaReader: TypeAlias = Callable[[WireObject], Media | None]
-"""Returns the attachment that a part is, if it is one."""
-PartReader: TypeAlias = "Callable[[Reading, WireObject], None]"
-
-
-class ReadTranscript(NamedTuple):
-    """What a wire transcript says, in the shape it was in.
-
-    Args:
-        messages: In wire order, with the call ids of their provider. A wire message that mixes speakers is several.
-        places: Where each of them stood.
-        remarks: What was odd about their shapes.
-        left_out: The path of each key that is not carried, with how often it was met.
-        system: The system prompt, if the transcript begins with one.
-    """
-
-    messages: list[Message]
-    places: list[str]
-    remarks: Remarks
-    left_out: tuple[tuple[str, int], ...]
-    system: str | None
+_WORDS = ("text", "input_text", "output_text")
+_SAID_BY: Mapping[type[Block], Speaker] = {ToolCall: "model", Thinking: "model", ToolResult: "tool"}
 
 
 class Reading:
-    """Collects messages, and notes what was odd.
+    """Collects messages, and notes what was odd. A family says what its messages and parts are.
+
+    As they stand, `said` reads messages as Anthropic and those who copy it have them, `part` and `media` parts as
+    OpenAI's two protocols have them.
 
     Args:
         origin: Stamped on what the model said and on its seals.
     """
 
+    container: ClassVar[str] = "messages"  # the key of a body that holds its messages
+    content: ClassVar[str] = "content"  # the key of a message that holds its parts
+    speakers: ClassVar[Mapping[str, Speaker]] = {"user": "human", "assistant": "model"}
+    instructors: ClassVar[Sequence[str]] = ("system",)
+    stray_message: ClassVar[str] = "item that is no message"
+    stray_part: ClassVar[str] = "content of an unknown kind"
+
     def __init__(self, origin: Binding) -> None:
+        self.remarks = Remarks()
         self._origin = origin
-        self._where = ""
-        self._opened: tuple[str, WireObject] | None = None
+        self._where = "transcript"
         self._speaker: Speaker = "human"
         self._runs: list[tuple[str, Speaker, list[Block]]] = []
         self._silent = False  # whether the wire message being read has said nothing so far
         self._fresh = True  # the next block begins a message of its own
         self._system: list[str] = []
-        self._remarks = Remarks()
-        self._left_out = PathTally()
 
-    @property
-    def begun(self) -> bool:
-        """Whether anything but the system prompt has been read."""
-        return bool(self._runs)
+    # ---- what a family says
 
-    def open(self, container: str, number: int, value: object) -> WireObject | None:
-        """Turn to the next wire message and return it, to be read key by key; None if it is no object."""
-        self._close()
-        self._where = f"{container}[{number}]"
-        value = plain(value)
-        self._silent = True
-        if isinstance(value, dict):
-            opened = WireObject(value)
-            self._opened = f"{container}[]", opened
-            return opened
-        self.begin("human")
-        return None
+    def message(self, message: WireObject) -> None:
+        """Read a message."""
+        role = message.text("role")
+        self.begin(self.speakers.get(role, "human"))
+        self.said(role, message)
+
+    def said(self, role: str, message: WireObject) -> None:
+        """Read what a message of this role says."""
+        if role in self.instructors:
+            self.instruct(message, self.content)
+        elif role in self.speakers:
+            self.parts(message)
+        else:
+            self.fold_role(message)
+
+    def fold_role(self, message: WireObject) -> None:
+        """Take a message of a role that the protocol does not have: its words, or all of it."""
+        label = f"message of role {as_text(message.take('role'))[:40]}"
+        self.fold(label, message.text("content") or message.whole())
+
+    def part(self, part: WireObject) -> None:
+        """Read a part of a message."""
+        if (kind := part.text("type")) in (*_WORDS, "refusal"):
+            self.text(part.text("refusal" if kind == "refusal" else "text"))
+        else:
+            self.attached("content part", part)
+
+    def media(self, part: WireObject) -> Media | None:
+        """Return the attachment that a part is, if it is one. A file that its provider keeps is none."""
+        match part.text("type"):
+            case "image_url" | "input_image":
+                part.says("detail", "auto")
+                part.inner("image_url").says("detail", "auto")
+                return data_url(part.text("image_url") or part.inner("image_url").text("url"))
+            case "document_url":
+                url = part.text("document_url") or part.inner("document_url").text("url")
+                return data_url(url, "application/pdf")
+            case "file" | "input_file":
+                file = part.inner("file") or part
+                if url := file.text("file_url"):
+                    return Media("application/pdf", url=url)
+                data = file.text("file_data")
+                return data_url(data) if data.startswith("data:") else None
+            case "input_audio":
+                audio = part.inner("input_audio")
+                data, form = audio.text("data"), audio.text("format") or "*"
+                return Media(f"audio/{form}", data) if data else None
+            case _:
+                return None
+
+    def words(self, part: WireObject) -> str | None:
+        """Return the words that a part of a result is, if it is words."""
+        return part.text("text") if part.fields.get("type") in _WORDS else None
+
+    # ---- what was read
+
+    def read(self, messages: Sequence[object]) -> None:
+        """Read wire messages, oldest first. What is no object is kept as text."""
+        for number, value in enumerate(messages):
+            self._where, self._silent = f"{self.container}[{number}]", True
+            if not isinstance(value := plain(value), dict):
+                self.begin("human")
+                self.fold(self.stray_message, value)
+                continue
+            message = WireObject(value)
+            self.message(message)
+            for path in message.unread():
+                self.remarks.left_out.add(f"{self.container}[]{path}")
+            if self._silent:
+                self.remarks.left_out.add(f"{self.container}[] that says nothing")
+
+    def done(self) -> tuple[list[tuple[str, Message]], Remarks, str | None]:
+        """Return the messages with their places, what was odd, and the system prompt if there is one."""
+        origins = {"model": self._origin}
+        said = [
+            (place, kept(Message, speaker, tuple(blocks), 0, origins.get(speaker)))
+            for place, speaker, blocks in self._runs
+        ]
+        return said, self.remarks, "\n\n".join(self._system) or None
 
     def begin(self, speaker: Speaker, *, joins: bool = False) -> None:
         """Let what follows be said by this speaker: a message of its own.
 
         One that `joins` goes on with the message before it, where the model or its tools said that too.
         """
-        goes_on = joins and self.begun and speaker == self._speaker != "human"
+        goes_on = joins and self._runs and speaker == self._speaker != "human"
         self._speaker = speaker
         self._fresh = self._fresh or not goes_on
 
     def note(self, kind: str, *about: str) -> None:
         """Note something odd about the wire message being read: `kind` with a `%s` for each thing it is about."""
         self._silent = False
-        self._remarks.add(self._where or "transcript", kind, *about)
+        self.remarks.add(self._where, kind, *about)
 
-    def leave(self, unread: Iterable[str]) -> None:
-        """Count paths that are not carried."""
-        for path in unread:
-            self._left_out.add(path)
-
-    def _close(self) -> None:
-        if self._opened is not None:
-            container, opened = self._opened
-            self.leave(f"{container}{path}" for path in opened.unread())
-            if self._silent:
-                self._left_out.add(f"{container} that says nothing")
-            self._opened = None
-
-    def instruct(self, text: str) -> None:
-        """Take a part of the system prompt; after the conversation has begun, a note inside it."""
-        if not text:
-            return
+    def say(self, block: Block) -> None:
+        """Take a block. It may decide who speaks: models call and think, tools answer."""
         self._silent = False
-        if not self.begun:
-            self._system.append(sanitised(text))
-            return
-        self.note("system message in mid-conversation kept as a note")
-        self._speaker = "human"
-        self.say(Text(f"[System note] {text}"))
-
-    def say(self, *blocks: Block) -> None:
-        """Take blocks that belong together. The first decides who speaks: models call, tools answer."""
-        if not blocks:
-            return
-        self._silent = False
-        speaker = self._speaker_of(blocks[0])
+        speaker = _SAID_BY.get(type(block), self._speaker)
         if self._fresh or self._runs[-1][1] != speaker:
             self._runs.append((self._where, speaker, []))
             self._fresh = False
-        self._runs[-1][2].extend(blocks)
+        self._runs[-1][2].append(block)
 
     def text(self, text: str) -> None:
         """Take words. Empty ones say nothing."""
@@ -154,33 +165,56 @@ class Reading:
         self.note(f"{label} kept as text".replace("%", ""))
         self.say(Text(f"[{label}] {as_text(value)}"))
 
+    def unknown(self, what: str, value: WireObject) -> None:
+        """Take an object of a type that is not known as labelled text."""
+        self.fold(f"{what} of type {value.text('type')[:40]!r}", value.whole())
+
+    def attached(self, what: str, part: WireObject) -> None:
+        """Take a part that is an attachment, or else of a type that is not known."""
+        if found := self.media(part):
+            self.say(found)
+        else:
+            self.unknown(what, part)
+
     def think(self, text: str, kind: str = "", state: str = "") -> None:
         """Take reasoning, sealed if the provider left its state."""
         seal = Seal(kind, quote(state), self._origin) if state else None
         if text or seal:
             self.say(Thinking(text, seal))
 
-    def call(self, key: str, name: object, arguments: object, namespace: str = "") -> None:
-        """Take a tool call under what a result of it is known by (`native_key`, `named_key`)."""
-        named, native = self._called(key, name, namespace)
-        json, raw = self._arguments(named, arguments)
-        self.say(kept(ToolCall, key, named, json, raw, native, sanitised(namespace)))
+    def call(self, key: str, name: str, given: object, namespace: str = "", *, free: bool = False) -> None:
+        """Take a tool call under what a result of it is known by: its own id, or `named_key`.
 
-    def free_call(self, key: str, name: object, text: object, namespace: str = "") -> None:
-        """Take a call of a tool that is given free text."""
-        named, native = self._called(key, name, namespace)
-        words = "" if text is None else as_text(text)
-        self.say(ToolCall.free_form(key, named, words, native, sanitised(namespace)))
-
-    def _called(self, key: str, name: object, namespace: str) -> tuple[str, Seal | None]:
-        """Return a call's name, that of its group in front of it, and its own id."""
+        Args:
+            given: Its arguments, or the text it is given if it is one that takes `free` text.
+        """
         if not key:
-            self.note("call to %s has no id", repr(string(name))[:80])
-        is_id = key and not key.startswith(_NAMED)
-        native = Seal("call_id", quote(key), self._origin) if is_id else None
-        return sanitised(flat_name(namespace, string(name))), native
+            self.note("call to %s has no id", repr(name)[:80])
+        native = Seal("call_id", quote(key), self._origin) if key and not key.startswith(_NAMED) else None
+        name = flat_name(namespace, name)
+        if free:
+            words = "" if given is None else as_text(given)
+            self.say(ToolCall.free_form(key, name, words, native, namespace))
+        else:
+            self.say(kept(ToolCall, key, name, *self._arguments(name, given), native, namespace))
 
-    def result(self, key: str, content: object, *, failed: bool = False, media: Iterable[Media] = ()) -> None:
+    def _arguments(self, name: str, given: object) -> tuple[Json, str | None]:
+        """Return arguments as a JSON object, and verbatim if they are none."""
+        if given is None:
+            return Json(b"{}"), None
+        if isinstance(given, str):
+            if parse_object(given.strip()) is not None:
+                return Json(given.strip().encode() or b"{}"), None
+        elif isinstance(given, Mapping):
+            held = ingest(given)
+            if held.marks:
+                self.note("arguments of %s changed on the way in: %s", repr(name)[:80], ", ".join(held.marks))
+            if held.json.startswith(b"{"):
+                return held.json, None
+        self.note("arguments of %s are not a JSON object; kept verbatim beside {}", repr(name)[:80])
+        return Json(b"{}"), as_text(given)
+
+    def result(self, key: str, content: object, media: Iterable[Media] = (), *, failed: bool = False) -> None:
         """Take a tool result, and the media in it. One that is not there is an empty one: it was sent as an answer."""
         held = ingest("" if content is None else content)
         if held.marks:
@@ -188,57 +222,82 @@ class Reading:
         json, error = (None, held.json) if failed else (held.json, None)
         self.say(kept(ToolResult, key, json, error, None, tuple(media)))
 
-    def done(self) -> ReadTranscript:
-        """Return all that was read."""
-        self._close()
-        messages = [
-            kept(Message, speaker, tuple(blocks), 0, self._origin if speaker == "model" else None)
-            for _, speaker, blocks in self._runs
-        ]
-        places = [place for place, _, _ in self._runs]
-        system = "\n\n".join(self._system) or None
-        return ReadTranscript(messages, places, self._remarks, self._left_out.counts(), system)
+    # ---- contents
 
-    def _speaker_of(self, block: Block) -> Speaker:
-        match block:
-            case ToolResult():
-                return "tool"
-            case ToolCall() | Thinking():
-                return "model"
-            case Text() | Media() | Code() | Native():
-                return self._speaker
+    def parts(self, message: WireObject) -> None:
+        """Read a content: a string, or a list of parts; anything else that is there is kept as text."""
+        for part in _each(message, self.content):
+            if isinstance(part, str):
+                self.text(part)
+            elif isinstance(part, WireObject):
+                self.part(part)
+            else:
+                self.fold(self.stray_part, part)
 
-    def _arguments(self, name: str, arguments: object) -> tuple[Json, str | None]:
-        """Return arguments as a JSON object, and verbatim if they are none."""
-        if arguments is None:
-            return Json(b"{}"), None
-        if isinstance(arguments, str):
-            if parse_object(arguments.strip()) is not None:
-                return Json(arguments.strip().encode() or b"{}"), None
-        elif isinstance(arguments, Mapping):
-            held = ingest(arguments)
-            self._changed(name, held)
-            if held.json.startswith(b"{"):
-                return held.json, None
-        self.note("arguments of %s are not a JSON object; kept verbatim beside {}", repr(name)[:80])
-        return Json(b"{}"), sanitised(arguments) if isinstance(arguments, str) else as_text(arguments)
+    def spread(self, holder: WireObject, *keys: str) -> tuple[object, list[Media]]:
+        """Return the content of a result, and the media in it. What is no list of parts is returned as it is."""
+        parts = [part for part in holder.each(*keys) if part is not None]
+        if any(isinstance(part, WireObject) and part.text("type") for part in parts):
+            return self.joined(parts)
+        return holder.take(*keys), []
 
-    def _changed(self, name: str, held: Ingested) -> None:
-        if held.marks:
-            self.note("arguments of %s changed on the way in: %s", repr(name)[:80], ", ".join(held.marks))
+    def joined(self, parts: Iterable[object]) -> tuple[str, list[Media]]:
+        """Return the texts of some parts, one a line, and the media in them; parts of an unknown kind as JSON."""
+        texts: list[str] = []
+        media: list[Media] = []
+        for part in parts:
+            if not isinstance(part, WireObject):
+                texts.append(as_text(part))
+            elif found := self.media(part):
+                media.append(found)
+            else:
+                words = self.words(part)
+                texts.append(as_text(part.whole()) if words is None else words)
+        return "\n".join(texts), media
+
+    def instruct(self, holder: WireObject, *keys: str) -> None:
+        """Take a part of the system prompt: a text, or blocks, or a content that has parts.
+
+        After the conversation has begun, it is a note inside it.
+        """
+        content = holder.inner(*keys)
+        if "parts" in content.fields:
+            holder, keys = content, ("parts",)
+        said = map(self._instruction, _each(holder, *keys))
+        text = "\n".join([words for words in said if words is not None])
+        if not text:
+            return
+        self._silent = False
+        if not self._runs:
+            self._system.append(text)
+            return
+        self.note("system message in mid-conversation kept as a note")
+        self._speaker = "human"
+        self.say(Text(f"[System note] {text}"))
+
+    def _instruction(self, part: object) -> str | None:
+        """Return the words of a part of the system prompt; None if it has none."""
+        if not isinstance(part, WireObject):
+            return as_text(part)
+        if isinstance(part.fields.get("text"), str):
+            part.says("type", "text", "input_text")
+            return part.text("text")
+        if found := self.media(part):
+            self.note("%s in the system prompt left out", found.mime)
+            return None
+        return None if "cachePoint" in part.fields else as_text(part.whole())
 
 
-def native_key(value: object) -> str:
-    """Return what a native id pairs by. A blank one is none."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)[:64]
-    text = string(value)
-    return sanitised(text) if text.strip() else ""
+def _each(holder: WireObject, *keys: str) -> Iterable[object]:
+    """Return the parts of a content. A text is a part; so is anything else that is not a list."""
+    listed = holder.each(*keys)
+    value = None if listed else holder.take(*keys)
+    return listed if value is None or isinstance(value, list | tuple) else [value]
 
 
-def named_key(name: object) -> str:
+def named_key(name: str) -> str:
     """Return what a call pairs by that has no id of its own, in a protocol that goes by the tool's name."""
-    return _NAMED + sanitised(string(name))
+    return _NAMED + name
 
 
 def as_text(value: object) -> str:
@@ -246,149 +305,21 @@ def as_text(value: object) -> str:
     return sanitised(value) if isinstance(value, str) else ingest(value).json.decode()
 
 
-_SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "model"}
-
-
-def opened(
-    messages: Sequence[object],
-    reading: Reading,
-    container: str = "messages",
-    other: str = "item that is no message",
-) -> Iterator[WireObject]:
-    """Turn to each wire message, to be read key by key. What is no object is kept as text that is labelled `other`."""
-    for number, value in enumerate(messages):
-        message = reading.open(container, number, value)
-        if message is None:
-            reading.fold(other, value)
-        else:
-            yield message
-
-
-def read_turns(
-    messages: Sequence[object],
-    reading: Reading,
-    read_part: PartReader,
-    media_of: MediaReader,
-    other: str = "content of an unknown kind",
-) -> None:
-    """Read messages of the user and the assistant, as Anthropic and those who copy it have them.
-
-    Args:
-        messages: Oldest first. One of another role is folded into what the human says.
-        reading: What they are read into.
-        read_part: Reads a block of a message.
-        media_of: Reads the attachment that a block is, if it is one.
-        other: The label of a block that is no object.
-    """
-    for message in opened(messages, reading):
-        role = message.text("role")
-        reading.begin(_SPEAKERS.get(role, "human"))
-        if role == "system":
-            reading.instruct(instructions(reading, message, media_of, "content"))
-        elif role in _SPEAKERS:
-            read_parts(reading, message, read_part, "content", other)
-        else:
-            fold_role(reading, message)
-
-
-def fold_role(reading: Reading, message: WireObject) -> None:
-    """Take a message of a role that the protocol does not have: its words, or all of it."""
-    label = f"message of role {as_text(message.take('role'))[:40]}"
-    words = message.text("content")
-    reading.fold(label, words or message.whole())
-
-
-def read_parts(
-    reading: Reading,
-    message: WireObject,
-    read_part: PartReader,
-    key: str,
-    other: str = "content of an unknown kind",
-) -> None:
-    """Read a content: a string, or a list of parts; anything else that is there is kept as text, labelled `other`."""
-    for part in each(message, key):
-        if isinstance(part, str):
-            reading.text(part)
-        elif isinstance(part, WireObject):
-            read_part(reading, part)
-        else:
-            reading.fold(other, part)
-
-
-def read_words(reading: Reading, part: WireObject, media_of: MediaReader) -> None:
-    """Read a part of a content as OpenAI's protocols have it: words, or an attachment."""
-    kind = part.text("type")
-    if kind in ("text", "input_text", "output_text", "refusal"):
-        reading.text(part.text("refusal" if kind == "refusal" else "text"))
-    elif found := media_of(part):
-        reading.say(found)
-    else:
-        reading.fold(f"content part of type {kind[:40]!r}", part.whole())
-
-
-def each(message: WireObject, *keys: str) -> Iterable[object]:
-    """Give the parts of a content: texts, objects to be read, and what is neither.
-
-    A text is a part; so is anything else that is not a list.
-    """
-    listed = list(message.each(*keys))
-    if listed or (value := message.take(*keys)) is None or isinstance(value, list | tuple):
-        return listed
-    return [value]
-
-
-def spread(holder: WireObject, media_of: MediaReader, *keys: str) -> tuple[object, list[Media]]:
-    """Return the content of a result, and the media in it.
-
-    A list of parts becomes its texts, one a line, parts of an unknown kind as JSON. What is no list of
-    parts is returned as it is.
-    """
-    parts = [part for part in holder.each(*keys) if part is not None]
-    if not any(isinstance(part, WireObject) and part.text("type") for part in parts):
-        return holder.take(*keys), []
-    texts: list[str] = []
-    media: list[Media] = []
-    for part in parts:
-        if not isinstance(part, WireObject):
-            texts.append(as_text(part))
-        elif part.fields.get("type") in ("text", "input_text", "output_text"):
-            texts.append(part.text("text"))
-        elif found := media_of(part):
-            media.append(found)
-        else:
-            texts.append(as_text(part.whole()))
-    return "\n".join(texts), media
-
-
-def instructions(reading: Reading, holder: WireObject, media_of: MediaReader, *keys: str) -> str:
-    """Return a system prompt as text: it is one, or blocks, or a content that has parts."""
-    content = holder.inner(*keys)
-    if "parts" in content.fields:
-        holder, keys = content, ("parts",)
-    texts: list[str] = []
-    for part in each(holder, *keys):
-        if not isinstance(part, WireObject):
-            texts.append(as_text(part))
-        elif isinstance(part.fields.get("text"), str):
-            part.says("type", "text", "input_text")
-            texts.append(part.text("text"))
-        elif found := media_of(part):
-            reading.note("%s in the system prompt left out", found.mime)
-        elif "cachePoint" not in part.fields:
-            texts.append(as_text(part.whole()))
-    return "\n".join(texts)
-
-
 def blob(value: object) -> str:
     """Return a blob as it stands in JSON. Vendors' clients hold it as bytes."""
-    return b64encode(value).decode() if isinstance(value, bytes | bytearray) else sanitised(string(value))
+    if isinstance(value, bytes | bytearray):
+        return b64encode(value).decode()
+    return sanitised(value) if isinstance(value, str) else ""
 
 
-def data_url(url: str) -> Media:
-    """Return the media that a URL holds or points to. The kind of what it points to is not known."""
+def data_url(url: str, kind: str = "") -> Media | None:
+    """Return the media that a URL holds or points to; None if it is empty.
+
+    Args:
+        kind: Its media type. Else it is the URL's own, or that of an image: nothing more is known of what is elsewhere.
+    """
     header, comma, data = url.partition(",")
     if comma and header.startswith("data:") and header.endswith(";base64"):
-        return Media(
-            sanitised(header.removeprefix("data:").removesuffix(";base64")) or "image/*", data=sanitised(data)
-        )
-    return Media("image/*", url=sanitised(url))
+        own = header.removeprefix("data:").removesuffix(";base64")
+        return Media(kind or own or "image/*", data=data)
+    return Media(kind or "image/*", url=url) if url else None

@@ -85,11 +85,12 @@ class Settings:
 
     def __post_init__(self) -> None:
         heat, effort, budget = self.temperature, self.effort, self.thinking_tokens
-        _one_of("tool_choice", self.tool_choice, get_args(ToolChoice))
-        _one_of("thinking", self.thinking, get_args(Mode))
-        _one_of("cache", self.cache, get_args(Cache))
-        _whole("max_tokens", self.max_tokens)
-        _whole("thinking_tokens", budget)
+        for name, taken in _TAKEN.items():
+            if (value := getattr(self, name)) not in taken:
+                raise ConfigError(f"{name} is {value!r}; it takes one of {', '.join(taken)}")
+        for name, value in (("max_tokens", self.max_tokens), ("thinking_tokens", budget)):
+            if value is not None and (type(value) is not int or value < 1):
+                raise ConfigError(f"{name} is {value!r}; it takes a whole number from 1, or None")
         if heat is not None and (type(heat) not in (int, float) or not 0 <= heat < float("inf")):
             raise ConfigError(f"temperature is {heat!r}; it takes a finite number from 0, or None")
         if effort is not None and (type(effort) is not str or not effort.strip()):
@@ -100,14 +101,7 @@ class Settings:
             )
 
 
-def _one_of(name: str, value: object, taken: tuple[str, ...]) -> None:
-    if value not in taken:
-        raise ConfigError(f"{name} is {value!r}; it takes one of {', '.join(taken)}")
-
-
-def _whole(name: str, value: object) -> None:
-    if value is not None and (type(value) is not int or value < 1):
-        raise ConfigError(f"{name} is {value!r}; it takes a whole number from 1, or None")
+_TAKEN = {"tool_choice": get_args(ToolChoice), "thinking": get_args(Mode), "cache": get_args(Cache)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +123,6 @@ class Request:
     losses: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
-
-    @property
-    def length(self) -> int:
-        """Bytes of the whole body."""
-        return sum(map(len, self.segments))
 
     @property
     def body(self) -> bytes:

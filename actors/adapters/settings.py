@@ -1,14 +1,13 @@
 """What was asked for to what a dialect takes: sampling, a forced tool, thinking, and the tools' names.
 
-What a dialect does not take is not sent, and named in `losses`, so that a preview can tell. A tool whose name
-the dialect refuses goes out under a made one (`actors.core.projection.tool_name`), the same that its calls have
-in the transcript; `names` leads back. What all
-providers demand of a tool's schema is seen to here (`actors.adapters.schemas`); what one family demands, and how
-thinking is asked for, is its own.
+What a dialect does not take is not sent, and named among the losses, so that a preview can tell. A tool whose name
+the dialect refuses goes out under a made one (`actors.core.projection.tool_name`), the same that its calls have in the
+transcript. What all providers demand of a tool's schema is seen to here (`actors.adapters.schemas`); what one family
+demands, and how thinking is asked for, is its own.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, assert_never
 
@@ -18,26 +17,13 @@ from actors.core.dialect import Dialect
 from actors.core.projection import flat_name, tool_name, within
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
-    """Settings as a dialect takes them.
-
-    Args:
-        settings: To be sent as they are.
-        names: Tools that go out under another name: that name to the tool's own.
-        losses: What was asked for and is not sent: `temperature`, `tool_choice`, `thinking`, `thinking_tokens`,
-            `effort`; `cache`, where no longer life can be asked for; and `schema.KEYWORD` for what a tool's schema
-            may not say.
-    """
-
-    settings: Settings
-    names: Mapping[str, str]
-    losses: tuple[str, ...]
-
-
 @lru_cache(maxsize=1024)
-def fit(settings: Settings, dialect: Dialect) -> Fitted:
-    """Return `settings` as `dialect` takes them."""
+def fit(settings: Settings, dialect: Dialect) -> tuple[Settings, Mapping[str, str], tuple[str, ...]]:
+    """Return settings as a dialect takes them, to be sent as they are.
+
+    With them come `Request.names`, and the losses: `temperature`, `tool_choice`, `thinking`, `thinking_tokens`,
+    `effort`; `cache`, where no longer life can be asked for; and `schema.KEYWORD` for what a tool's schema may not say.
+    """
     changes: dict[str, Any] = {}  # Any: each setting has its own type
     if settings.temperature is not None and not _samples(settings, dialect):
         changes["temperature"] = None
@@ -53,7 +39,7 @@ def fit(settings: Settings, dialect: Dialect) -> Fitted:
     tools = tuple([_taken(tool, dialect, lost) for tool in settings.tools])
     pairs = zip(tools, settings.tools, strict=True)
     names = {made.name: own.name for made, own in pairs if made.name != own.name}
-    return Fitted(replace(settings, **{"tools": tools, "cache": cache} | changes), names, (*changes, *lost))
+    return replace(settings, **{"tools": tools, "cache": cache} | changes), names, (*changes, *lost)
 
 
 def _thinks(settings: Settings, dialect: Dialect) -> bool:

@@ -28,15 +28,10 @@ def loaded(text: str) -> object:
     try:
         value: object = jiter.from_json(text.encode(), cache_mode="keys")
     except ValueError:  # it has no half pairs and less depth, so the slower parser has the last word
-        value = _loaded(text)
-    return value
-
-
-def _loaded(text: str) -> object:
-    try:
-        value: object = json.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deep") from None
+        try:
+            value = json.loads(text)
+        except RecursionError:
+            raise ValueError("nested too deep") from None
     return value
 
 

@@ -1,13 +1,15 @@
 """An object of a wire transcript while it is being read, and which of its keys nobody read.
 
-Whoever reads an object takes its keys one by one. What was not taken when the reading is over is not carried, and is
-named. So no second list of keys is kept beside the readers, and a key that is new tomorrow is named tomorrow. A value
-of another type than its reader wants is not taken either.
+A reader takes the keys one by one. What was not taken when the reading is over is not carried, and is named. So no
+second list of keys is kept beside the readers, and a key that is new tomorrow is named tomorrow. A value of another
+type than its reader wants is not taken either.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from actors.adapters.wire import Fields, fields
+from actors.core.jsonio import sanitised
 
 
 class WireObject:
@@ -17,12 +19,12 @@ class WireObject:
         value: What stands on the wire. Anything but an object is one without keys.
     """
 
-    __slots__ = ("_inner", "_taken", "fields")
+    __slots__ = ("_opened", "_taken", "fields")
 
     def __init__(self, value: object) -> None:
-        self.fields: Fields = value if type(value) is dict else fields(plain(value))
+        self.fields: Fields = fields(plain(value))
         self._taken: set[str] = set()
-        self._inner: dict[str, list[WireObject]] = {}
+        self._opened: dict[str, list[Any]] = {}  # Any: a WireObject for each object below a key, other values
 
     def __bool__(self) -> bool:
         return bool(self.fields)
@@ -36,12 +38,19 @@ class WireObject:
         return None
 
     def text(self, *keys: str) -> str:
-        """Take the first of these keys that holds a text; an empty one if none does."""
+        """Take the first of these keys that holds a text, which is sanitised; an empty one if none does."""
         for key in keys:
             if isinstance(value := self.fields.get(key), str):
                 self._taken.add(key)
-                return value
+                return sanitised(value)
         return ""
+
+    def native_id(self, *keys: str) -> str:
+        """Take what a call and its results pair by: the first of these keys that holds anything. A blank id is none."""
+        value = self.take(*keys)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)[:64]
+        return sanitised(value) if isinstance(value, str) and value.strip() else ""
 
     def says(self, key: str, *values: object) -> bool:
         """Take a key if it says one of these values, and say whether it does."""
@@ -53,27 +62,18 @@ class WireObject:
     def inner(self, *keys: str) -> "WireObject":
         """Return the object under the first of these keys that holds one, to be read key by key."""
         for key in keys:
-            if key in self._inner:
-                return self._inner[key][0]
-            if (value := self.fields.get(key)) is not None and isinstance(value := plain(value), dict):
-                return self._opened(key, [value])[0]
+            if isinstance(value := plain(self.fields.get(key)), dict):
+                opened: WireObject = self._open(key, [value])[0]
+                return opened
         return _NOTHING
 
-    def each(self, *keys: str) -> Iterator[object]:
-        """Give what a list holds, its objects to be read key by key. An object alone is a list of one."""
+    def each(self, *keys: str) -> Sequence[object]:
+        """Return what a list holds, its objects to be read key by key. An object alone is a list of one."""
         for key in keys:
-            value = self.fields.get(key)
-            if value is None or type(value) is str:
-                continue
-            if isinstance(value := plain(value), dict):
-                value = [value]
-            if isinstance(value, list | tuple):
-                came = [plain(item) for item in value]
-                opened = iter(self._opened(key, came) if key not in self._inner else self._inner[key])
-                yield from (
-                    next(opened) if isinstance(item, dict) else (next(opened), item)[1] for item in came
-                )
-                return
+            value = plain(self.fields.get(key))
+            if isinstance(value, dict | list | tuple):
+                return self._open(key, [value] if isinstance(value, dict) else value)
+        return ()
 
     def whole(self) -> Fields:
         """Take all of it."""
@@ -85,16 +85,19 @@ class WireObject:
         for key, value in self.fields.items():
             if key in self._taken or _says_nothing(value):
                 continue
-            if key not in self._inner:
+            if key not in self._opened:
                 yield f".{key}"
                 continue
             mark = "[]" if isinstance(value, list | tuple) else ""
-            for item in self._inner[key]:
-                yield from (f".{key}{mark}{path}" for path in item.unread())
+            for item in self._opened[key]:
+                if isinstance(item, WireObject):
+                    yield from (f".{key}{mark}{path}" for path in item.unread())
 
-    def _opened(self, key: str, values: list[object]) -> "list[WireObject]":
-        opened = self._inner[key] = [WireObject(value) for value in values]
-        return opened
+    def _open(self, key: str, values: Sequence[object]) -> list[Any]:  # Any: as `_opened` has them
+        if key not in self._opened:
+            items = map(plain, values)
+            self._opened[key] = [WireObject(item) if isinstance(item, dict) else item for item in items]
+        return self._opened[key]
 
 
 def _says_nothing(value: object) -> bool:
@@ -103,8 +106,6 @@ def _says_nothing(value: object) -> bool:
 
 def plain(value: object) -> object:
     """Return a value as plain data: people keep what a vendor's client returned among their own dicts."""
-    if type(value) in _PLAIN:
-        return value
     dump = getattr(value, "model_dump", None)
     if not callable(dump) or isinstance(value, type):
         return value
@@ -115,5 +116,4 @@ def plain(value: object) -> object:
     return dumped
 
 
-_PLAIN = frozenset({dict, list, str, int, float, bool, type(None)})
 _NOTHING = WireObject(None)  # one for all: without keys, nothing in it changes

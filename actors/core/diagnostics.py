@@ -1,8 +1,7 @@
-"""What was done and why: the report of a render, that of messages that came in, and a refusal's evidence.
+"""What a render did and why, and a refusal's evidence. The report of messages that came in is `actors.core.intake`.
 
-`Notes` is filled meanwhile; `Report` and `Intake` (`actors.core.intake`) are what is handed out. Every decision that
-changes what a provider sees leaves a line here, with canonical ids: what was dropped as a duplicate, what was
-synthesized, which provider state stayed behind, which faults were met.
+`Notes` is filled meanwhile; a `Report` is what is handed out. Every decision that changes what a provider sees leaves a
+line here, with canonical ids: what was dropped as a duplicate, what was synthesized, which faults were met.
 """
 
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from actors.core.events import Gap
 from actors.core.identity import Binding, CallId
-from actors.core.intake import Dedupe, Finding, Remarks
+from actors.core.intake import Dedupe
 from actors.errors import Fault
 
 Filler: TypeAlias = Literal["first", "last", "between", "thinking"]
@@ -77,8 +76,6 @@ class Notes:
     synthetic: list[tuple[CallId, Gap]] = field(default_factory=list)
     losses: dict[str, int] = field(default_factory=dict)
     fillers: dict[Filler, int] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
-    remarks: Remarks = field(default_factory=Remarks)
 
     def lost(self, kind: str, count: int = 1) -> None:
         """Count something the target is not shown."""
@@ -88,10 +85,6 @@ class Notes:
     def filled(self, kind: Filler) -> None:
         """Count something that nobody said."""
         self.fillers[kind] = self.fillers.get(kind, 0) + 1
-
-    def found(self, code: str, fault_class: str, *call_ids: CallId) -> None:
-        """Note something that had to be worked around."""
-        self.findings.append(Finding(code, fault_class, call_ids))
 
     def report(self, dialect: str, faults: tuple[Fault, ...] = ()) -> Report:
         """Return the finished report."""

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from actors.core.chunked import EMPTY, ChunkedVector, appended, from_index, item, item_count, up_to
 from actors.core.content import Message, ToolResult
-from actors.core.door import normal
-from actors.core.door.attribute import is_attributed
+from actors.core.door import imported, normal
+from actors.core.door.attribute import Placed, is_attributed
 from actors.core.form import Public, kept, set_field
 from actors.core.intake import Intake, Remarks
 from actors.core.ledger import Interaction, Ledger
@@ -72,24 +72,15 @@ class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metacl
         return History.of(appended(EMPTY, [known.get(id(each)) or pack(each) for each in said]), own, report)
 
     @classmethod
-    def read(
-        cls,
-        messages: Sequence[Message],
-        places: Sequence[str],
-        remarks: Remarks,
-        left_out: tuple[tuple[str, int], ...],
-        system: str | None,
-    ) -> "History":
+    def read(cls, placed: Iterable[Placed], remarks: Remarks, system: str | None) -> "History":
         """Return the history of a provider's transcript, whose call ids are that provider's.
 
         Args:
-            messages: What was read, in wire order. A wire message that mixes speakers may be several.
-            places: Where each of them stood.
+            placed: What was read, in wire order, and where it stood. A wire message that mixes speakers may be several.
             remarks: What was odd about it.
-            left_out: What it held that was not read, as (path, how often).
             system: The system prompt, if the transcript begins with one.
         """
-        said, ledger, report = normal(messages, wire=places, remarks=remarks, left_out=left_out)
+        said, ledger, report = imported(placed, remarks)
         return cls.of(appended(EMPTY, map(pack, said)), ledger, report, system)
 
     @staticmethod
@@ -106,9 +97,9 @@ class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metacl
         """Return the history with these messages at its end, of whatever shape they are."""
         if all(message.speaker == "human" and is_attributed(message) for message in messages):
             return self.said(*messages)
-        came = normal(messages, ledger, before=self.since(0), known=self.ledger)
-        found = self.report.then(came.report)
-        return self.of(appended(self.packed, map(pack, came.messages)), came.ledger, found, self.system)
+        said, known, report = normal(messages, ledger, before=self.since(0), known=self.ledger)
+        packed = appended(self.packed, map(pack, said))
+        return self.of(packed, known, self.report.then(report), self.system)
 
     def said(self, *messages: Message) -> "History":
         """Return the history with normal messages at its end: call ids that are new, results elsewhere."""

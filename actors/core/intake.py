@@ -62,10 +62,31 @@ class Intake(Form, frozen=True):
 _IN_ORDER = Intake()
 
 
-class Remarks:
-    """Lines by kind, while they are being written."""
+class PathTally:
+    """How often each of some paths was met, while they are being counted."""
 
     def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def add(self, path: str) -> None:
+        """Count a path once more."""
+        path = sanitised(path)
+        if path not in self._counts and len(self._counts) >= KINDS:
+            path = "other keys"
+        self._counts[path] = self._counts.get(path, 0) + 1
+
+    def counts(self) -> tuple[tuple[str, int], ...]:
+        """Return each path with its count, in order of appearance."""
+        return tuple(self._counts.items())
+
+
+class Remarks:
+    """An `Intake` while it is being written."""
+
+    def __init__(self) -> None:
+        self.left_out = PathTally()
+        self.dedupe: list[tuple[CallId, Dedupe]] = []
+        self._findings: list[Finding] = []
         self._lines: dict[str, list[str]] = {}
         self._more: dict[str, int] = {}
 
@@ -88,20 +109,10 @@ class Remarks:
                 told.append(f"{count:,} more: {sanitised(kind).replace('%s', '...')}")
         return tuple(told)
 
+    def found(self, code: str, *call_ids: CallId) -> None:
+        """Add something wrong that was worked around."""
+        self._findings.append(Finding(code, "canonical", call_ids))
 
-class PathTally:
-    """How often each of some paths was met, while they are being counted."""
-
-    def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
-
-    def add(self, path: str) -> None:
-        """Count a path once more."""
-        path = sanitised(path)
-        if path not in self._counts and len(self._counts) >= KINDS:
-            path = "other keys"
-        self._counts[path] = self._counts.get(path, 0) + 1
-
-    def counts(self) -> tuple[tuple[str, int], ...]:
-        """Return each path with its count, in order of appearance."""
-        return tuple(self._counts.items())
+    def intake(self) -> Intake:
+        """Return the finished report."""
+        return Intake(tuple(self._findings), tuple(self.dedupe), self.lines(), self.left_out.counts())

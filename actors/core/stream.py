@@ -107,19 +107,25 @@ class Decoder(Protocol):
         """Whether the dialect's end marker was read: what follows it is no part of the answer."""
 
     def feed(self, chunk: bytes) -> list[StreamEvent]:
-        """Take bytes cut anywhere and return what became known.
+        """Take bytes cut anywhere and return what became known. What follows the end is ignored.
+
+        `Usage` events carry the figures so far: the last one counts, they are not to be summed.
 
         Raises:
-            StreamFault: The provider reported an error inside the answer, or the bytes are no stream
-                of this dialect.
+            StreamFault: The provider reported an error inside the answer, the bytes are no stream of this dialect, or
+                more than an answer may have. Deltas of the same chunk are lost; what they said is in `partial_message`.
         """
 
     def close(self) -> Message:
-        """Return the model's message.
+        """Return the model's message. Events of the last bytes are in `late`.
 
         Raises:
-            StreamFault: The stream ended without the dialect's end marker.
+            StreamFault: The answer ended without the dialect's end marker, or for a reason that leaves no answer,
+                or had failed before.
         """
 
     def partial_message(self) -> Message:
-        """Return what may be kept of an answer that broke off: text, sealed thinking, finished calls."""
+        """Return what may be kept of an answer that broke off: text, sealed thinking, finished calls.
+
+        A call or a thinking block counts as finished when the provider said so. Text is kept as far as it came.
+        """

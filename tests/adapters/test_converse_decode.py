@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.adapters.decode import decode, decode_body
+from actors.adapters.decode import decode
 from actors.adapters.failure import AnswerFault
 from actors.core.content import Message, Thinking
 from actors.core.profiles import BEDROCK
@@ -166,7 +166,7 @@ def test_a_body_is_the_same_answer() -> None:
         {"toolUse": {"toolUseId": "tooluse_A", "name": "read", "input": {"p": 1}}},
         {"toolUse": {"toolUseId": "tooluse_B", "name": "now", "input": {}}},
     )
-    made = decode_body(BEDROCK, wire.BEDROCK_BINDING)
+    made = decode(BEDROCK, wire.BEDROCK_BINDING, stream=False)
     made.feed(dumped(wire.body(*content, reason="tool_use")))
     message = made.close()
     assert [block[:3] for block in said(message)] == [block[:3] for block in wire.BLOCKS]
@@ -177,7 +177,7 @@ def test_a_body_is_the_same_answer() -> None:
     "body", [{}, {"output": {}}, {"message": "no"}, [], "x", {"output": {"message": {}}}]
 )
 def test_a_body_without_a_message_is_a_fault(body: object) -> None:
-    _, fault = run(decode_body(BEDROCK), [json.dumps(body).encode()])
+    _, fault = run(decode(BEDROCK, stream=False), [json.dumps(body).encode()])
     assert isinstance(fault, AnswerFault)
 
 
@@ -202,6 +202,6 @@ def test_no_stream_raises_anything_but_a_stream_fault(events: list[tuple[str, di
 
 @given(body=values, noise=st.binary(max_size=200))
 def test_no_body_and_no_noise_raises_anything_but_a_stream_fault(body: object, noise: bytes) -> None:
-    run(decode_body(BEDROCK), [json.dumps(body).encode()])
-    run(decode_body(BEDROCK), [json.dumps({"output": {"message": {"content": [body]}}}).encode()])
+    run(decode(BEDROCK, stream=False), [json.dumps(body).encode()])
+    run(decode(BEDROCK, stream=False), [json.dumps({"output": {"message": {"content": [body]}}}).encode()])
     run(decoder(), [noise])

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from actors.adapters.decode import decode, decode_body
+from actors.adapters.decode import decode
 from actors.core.content import Message, Native, Text, Thinking, ToolCall
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
@@ -316,7 +316,7 @@ def answer(profile: Dialect, stream: bytes) -> Message:
 
 def body_answer(profile: Dialect, body: object) -> tuple[list[StreamEvent], Message]:
     """The events and the message of an answer that is not streamed."""
-    decoder = decode_body(profile, BINDINGS[profile.name])
+    decoder = decode(profile, BINDINGS[profile.name], stream=False)
     assert decoder.feed(dumped(body)) == []
     message = decoder.close()
     return decoder.late, message

@@ -5,10 +5,10 @@ from hypothesis import given
 
 from actors import Ledger, dialect, render
 from actors.core.content import Block, Media, Message, Text, Thinking, ToolCall, ToolResult
-from actors.core.diagnostics import Notes
 from actors.core.door.attribute import attributed
 from actors.core.history import History
 from actors.core.identity import RUNTIME, CallId
+from actors.core.intake import Remarks
 from actors.core.jsonio import Json, parse
 from actors.core.ledger import Interaction
 from actors.core.packed import pack, unpack
@@ -34,8 +34,7 @@ def tool(*blocks: Block) -> Message:
 
 
 def attribute(messages: list[Message]) -> list[Message]:
-    places = map(str, range(len(messages)))
-    return [message for _, message in attributed(messages, places, Notes())]
+    return [message for _, message in attributed([("", message) for message in messages], Remarks())]
 
 
 def assert_normal(said: History) -> None:

@@ -50,7 +50,6 @@ PLANTS = (
             "actors/core/render/walk.py:_write",
             "actors/core/render/walk.py:_user",
             "actors/core/render/plain.py:spoken",
-            "actors/adapters/reading.py:_speaker_of",
             "actors/cli/show.py:_words",
             "actors/testing/strategies.py:blocks",
             "actors/testing/histories.py:history",

@@ -2,7 +2,7 @@
 
 from actors.adapters.anthropic.decode import MessagesReader
 from actors.adapters.anthropic.encode import AnthropicWriter, request
-from actors.adapters.anthropic.importing import media, read
+from actors.adapters.anthropic.importing import MessagesReading
 from actors.adapters.codec import Codec
 from actors.adapters.open_messages import CLOSING
 
@@ -12,6 +12,5 @@ CODEC = Codec(
     natives=True,
     request=request,
     reader=MessagesReader,
-    read=read,
-    media=media,
+    reading=MessagesReading,
 )

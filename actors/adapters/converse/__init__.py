@@ -4,7 +4,7 @@ from actors.adapters.codec import Codec
 from actors.adapters.converse.decode import ConverseReader
 from actors.adapters.converse.encode import ConverseWriter, request
 from actors.adapters.converse.frames import FrameParser
-from actors.adapters.converse.importing import media, read
+from actors.adapters.converse.importing import ConverseReading
 from actors.adapters.open_messages import CLOSING
 
 CODEC = Codec(
@@ -13,6 +13,5 @@ CODEC = Codec(
     request=request,
     reader=ConverseReader,
     frames=FrameParser,
-    read=read,
-    media=media,
+    reading=ConverseReading,
 )

@@ -1,119 +1,74 @@
 """Reads a Bedrock Converse transcript: a list of `messages`, also a badly broken one.
 
-One small function for each kind of block. A block names its kind by its key; one with several keys is read
-as several. Blocks are read wherever they stand: a result in an assistant message is still a result.
+A block names its kind by its key; one with several keys is read as several. Blocks are read wherever they stand: a
+result in an assistant message is still a result.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
 
-from actors.adapters.reading import Reading, as_text, blob, native_key, read_turns
+from actors.adapters.reading import Reading, as_text, blob
 from actors.adapters.wire_object import WireObject
 from actors.core.content import Media
-from actors.core.jsonio import sanitised
 
-_MIMES = {
-    "image": {name: f"image/{name}" for name in ("png", "jpeg", "gif", "webp")},
-    "document": {
-        "pdf": "application/pdf",
-        "csv": "text/csv",
-        "html": "text/html",
-        "txt": "text/plain",
-        "md": "text/markdown",
-    },
-}
+_DOCUMENTS = {"csv": "text/csv", "html": "text/html", "txt": "text/plain", "md": "text/markdown"}
 
 
-def read(messages: Sequence[object], reading: Reading) -> None:
-    """Read wire messages, oldest first, into `reading`."""
-    read_turns(messages, reading, _block, media, "block of no kind")
+class ConverseReading(Reading):
+    """A Converse transcript being read."""
 
+    stray_part: ClassVar[str] = "block of no kind"
 
-def _block(reading: Reading, block: WireObject) -> None:
-    for kind in block.fields:
-        _BLOCKS.get(kind, _unknown)(reading, block, kind)
-    if not block:
-        reading.fold("block of no kind", {})
+    def part(self, part: WireObject) -> None:
+        if not part:
+            self.fold(self.stray_part, {})
+        for kind in part.fields:
+            if kind != "cachePoint":  # a mark for the provider's cache is no content, and is not carried
+                self._block(part, kind)
 
-
-def _text(reading: Reading, block: WireObject, kind: str) -> None:
-    reading.text(as_text(block.take(kind)))
-
-
-def _reasoning(reading: Reading, block: WireObject, kind: str) -> None:
-    text = block.inner(kind).inner("reasoningText")
-    reading.think(text.text("text"), "signature", text.text("signature"))
-    reading.think("", "redacted", blob(block.inner(kind).take("redactedContent")))
-
-
-def _tool_use(reading: Reading, block: WireObject, kind: str) -> None:
-    call = block.inner(kind)
-    reading.call(native_key(call.take("toolUseId")), call.text("name"), call.take("input"))
-
-
-def _tool_result(reading: Reading, block: WireObject, kind: str) -> None:
-    result = block.inner(kind)
-    content, held = _said(result)
-    failed = result.says("status", "error")
-    result.says("status", "success")
-    reading.result(native_key(result.take("toolUseId")), content, failed=failed, media=held)
-
-
-def _said(result: WireObject) -> tuple[object, list[Media]]:
-    """Return what a result says. A single `json` part is its value, other parts are texts, one a line."""
-    if not isinstance(result.fields.get("content"), list | tuple | None):
-        return result.take("content"), []
-    parts = list(result.each("content"))
-    if len(parts) == 1 and isinstance(only := parts[0], WireObject) and only.fields.keys() == {"json"}:
-        return only.take("json"), []
-    texts: list[str] = []
-    held: list[Media] = []
-    for part in parts:
-        if not isinstance(part, WireObject):
-            texts.append(as_text(part))
-        elif found := media(part):
-            held.append(found)
-        elif part.fields.keys() == {"text"}:
-            texts.append(as_text(part.take("text")))
-        else:
-            texts.append(as_text(part.whole()))
-    return "\n".join(texts), held
-
-
-def _carrier(reading: Reading, block: WireObject, kind: str) -> None:
-    if found := media(block, kind):
-        reading.say(found)
-    elif words := block.inner(kind).inner("source").text("text"):
-        reading.text(words)
-    else:
-        _unknown(reading, block, kind)
-
-
-def media(part: WireObject, only: str = "") -> Media | None:
-    """Return the image or the document that a block holds, if it holds one."""
-    for kind, mimes in _MIMES.items():
+    def _block(self, part: WireObject, kind: str) -> None:
         held = part.inner(kind)
-        if only in ("", kind) and (data := blob(held.inner("source").take("bytes"))):
-            form = held.text("format")
-            return Media(
-                mimes.get(form, f"{'image' if kind == 'image' else 'application'}/{sanitised(form)}"), data
-            )
-    return None
+        match kind:
+            case "text":
+                self.text(as_text(part.take(kind)))
+            case "reasoningContent":
+                reasoning = held.inner("reasoningText")
+                self.think(reasoning.text("text"), "signature", reasoning.text("signature"))
+                self.think("", "redacted", blob(held.take("redactedContent")))
+            case "toolUse":
+                self.call(held.native_id("toolUseId"), held.text("name"), held.take("input"))
+            case "toolResult":
+                key, failed = held.native_id("toolUseId"), held.says("status", "error")
+                held.says("status", "success")
+                self.result(key, *self.spread(held, "content"), failed=failed)
+            case "image" | "document" if found := _attachment(part, kind):
+                self.say(found)
+            case "image" | "document" if words := held.inner("source").text("text"):
+                self.text(words)
+            case _:
+                self.fold(f"block of type {str(kind)[:40]!r}", part.take(kind))
+
+    def spread(self, holder: WireObject, *keys: str) -> tuple[object, list[Media]]:
+        """Return the content of a result: a single `json` part is its value, other parts are texts, one a line."""
+        if not isinstance(holder.fields.get("content"), list | tuple | None):
+            return holder.take("content"), []
+        parts = holder.each("content")
+        if len(parts) == 1 and isinstance(only := parts[0], WireObject) and only.fields.keys() == {"json"}:
+            return only.take("json"), []
+        return self.joined(parts)
+
+    def words(self, part: WireObject) -> str | None:
+        return as_text(part.take("text")) if part.fields.keys() == {"text"} else None
+
+    def media(self, part: WireObject) -> Media | None:
+        return _attachment(part, "image") or _attachment(part, "document")
 
 
-def _cache_point(reading: Reading, block: WireObject, kind: str) -> None:
-    """Say nothing: a mark for the provider's cache is no content. It is not carried."""
-
-
-def _unknown(reading: Reading, block: WireObject, kind: str) -> None:
-    reading.fold(f"block of type {str(kind)[:40]!r}", block.take(kind))
-
-
-_BLOCKS: Mapping[str, Callable[[Reading, WireObject, str], None]] = {
-    "text": _text,
-    "reasoningContent": _reasoning,
-    "toolUse": _tool_use,
-    "toolResult": _tool_result,
-    "image": _carrier,
-    "document": _carrier,
-    "cachePoint": _cache_point,
-}
+def _attachment(part: WireObject, kind: str) -> Media | None:
+    """Return the image or the document that a block holds, if it holds one."""
+    held = part.inner(kind)
+    if not (data := blob(held.inner("source").take("bytes"))):
+        return None
+    form = held.text("format")
+    return Media(
+        f"image/{form}" if kind == "image" else _DOCUMENTS.get(form, f"application/{form}"), data=data
+    )

@@ -3,7 +3,7 @@
 from actors.adapters.codec import Codec
 from actors.adapters.gemini.decode import GenerateContentReader
 from actors.adapters.gemini.encode import GeminiWriter, request
-from actors.adapters.gemini.importing import media, read
+from actors.adapters.gemini.importing import ContentsReading
 from actors.adapters.open_messages import CLOSING
 
 CODEC = Codec(
@@ -12,6 +12,5 @@ CODEC = Codec(
     natives=True,
     request=request,
     reader=GenerateContentReader,
-    read=read,
-    media=media,
+    reading=ContentsReading,
 )

@@ -5,86 +5,93 @@ response is paired with its call by id, else by position and name: it answers th
 those of the latest content that wait for one.
 """
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import ClassVar
 
-from actors.adapters.reading import (
-    Reading,
-    as_text,
-    blob,
-    instructions,
-    named_key,
-    native_key,
-    opened,
-    read_parts,
-)
+from actors.adapters.reading import Reading, blob, named_key
 from actors.adapters.wire_object import WireObject
 from actors.core.content import Code, Media, Speaker
-from actors.core.jsonio import sanitised
+from actors.core.identity import Binding
 
-_SPEAKERS: dict[str, Speaker] = {"": "human", "user": "human", "model": "model", "function": "human"}
-
-
-def read(contents: Sequence[object], reading: Reading) -> None:
-    """Read wire contents, oldest first, into `reading`."""
-    reader = _PartReader(reading)
-    for content in opened(contents, reading, "contents", "item that is no content"):
-        role = content.text("role")
-        reading.begin(_SPEAKERS.get(role, "human"))
-        if role == "system":
-            reading.instruct(instructions(reading, content, media, "parts"))
-        else:
-            if role not in _SPEAKERS:
-                reading.note("content of role %s taken as the user's", as_text(role)[:40])
-            reader.content(content)
+_KINDS = (
+    "functionCall",
+    "functionResponse",
+    "inlineData",
+    "fileData",
+    "executableCode",
+    "codeExecutionResult",
+    "text",
+)
 
 
-class _PartReader:
-    """Reads contents and remembers which calls wait, for responses without an id."""
+class ContentsReading(Reading):
+    """A generateContent transcript being read. It remembers which calls wait, for responses without an id."""
 
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
+    container: ClassVar[str] = "contents"
+    content: ClassVar[str] = "parts"
+    speakers: ClassVar[Mapping[str, Speaker]] = {"user": "human", "model": "model"}
+    stray_message: ClassVar[str] = "item that is no content"
+    stray_part: ClassVar[str] = "part of an unknown kind"
+
+    def __init__(self, origin: Binding) -> None:
+        super().__init__(origin)
         self._waiting: list[tuple[str, str]] = []  # name and key of each, in call order
-        self._fresh = True  # the next call is the first of its content
+        self._is_first = True  # the next call is the first of its content
 
-    def content(self, content: WireObject) -> None:
-        self._fresh = True
-        read_parts(self._reading, content, self._part, "parts", "part of an unknown kind")
+    def said(self, role: str, message: WireObject) -> None:
+        self._is_first = True
+        super().said(role, message)
 
-    def _part(self, _: Reading, part: WireObject) -> None:
+    def fold_role(self, message: WireObject) -> None:
+        if (role := message.text("role")) not in ("", "function"):
+            self.note("content of role %s taken as the user's", role[:40])
+        self.parts(message)
+
+    def part(self, part: WireObject) -> None:
         if part.says("thought", True):
-            self._reading.think(part.text("text"))
+            self.think(part.text("text"))
             return
-        signature = blob(part.take(*_spellings("thoughtSignature")))
-        self._reading.think("", "thought_signature", signature)
-        for key, read_data in _DATA.items():
-            if any(part.fields.get(spelling) is not None for spelling in _spellings(key)):
-                read_data(self, part)
-                return
-        if not signature:
-            self._reading.fold("part of an unknown kind", part.whole())
+        signature = blob(part.take(*_both("thoughtSignature")))
+        self.think("", "thought_signature", signature)
+        there = (kind for kind in _KINDS if any(part.fields.get(key) is not None for key in _both(kind)))
+        kind = next(there, "")
+        if kind == "text":
+            self.text(part.text("text"))
+        elif kind or not signature:
+            self._data(kind, part)
 
-    def _text(self, part: WireObject) -> None:
-        self._reading.text(part.text("text"))
+    def _data(self, kind: str, part: WireObject) -> None:
+        held = part.inner(*_both(kind))
+        match kind:
+            case "functionCall":
+                self._call(held)
+            case "functionResponse":
+                self._response(held)
+            case "executableCode":
+                self.say(Code(held.text("code"), held.text("language").lower()))
+            case "codeExecutionResult":
+                output = held.take("output")
+                self.fold("result of code", held.whole() if output is None else output)
+            case _ if found := self.media(part):
+                self.say(found)
+            case _:
+                self.fold(self.stray_part, part.whole())
 
-    def _call(self, part: WireObject) -> None:
-        call = part.inner(*_spellings("functionCall"))
+    def _call(self, call: WireObject) -> None:
         key, name = _key(call), call.text("name")
-        if self._fresh:
+        if self._is_first:
             self._waiting.clear()
-            self._fresh = False
+            self._is_first = False
         self._waiting.append((name, key))
-        self._reading.call(key, name, call.take("args"))
+        self.call(key, name, call.take("args"))
 
-    def _response(self, part: WireObject) -> None:
-        response = part.inner(*_spellings("functionResponse"))
+    def _response(self, response: WireObject) -> None:
         key = self._answered(_key(response), response.text("name"))
         content, failed = _outcome(response.take("response"))
-        held = [
-            found
-            for item in response.each("parts")
-            if isinstance(item, WireObject) and (found := media(item))
-        ]
-        self._reading.result(key, content, failed=failed, media=held)
+        parts = [part for part in response.each("parts") if isinstance(part, WireObject)]
+        self.result(key, content, filter(None, map(self.media, parts)), failed=failed)
 
     def _answered(self, key: str, name: str) -> str:
         """Return the key of the call a response answers: its own, or that of the first of its name that waits."""
@@ -96,54 +103,24 @@ class _PartReader:
             at = next(named, None)
         return key if at is None else waiting.pop(at)[1]
 
-    def _carrier(self, part: WireObject) -> None:
-        if found := media(part):
-            self._reading.say(found)
-        else:
-            self._reading.fold("part of an unknown kind", part.whole())
-
-    def _code(self, part: WireObject) -> None:
-        code = part.inner(*_spellings("executableCode"))
-        self._reading.say(Code(sanitised(code.text("code")), sanitised(code.text("language").lower())))
-
-    def _code_result(self, part: WireObject) -> None:
-        result = part.inner(*_spellings("codeExecutionResult"))
-        output = result.take("output")
-        self._reading.fold("result of code", result.whole() if output is None else output)
+    def media(self, part: WireObject) -> Media | None:
+        if inline := part.inner(*_both("inlineData")):
+            data = blob(inline.take("data"))
+            return Media(inline.text(*_both("mimeType")), data=data)
+        if file := part.inner(*_both("fileData")):
+            return Media(file.text(*_both("mimeType")), url=file.text(*_both("fileUri")))
+        return None
 
 
-_DATA: dict[str, Callable[[_PartReader, WireObject], None]] = {
-    "functionCall": _PartReader._call,
-    "functionResponse": _PartReader._response,
-    "inlineData": _PartReader._carrier,
-    "fileData": _PartReader._carrier,
-    "executableCode": _PartReader._code,
-    "codeExecutionResult": _PartReader._code_result,
-    "text": _PartReader._text,
-}
-
-
-def _spellings(name: str) -> tuple[str, ...]:
+@cache
+def _both(key: str) -> tuple[str, str]:
     """Return both spellings of a key."""
-    return (name, _SNAKE[name]) if name in _SNAKE else (name,)
-
-
-_SNAKE = {
-    "thoughtSignature": "thought_signature",
-    "functionCall": "function_call",
-    "functionResponse": "function_response",
-    "inlineData": "inline_data",
-    "fileData": "file_data",
-    "executableCode": "executable_code",
-    "codeExecutionResult": "code_execution_result",
-    "mimeType": "mime_type",
-    "fileUri": "file_uri",
-}
+    return key, re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", key)
 
 
 def _key(value: WireObject) -> str:
     """Return what a call or a response pairs by: its id, else its name."""
-    return native_key(value.take("id")) or named_key(value.take("name"))
+    return value.native_id("id") or named_key(value.text("name"))
 
 
 def _outcome(response: object) -> tuple[object, bool]:
@@ -155,14 +132,3 @@ def _outcome(response: object) -> tuple[object, bool]:
         if response.get("error") is not None:
             return response["error"], True
     return response, False
-
-
-def media(part: WireObject) -> Media | None:
-    """Return what a part holds or points to, if it is an attachment."""
-    if inline := part.inner(*_spellings("inlineData")):
-        data = blob(inline.take("data"))
-        return Media(sanitised(inline.text(*_spellings("mimeType"))), data=data)
-    if file := part.inner(*_spellings("fileData")):
-        mime, uri = file.text(*_spellings("mimeType")), file.text(*_spellings("fileUri"))
-        return Media(sanitised(mime), url=sanitised(uri))
-    return None

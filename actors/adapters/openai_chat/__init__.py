@@ -3,6 +3,6 @@
 from actors.adapters.codec import Codec
 from actors.adapters.openai_chat.decode import ChatReader
 from actors.adapters.openai_chat.encode import OpenAIChatWriter, request
-from actors.adapters.openai_chat.importing import media, read
+from actors.adapters.openai_chat.importing import ChatReading
 
-CODEC = Codec(writer=OpenAIChatWriter, request=request, reader=ChatReader, read=read, media=media)
+CODEC = Codec(writer=OpenAIChatWriter, request=request, reader=ChatReader, reading=ChatReading)

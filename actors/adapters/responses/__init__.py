@@ -3,8 +3,8 @@
 from actors.adapters.codec import Codec
 from actors.adapters.responses.decode import ResponsesReader
 from actors.adapters.responses.encode import ResponsesWriter, request
-from actors.adapters.responses.importing import media, read
+from actors.adapters.responses.importing import ItemsReading
 
 CODEC = Codec(
-    writer=ResponsesWriter, natives=True, request=request, reader=ResponsesReader, read=read, media=media
+    writer=ResponsesWriter, natives=True, request=request, reader=ResponsesReader, reading=ItemsReading
 )

@@ -7,38 +7,25 @@ rely on it, so everything that repairs is in this room and runs once:
     attribute   every block under its own speaker
     settle      every call an id of its own, every result to its call; what finds none becomes words
 
-It is entered by whoever makes a `History` of messages: `from_wire`, the opening of a session, a compaction, a host.
+Every `History` that is made of messages comes in here: that of `from_wire`, of a session that is opened, of a
+compaction, of a host.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 from actors.core.content import Message
-from actors.core.diagnostics import Notes
-from actors.core.door.attribute import attributed, is_attributed
+from actors.core.door.attribute import Placed, attributed, is_attributed
 from actors.core.door.settle import Settling
 from actors.core.intake import Intake, Remarks
 from actors.core.ledger import Ledger
 
-__all__ = ["Normal", "normal"]
+__all__ = ["imported", "normal"]
 
-
-class Normal(NamedTuple):
-    """What the door gives.
-
-    Args:
-        messages: The normal messages.
-        ledger: What became of their calls, as far as the blocks say; with `before`, what was known there too.
-        report: What was done.
-    """
-
-    messages: Sequence[Message]
-    ledger: Ledger
-    report: Intake
-
+Normal: TypeAlias = tuple[Sequence[Message], Ledger, Intake]
+"""The normal messages; what became of their calls, as far as the blocks say; what was done."""
 
 _NOTHING = Ledger()
-_IN_ORDER = Intake()
 
 
 def normal(
@@ -47,9 +34,6 @@ def normal(
     *,
     before: Iterable[Message] = (),
     known: Ledger = _NOTHING,
-    wire: Sequence[str] | None = None,
-    remarks: Remarks | None = None,
-    left_out: tuple[tuple[str, int], ...] = (),
 ) -> Normal:
     """Return messages as a normal history has them.
 
@@ -57,19 +41,28 @@ def normal(
         messages: Oldest first, of any shape.
         ledger: The truth about calls, where there is one: a result without its call gets the call back that it knows.
         before: The normal messages that stand before them already.
-        known: What the blocks of those said.
-        wire: Where each of the messages stood in a provider's transcript, if they come from one: their call ids are
-            that provider's, and each call gets a canonical id by order of appearance.
-        remarks: What was odd about that transcript as it was read.
-        left_out: What it held that was not read, as (path, how often).
+        known: What the blocks of those said. The ledger that is returned holds it too.
     """
-    if wire is None and all(message.speaker == "human" and is_attributed(message) for message in messages):
-        return Normal(messages, known, _IN_ORDER)
-    found = Notes(remarks=remarks or Remarks())
-    settling = Settling(ledger, found, minted=wire is not None)
+    if all(message.speaker == "human" and is_attributed(message) for message in messages):
+        return messages, known, Intake()
+    settling = Settling(ledger, Remarks(), minted=False)
     settling.remember(before, known)
-    places = [f"messages[{number}]" for number in range(len(messages))] if wire is None else wire
-    said = settling.settled(attributed(messages, places, found))
-    kept = Ledger([*known.interactions(), *settling.interactions()])
-    report = Intake(tuple(found.findings), tuple(found.dedupe), found.remarks.lines(), left_out)
-    return Normal(said, kept, report)
+    placed = ((f"messages[{number}]", message) for number, message in enumerate(messages))
+    return _normal(placed, settling, known)
+
+
+def imported(placed: Iterable[Placed], remarks: Remarks) -> Normal:
+    """Return a provider's transcript as a normal history has it.
+
+    Its call ids are that provider's, and each call gets a canonical id by order of appearance.
+
+    Args:
+        placed: The messages with the places where they stood.
+        remarks: What was odd about the transcript as it was read.
+    """
+    return _normal(placed, Settling(_NOTHING, remarks, minted=True), _NOTHING)
+
+
+def _normal(placed: Iterable[Placed], settling: Settling, known: Ledger) -> Normal:
+    said = settling.settled(attributed(placed, settling.remarks))
+    return said, Ledger([*known.interactions(), *settling.interactions()]), settling.remarks.intake()

@@ -8,7 +8,8 @@ A tool call found in a tool's message belongs to the model (REQ-915-047), a resu
 human's message belongs to the tools. A message that mixes them is split where the speaker changes.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import TypeAlias, get_args
 
 from actors.core.content import (
@@ -23,7 +24,8 @@ from actors.core.content import (
     ToolCall,
     ToolResult,
 )
-from actors.core.diagnostics import Notes
+from actors.core.form import replace
+from actors.core.intake import Remarks
 
 Placed: TypeAlias = tuple[str, Message]
 """A message, and where it stood."""
@@ -37,56 +39,38 @@ SAID_BY: dict[type[Block], tuple[Speaker, ...]] = {
     Code: ("human", "model"),
     Native: ("human", "model"),
 }
-"""Who can have said a block."""
-_FOREIGN = {
-    speaker: frozenset(kind for kind, speakers in SAID_BY.items() if speaker not in speakers)
-    for speaker in get_args(Speaker)
-}
+"""Who can have said a block. One that is found under another speaker is the first one's."""
 
 
-def attributed(messages: Sequence[Message], places: Iterable[str], notes: Notes) -> Iterator[Placed]:
-    """Yield `messages` with each block under its own speaker. Attributing twice is attributing once."""
-    for place, message in zip(places, messages, strict=True):
-        if message.speaker not in _FOREIGN:
-            notes.found("unknown_speaker", "canonical")
-            notes.remarks.add(place, "speaker %s taken as the human", f"{message.speaker!r:.40}")
-            message = Message("human", message.blocks, message.turn, message.origin)
+def attributed(placed: Iterable[Placed], remarks: Remarks) -> Iterator[Placed]:
+    """Yield messages with each block under its own speaker. Attributing twice is attributing once."""
+    for place, message in placed:
+        if message.speaker not in get_args(Speaker):
+            remarks.found("unknown_speaker")
+            remarks.add(place, "speaker %s taken as the human", f"{message.speaker!r:.40}")
+            message = replace(message, speaker="human")
         if is_attributed(message):
             yield place, message
         else:
-            yield from ((place, part) for part in _split(message, notes))
+            yield from ((place, part) for part in _split(message, remarks))
 
 
 def is_attributed(message: Message) -> bool:
     """Say whether the message holds what its speaker can say, and nothing else."""
-    foreign = _FOREIGN.get(message.speaker)
-    return foreign is not None and foreign.isdisjoint(map(type, message.blocks))
+    return all(message.speaker in SAID_BY[type(block)] for block in message.blocks)
 
 
-def _owner(block: Block, speaker: Speaker) -> Speaker:
-    kind = type(block)
-    if kind is ToolCall:
-        return "model"
-    if kind is ToolResult:
-        return "tool"
-    return "model" if speaker == "model" else "human"
+def owner(block: Block, speaker: Speaker) -> Speaker:
+    """Return whose a block is that was found under a speaker."""
+    said_by = SAID_BY[type(block)]
+    return speaker if speaker in said_by else said_by[0]
 
 
-def _split(message: Message, notes: Notes) -> list[Message]:
-    parts: list[tuple[Speaker, list[Block]]] = []
+def _split(message: Message, remarks: Remarks) -> list[Message]:
     for block in message.blocks:
-        owner = _owner(block, message.speaker)
-        if owner != message.speaker:
-            _note(block, notes)
-        if parts and parts[-1][0] == owner:
-            parts[-1][1].append(block)
-        else:
-            parts.append((owner, [block]))
-    return [Message(owner, blocks, message.turn, message.origin) for owner, blocks in parts]
-
-
-def _note(block: Block, notes: Notes) -> None:
-    if isinstance(block, ToolCall):
-        notes.found("misplaced_call", "canonical", block.id)
-    elif isinstance(block, ToolResult):
-        notes.found("misplaced_result", "canonical", block.call_id)
+        if isinstance(block, ToolCall) and message.speaker != "model":
+            remarks.found("misplaced_call", block.id)
+        elif isinstance(block, ToolResult) and message.speaker != "tool":
+            remarks.found("misplaced_result", block.call_id)
+    parts = groupby(message.blocks, lambda block: owner(block, message.speaker))
+    return [replace(message, speaker=speaker, blocks=tuple(blocks)) for speaker, blocks in parts]

@@ -5,10 +5,9 @@ in call order. Several backends give parallel calls the same id, so the order is
 """
 
 from collections import deque
-from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-K = TypeVar("K", bound=Hashable)
+K = TypeVar("K")
 V = TypeVar("V")
 
 

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from actors.core.content import Block, Media, Message, Text, ToolCall, ToolResult
-from actors.core.diagnostics import Notes
 from actors.core.door.attribute import Placed
 from actors.core.door.pairing import Unanswered
 from actors.core.events import Reason
 from actors.core.form import replace
 from actors.core.identity import RUNTIME, CallId, mint
+from actors.core.intake import Remarks
 from actors.core.jsonio import MAX_DEPTH, Json, parse_object, sanitised, unquote
 from actors.core.ledger import Interaction, Ledger
 
@@ -40,17 +40,16 @@ class Settling:
 
     Args:
         ledger: Knows calls that the messages do not hold any more.
-        notes: Receives what was found and what was dropped.
+        remarks: Receives what was found and what was dropped.
         minted: Whether ids are a provider's, so that each call gets one of ours.
     """
 
-    def __init__(self, ledger: Ledger, notes: Notes, *, minted: bool) -> None:
+    def __init__(self, ledger: Ledger, remarks: Remarks, *, minted: bool) -> None:
+        self.remarks = remarks
         self._ledger = ledger
-        self._notes = notes
         self._minted = minted
         self._said: list[Message] = []
         self._known: dict[CallId, _Known] = {}
-        self._taken: set[CallId] = set()
         self._coming: set[CallId] = set()
         self._early: dict[CallId, list[tuple[str, ToolResult]]] = {}
         self._open: Unanswered[CallId, CallId] = Unanswered()
@@ -66,12 +65,11 @@ class Settling:
             if message.origin == RUNTIME:
                 self._told.update(message.blocks)
             for call in message.calls:
-                self._taken.add(call.id)
                 seen = known.get(call.id)
-                told = () if seen is None or seen.completion is None else (seen.completion, *seen.duplicates)
-                self._known[call.id] = _Known(call, list(told), _missing(seen))
+                told = [] if seen is None or seen.completion is None else [seen.completion, *seen.duplicates]
+                self._known[call.id] = _Known(call, told, _missing(seen))
                 first = CallId(call.id.rpartition("~")[0])
-                original = first if first in self._taken else call.id
+                original = first if first in self._known else call.id
                 self._latest[original] = call.id
                 if not told:
                     self._open.add(original, call.id)
@@ -132,30 +130,39 @@ class Settling:
     def _call(self, call: ToolCall, by_place: bool) -> ToolCall:
         original = _whole(call.id)
         name = self._name(original)
-        if not original:
-            if by_place:
-                self._by_place.append(name)
-        else:
+        if original:
             self._open.add(original, name)
             self._latest[original] = name
+        elif by_place:
+            self._by_place.append(name)
         if name != original and not self._minted:
-            self._notes.found("repeated_id", "canonical", original)
-        kept = _under(name, call) if self._minted else _canonical(call, name, self._notes)
-        self._taken.add(name)
-        self._known[name] = _Known(kept)
+            self.remarks.found("repeated_id", original)
+        if name != call.id:
+            call = replace(call, id=name)
+        if not self._minted:  # what a provider's call was given is an object since it was read
+            call = self._canonical(call)
+        self._known[name] = _Known(call)
         for place, result in self._early.pop(name, ()):
             self._answer(name, result, place)
-        return kept
+        return call
 
     def _name(self, original: CallId) -> CallId:
         """Return the id of a call: the next of ours; or its own, numbered where that is empty or was given before."""
         if self._minted:
             return mint(len(self._known) + 1)
         name, count = original, 1 if original else 0
-        while not name or name in self._taken:
+        while not name or name in self._known:
             count += 1
             name = CallId(f"{original}~{count}")
         return name
+
+    def _canonical(self, call: ToolCall) -> ToolCall:
+        """Return a call whose arguments are a JSON object."""
+        text, size = call.json.decode("utf-8", "replace"), len(call.json)
+        if text.startswith("{") and parse_object(text, max_bytes=size, max_depth=MAX_DEPTH) is not None:
+            return call
+        self.remarks.found("malformed_arguments", call.id)
+        return replace(call, raw=text if call.raw is None else call.raw, json=Json(b"{}"))
 
     # ---- results
 
@@ -177,42 +184,42 @@ class Settling:
             if result.is_complete is False:
                 self._known[name].missing = "outcome_unknown"
             return
-        results = self._known[name].results
-        again = any(_same(result, other) for other in results)
+        results, said = self._known[name].results, _said(result)
+        again = said in map(_said, results)
         if results:
-            self._notes.dedupe.append((name, "duplicate" if again else "conflicting_duplicate"))
-            self._notes.remarks.add(
-                place, "another result for call %s kept as a duplicate", _said(result.call_id)
-            )
+            self.remarks.dedupe.append((name, "duplicate" if again else "conflicting_duplicate"))
+            self.remarks.add(place, "another result for call %s kept as a duplicate", _named(result.call_id))
         if not again:
-            results.append(_answering(result, name))
+            results.append(replace(result, call_id=name))
 
     def _orphan(self, call_id: CallId, result: ToolResult, place: str) -> None:
         known = self._ledger.get(call_id) if call_id else None  # an empty id names nothing
         if known is not None and known.late is not None:
-            self._notes.dedupe.append(
+            self.remarks.dedupe.append(
                 (call_id, "late")
             )  # its call was compacted away, and the ledger tells it
-            return
-        if known is not None and known.tool is not None:
-            self._notes.found("restored_call", "canonical", call_id)
+        elif known is not None and known.tool is not None:
+            self.remarks.found("restored_call", call_id)
             call = ToolCall(call_id, known.tool, json=known.arguments or Json(b"{}"))
             self._said.append(self._called(Message("model", (call,)), by_place=False))
             self._open.take(call_id)
             self._answer(self._latest[call_id], result, place)
-            return
-        self._notes.found("orphan_result", "canonical", call_id)
-        what, about = (
-            ("result for unknown call %s", [_said(call_id)]) if call_id else ("result without a call id", [])
-        )
+        else:
+            self._tell(call_id, result, place)
+
+    def _tell(self, call_id: CallId, result: ToolResult, place: str) -> None:
+        """Turn a result whose call nobody knows into words, once."""
+        self.remarks.found("orphan_result", call_id)
+        what = "result for unknown call %s" if call_id else "result without a call id"
+        about = (_named(call_id),) if call_id else ()
         failed = ", which failed" if result.status == "error" else ""
         words = Text(f"[A tool result without its call{failed}: {unquote(result.rendered_json)}]")
         told: tuple[Text | Media, ...] = (words, *result.media)
         if self._told.issuperset(told):
-            self._notes.dedupe.append((call_id, "duplicate"))
-            self._notes.remarks.add(place, f"{what} left out: it is there already", *about)
+            self.remarks.dedupe.append((call_id, "duplicate"))
+            self.remarks.add(place, f"{what} left out: it is there already", *about)
             return
-        self._notes.remarks.add(place, f"{what} kept as text", *about)
+        self.remarks.add(place, f"{what} kept as text", *about)
         self._told.update(told)
         self._waiting += told
 
@@ -230,46 +237,16 @@ def _missing(seen: Interaction | None) -> Reason:
     return "outcome_unknown" if seen.reason == "running" else seen.reason
 
 
-def _said(call_id: str) -> str:
+def _named(call_id: str) -> str:
     """Return an id as a note has it: what pairs by name begins with a NUL."""
     return repr(call_id.removeprefix("\0"))[:80]
 
 
 def _whole(call_id: str) -> CallId:
     """Return an id as it is kept: lone surrogates have no bytes."""
-    return CallId(call_id if call_id.isascii() else sanitised(call_id))
+    return CallId(sanitised(call_id))
 
 
-def _canonical(call: ToolCall, name: CallId, notes: Notes) -> ToolCall:
-    """Return a call under its own id, its arguments a JSON object."""
-    text = call.json.decode("utf-8", "replace")
-    if text.startswith("{") and parse_object(text, max_bytes=len(call.json), max_depth=MAX_DEPTH) is not None:
-        return _under(name, call)
-    notes.found("malformed_arguments", "canonical", name)
-    raw = text if call.raw is None else call.raw
-    return replace(call, id=name, raw=raw, json=Json(b"{}"))
-
-
-def _under(name: CallId, call: ToolCall) -> ToolCall:
-    return call if name == call.id else replace(call, id=name)
-
-
-def _answering(result: ToolResult, call_id: CallId) -> ToolResult:
-    if result.call_id == call_id:
-        return result
-    return ToolResult(
-        call_id,
-        content_json=result.content_json,
-        error_json=result.error_json,
-        is_complete=result.is_complete,
-        media=result.media,
-    )
-
-
-def _same(one: ToolResult, other: ToolResult) -> bool:
-    """Say whether two blocks hold the same completion, whatever their source said of it besides."""
-    return (one.content_json, one.error_json, one.media) == (
-        other.content_json,
-        other.error_json,
-        other.media,
-    )
+def _said(result: ToolResult) -> tuple[object, ...]:
+    """Return what a result completes its call with, whatever its source said of it besides."""
+    return result.content_json, result.error_json, result.media

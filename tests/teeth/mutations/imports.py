@@ -12,8 +12,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "import: what is unread below a key that was read is not named",
         "actors/adapters/wire_object.py",
-        "            for item in self._inner[key]:\n",
-        "            for item in self._inner[key][:0]:\n",
+        "            for item in self._opened[key]:\n",
+        "            for item in self._opened[key][:0]:\n",
         (UNREAD,),
     ),
     Mutation(
@@ -27,7 +27,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "import: a message that says nothing goes without a word",
         "actors/adapters/reading.py",
         "            if self._silent:\n",
-        "            if self._silent and not self.begun:\n",
+        "            if self._silent and not self._runs:\n",
         (UNREAD,),
     ),
     Mutation(
@@ -40,8 +40,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "import: a transcript of another dialect is read all the same",
         "actors/adapters/guess.py",
-        "    if other is not None:\n",
-        "    if other is not None and not other.is_plain:\n",
+        "    if told and all(mark.family != named.family for mark in told):\n",
+        "    if told and not told:\n",
         (TRIPS,),
     ),
     Mutation(
