@@ -8,7 +8,7 @@ import pytest
 
 from actors import History, Runtime
 from actors.adapters.adapter import adapter
-from actors.adapters.decode import decode, decode_body
+from actors.adapters.decode import decode
 from actors.adapters.request import Settings
 from actors.config.dialects import derived
 from actors.core.check import check
@@ -114,7 +114,7 @@ def _answered(*, signature: str | None, thinking: str | None, whole: bool = Fals
     call = {"type": "tool_use", "id": "toolu_A", "name": "read", "input": {}}
     thought = {"type": "thinking", "thinking": thinking, "signature": signature}
     if whole:
-        decoder = decode_body(COPY, ME)
+        decoder = decode(COPY, ME, stream=False)
         decoder.feed(dumped({"content": [thought, call]}))
         return decoder.close()
     shown = [start(0, type="thinking", thinking=""), delta(0, type="thinking_delta", thinking=thinking)]

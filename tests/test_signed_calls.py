@@ -9,7 +9,7 @@ import pytest
 
 from actors import History, Runtime
 from actors.adapters.adapter import adapter
-from actors.adapters.decode import decode, decode_body
+from actors.adapters.decode import decode
 from actors.adapters.request import Settings
 from actors.config.dialects import derived
 from actors.core.check import check
@@ -55,7 +55,7 @@ CALL = {"index": 0, "id": "x", "type": "function", "function": FUNCTION, "extra_
 def answered(*, whole: bool = False) -> Message:
     stream = openai_stream(chunk({"tool_calls": [CALL]}), chunk({}, "tool_calls"))
     body = {"choices": [{"message": {"tool_calls": [CALL]}, "finish_reason": "tool_calls"}]}
-    decoder = decode_body(COPY, ME) if whole else decode(COPY, ME)
+    decoder = decode(COPY, ME, stream=not whole)
     _, message = run(decoder, [dumped(body) if whole else stream])
     assert isinstance(message, Message)
     assert decoder.left_out == {}

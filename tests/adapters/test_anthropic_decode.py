@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.adapters.decode import decode, decode_body
+from actors.adapters.decode import decode
 from actors.adapters.failure import AnswerFault
 from actors.core.content import Message, Thinking, ToolCall
 from actors.core.identity import mint
@@ -268,7 +268,7 @@ def test_thinking_that_the_provider_dropped_is_told(told: str) -> None:
 
 
 def test_thinking_that_was_dropped_is_told_by_a_body_too() -> None:
-    decoder = decode_body(ANTHROPIC, CLAUDE)
+    decoder = decode(ANTHROPIC, CLAUDE, stream=False)
     dropped = [{"type": "thinking_dropped", "reason": "model_binding_mismatch"}]
     decoder.feed(dumped({"content": [], "input_transformations": dropped}))
     decoder.close()

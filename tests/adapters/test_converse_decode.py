@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.adapters.decode import decode, decode_body
+from actors.adapters.base import Decoder
+from actors.adapters.decode import decode
 from actors.adapters.failure import AnswerFault
 from actors.core.content import Message, Thinking
 from actors.core.profiles import BEDROCK
-from actors.core.stream import CallDone, CallStarted, Decoder, Finish, TextDelta, ThinkingDelta, Usage
+from actors.core.stream import CallDone, CallStarted, Finish, TextDelta, ThinkingDelta, Usage
 from tests.adapters import converse_wire as wire
 from tests.adapters.wire_streams import cut_at_random, dumped, run, said
 
@@ -166,7 +167,7 @@ def test_a_body_is_the_same_answer() -> None:
         {"toolUse": {"toolUseId": "tooluse_A", "name": "read", "input": {"p": 1}}},
         {"toolUse": {"toolUseId": "tooluse_B", "name": "now", "input": {}}},
     )
-    made = decode_body(BEDROCK, wire.BEDROCK_BINDING)
+    made = decode(BEDROCK, wire.BEDROCK_BINDING, stream=False)
     made.feed(dumped(wire.body(*content, reason="tool_use")))
     message = made.close()
     assert [block[:3] for block in said(message)] == [block[:3] for block in wire.BLOCKS]
@@ -177,7 +178,7 @@ def test_a_body_is_the_same_answer() -> None:
     "body", [{}, {"output": {}}, {"message": "no"}, [], "x", {"output": {"message": {}}}]
 )
 def test_a_body_without_a_message_is_a_fault(body: object) -> None:
-    _, fault = run(decode_body(BEDROCK), [json.dumps(body).encode()])
+    _, fault = run(decode(BEDROCK, stream=False), [json.dumps(body).encode()])
     assert isinstance(fault, AnswerFault)
 
 
@@ -202,6 +203,6 @@ def test_no_stream_raises_anything_but_a_stream_fault(events: list[tuple[str, di
 
 @given(body=values, noise=st.binary(max_size=200))
 def test_no_body_and_no_noise_raises_anything_but_a_stream_fault(body: object, noise: bytes) -> None:
-    run(decode_body(BEDROCK), [json.dumps(body).encode()])
-    run(decode_body(BEDROCK), [json.dumps({"output": {"message": {"content": [body]}}}).encode()])
+    run(decode(BEDROCK, stream=False), [json.dumps(body).encode()])
+    run(decode(BEDROCK, stream=False), [json.dumps({"output": {"message": {"content": [body]}}}).encode()])
     run(decoder(), [noise])

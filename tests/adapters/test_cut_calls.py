@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from actors.adapters.decode import decode, decode_body
+from actors.adapters.decode import decode
 from actors.adapters.failure import AnswerFault
 from actors.core.content import Message
 from actors.core.identity import mint
@@ -122,7 +122,7 @@ def read(name: str, texts: Texts, reason: str, is_streamed: bool) -> Read:
     stream, body = WIRES[name][0](texts, reason)
     if is_streamed:
         return run(decode(PROFILES[name]), [stream])
-    decoder = decode_body(PROFILES[name])
+    decoder = decode(PROFILES[name], stream=False)
     events, message = run(decoder, [dumped(body)])
     return events + decoder.late, message
 

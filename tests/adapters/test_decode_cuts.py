@@ -1,15 +1,13 @@
 """All dialects' streams, cut everywhere: the complete answer or a typed fault, never half a call."""
 
 import json
-from collections.abc import Callable
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.adapters.base import BodyDecoder, StreamDecoder
-from actors.adapters.decode import decode, decode_body
+from actors.adapters.decode import decode
 from actors.adapters.failure import AnswerFault
 from actors.core.content import Message, Thinking
 from actors.core.dialect import Dialect
@@ -154,7 +152,7 @@ def test_an_endless_answer_is_cut_at_its_cap(profile: Dialect) -> None:
     decoder = decode(profile)
     _, fault = run(decoder, [ping * 1000] * 40)
     assert isinstance(fault, StreamFault)
-    body = decode_body(profile)
+    body = decode(profile, stream=False)
     _, fault = run(body, [b"x" * 1024 * 1024] * 40)
     assert isinstance(fault, StreamFault)
 
@@ -195,23 +193,23 @@ def test_no_stream_raises_anything_but_a_stream_fault(profile: Dialect, data: st
 @profiles
 @given(body=event_objects | json_values)
 def test_no_body_raises_anything_but_a_stream_fault(profile: Dialect, body: object) -> None:
-    run(decode_body(profile), [json.dumps(body).encode()])
+    run(decode(profile, stream=False), [json.dumps(body).encode()])
 
 
 @profiles
 @given(noise=st.binary(max_size=300))
 def test_no_bytes_raise_anything_but_a_stream_fault(profile: Dialect, noise: bytes) -> None:
     run(decode(profile), [noise])
-    run(decode_body(profile), [noise])
+    run(decode(profile, stream=False), [noise])
 
 
-@pytest.mark.parametrize("make", [decode, decode_body])
+@pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("name", sorted(PROFILES))
 def test_an_answer_larger_than_its_cap_is_a_fault_however_it_comes(
-    name: str, make: Callable[[Dialect], StreamDecoder | BodyDecoder], monkeypatch: pytest.MonkeyPatch
+    name: str, stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("actors.adapters.base.MAX_ANSWER", 300)
-    decoder = make(PROFILES[name])
+    decoder = decode(PROFILES[name], stream=stream)
     decoder.feed(b":" * 11)  # less than a frame's prelude
     with pytest.raises(StreamFault, match="larger than 300 bytes"):
         decoder.feed(b":" * 300)
@@ -231,7 +229,7 @@ def test_a_damaged_recording_raises_nothing_but_a_stream_fault(
 def test_a_body_in_bytes_cut_anywhere_is_the_same_answer() -> None:
     body = dumped({"content": [{"type": "text", "text": "日本"}], "stop_reason": "end_turn"})
     for place in range(len(body)):
-        decoder = decode_body(ANTHROPIC)
+        decoder = decode(ANTHROPIC, stream=False)
         decoder.feed(body[:place])
         decoder.feed(body[place:])
         assert decoder.close().text == "日本"
@@ -296,7 +294,7 @@ def test_an_end_marker_alone_is_a_fault_and_no_empty_answer(profile: Dialect, st
     ],
 )
 def test_a_body_without_content_is_a_fault_and_no_empty_answer(profile: Dialect, body: object) -> None:
-    _, fault = run(decode_body(profile), [dumped(body)])
+    _, fault = run(decode(profile, stream=False), [dumped(body)])
     assert isinstance(fault, AnswerFault)
     assert fault.failure.action == "retry"
 

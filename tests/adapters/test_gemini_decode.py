@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from actors.adapters.decode import decode, decode_body
+from actors.adapters.decode import decode
 from actors.adapters.failure import AnswerFault
 from actors.core.content import Message, Seal, Text, Thinking, ToolCall
 from actors.core.jsonio import quote
@@ -26,7 +26,7 @@ def fault(*chunks: object) -> AnswerFault:
 
 
 def whole(body: object) -> Message | AnswerFault:
-    decoder = decode_body(GEMINI, GOOGLE)
+    decoder = decode(GEMINI, GOOGLE, stream=False)
     decoder.feed(dumped(body))
     try:
         return decoder.close()

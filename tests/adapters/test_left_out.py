@@ -13,7 +13,7 @@ from typing import Literal
 import pytest
 
 from actors.adapters.adapter import adapter
-from actors.adapters.decode import decode, decode_body
+from actors.adapters.decode import decode
 from actors.adapters.request import Settings
 from actors.core.check import check
 from actors.core.content import Block, Media, Message, Native, Seal, Text
@@ -214,7 +214,7 @@ def test_what_is_a_providers_own_is_kept_in_its_place_and_the_rest_is_counted(
     name: str, is_streamed: bool
 ) -> None:
     (stream, body), expected, left_out = WIRES[name]
-    decoder = decode(PROFILES[name]) if is_streamed else decode_body(PROFILES[name])
+    decoder = decode(PROFILES[name], stream=is_streamed)
     _, message = run(decoder, [stream if is_streamed else dumped(body)])
     assert isinstance(message, Message), message
     assert message.text == "Hi."
@@ -264,7 +264,7 @@ def test_a_part_goes_back_to_its_maker_and_others_are_told_that_it_stood_there(
 def test_a_signed_part_goes_back_with_its_signature_and_what_is_thought_behind_it_stays_valid() -> None:
     signed = {**RAN, "thoughtSignature": "c2ln"}
     parts: list[Fields] = [signed, {"text": "Four.", "thoughtSignature": "bW9yZQ=="}]
-    decoder = decode_body(PROFILES["gemini"], OWNERS["gemini"])
+    decoder = decode(PROFILES["gemini"], OWNERS["gemini"], stream=False)
     _, message = run(decoder, [dumped(gemini_chunk(*parts, finish="STOP"))])
     assert isinstance(message, Message)
     history = History([Message("human", [Text("2+2?")]), message, Message("human", [Text("And?")])])
@@ -276,7 +276,7 @@ def test_a_signed_part_goes_back_with_its_signature_and_what_is_thought_behind_i
 @pytest.mark.parametrize("place", [0, 1])
 def test_half_of_a_search_goes_back_to_nobody(place: int) -> None:
     half: Fields = SEARCH if place == 0 else FOUND
-    decoder = decode_body(PROFILES["anthropic"])
+    decoder = decode(PROFILES["anthropic"], stream=False)
     _, message = run(decoder, [dumped({"content": [half, {"type": "text", "text": "Hi."}]})])
     assert isinstance(message, Message)
     assert [kept(block)[:3] for block in message.blocks] == [
@@ -344,7 +344,10 @@ def test_reasoning_is_read_under_either_name_and_once_under_both(name: str, said
     body = {
         "choices": [{"message": {"role": "assistant", "content": "Hi.", **said}, "finish_reason": "stop"}]
     }
-    for decoder, given in ((decode(PROFILES[name]), stream), (decode_body(PROFILES[name]), dumped(body))):
+    for decoder, given in (
+        (decode(PROFILES[name]), stream),
+        (decode(PROFILES[name], stream=False), dumped(body)),
+    ):
         _, message = run(decoder, [given])
         assert isinstance(message, Message)
         assert [(type(block).__name__, getattr(block, "text", "")) for block in message.blocks] == [
@@ -394,7 +397,7 @@ def test_the_signature_of_a_call_on_googles_own_copy_is_counted(is_streamed: boo
     stream = openai_stream(chunk({"tool_calls": [call]}), chunk({}, "tool_calls"))
     body = {"choices": [{"message": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
     profile = PROFILES["openai_compatible"]
-    decoder = decode(profile) if is_streamed else decode_body(profile)
+    decoder = decode(profile, stream=is_streamed)
     _, message = run(decoder, [stream if is_streamed else dumped(body)])
     assert isinstance(message, Message)
     assert ([call.name for call in message.calls], decoder.left_out) == (["read"], {"extra_content": 1})

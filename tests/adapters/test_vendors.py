@@ -9,7 +9,7 @@ import pytest
 
 from actors import History, Message, Text, ToolCall, ToolResult, check, dialect, encode, from_wire, render
 from actors.adapters.adapter import adapter
-from actors.adapters.decode import decode, decode_body
+from actors.adapters.decode import decode
 from actors.adapters.failure import AnswerFault
 from actors.adapters.request import Settings, ToolSpec
 from actors.core.content import Media, Seal, Thinking
@@ -192,7 +192,7 @@ def _up(upstream: str) -> Binding:
 
 def test_details_of_a_body_go_back_as_they_came() -> None:
     message = {"role": "assistant", "content": "hi", "reasoning": "seen", "reasoning_details": WHOLE}
-    decoder = decode_body(dialect("openrouter"), ROUTER)
+    decoder = decode(dialect("openrouter"), ROUTER, stream=False)
     decoder.feed(dumped({"choices": [{"message": message, "finish_reason": "stop"}], "provider": "One"}))
     made = decoder.close()
     assert made.blocks[0].text == "seen"  # type: ignore[union-attr]  # it is a thinking block

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from actors.adapters.adapter import adapter
-from actors.adapters.decode import decode, decode_body
+from actors.adapters.decode import decode
 from actors.adapters.request import Settings
 from actors.core.content import Message, Text, ToolResult
 from actors.core.history import History
@@ -20,7 +20,6 @@ from actors.core.lane import Lane, advanced, empty
 from actors.core.ledger import Ledger
 from actors.core.profiles import dialect
 from actors.core.render import RenderTarget
-from actors.core.stream import Decoder
 from actors.testing import Call, GeminiProfile, GeminiSettings, Redacted, Say, Think, Turn, validate
 from actors.testing.rules.base import Json
 from actors.testing.wires.gemini import GeminiWire
@@ -80,8 +79,7 @@ class Talk:
         binding, settings = HOSTS[host]
         number, profile = len(self.messages), dialect(binding.dialect)
         wire, request = GeminiWire(settings, host), {**body, "model": settings.model}
-        make = decode if stream else decode_body
-        decoder: Decoder = make(profile, binding, first_call=self.calls)
+        decoder = decode(profile, binding, stream=stream, first_call=self.calls)
         chunks = wire.events(said, request, number) if stream else [wire.response(said, request, number)]
         for chunk in chunks:
             decoder.feed(chunk)

@@ -13,7 +13,6 @@ from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from actors import History, Ledger, Message, Text, ToolResult, decode, dialect, encode, render
-from actors.adapters.decode import decode_body
 from actors.core.content import Thinking
 from actors.core.identity import Binding
 from actors.testing import (
@@ -222,7 +221,7 @@ TURNS = [
 def test_what_the_server_writes_is_read_alike_streamed_and_whole(turn: Turn) -> None:
     request = {**STATELESS, "input": [USER]}
     wire = ResponsesWire(ResponsesSettings())
-    streamed, whole = decode(dialect("responses"), HERE), decode_body(dialect("responses"), HERE)
+    streamed, whole = decode(dialect("responses"), HERE), decode(dialect("responses"), HERE, stream=False)
     for event in wire.events(turn, request, 0):
         streamed.feed(event)
     whole.feed(wire.response(turn, request, 0))

@@ -1,9 +1,8 @@
 """AWS Bedrock Converse."""
 
 from actors.adapters.codec import Codec
-from actors.adapters.converse.decode import ConverseReader
+from actors.adapters.converse.decode import ConverseDecoder
 from actors.adapters.converse.encode import ConverseWriter, request
-from actors.adapters.converse.frames import FrameParser
 from actors.adapters.converse.importing import media, read
 from actors.adapters.open_messages import CLOSING
 
@@ -11,8 +10,7 @@ CODEC = Codec(
     writer=ConverseWriter,
     closing=CLOSING,
     request=request,
-    reader=ConverseReader,
-    frames=FrameParser,
+    decoder=ConverseDecoder,
     read=read,
     media=media,
 )

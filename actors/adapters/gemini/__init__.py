@@ -1,7 +1,7 @@
 """Google's generateContent."""
 
 from actors.adapters.codec import Codec
-from actors.adapters.gemini.decode import GenerateContentReader
+from actors.adapters.gemini.decode import GenerateContentDecoder
 from actors.adapters.gemini.encode import GeminiWriter, request
 from actors.adapters.gemini.importing import media, read
 from actors.adapters.open_messages import CLOSING
@@ -11,7 +11,7 @@ CODEC = Codec(
     closing=CLOSING,
     natives=True,
     request=request,
-    reader=GenerateContentReader,
+    decoder=GenerateContentDecoder,
     read=read,
     media=media,
 )
