@@ -13,7 +13,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from math import inf
 from random import Random
-from typing import ClassVar, TypeAlias, assert_never
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, assert_never
 
 import anyio
 from msgspec import Struct
@@ -30,7 +30,6 @@ from actors.core.stream import (
     CallDone,
     CallStarted,
     Cut,
-    Decoder,
     Finish,
     LeftOut,
     StreamEvent,
@@ -43,6 +42,9 @@ from actors.errors import ConfigError, CredentialFailed, ProviderFailed, StreamF
 from actors.kernel import Actor, Child, Command, Context, Query
 from actors.kernel.parking import Scope, parking
 from actors.transport import Response, Timeouts, Transport
+
+if TYPE_CHECKING:
+    from actors.adapters.base import Decoder  # what decodes is imported when the first answer comes
 
 SECRET = 6
 """Fewest characters of an auth header that is removed from a provider's words."""
@@ -320,7 +322,7 @@ class _Round:
         telemetry.left_out(self._command.key, counts)
         return tuple(counts.items())
 
-    def _fresh(self, *, stream: bool) -> Decoder:
+    def _fresh(self, *, stream: bool) -> "Decoder":
         command = self._command
         return self._adapter.decoder(
             command.binding,

@@ -8,14 +8,17 @@ is imported when the first adapter is asked for.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
 from actors.adapters.failure import Failure
 from actors.adapters.request import Request, Settings
 from actors.adapters.settings import fit
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
-from actors.core.stream import Decoder
 from actors.core.transcript import Encoder, TranscriptFacts
+
+if TYPE_CHECKING:
+    from actors.adapters.base import Decoder  # what decodes is imported when the first answer comes
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +57,11 @@ class Adapter:
         *,
         stream: bool,
         names: Mapping[str, str] | None = None,
-    ) -> Decoder:
+    ) -> "Decoder":
         """Return a decoder for one answer; see `actors.adapters.decode`."""
         from actors.adapters.decode import decode
 
-        return decode(self.dialect, binding, first_call=first_call, turn=turn, names=names, stream=stream)
+        return decode(self.dialect, binding, stream=stream, first_call=first_call, turn=turn, names=names)
 
     def classify(self, status: int, headers: Mapping[str, str], body: bytes, now: float) -> Failure:
         """Return what an error response means; `now` is Unix time, for a Retry-After that is a date."""

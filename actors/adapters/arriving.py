@@ -1,23 +1,28 @@
-"""A part of an answer while it arrives, and the block it becomes: words, a tool call, or what is its provider's own."""
+"""A part of an answer while it arrives, and the block it becomes: words, a tool call, or what is its provider's own.
 
+done            the provider says that it is complete, which it may take back
+is_keepable     whether it may be kept of an answer that broke off
+block           the block, or None if it would hold nothing; `maker` is the binding with the upstream that served it
+is_said_again   whether the block says all that the model said: it is not left out, cut, trimmed or renamed
+"""
+
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from actors.adapters.wire import json_text
 from actors.core.content import Block, Media, Native, Seal, Text, Thinking, ToolCall
+from actors.core.dialect import Dialect
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, parse_object, quote, sanitised
 
 
+@dataclass(slots=True, eq=False)
 class Pieces:
-    """Text that arrives in pieces, which may be cut inside a surrogate pair."""
+    """Text that arrives in pieces, which may be cut inside a surrogate pair. `size` is in characters."""
 
-    __slots__ = ("_half", "_kept", "size")
-
-    def __init__(self) -> None:
-        self._kept: list[str] = []
-        self._half = ""
-        self.size = 0
-        """Characters so far."""
+    size: int = 0
+    _kept: list[str] = field(default_factory=list)
+    _half: str = ""
 
     def add(self, piece: str) -> str:
         """Keep `piece` and return what can be shown: well-formed, a trailing half pair held back."""
@@ -38,59 +43,55 @@ class Pieces:
         return whole + sanitised(self._half) if self._half else whole
 
 
+@dataclass(slots=True, eq=False)
 class Words:
     """A text or thinking block that is arriving."""
 
-    __slots__ = ("done", "kind", "pieces", "seal")
+    kind: Literal["text", "thinking"]
+    pieces: Pieces = field(default_factory=Pieces)
+    seal: Seal | None = None
+    done: bool = False
 
-    def __init__(self, kind: Literal["text", "thinking"]) -> None:
-        self.kind = kind
-        self.pieces = Pieces()
-        self.seal: Seal | None = None
-        self.done = False
+    @property
+    def is_keepable(self) -> bool:
+        return self.kind == "text" or (self.done and self.seal is not None)
 
-    def block(self) -> Block | None:
-        """Return the block, or None if it would hold nothing."""
+    def block(self, binding: Binding, maker: Binding) -> Block | None:
         text = self.pieces.whole()
         if self.kind == "text":
             return Text(text) if text else None
         return Thinking(text, self.seal) if text or self.seal else None
 
+    def is_said_again(self, block: Block | None, dialect: Dialect) -> bool:
+        return self.done if block is not None else self.kind == "thinking" and self.pieces.size == 0
 
+
+@dataclass(slots=True, eq=False)
 class ArrivingCall:
-    """A tool call that is arriving."""
+    """A tool call that is arriving.
 
-    __slots__ = (
-        "announced",
-        "arguments",
-        "done",
-        "dropped",
-        "ended",
-        "free",
-        "id",
-        "name",
-        "namespace",
-        "native_id",
-        "renamed",
-        "signature",
-        "told",
-    )
+    Attributes:
+        free: Whether it is given free text instead of arguments.
+        ended: Whether its end was announced; `done` may be taken back.
+        dropped: Whether it is left out, because the answer was cut inside it.
+        told: Whether it is complete by name or by coming whole: free text cannot show it.
+        signature: What stands in front of it and is worth nothing without it.
+        renamed: Whether it goes back under another name than the model gave it: one that its provider takes.
+    """
 
-    def __init__(self, call_id: CallId) -> None:
-        self.id = call_id
-        self.native_id = ""
-        self.name = ""
-        self.namespace = ""
-        self.free = False  # whether it is given free text, and no arguments
-        self.arguments = Pieces()
-        self.announced = False
-        self.done = False
-        self.ended = False  # as told; `done` may be taken back
-        self.dropped = False
-        self.told = False  # that it is complete, by name or by coming whole: free text cannot show it
-        self.signature: Words | None = None  # what stands in front of it and is worth nothing without it
-        self.renamed = False
-        """Whether it goes back under another name than the model gave it: one that its provider takes."""
+    id: CallId
+    native_id: str = ""
+    name: str = ""
+    namespace: str = ""
+    free: bool = False
+    arguments: Pieces = field(default_factory=Pieces)
+    announced: bool = False
+    ended: bool = False
+    dropped: bool = False
+    told: bool = False
+    signature: Words | None = None
+    renamed: bool = False
+    done: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -98,43 +99,54 @@ class ArrivingCall:
         text = self.arguments.whole().strip()
         return bool(text) and (self.told or parse_object(text) is not None)
 
-    def block(self, binding: Binding) -> ToolCall:
+    @property
+    def is_keepable(self) -> bool:
+        return self.done and (self.ended or self.told or self.is_whole)
+
+    def block(self, binding: Binding, maker: Binding) -> Block | None:
         """Return the call. Its arguments are the model's own bytes; `{}` and `raw` if they are no object."""
+        if self.dropped:
+            return None
         raw = self.arguments.whole()
-        text = raw.strip()
         native = Seal("call_id", quote(self.native_id), binding) if self.native_id else None
         if self.free:
             return ToolCall.free_form(self.id, self.name, raw, native, self.namespace)
-        if parse_object(text) is None:
-            raw_text, json = raw, Json(b"{}")
-        else:
-            raw_text, json = None, Json(text.encode() or b"{}")
+        is_object = parse_object(text := raw.strip()) is not None
+        json = Json((is_object and text.encode()) or b"{}")
+        raw_text = None if is_object else raw
         return ToolCall(self.id, self.name, None, raw_text, native, namespace=self.namespace, json=json)
 
+    def is_said_again(self, block: Block | None, dialect: Dialect) -> bool:
+        if not isinstance(block, ToolCall) or self.renamed:
+            return False
+        return dialect.turns.arguments == "object" or self.arguments.whole() == block.json.decode()
 
+
+@dataclass(slots=True, eq=False)
 class Own:
     """What is the provider's own, or a medium that its model made.
 
     Attributes:
         value: As it stands on the wire, as far as it came; a `Media` where it is one.
-        kind: As in `Native`: `part`, `unknown` or `mark`.
+        kind: As in `Native`.
     """
 
-    __slots__ = ("done", "kind", "name", "value")
+    name: str
+    value: object
+    kind: Literal["part", "unknown", "mark"]
+    done: bool = False
 
-    def __init__(self, name: str, value: object, kind: Literal["part", "unknown", "mark"]) -> None:
-        self.name = name
-        self.value = value
-        self.kind: Literal["part", "unknown", "mark"] = kind
-        self.done = False
+    @property
+    def is_keepable(self) -> bool:  # a call of a provider's own tool is refused without its result (ANT-10)
+        return self.done and isinstance(self.value, Media)
 
-    def block(self, origin: Binding) -> Block | None:
-        """Return the block, or None if it would hold nothing."""
+    def block(self, binding: Binding, maker: Binding) -> Block | None:
         if isinstance(self.value, Media):
             return self.value
-        return (
-            Native(self.name, Seal(self.kind, quote(json_text(self.value)), origin)) if self.value else None
-        )
+        return Native(self.name, Seal(self.kind, quote(json_text(self.value)), maker)) if self.value else None
+
+    def is_said_again(self, block: Block | None, dialect: Dialect) -> bool:
+        return block is not None and self.kind == "part"
 
 
 Part: TypeAlias = Words | ArrivingCall | Own

@@ -1,8 +1,7 @@
 """One answer being put together: pieces in order of appearance in, events and a message out.
 
-Both dialects, streamed or whole, build their message here, so a call or a thinking block means the same
-whichever way it came. The dialect's reader decides which piece belongs to which part. This module decides
-what a part becomes, and what may be kept of an answer that broke off.
+A family's decoder decides which piece belongs to which part, whether they are streamed or come in one body. This module
+decides what a part becomes, and what may be kept of an answer that broke off.
 
 Canonical ids are minted in order of appearance. What the provider called a call is kept sealed, and decides
 nothing: ids may be blank, repeated, or restart with every response.
@@ -12,17 +11,17 @@ and without its arguments it would read as a call with none. So the last call is
 follows. A call whose arguments are not whole when the answer was cut is left out; the reason to stop says why.
 
 Where reasoning is bound to its prefix, what the model thought behind something that is not kept as it said it (an
-empty text, an unfinished call, a block of no kind we know) loses its seal: it could only be refused (ANT-44, OAR-09).
+empty text, an unfinished call, a block of an unknown kind) loses its seal: it could only be refused (ANT-44, OAR-09).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from actors.adapters.arriving import ArrivingCall, Own, Part, Pieces, Words
 from actors.adapters.classify import cut
 from actors.adapters.failure import broken
-from actors.adapters.wire import fields, items, string
-from actors.core.content import Block, Media, Message, Seal, Thinking, ToolCall
+from actors.adapters.wire import fields, items, number, string
+from actors.core.content import Block, Media, Message, Seal, Thinking
 from actors.core.dialect import Dialect
 from actors.core.form import replace
 from actors.core.identity import Binding, mint
@@ -32,6 +31,7 @@ from actors.core.stream import (
     ArgumentsDelta,
     CallDone,
     CallStarted,
+    Cut,
     Finish,
     StreamEvent,
     TextDelta,
@@ -57,38 +57,38 @@ class Assembly:
     """
 
     def __init__(
-        self,
-        dialect: Dialect,
-        binding: Binding,
-        *,
-        first_call: int = 1,
-        turn: int = 0,
-        names: Mapping[str, str] | None = None,
+        self, dialect: Dialect, binding: Binding, first_call: int, turn: int, names: Mapping[str, str] | None
     ) -> None:
-        self.usage = Usage()
-        self.finish_reason: str | None = None
-        self.upstream = ""
-        """Who served the answer behind a gateway, where the answer says so. Seals are stamped with it, or with the
-        upstream that the binding is pinned to, whose name in answers may be another."""
-        self.withheld: tuple[str, ...] = ()
-        """Why the provider hid parts of the request from its model, a reason for each part."""
-        self.left_out: dict[str, int] = {}
-        """What the answer held and the message does not, by the provider's word for it, and how many."""
         self._dialect = dialect
         self._binding = binding
         self._first_call = first_call
         self._turn = turn
         self._names = names or {}
+        self.usage = Usage()
+        self.upstream = ""
+        """Who served the answer behind a gateway, where the answer says so. Seals are stamped with it, or with the
+        upstream that the binding is pinned to, whose name in answers may be another."""
+        self.withheld: tuple[str, ...] = ()
+        """Why the provider hid parts of the request from its model, a reason for each part."""
+        self._calls = 0
+        self._known: list[StreamEvent] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin with nothing said."""
+        self.finish_reason: str | None = None
+        self.left_out: dict[str, int] = {}
+        """What the answer held that the message does not, by the provider's word for it, and how many: logprobs, what
+        a search was grounded in, calls that were cut (`cut_call`)."""
         self._parts: list[Part] = []
         self._marks: dict[str, Own] = {}
-        self._calls = 0
+        self._figures: dict[str, int] = {}
         self._held: ArrivingCall | None = None  # the last part: a call that ended, or was cut
-        self._events: list[StreamEvent] = []
 
     def take(self) -> list[StreamEvent]:
         """Return the events since the last time, in order."""
-        events, self._events = self._events, []
-        return events
+        known, self._known = self._known, []
+        return known
 
     def restart(self) -> None:
         """Begin the answer again: what came before is void. A call's number that was given is not given again.
@@ -98,15 +98,12 @@ class Assembly:
         for part in self._parts:
             if isinstance(part, ArrivingCall):
                 self._announce(part)
-        self._parts, self._marks, self._held = [], {}, None
-        self.left_out = {}
-        self.finish_reason = None
+        self.begin()
 
     def words(self, kind: Literal["text", "thinking"]) -> Words:
         """Begin a text or thinking block."""
         part = Words(kind)
-        self._release()
-        self._parts.append(part)
+        self._append(part)
         return part
 
     def latest_words(self, kind: Literal["text", "thinking"]) -> Words:
@@ -117,38 +114,40 @@ class Assembly:
     def say(self, part: Words, piece: str) -> None:
         """Add a piece to a text or thinking block. An empty piece says nothing."""
         if text := part.pieces.add(piece):
-            self._events.append(TextDelta(text) if part.kind == "text" else ThinkingDelta(text))
+            self._known.append(TextDelta(text) if part.kind == "text" else ThinkingDelta(text))
 
     def seal(self, part: Words, kind: str, data: str) -> None:
         """Attach the provider's own state to a thinking block, verbatim. A later one replaces it."""
         if data:
-            part.seal = Seal(kind, quote(data), self._origin)
+            part.seal = Seal(kind, quote(data), self._maker)
 
     @property
-    def _origin(self) -> Binding:
-        """Who sealed it: the binding, and the upstream that served it."""
+    def _maker(self) -> Binding:
+        """Who seals: the binding, and the upstream that served it."""
         served = self._binding.upstream or self.upstream
         return replace(self._binding, upstream=served) if served else self._binding
+
+    def complete(self, part: Words, whole: str) -> None:
+        """Add what is missing of a text that the provider tells whole at the end."""
+        whole, said = sanitised(whole), part.pieces.whole()
+        if len(whole) > len(said) and whole.startswith(said):
+            self.say(part, whole[len(said) :])
 
     def native(self, name: str, value: object, *, goes_back: bool) -> Own:
         """Take a part that is the provider's own; `goes_back` if the provider takes it back as it is."""
         part = Own(_word(name), value, "part" if goes_back else "unknown")
-        self._release()
-        self._parts.append(part)
+        self._append(part)
         return part
 
     def media(self, mime: str, data: str = "", url: str = "") -> None:
         """Take an image or another medium that the model made."""
-        self.native(
-            "media", Media(sanitised(mime), sanitised(data), sanitised(url)), goes_back=False
-        ).done = True
+        made = Media(sanitised(mime), sanitised(data), sanitised(url))
+        self.native("media", made, goes_back=False).done = True
 
     def mark(self, name: str, value: object, *, more: bool = True) -> None:
         """Take what is said about the words. `more`: a list comes in pieces; else each time it is all there is."""
-        if not value:
-            return
         known = self._marks.get(name := _word(name))
-        if known is None and len(self._marks) == _KINDS:
+        if not value or (known is None and len(self._marks) == _KINDS):
             return
         if more and known is not None and isinstance(known.value, list) and isinstance(value, list):
             value = [*known.value, *value]
@@ -164,8 +163,7 @@ class Assembly:
             raise broken(f"the answer holds more than {MAX_CALLS} tool calls")
         part = ArrivingCall(mint(self._first_call + self._calls))
         self._calls += 1
-        self._release()
-        self._parts.append(part)
+        self._append(part)
         self.identify(part, native_id, name)
         return part
 
@@ -184,7 +182,7 @@ class Assembly:
         call.done = False
         text = call.arguments.add(piece)
         if text and call.announced:
-            self._events.append(ArgumentsDelta(call.id, text))
+            self._known.append(ArgumentsDelta(call.id, text))
 
     def settle(self, call: ArrivingCall, whole: str) -> None:
         """Take the whole argument text, where the provider tells it at the end. It has the last word."""
@@ -197,20 +195,25 @@ class Assembly:
             call.arguments = Pieces()
             call.arguments.add(whole)
 
-    def complete(self, part: Words, whole: str) -> None:
-        """Add what is missing of a text that the provider tells whole at the end."""
-        whole, said = sanitised(whole), part.pieces.whole()
-        if len(whole) > len(said) and whole.startswith(said):
-            self.say(part, whole[len(said) :])
-
     def drop_unfinished_calls(self) -> None:
         """Leave out the calls that the provider did not call complete: it says that the answer is cut."""
         for part in self._parts:
             if isinstance(part, ArrivingCall) and not part.done:
                 self._drop(part)
 
-    def end(self, part: Part) -> None:
-        """Mark a part as complete for good. For a call this is announced; doing it twice changes nothing."""
+    def end(self, part: Part, *, told: bool = True) -> None:
+        """Mark a part as complete for good. For a call this is announced; doing it twice changes nothing.
+
+        Args:
+            part: The part.
+            told: Whether its own end was told, and not the answer's alone.
+
+        Raises:
+            StreamFault: It is a call whose end was not told, without all of its arguments, and no reason to stop says
+                that the answer was cut.
+        """
+        if not told and isinstance(part, ArrivingCall) and not (part.is_whole or self._is_cut):
+            raise broken("the answer ended inside a tool call")
         part.done = True
         if not isinstance(part, ArrivingCall) or part.ended or part.dropped:
             return
@@ -225,54 +228,58 @@ class Assembly:
             self.end(part)
         self._release()
 
-    def break_off(self, part: Part) -> None:
-        """Mark a part as complete whose own end was never told, though the answer's was.
-
-        Raises:
-            StreamFault: It is a call without all of its arguments, and no reason to stop says that the answer was cut.
-        """
-        if isinstance(part, ArrivingCall) and not part.is_whole and not self._is_cut:
-            raise broken("the answer ended inside a tool call")
-        self.end(part)
-
     def settle_all(self) -> None:
         """Let every part be kept if the answer breaks off: the provider said it stopped. More may still come."""
         for part in self._parts:
             part.done = True
 
+    def finish(self, reason: str) -> None:
+        """Note why the provider says it stopped. Calls that came whole are calls, whatever the reason."""
+        self.finish_reason = sanitised(reason)
+        self._release()
+        self._known.append(Finish(self.finish_reason))
+
+    @property
+    def cut(self) -> Cut | None:
+        """Why the answer is not whole, as far as its reason to stop says; None if it says nothing of the kind."""
+        return cut(self.finish_reason or "")
+
     def report_usage(self, usage: Usage) -> None:
         """Replace the token figures. They are cumulative on the wire, never summed here."""
         if usage != self.usage:
             self.usage = usage
-            self._events.append(usage)
+            self._known.append(usage)
+
+    def count(self, usage: object, names: Sequence[tuple[str, ...]]) -> None:
+        """Take the figures that are given, keep the others: they are cumulative, and not always all there.
+
+        Args:
+            usage: Figures by the provider's name.
+            names: The names that are added up to each figure of a `Usage`.
+        """
+        for name, value in fields(usage).items():
+            if (figure := number(value)) is not None:
+                self._figures[name] = figure
+        self.report_usage(Usage(*(sum(self._figures.get(name, 0) for name in group) for group in names)))
 
     def report_withheld(self, given: object) -> None:
         """Note the provider's list of what it hid from its model; a later list replaces it.
 
         Old reasoning that a provider leaves out at the end of a turn, as it says it will, is not told.
         """
-        entries = map(fields, items(given))
-        reasons = tuple(sanitised(string(entry.get("reason"))) for entry in entries)
-        self.withheld = (
-            tuple(reason for reason in reasons if reason and reason != "turn_boundary") or self.withheld
-        )
+        reasons = (sanitised(string(entry.get("reason"))) for entry in map(fields, items(given)))
+        self.withheld = tuple(why for why in reasons if why not in ("", "turn_boundary")) or self.withheld
 
-    def leave_out(self, kind: str, count: int = 1) -> None:
-        """Count what the message does not hold."""
+    def leave_out(self, kind: str) -> None:
+        """Count something that the message does not hold."""
         kind = _word(kind)
-        if count and (kind in self.left_out or len(self.left_out) < _KINDS):
-            self.left_out[kind] = self.left_out.get(kind, 0) + count
+        if kind in self.left_out or len(self.left_out) < _KINDS:
+            self.left_out[kind] = self.left_out.get(kind, 0) + 1
 
     def leave_out_once(self, kind: str, value: object) -> None:
         """Note what a stream says over and over, in pieces or anew each time. What is empty says nothing."""
         if value and kind not in self.left_out:
             self.leave_out(kind)
-
-    def finish(self, reason: str) -> None:
-        """Note why the provider says it stopped. Calls that came whole are calls, whatever the reason."""
-        self.finish_reason = sanitised(reason)
-        self._release()
-        self._events.append(Finish(self.finish_reason))
 
     @property
     def calls(self) -> bool:
@@ -285,50 +292,36 @@ class Assembly:
         texts = (part for part in self._parts if isinstance(part, Words) and part.kind == "text")
         return self.calls or any(part.pieces.whole().strip() for part in texts)
 
-    def message(self) -> Message:
-        """Return the whole message."""
-        return self._message(lambda part: True)
-
     def partial_message(self) -> Message:
-        """Return what may be kept: text, finished thinking with its seal, finished calls."""
-        return self._message(self._is_keepable)
+        """Return what may be kept of an answer that broke off: text as far as it came, sealed thinking, finished calls.
 
-    def _message(self, keeps: Callable[[Part], bool]) -> Message:
+        A call or a thinking block counts as finished when the provider said so.
+        """
+        return self._message(whole=False)
+
+    def _message(self, *, whole: bool) -> Message:
         blocks: list[Block] = []
         stands = True
         for part in self._parts:
-            block = self._block(part) if keeps(part) else None
+            block = part.block(self._binding, self._maker) if whole or part.is_keepable else None
             if block is None and isinstance(part, Own):
                 self.leave_out_once(part.name, True)
             if block is not None:
                 blocks.append(block if stands else _unbound(block))
             if self._dialect.reasoning.binding == "prefix":
-                stands = stands and self._is_said_again(part, block)
-        blocks += [block for mark in self._marks.values() if (block := mark.block(self._origin)) is not None]
+                stands = stands and part.is_said_again(block, self._dialect)
+        marks = (mark.block(self._binding, self._maker) for mark in self._marks.values())
+        blocks += [mark for mark in marks if mark is not None]
         return Message("model", blocks, self._turn, self._binding)
-
-    def _block(self, part: Part) -> Block | None:
-        if isinstance(part, Words):
-            return part.block()
-        if isinstance(part, Own):
-            return part.block(self._origin)
-        return None if part.dropped else part.block(self._binding)
-
-    def _is_said_again(self, part: Part, block: Block | None) -> bool:
-        """Say whether a block says all that the model said: it is not left out, cut, trimmed or renamed."""
-        if block is None:
-            return isinstance(part, Words) and part.kind == "thinking" and part.pieces.size == 0
-        if isinstance(part, Own):
-            return part.kind == "part"
-        if isinstance(part, ArrivingCall) and isinstance(block, ToolCall):
-            whole = self._dialect.turns.arguments == "object" or part.arguments.whole() == block.json.decode()
-            return whole and not part.renamed
-        return part.done
 
     @property
     def _is_cut(self) -> bool:
         """Whether the provider says that it stopped in the middle, and may have done so inside a call."""
-        return cut(self.finish_reason or "") not in (None, "paused")
+        return self.cut not in (None, "paused")
+
+    def _append(self, part: Part) -> None:
+        self._release()
+        self._parts.append(part)
 
     def _release(self) -> None:
         """Decide on the call that was held: something follows it, or the answer has ended."""
@@ -342,7 +335,7 @@ class Assembly:
             self._drop(call)
         else:
             call.ended = True
-            self._events.append(CallDone(call.id))
+            self._known.append(CallDone(call.id))
 
     def _drop(self, call: ArrivingCall) -> None:
         call.dropped = True
@@ -350,22 +343,13 @@ class Assembly:
         if call.signature is not None:
             call.signature.seal = None
 
-    def _is_keepable(self, part: Part) -> bool:
-        if isinstance(part, Words) and part.kind == "text":
-            return True
-        if isinstance(part, ArrivingCall):
-            return part.done and (part.ended or part.told or part.is_whole)
-        if isinstance(part, Own):  # a call of a provider's own tool is refused without its result (ANT-10)
-            return part.done and isinstance(part.value, Media)
-        return part.done and part.seal is not None
-
     def _announce(self, call: ArrivingCall) -> None:
         if call.announced:
             return
         call.announced = True
-        self._events.append(CallStarted(call.id, call.name))
+        self._known.append(CallStarted(call.id, call.name))
         if early := call.arguments.whole():
-            self._events.append(ArgumentsDelta(call.id, early))
+            self._known.append(ArgumentsDelta(call.id, early))
 
 
 def _word(kind: str) -> str:

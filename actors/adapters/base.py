@@ -1,169 +1,169 @@
-"""The two ways an answer arrives, over one reader a dialect.
+"""A decoder of one answer: bytes cut anywhere in, events and a message out.
 
-A reader knows its dialect: what one event of the stream means, and what one whole body means. It feeds an
-`Assembly`. The decoder adds what all dialects share: a stream without its end marker is a fault and never a success, a
-reason to stop may be a failure, what follows the end is ignored, and after a fault every further call raises it again.
+A family says what an event of its stream means, and what a whole body means. What all of them share is here: a stream
+without its end marker is a fault and never a success, a reason to stop may be a failure, what follows the end is
+ignored, and after a fault every further call raises it again.
 """
 
 from abc import ABC, abstractmethod
-from typing import NoReturn, Protocol
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, NoReturn, Protocol
 
 from actors.adapters.assembly import Assembly
-from actors.adapters.classify import cut, in_answer, unfinished
+from actors.adapters.classify import in_answer, unfinished
 from actors.adapters.failure import AnswerFault, broken
-from actors.adapters.sse import DONE, ServerEvent
+from actors.adapters.sse import DONE, EventParser, ServerEvent
 from actors.adapters.wire import Fields, loaded
 from actors.core.content import Message
 from actors.core.dialect import Dialect
-from actors.core.stream import Cut, Decoder, StreamEvent, Usage
+from actors.core.identity import Binding
+from actors.core.stream import StreamEvent
 from actors.errors import StreamFault
 
 MAX_ANSWER = 32 * 1024 * 1024
 """Bytes of one answer."""
 
 
-class AnswerReader(ABC):
-    """One dialect's understanding of an answer. Raises nothing but `StreamFault`.
+class Frames(Protocol):
+    """Splits the bytes of a stream into events."""
+
+    def feed(self, chunk: bytes) -> Sequence[ServerEvent]:
+        """Return the events that `chunk` completes. Raises StreamFault for bytes that are no such stream."""
+
+    def close(self) -> Sequence[ServerEvent]:
+        """Return what the end of the stream completes."""
+
+
+class Decoder(Assembly, ABC):
+    """Feed it bytes, read events, close it once.
+
+    Args:
+        dialect: What the provider speaks.
+        binding: Who is answering.
+        stream: Whether the answer is streamed; else it is one JSON document, whose events are in `late` after `close`.
+        first_call: Number of the first canonical id to mint.
+        turn: Number of the turn the message belongs to.
+        names: `Request.names` of what is being answered: tools the provider knows by another name.
 
     Attributes:
-        ended: Whether the dialect's end marker was read.
+        ended: Whether the dialect's end marker was read: what follows it is not part of the answer.
+        late: What became known only by `close`.
     """
 
-    def __init__(self, assembly: Assembly, dialect: Dialect) -> None:
-        self.assembly = assembly
+    frames: ClassVar[type[Frames]] = EventParser
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        binding: Binding,
+        *,
+        stream: bool,
+        first_call: int = 1,
+        turn: int = 0,
+        names: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(dialect, binding, first_call, turn, names)
         self.ended = False
-        self._dialect = dialect
+        self.late: list[StreamEvent] = []
+        self._parser = self.frames() if stream else None
+        self._chunks: list[bytes] = []  # of a body
+        self._size = 0
+        self._fault: StreamFault | None = None
+        self._closed = False
 
     @abstractmethod
     def event(self, name: str, payload: Fields) -> None:
-        """Take one event of a stream. Sets `ended` at the dialect's end marker."""
+        """Take one event of a stream. Sets `ended` at the dialect's end marker. Raises nothing but `StreamFault`."""
 
     @abstractmethod
     def body(self, body: Fields) -> None:
-        """Take a whole answer."""
+        """Take a whole answer. Raises nothing but `StreamFault`."""
 
-    def done(self) -> None:  # noqa: B027  most need do nothing
+    def done(self) -> None:
         """Take `[DONE]`. Relays send it in any dialect, so by itself it says nothing."""
 
     def report(self, payload: Fields) -> NoReturn:
         """Raise the error that an answer reports."""
         raise AnswerFault(in_answer(payload, self._dialect))
 
-
-class Frames(Protocol):
-    """Splits the bytes of a stream into events."""
-
-    def feed(self, chunk: bytes) -> list[ServerEvent]:
-        """Return the events that `chunk` completes. Raises StreamFault for bytes that are no such stream."""
-
-    def close(self) -> list[ServerEvent]:
-        """Return what the end of the stream completes."""
-
-
-class AnswerDecoder(Decoder):
-    """Decodes one answer: a stream, which `frames` splits into events, or without them one JSON document.
-
-    Nothing is known of a document before its last byte, so its events are in `late`.
-    """
-
-    def __init__(self, reader: AnswerReader, frames: Frames | None) -> None:
-        self.usage = Usage()
-        self.finish_reason: str | None = None
-        self.late = []
-        self.withheld: tuple[str, ...] = ()
-        self.left_out = {}
-        self._reader = reader
-        self._frames = frames
-        self._document: list[bytes] = []
-        self._fault: StreamFault | None = None
-        self._closed = False
-        self._size = 0
-
-    @property
-    def ended(self) -> bool:
-        return self._reader.ended
-
-    @property
-    def cut(self) -> Cut | None:
-        return cut(self.finish_reason or "")
-
     def feed(self, chunk: bytes) -> list[StreamEvent]:
-        if self._fault is None and (self._reader.ended or self._closed):
+        """Take bytes cut anywhere and return what became known. What follows the end is ignored.
+
+        `Usage` events carry the figures so far: the last one counts, they are not to be summed.
+
+        Raises:
+            StreamFault: The provider reported an error inside the answer, it is larger than an answer may be, or the
+                bytes are no stream of this dialect. Deltas of the same chunk are lost; what they said is in
+                `partial_message`.
+        """
+        if self._fault is not None:
+            raise self._fault
+        if self.ended or self._closed:
             return []
-        return self._read(chunk)
-
-    def close(self) -> Message:
-        if not self._closed:
-            self._closed = True
-            self.late = self._read(None)
-        if self._fault is not None:
-            raise self._fault
-        return self._reader.assembly.message()
-
-    def partial_message(self) -> Message:
-        return self._reader.assembly.partial_message()
-
-    def _read(self, chunk: bytes | None) -> list[StreamEvent]:
-        """Read bytes, or the end. A fault is remembered, so that every further call raises it."""
-        if self._fault is not None:
-            raise self._fault
-        assembly = self._reader.assembly
         try:
-            if chunk is None:
-                self._finish()
+            self._size += len(chunk)
+            if self._size > MAX_ANSWER:
+                raise broken(f"the answer is larger than {MAX_ANSWER} bytes")
+            if self._parser is None:
+                self._chunks.append(chunk)
             else:
-                self._take(chunk)
+                self._read(self._parser.feed(chunk))
         except StreamFault as fault:
             self._fault = fault
             raise
-        finally:
-            self.usage, self.finish_reason = assembly.usage, assembly.finish_reason
-            self.withheld, self.left_out = assembly.withheld, assembly.left_out
-        return assembly.take()
+        return self.take()
 
-    def _take(self, chunk: bytes) -> None:
-        self._size += len(chunk)
-        if self._size > MAX_ANSWER:
-            raise broken(f"the answer is larger than {MAX_ANSWER} bytes")
-        if self._frames is None:
-            self._document.append(chunk)
-        else:
-            self._events(self._frames.feed(chunk))
+    def close(self) -> Message:
+        """Return the model's message. Events of the last bytes are in `late`.
 
-    def _events(self, events: list[ServerEvent]) -> None:
+        Raises:
+            StreamFault: The answer ended without the dialect's end marker, or for a reason that leaves no answer,
+                or had failed before.
+        """
+        if not self._closed and self._fault is None:
+            try:
+                self._end()
+                self._judge_end()
+                self.late = self.take()
+            except StreamFault as fault:
+                self._fault = fault
+        self._closed = True
+        if self._fault is not None:
+            raise self._fault
+        return self._message(whole=True)
+
+    def _read(self, events: Sequence[ServerEvent]) -> None:
         for event in events:
-            if self._reader.ended:
+            if self.ended:
                 return
             data = event.data.strip()
             if data == DONE:
-                self._reader.done()
+                self.done()
             elif data:
-                self._reader.event(event.name, _document(data, "an event of the stream"))
+                self.event(event.name, _document(data, "an event of the stream"))
 
-    def _finish(self) -> None:
-        if self._frames is None:
-            text = b"".join(self._document).decode("utf-8-sig", "replace")
-            self._document.clear()
-            self._reader.body(_document(text, "the body"))
-        elif not self._reader.ended:
-            self._events([event for event in self._frames.close() if _is_whole(event.data)])
-            if not self._reader.ended:
-                raise broken("the stream ended without its end marker")
-        _judge_end(self._reader.assembly)
+    def _end(self) -> None:
+        if self._parser is None:
+            text = b"".join(self._chunks).decode("utf-8-sig", "replace")
+            self._chunks.clear()
+            self.body(_document(text, "the body"))
+        elif not self.ended:
+            self._read([event for event in self._parser.close() if _is_whole(event.data)])
+        if not self.ended:
+            raise broken("the stream ended without its end marker")
 
+    def _judge_end(self) -> None:
+        """Raise the failure that the reason to stop stands for, unless there is an answer all the same.
 
-def _judge_end(assembly: Assembly) -> None:
-    """Raise the failure that the reason to stop stands for, unless there is an answer all the same.
-
-    What was only cut short stands as far as it came, and calls are calls whatever the reason. Words beside a call that
-    the model could not write are no answer.
-    """
-    failure = unfinished(assembly.finish_reason or "")
-    if failure is None:
-        return
-    stands = {"transcript": False, "model_fault": assembly.calls}.get(failure.kind, assembly.says)
-    if not stands:
-        raise AnswerFault(failure)
+        What was only cut short stands as far as it came, and calls are calls whatever the reason. Words beside a call
+        that the model could not write are not an answer.
+        """
+        failure = unfinished(self.finish_reason or "")
+        if failure is None:
+            return
+        stands = {"transcript": False, "model_fault": self.calls}.get(failure.kind, self.says)
+        if not stands:
+            raise AnswerFault(failure)
 
 
 def _is_whole(data: str) -> bool:
@@ -178,7 +178,7 @@ def _document(text: str, what: str) -> Fields:
     """Return the JSON object that `text` is, alone or in a list of its own, as some relays wrap errors.
 
     Raises:
-        StreamFault: It is none. The message quotes nothing of it.
+        StreamFault: It is something else. The message quotes nothing of it.
     """
     try:
         value = loaded(text)

@@ -9,11 +9,11 @@ looked up in `actors.adapters.refusals`.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from actors.adapters.failure import ACTIONS, Action, Failure, Kind
+from actors.adapters.failure import ACTIONS, Failure, Kind
 from actors.adapters.refusals import (
     AFTER_OVERFLOW,
     BEFORE_OVERFLOW,
@@ -34,6 +34,7 @@ MAX_MESSAGE = 500
 _READ = 64 * 1024  # bytes of an error body that are looked at
 _GATEWAYS = 3  # gateways behind each other that are unwrapped
 
+_ANY = re.compile("")
 _SECRETS = (
     (re.compile(r"(bearer|basic)\s+[\w.~+/=*-]{6,}", re.IGNORECASE), r"\1 [removed]"),
     (re.compile(r"\b(?:sk|pk|rk|gsk|xai|hf|ghp|gho|AIza|AKIA|eyJ)[-_]?[\w*.-]{6,}"), "[removed]"),
@@ -73,23 +74,25 @@ def classify(
     """
     lowered = {name.lower(): value for name, value in headers.items()}
     report = _report(_value(body))
-    report = replace(report, type=report.type or _named(lowered.get("x-amzn-errortype", "")))
-    failure = _failure(replace(report, status=status), dialect, bare=not body.strip())
-    failure = replace(failure, retry_after=retry_after(lowered, report.text, now))
-    return _overridden(failure, lowered.get("x-should-retry", "").strip().lower())
-
-
-def _named(header: str) -> str:
-    """Return the kind of an AWS error: `ThrottlingException` of `aws#ThrottlingException:http://…`."""
-    return header.partition(":")[0].rpartition("#")[2].strip()
+    # The kind of an AWS error: `ThrottlingException` of `aws#ThrottlingException:http://…`.
+    named = lowered.get("x-amzn-errortype", "").partition(":")[0].rpartition("#")[2].strip()
+    report = replace(report, type=report.type or named, status=status)
+    failure = _failure(report, dialect, lowered, now, bare=not body.strip())
+    should_retry = lowered.get("x-should-retry", "").strip().lower()
+    if should_retry == "false" and failure.action == "retry":
+        return replace(failure, action="next_backend")
+    if (
+        should_retry == "true" and failure.kind == "config"
+    ):  # never what our own bug, its size or the bill refused
+        return replace(failure, action="retry")
+    return failure
 
 
 def in_answer(payload: Fields, dialect: Dialect) -> Failure:
     """Classify an error that came inside a 200. It means what it would have meant as a status."""
     report = _report(payload)
     status = report.status or STATUS_OF_TYPE.get(report.type) or STATUS_OF_TYPE.get(report.code)
-    failure = _failure(replace(report, status=status), dialect, bare=False)
-    return replace(failure, retry_after=retry_after({}, report.text, None))
+    return _failure(replace(report, status=status), dialect, {}, None, bare=False)
 
 
 def unfinished(reason: str) -> Failure | None:
@@ -118,52 +121,37 @@ _CUTS: Mapping[str, Cut] = {
 """Reasons to stop in the middle of an answer, beside those that are failures."""
 
 
-def _failure(report: _Report, dialect: Dialect, *, bare: bool) -> Failure:
-    kind, rule = _kind(report, dialect, bare=bare)
+def _failure(
+    report: _Report, dialect: Dialect, headers: Mapping[str, str], now: float | None, *, bare: bool
+) -> Failure:
+    words, status = f"{report.type} {report.code} {report.message}", report.status
+    row = next(row for row in _rows(dialect, status, bare=bare) if row.fits(words, status))
     return Failure(
-        kind,
-        ACTIONS[kind],
-        _one_line(report.message) or _without_words(report.status),
-        status=report.status,
+        row.kind,
+        ACTIONS[row.kind],
+        _one_line(report.message)
+        or (f"HTTP {status} without a message" if status else "an error without a message"),
+        status=status,
         code=_one_line(report.code or report.type) or None,
-        rule=rule,
+        retry_after=retry_after(headers, report.text, now),
+        rule=row.rule and cited(dialect, row.rule, row.case),
     )
 
 
-def _kind(report: _Report, dialect: Dialect, *, bare: bool) -> tuple[Kind, str | None]:
-    words = f"{report.type} {report.code} {report.message}"
-    if row := _first(BEFORE_OVERFLOW, words, report.status):
-        return row.kind, row.rule
-    if any(re.search(pattern, words, re.IGNORECASE) for pattern in dialect.request.overflow_patterns):
-        return "overflow", dialect.request.overflow_rule
-    if bare and report.status == 400:  # a server with no words for it
-        return "overflow", None
-    if row := _first(AFTER_OVERFLOW, words, report.status):
-        return row.kind, row.rule and cited(dialect, row.rule, row.case)
-    return _by_status(report.status), None
-
-
-def _first(rows: Iterable[Row], words: str, status: int | None) -> Row | None:
-    for row in rows:
-        if (not row.statuses or status in row.statuses) and row.pattern.search(words):
-            return row
-    return None
+def _rows(dialect: Dialect, status: int | None, *, bare: bool) -> Iterator[Row]:
+    yield from BEFORE_OVERFLOW
+    for pattern in dialect.request.overflow_patterns:
+        yield Row("overflow", re.compile(pattern, re.IGNORECASE), rule=dialect.request.overflow_rule)
+    if bare:
+        yield Row("overflow", _ANY, (400,))  # a server with no words for it
+    yield from AFTER_OVERFLOW
+    yield Row(_by_status(status), _ANY)
 
 
 def _by_status(status: int | None) -> Kind:
     if status is None or status >= 500 or status < 300:
         return "transient"
     return KIND_OF_STATUS.get(status, "config")
-
-
-def _overridden(failure: Failure, should_retry: str) -> Failure:
-    """Obey `x-should-retry`, but never send again what our own bug, its size or the bill refused."""
-    action: Action | None = None
-    if should_retry == "false" and failure.action == "retry":
-        action = "next_backend"
-    elif should_retry == "true" and failure.kind == "config":
-        action = "retry"
-    return replace(failure, action=action) if action else failure
 
 
 def _value(body: bytes) -> object:
@@ -240,7 +228,3 @@ def _one_line(text: str) -> str:
     text = "".join(char if char.isprintable() else " " for char in text)
     text = " ".join(text.split())
     return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - 1] + "…"
-
-
-def _without_words(status: int | None) -> str:
-    return f"HTTP {status} without a message" if status else "an error without a message"

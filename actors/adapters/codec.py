@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
-from actors.adapters.assembly import Assembly
-from actors.adapters.base import AnswerReader, Frames
+from actors.adapters.base import Decoder
 from actors.adapters.reading import Reading
 from actors.adapters.request import Request, Settings
-from actors.adapters.sse import EventParser
 from actors.core.concerns import Role
 from actors.core.dialect import Dialect, Family
 from actors.core.identity import Binding
@@ -29,8 +27,7 @@ class Codec(Generic[D]):
         request: Returns the request that sends a lane's segments, the last message closed. What the dialect does not
             take of the settings is left out, and named in the request's `losses`. Some providers want the tools
             declared that the transcript shows (BED-03), or marks where it was cut before.
-        reader: Makes what reads an answer.
-        frames: Makes what splits the stream of an answer into events.
+        decoder: Reads an answer.
         reading: Makes what reads a transcript. What the model said in it has this origin.
     """
 
@@ -38,8 +35,7 @@ class Codec(Generic[D]):
     closing: bytes = b""
     natives: bool = False
     request: Callable[[Sequence[bytes], Settings, D, TranscriptFacts], Request]
-    reader: Callable[[Assembly, Dialect], AnswerReader]
-    frames: Callable[[], Frames] = EventParser
+    decoder: type[Decoder]
     reading: Callable[[Binding], Reading]
 
 

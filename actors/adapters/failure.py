@@ -71,6 +71,6 @@ class AnswerFault(StreamFault):
         self.failure = failure
 
 
-def broken(message: str) -> AnswerFault:
-    """Return the fault for an answer whose bytes cannot be trusted. Another try may bring a whole one."""
-    return AnswerFault(Failure("transient", ACTIONS["transient"], message))
+def broken(message: str, kind: Kind = "transient", code: str | None = None) -> AnswerFault:
+    """Return the fault for an answer that cannot stand. Another try may bring a whole one, unless `kind` says more."""
+    return AnswerFault(Failure(kind, ACTIONS[kind], message, code=code))

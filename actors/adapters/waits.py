@@ -19,7 +19,13 @@ _SENTENCE = re.compile(
 )
 _AMOUNT = re.compile(rf"({_NUMBER})\s?({_UNIT})(?![a-z])", re.IGNORECASE)
 _RETRY_INFO = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
-_SECONDS_IN = (("ms", 0.001), ("milli", 0.001), ("h", 3600.0), ("m", 60.0), ("s", 1.0))
+_SECONDS_IN = {
+    "ms": 0.001,
+    "milli": 0.001,
+    "h": 3600.0,
+    "m": 60.0,
+    "s": 1.0,
+}  # by how a unit begins, in this order
 
 
 def retry_after(headers: Mapping[str, str], body: str, now: float | None) -> float | None:
@@ -32,32 +38,25 @@ def retry_after(headers: Mapping[str, str], body: str, now: float | None) -> flo
 
     What lies in the past is 0. What cannot be read is as if it were not there.
     """
-    milliseconds = _seconds(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return _bounded(milliseconds / 1000)
-    value = headers.get("retry-after")
-    seconds = _seconds(value)
-    if seconds is None:
-        seconds = _until(value, now)
-    if seconds is None:
-        seconds = _said(body)
-    return None if seconds is None else _bounded(seconds)
+    value = headers.get("retry-after", "")
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    told = None if milliseconds is None else milliseconds / 1000
+    for seconds in (told, _number(value), _until(value, now), _said(body)):
+        if seconds is not None:
+            return min(max(seconds, 0.0), MAX_WAIT)
+    return None
 
 
-def _bounded(seconds: float) -> float:
-    return min(max(seconds, 0.0), MAX_WAIT)
-
-
-def _seconds(value: str | None) -> float | None:
+def _number(value: str) -> float | None:
     try:
-        seconds = float(value or "")
+        number = float(value)
     except ValueError:
         return None
-    return None if isnan(seconds) else seconds
+    return None if isnan(number) else number
 
 
-def _until(value: str | None, now: float | None) -> float | None:
-    if not value or now is None:
+def _until(value: str, now: float | None) -> float | None:
+    if now is None:
         return None
     try:
         return parsedate_to_datetime(value).timestamp() - now
@@ -68,11 +67,10 @@ def _until(value: str | None, now: float | None) -> float | None:
 def _said(body: str) -> float | None:
     if info := _RETRY_INFO.search(body):
         return float(info[1])
-    sentence = _SENTENCE.search(body)
-    if sentence is None:
+    if (sentence := _SENTENCE.search(body)) is None:
         return None
     return sum(float(amount) * _seconds_in(unit.lower()) for amount, unit in _AMOUNT.findall(sentence[1]))
 
 
 def _seconds_in(unit: str) -> float:
-    return next(seconds for start, seconds in _SECONDS_IN if unit.startswith(start))
+    return next(seconds for start, seconds in _SECONDS_IN.items() if unit.startswith(start))

@@ -4,10 +4,8 @@ A decoder (`actors.decode`) is fed bytes cut anywhere and gives these events; `c
 message. An event here is ephemeral: nothing is rebuilt from it.
 """
 
-from collections.abc import Mapping
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
-from actors.core.content import Message
 from actors.core.form import Form
 from actors.core.identity import CallId
 
@@ -83,49 +81,3 @@ class Finish(Form, frozen=True):
 
 
 StreamEvent: TypeAlias = TextDelta | ThinkingDelta | CallStarted | ArgumentsDelta | CallDone | Usage | Finish
-
-
-class Decoder(Protocol):
-    """A sans-io decoder of one answer. Feed it bytes, read events, close it once."""
-
-    usage: Usage
-    finish_reason: str | None
-    late: list[StreamEvent]
-    """What became known only by `close`."""
-    withheld: tuple[str, ...]
-    """Why the provider hid parts of the request from its model, a reason for each."""
-    left_out: Mapping[str, int]
-    """What the answer held that the message does not, by the provider's word for it, and how many: logprobs, what a
-    search was grounded in, calls that were cut (`cut_call`)."""
-
-    @property
-    def cut(self) -> Cut | None:
-        """Why the answer is not whole, as far as its reason to stop says; None if it says nothing of the kind."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether the dialect's end marker was read: what follows it is no part of the answer."""
-
-    def feed(self, chunk: bytes) -> list[StreamEvent]:
-        """Take bytes cut anywhere and return what became known. What follows the end is ignored.
-
-        `Usage` events carry the figures so far: the last one counts, they are not to be summed.
-
-        Raises:
-            StreamFault: The provider reported an error inside the answer, the bytes are no stream of this dialect, or
-                more than an answer may have. Deltas of the same chunk are lost; what they said is in `partial_message`.
-        """
-
-    def close(self) -> Message:
-        """Return the model's message. Events of the last bytes are in `late`.
-
-        Raises:
-            StreamFault: The answer ended without the dialect's end marker, or for a reason that leaves no answer,
-                or had failed before.
-        """
-
-    def partial_message(self) -> Message:
-        """Return what may be kept of an answer that broke off: text, sealed thinking, finished calls.
-
-        A call or a thinking block counts as finished when the provider said so. Text is kept as far as it came.
-        """

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.adapters.base import Decoder
 from actors.adapters.decode import decode
 from actors.adapters.failure import AnswerFault
 from actors.core.content import Message, Thinking
 from actors.core.profiles import BEDROCK
-from actors.core.stream import CallDone, CallStarted, Decoder, Finish, TextDelta, ThinkingDelta, Usage
+from actors.core.stream import CallDone, CallStarted, Finish, TextDelta, ThinkingDelta, Usage
 from tests.adapters import converse_wire as wire
 from tests.adapters.wire_streams import cut_at_random, dumped, run, said
 

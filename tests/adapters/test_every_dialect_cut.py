@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from actors.adapters.adapter import adapter
+from actors.adapters.base import Decoder
 from actors.adapters.request import Settings, ToolSpec
 from actors.core.content import Message, Text, ToolCall
 from actors.core.history import History
@@ -17,7 +18,7 @@ from actors.core.identity import Binding
 from actors.core.jsonio import Json
 from actors.core.ledger import Ledger
 from actors.core.profiles import PROFILES, dialect
-from actors.core.stream import Decoder, TextDelta
+from actors.core.stream import TextDelta
 from actors.errors import StreamFault
 from actors.pure import render
 from actors.testing import Call, Say, Script, Think, Turn

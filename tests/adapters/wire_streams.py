@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from actors.adapters.base import Decoder
 from actors.adapters.decode import decode
 from actors.core.content import Message, Native, Text, Thinking, ToolCall
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
 from actors.core.profiles import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES
-from actors.core.stream import Decoder, StreamEvent
+from actors.core.stream import StreamEvent
 from actors.errors import StreamFault
 
 OPENAI = Binding("gpt", "openai_chat", model="gpt-5.5")

@@ -79,7 +79,7 @@ class Talk:
         binding, settings = HOSTS[host]
         number, profile = len(self.messages), dialect(binding.dialect)
         wire, request = GeminiWire(settings, host), {**body, "model": settings.model}
-        decoder = decode(profile, binding, first_call=self.calls, stream=stream)
+        decoder = decode(profile, binding, stream=stream, first_call=self.calls)
         chunks = wire.events(said, request, number) if stream else [wire.response(said, request, number)]
         for chunk in chunks:
             decoder.feed(chunk)

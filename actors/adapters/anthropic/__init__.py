@@ -1,6 +1,6 @@
 """Anthropic Messages."""
 
-from actors.adapters.anthropic.decode import MessagesReader
+from actors.adapters.anthropic.decode import MessagesDecoder
 from actors.adapters.anthropic.encode import AnthropicWriter, request
 from actors.adapters.anthropic.importing import MessagesReading
 from actors.adapters.codec import Codec
@@ -11,6 +11,6 @@ CODEC = Codec(
     closing=CLOSING,
     natives=True,
     request=request,
-    reader=MessagesReader,
+    decoder=MessagesDecoder,
     reading=MessagesReading,
 )

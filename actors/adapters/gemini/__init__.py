@@ -1,7 +1,7 @@
 """Google's generateContent."""
 
 from actors.adapters.codec import Codec
-from actors.adapters.gemini.decode import GenerateContentReader
+from actors.adapters.gemini.decode import GenerateContentDecoder
 from actors.adapters.gemini.encode import GeminiWriter, request
 from actors.adapters.gemini.importing import ContentsReading
 from actors.adapters.open_messages import CLOSING
@@ -11,6 +11,6 @@ CODEC = Codec(
     closing=CLOSING,
     natives=True,
     request=request,
-    reader=GenerateContentReader,
+    decoder=GenerateContentDecoder,
     reading=ContentsReading,
 )

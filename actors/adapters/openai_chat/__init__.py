@@ -1,8 +1,8 @@
 """OpenAI Chat Completions."""
 
 from actors.adapters.codec import Codec
-from actors.adapters.openai_chat.decode import ChatReader
+from actors.adapters.openai_chat.decode import ChatDecoder
 from actors.adapters.openai_chat.encode import OpenAIChatWriter, request
 from actors.adapters.openai_chat.importing import ChatReading
 
-CODEC = Codec(writer=OpenAIChatWriter, request=request, reader=ChatReader, reading=ChatReading)
+CODEC = Codec(writer=OpenAIChatWriter, request=request, decoder=ChatDecoder, reading=ChatReading)

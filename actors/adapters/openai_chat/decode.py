@@ -3,7 +3,7 @@
 A stream is `data: {chunk}` lines up to `data: [DONE]`. Text and reasoning come as deltas. Tool calls come
 as fragments, and the whole difficulty is which call a fragment belongs to. The documentation says: its
 `index`. Compatible servers leave the index out, send 0 for every call, repeat id and name on every
-fragment, leave the id blank, or send whole calls. `_Slots` holds the rule for all of them.
+fragment, leave the id blank, or send whole calls. `ChatDecoder._fragment` holds the rule for all of them.
 
 Reasoning comes in three ways, and is sealed where the dialect takes it back the same way
 (`actors.adapters.openai_chat.reasoning`). Elsewhere it is kept unsealed and is nobody's to replay.
@@ -13,57 +13,49 @@ import re
 from typing import TypeAlias
 
 from actors.adapters.arriving import ArrivingCall, Words
-from actors.adapters.assembly import Assembly
-from actors.adapters.base import AnswerReader
+from actors.adapters.base import Decoder
 from actors.adapters.failure import broken
 from actors.adapters.openai_chat.reasoning import ArrivingReasoning
 from actors.adapters.wire import Fields, fields, items, json_text, number, string
-from actors.core.concerns import Carrier
-from actors.core.dialect import Dialect
 from actors.core.jsonio import parse_object, sanitised
 from actors.core.stream import Usage
 
 Slot: TypeAlias = int | None  # None stands for the latest call, wherever it is
 _LEGACY: Slot = -1  # `function_call`, the one call of the protocol before tools
-_SAID = frozenset({"content", "refusal", "tool_calls", "function_call", "reasoning_content", "reasoning"})
 _REASONING = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
+_SAID = frozenset({"content", "refusal", "tool_calls", "function_call", "reasoning_content", "reasoning"})
 _READ = _SAID | _REASONING | {"role", "name"}
-_USUAL = frozenset(
-    {
-        "id",
-        "object",
-        "created",
-        "model",
-        "system_fingerprint",
-        "service_tier",
-        "obfuscation",
-        "choices",
-        "usage",
-    }
-)
-_USUAL_CHOICE = frozenset({"index", "delta", "finish_reason", "logprobs", "usage"})
-"""A chunk with no other fields says nothing beside the message."""
+_BESIDE = frozenset({"error", "base_resp", "citations", "search_results", "provider"})
+"""A chunk without these fields says nothing beside the message."""
 _CUT = frozenset({"error", "network_error", "insufficient_system_resource"})
 """Words for a failure after 200: a gateway's and Mistral's, GLM's, DeepSeek's."""
 _DATA = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 _WHOLE_BELOW = 64 * 1024  # characters of argument text that are tried for completeness
 
 
-class ChatReader(AnswerReader):
+class ChatDecoder(Decoder):
     """Reads chunks, and a whole body as if it were one chunk."""
 
-    def __init__(self, assembly: Assembly, dialect: Dialect) -> None:
-        super().__init__(assembly, dialect)
-        self._begun = False  # whether anything of a message was there
-        self._slots = _Slots(assembly, dialect.reasoning.carrier)
-        self._reasoning = ArrivingReasoning(assembly, dialect.reasoning.carrier)
+    _begun = False  # whether anything of a message was there
+
+    def begin(self) -> None:
+        super().begin()
+        self._latest: dict[Slot, ArrivingCall] = {}
+        self._by_id: dict[tuple[Slot, str], ArrivingCall] = {}
+        self._reasoning = ArrivingReasoning(self, self._dialect.reasoning.carrier)
 
     def event(self, name: str, payload: Fields) -> None:
-        self._chunk(payload, reported=name == "error")
+        choice = _first_choice(payload)
+        reported = name == "error" or payload.get("object") == "error"
+        if reported or not _BESIDE.isdisjoint(payload) or choice.get("logprobs") or choice.get("error"):
+            self._beside(payload, choice, reported=reported)
+        self._begun = self._begun or bool(choice)
+        delta = choice.get("delta")
+        self._take(payload, choice, delta if type(delta) is dict else {})
 
     def body(self, body: Fields) -> None:
         choice = _first_choice(body)
-        self._beside(body, choice, reported=False)
+        self._beside(body, choice, reported=body.get("object") == "error")
         if _SAID.isdisjoint(fields(choice.get("message"))):
             raise broken("the body holds no message")
         self._begun = True
@@ -74,25 +66,20 @@ class ChatReader(AnswerReader):
         if not self._begun:
             raise broken("the stream ended without a message")
         self._reasoning.seal()
-        self.assembly.end_all()
+        self.end_all()
         self.ended = True
 
-    def _chunk(self, chunk: Fields, *, reported: bool) -> None:
-        choice = _first_choice(chunk)
-        is_usual = chunk.keys() <= _USUAL and choice.keys() <= _USUAL_CHOICE
-        if reported or not is_usual or choice.get("logprobs") or chunk.get("object") == "error":
-            self._beside(chunk, choice, reported=reported)
-        self._begun = self._begun or bool(choice)
-        delta = choice.get("delta")
-        self._take(chunk, choice, delta if type(delta) is dict else {})
-
     def _take(self, answer: Fields, choice: Fields, said: Fields) -> None:
-        if usage := answer.get("usage") or choice.get("usage"):
-            self._usage(usage)
+        if isinstance(usage := answer.get("usage") or choice.get("usage"), dict) and usage:
+            self.report_usage(_usage(usage))
         if said:
             self._said(said)
-        if reason := choice.get("finish_reason"):
-            self._finish(string(reason))
+        if reason := string(choice.get("finish_reason")):
+            if reason in _CUT:
+                raise broken(f"the provider ended the answer with finish_reason {reason!r}")
+            self._reasoning.seal()
+            self.settle_all()  # some servers send arguments behind it
+            self.finish(reason)
 
     def _said(self, delta: Fields) -> None:
         """Take a delta, or a whole message, which has the same fields."""
@@ -104,11 +91,13 @@ class ChatReader(AnswerReader):
             self._text(string(refusal))  # it is what the model said
         if not delta.keys() <= _READ:
             self._beside_words(delta)
-        if fragments := delta.get("tool_calls"):
-            self._slots.take([fields(fragment) for fragment in items(fragments)])
+        if fragments := items(delta.get("tool_calls")):
+            touched: set[ArrivingCall] = set()
+            for fragment in fragments:
+                self._fragment(fields(fragment), touched)
         legacy = delta.get("function_call")  # an endpoint puts an empty one into every answer
         if isinstance(legacy, dict) and (legacy.get("name") or legacy.get("arguments")):
-            self._slots.take([{"index": _LEGACY, "function": legacy}])
+            self._fragment({"index": _LEGACY, "function": legacy}, set())
 
     def _content(self, content: object) -> None:
         """Take a content that is a string or, from some servers, a list of chunks."""
@@ -120,8 +109,12 @@ class ChatReader(AnswerReader):
             elif chunk.get("type") == "thinking":
                 self._reasoning.chunk(chunk)
             else:
-                self.assembly.native(string(chunk.get("type")), dict(chunk), goes_back=False).done = True
+                self.native(string(chunk.get("type")), dict(chunk), goes_back=False).done = True
         return None
+
+    def _text(self, piece: str) -> None:
+        if piece:
+            self.say(self.latest_words("text"), piece)
 
     def _beside_words(self, delta: Fields) -> None:
         """Take what a message holds beside its words: images, and in lists what they are taken from."""
@@ -131,77 +124,42 @@ class ChatReader(AnswerReader):
                 for image in items(given):
                     self._image(fields(image))
             elif isinstance(given, list):
-                self.assembly.mark(key, given)
+                self.mark(key, given)
             else:
-                self.assembly.leave_out_once(key, given)
+                self.leave_out_once(key, given)
 
     def _image(self, image: Fields) -> None:
         """Take a generated image, by value or by address."""
         url = string(fields(image.get("image_url")).get("url"))
         if match := _DATA.fullmatch(url):
-            self.assembly.media(match[1], data=match[2])
+            self.media(match[1], data=match[2])
         elif url:
-            self.assembly.media("image/*", url=url)
+            self.media("image/*", url=url)
         else:
-            self.assembly.leave_out("images")
-
-    def _text(self, piece: str) -> None:
-        if piece:
-            self.assembly.say(self.assembly.latest_words("text"), piece)
+            self.leave_out("images")
 
     def _beside(self, answer: Fields, choice: Fields, *, reported: bool) -> None:
         """Note what is said beside the message: an error, who serves it, how likely its words were, what was found."""
-        self._raise_reported(answer, choice, reported=reported)
-        self.assembly.leave_out_once("logprobs", choice.get("logprobs"))
-        for name in ("citations", "search_results"):
-            self.assembly.mark(name, answer.get(name), more=False)
-        if (upstream := string(answer.get("provider"))) and self._dialect.reasoning.binding == "upstream":
-            self.assembly.upstream = sanitised(upstream)
-
-    def _finish(self, reason: str) -> None:
-        if reason in _CUT:
-            raise broken(f"the provider ended the answer with finish_reason {reason!r}")
-        if reason:
-            self._reasoning.seal()
-            self.assembly.settle_all()  # some servers send arguments behind it
-            self.assembly.finish(reason)
-
-    def _usage(self, value: object) -> None:
-        if isinstance(value, dict):
-            self.assembly.report_usage(_usage(value))
-
-    def _raise_reported(self, chunk: Fields, choice: Fields, *, reported: bool) -> None:
-        """Raise the error that a chunk or a body reports, if it does."""
-        status = fields(chunk.get("base_resp"))
-        if reported or chunk.get("error") or chunk.get("object") == "error":
-            self.report(chunk)
+        status = fields(answer.get("base_resp"))
+        if reported or answer.get("error"):
+            self.report(answer)
         if choice.get("error"):  # OpenRouter
             self.report(choice)
         if status.get("status_code"):  # MiniMax
             self.report({"message": status.get("status_msg")})
+        self.leave_out_once("logprobs", choice.get("logprobs"))
+        for name in ("citations", "search_results"):
+            self.mark(name, answer.get(name), more=False)
+        if (upstream := string(answer.get("provider"))) and self._dialect.reasoning.binding == "upstream":
+            self.upstream = sanitised(upstream)
 
+    def _fragment(self, fragment: Fields, touched: set[ArrivingCall]) -> None:
+        """Take a fragment of a call. `touched`: the calls that the same delta has told of already.
 
-class _Slots:
-    """Which call a fragment belongs to.
-
-    A fragment opens a new call when its index is new, when its index is known but it brings another id, or
-    when it brings a name although the call at its index is whole already. A fragment without an index is
-    taken by its id, else by the call before it.
-    """
-
-    def __init__(self, assembly: Assembly, carrier: Carrier) -> None:
-        self._assembly = assembly
-        self._takes_back = carrier == "extra_content"
-        self._latest: dict[Slot, ArrivingCall] = {}
-        self._by_id: dict[tuple[Slot, str], ArrivingCall] = {}
-
-    def take(self, fragments: list[Fields]) -> None:
-        """Take the fragments of one delta."""
-        touched: set[ArrivingCall] = set()
-        for fragment in fragments:
-            self._take(fragment, touched)
-
-    def _take(self, fragment: Fields, touched: set[ArrivingCall]) -> None:
+        A fragment opens a new call when its index is new, when its index is known but it brings another id, or
+        when it brings a name although the call at its index is whole already. A fragment without an index is
+        taken by its id, else by the call before it.
+        """
         slot, native_id = _slot(fragment.get("index")), string(fragment.get("id"))
         if not native_id.strip():
             native_id = ""
@@ -210,30 +168,20 @@ class _Slots:
         call = self._existing(slot, native_id)
         if call is None or (name and _begins_another(call, name, text, repeated=call in touched)):
             signed = self._signed(fragment)
-            call = self._assembly.call(native_id, name)
+            call = self.call(native_id, name)
             call.signature = signed
         else:
-            self._assembly.identify(call, native_id, name)
+            self.identify(call, native_id, name)
             if fragment.get("extra_content") and call.signature is None:
-                self._assembly.leave_out("extra_content")
+                self.leave_out("extra_content")
         call.free = call.free or isinstance(fragment.get("custom"), dict)
         touched.add(call)
-        self._remember(call, slot, native_id)
+        for key in (slot, None):
+            self._latest[key] = call
+            if native_id:
+                self._by_id[key, native_id] = call
         if text:
-            self._assembly.argue(call, text)
-
-    def _signed(self, fragment: Fields) -> Words | None:
-        """Return the signature of a call, in front of it, where it goes back; count what is no signature or stays."""
-        extra = fragment.get("extra_content")
-        signature = string(fields(fields(extra).get("google")).get("thought_signature"))
-        if not signature or not self._takes_back:
-            if extra:
-                self._assembly.leave_out("extra_content")
-            return None
-        words = self._assembly.words("thinking")
-        self._assembly.seal(words, "extra_content", signature)
-        self._assembly.end(words)
-        return words
+            self.argue(call, text)
 
     def _existing(self, slot: Slot, native_id: str) -> ArrivingCall | None:
         if native_id and (same := self._by_id.get((slot, native_id))):
@@ -243,11 +191,18 @@ class _Slots:
             return None  # a new index, or a known one with another id
         return call
 
-    def _remember(self, call: ArrivingCall, slot: Slot, native_id: str) -> None:
-        for key in (slot, None):
-            self._latest[key] = call
-            if native_id:
-                self._by_id[key, native_id] = call
+    def _signed(self, fragment: Fields) -> Words | None:
+        """Return the signature of a call, in front of it, where it goes back; count what is no signature or stays."""
+        extra = fragment.get("extra_content")
+        signature = string(fields(fields(extra).get("google")).get("thought_signature"))
+        if not signature or self._dialect.reasoning.carrier != "extra_content":
+            if extra:
+                self.leave_out("extra_content")
+            return None
+        words = self.words("thinking")
+        self.seal(words, "extra_content", signature)
+        self.end(words)
+        return words
 
 
 def _begins_another(call: ArrivingCall, name: str, text: str, *, repeated: bool) -> bool:

@@ -18,8 +18,8 @@ _WORDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
 class ArrivingReasoning:
     """The reasoning of one answer while it arrives."""
 
-    def __init__(self, assembly: Assembly, carrier: Carrier) -> None:
-        self._assembly = assembly
+    def __init__(self, answer: Assembly, carrier: Carrier) -> None:
+        self._answer = answer
         self._carrier = carrier
         self._parts: list[Words] = []
         self._details: list[dict[str, object]] = []
@@ -47,18 +47,18 @@ class ArrivingReasoning:
         """Seal what has arrived, where the dialect takes it back. Doing it twice changes nothing."""
         for part in self._parts:
             if self._carrier == "reasoning_content":
-                self._assembly.seal(part, self._carrier, self._carrier)
+                self._answer.seal(part, self._carrier, self._carrier)
             elif self._carrier == "thinking_chunk":
                 last = part is self._parts[-1]
-                self._assembly.seal(part, self._carrier, json_text(self._more if last else {}))
+                self._answer.seal(part, self._carrier, json_text(self._more if last else {}))
             elif self._carrier == "reasoning_details" and self._details and part is self._parts[0]:
-                self._assembly.seal(part, self._carrier, json_text(self._details))
+                self._answer.seal(part, self._carrier, json_text(self._details))
 
     def _say(self, piece: str) -> None:
-        part = self._assembly.latest_words("thinking")
+        part = self._answer.latest_words("thinking")
         if part not in self._parts:
             self._parts.append(part)
-        self._assembly.say(part, piece)
+        self._answer.say(part, piece)
 
     def _detail(self, detail: Fields) -> None:
         """Add a detail, or a piece to the one it continues: words of the same kind and index."""

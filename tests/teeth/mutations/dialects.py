@@ -83,8 +83,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "decode, anthropic: an error in a relay's own form is passed over",
         "actors/adapters/anthropic/decode.py",
-        '        elif payload.get("error") or name == "error":',
-        "        elif False:",
+        'if "error" in (kind, name) or payload.get("error"):',
+        'if kind == "error":',
         ("tests/adapters/test_decode_cuts.py",),
     ),
     Mutation(
@@ -97,8 +97,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "anthropic: thinking that a copy did not sign is nobody's to send back",
         "actors/adapters/anthropic/decode.py",
-        "part.seal is None and self._unsigned:",
-        "part.seal is None and False:",
+        'seal=None) if self._dialect.reasoning.required == "with_calls":',
+        "seal=None) if False:",
         ("tests/test_anthropic_copies.py",),
     ),
     Mutation(
@@ -145,30 +145,30 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "decode: of a stream that broke off a call without its arguments is kept",
-        "actors/adapters/assembly.py",
-        "return part.done and (part.ended or part.told or part.is_whole)",
-        "return part.done",
+        "actors/adapters/arriving.py",
+        "return self.done and (self.ended or self.told or self.is_whole)",
+        "return self.done",
         ("tests/adapters/test_cut_calls.py",),
     ),
     Mutation(
         "decode: a block of a call that never stopped ends well",
         "actors/adapters/assembly.py",
-        "if isinstance(part, ArrivingCall) and not part.is_whole and not self._is_cut:",
+        "if not told and isinstance(part, ArrivingCall) and not (part.is_whole or self._is_cut):",
         "if False:",
         ("tests/adapters/test_cut_calls.py",),
     ),
     Mutation(
         "decode, anthropic: a second start of the message goes on with the first",
         "actors/adapters/anthropic/decode.py",
-        "            self.assembly.restart()\n",
+        "            self.restart()\n",
         "",
         ("tests/adapters/test_anthropic_decode.py",),
     ),
     Mutation(
         "decode: an answer that begins again gives a call the number of a void one",
         "actors/adapters/assembly.py",
-        "        self._parts, self._marks, self._held = [], {}, None\n",
-        "        self._parts, self._marks, self._held, self._calls = [], {}, None, 0\n",
+        "        self._parts: list[Part] = []\n",
+        "        self._parts: list[Part] = []\n        self._calls = 0\n",
         ("tests/adapters/test_anthropic_decode.py",),
     ),
     Mutation(
@@ -187,9 +187,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "decode: of an answer that broke off a part that is its provider's own is kept",
-        "actors/adapters/assembly.py",
-        "return part.done and isinstance(part.value, Media)",
-        "return part.done",
+        "actors/adapters/arriving.py",
+        "return self.done and isinstance(self.value, Media)",
+        "return self.done",
         ("tests/adapters/test_left_out.py",),
     ),
     Mutation(
@@ -202,8 +202,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "decode, bedrock: cited words are left out with their citations",
         "actors/adapters/converse/decode.py",
-        'elif "citationsContent" in block:',
-        'elif "citationsContents" in block:',
+        'elif "citationsContent" in delta:',
+        'elif "citationsContents" in delta:',
         ("tests/adapters/test_left_out.py",),
     ),
     Mutation(
@@ -286,9 +286,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "responses: encrypted content is taken from an item that is only announced",
         "actors/adapters/responses/decode.py",
-        '            item = _Item(kind, self.assembly.words("thinking"))\n        elif',
-        '            item = _Item(kind, self.assembly.words("thinking"))\n'
-        '            self.assembly.seal(item.part, "reasoning_item", _again(told))\n'
+        '            item = _Item(kind, self.words("thinking"))\n        elif',
+        '            item = _Item(kind, self.words("thinking"))\n'
+        '            self.seal(item.part, "reasoning_item", _again(told))\n'
         "            item.part.done = True\n        elif",
         ("tests/adapters/test_responses_decode.py",),
     ),
@@ -324,15 +324,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "gemini: text goes on in a signed part",
         "actors/adapters/gemini/decode.py",
-        '            self._words("text", text)\n        self._open = None',
-        '            self._words("text", text)',
+        'self._text("text", text, signed=True)',
+        'self._text("text", text)',
         (GEMINI_DECODE,),
     ),
     Mutation(
         "gemini: a stream may end without a finish reason",
         "actors/adapters/gemini/decode.py",
-        "        super().__init__(assembly, dialect)\n",
-        "        super().__init__(assembly, dialect)\n        self.ended = True\n",
+        '        self.count(payload.get("usageMetadata"), _FIGURES)\n',
+        '        self.count(payload.get("usageMetadata"), _FIGURES)\n        self.ended = True\n',
         (GEMINI_DECODE,),
     ),
     Mutation(
