@@ -6,14 +6,15 @@ from typing import Any, Generic, TypeVar, assert_never
 
 from actors.adapters.assembly import Assembly
 from actors.adapters.base import AnswerReader, Frames
+from actors.adapters.preamble import Preamble
 from actors.adapters.reading import Reading
-from actors.adapters.request import Request, Settings
+from actors.adapters.request import Settings
 from actors.adapters.sse import EventParser
 from actors.adapters.wire_object import WireObject
 from actors.core.concerns import Role
 from actors.core.content import Media
 from actors.core.dialect import Dialect, Family
-from actors.core.transcript import TranscriptFacts, Writer
+from actors.core.transcript import Writer
 
 D = TypeVar("D", bound=Dialect, contravariant=True)
 
@@ -26,9 +27,8 @@ class Codec(Generic[D]):
         writer: Makes what writes a lane for a profile, behind a message of this role.
         closing: What ends the last message of a lane, where the family leaves that open.
         natives: Whether a provider's own parts can be written.
-        request: Returns the request that sends a lane's segments, the last message closed. What the dialect does not
-            take of the settings is left out, and named in the request's `losses`. Some providers want the tools
-            declared that the transcript shows (BED-03), or marks where it was cut before.
+        preamble: Returns what a request says before its messages, for settings and the tools called where those declare
+            none: some providers want them declared (BED-03). What a dialect does not take of the settings is a loss.
         reader: Makes what reads an answer.
         frames: Makes what splits the stream of an answer into events.
         read: Reads the messages of a transcript.
@@ -38,7 +38,7 @@ class Codec(Generic[D]):
     writer: Callable[[D, Role | None], Writer]
     closing: bytes = b""
     natives: bool = False
-    request: Callable[[Sequence[bytes], Settings, D, TranscriptFacts], Request]
+    preamble: Callable[[Settings, D, frozenset[str]], Preamble]
     reader: Callable[[Assembly, Dialect], AnswerReader]
     frames: Callable[[], Frames] = EventParser
     read: Callable[[Sequence[object], Reading], None]

@@ -2,7 +2,7 @@
 
 from actors.adapters.codec import Codec
 from actors.adapters.converse.decode import ConverseReader
-from actors.adapters.converse.encode import ConverseWriter, request
+from actors.adapters.converse.encode import ConverseWriter, preamble
 from actors.adapters.converse.frames import FrameParser
 from actors.adapters.converse.importing import media, read
 from actors.adapters.open_messages import CLOSING
@@ -10,7 +10,7 @@ from actors.adapters.open_messages import CLOSING
 CODEC = Codec(
     writer=ConverseWriter,
     closing=CLOSING,
-    request=request,
+    preamble=preamble,
     reader=ConverseReader,
     frames=FrameParser,
     read=read,

@@ -2,7 +2,7 @@
 
 from actors.adapters.codec import Codec
 from actors.adapters.openai_chat.decode import ChatReader
-from actors.adapters.openai_chat.encode import OpenAIChatWriter, request
+from actors.adapters.openai_chat.encode import OpenAIChatWriter, preamble
 from actors.adapters.openai_chat.importing import media, read
 
-CODEC = Codec(writer=OpenAIChatWriter, request=request, reader=ChatReader, read=read, media=media)
+CODEC = Codec(writer=OpenAIChatWriter, preamble=preamble, reader=ChatReader, read=read, media=media)

@@ -2,9 +2,9 @@
 
 from actors.adapters.codec import Codec
 from actors.adapters.responses.decode import ResponsesReader
-from actors.adapters.responses.encode import ResponsesWriter, request
+from actors.adapters.responses.encode import ResponsesWriter, preamble
 from actors.adapters.responses.importing import media, read
 
 CODEC = Codec(
-    writer=ResponsesWriter, natives=True, request=request, reader=ResponsesReader, read=read, media=media
+    writer=ResponsesWriter, natives=True, preamble=preamble, reader=ResponsesReader, read=read, media=media
 )

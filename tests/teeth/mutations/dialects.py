@@ -251,8 +251,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "openrouter: a pinned upstream is not named in the request",
         "actors/adapters/openai_chat/encode.py",
-        "opening += _pin(settings, dialect, losses) + routed",
-        "opening += routed",
+        '        "provider": _pin(settings, dialect, losses),\n',
+        "",
         ("tests/test_gateways.py",),
     ),
     Mutation(
