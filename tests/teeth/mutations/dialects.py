@@ -236,14 +236,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "responses: a reasoning item is sent twice",
-        "actors/core/render/thinking.py",
+        "actors/core/render/sealed.py",
         "if item_id in self._new or item_id in self._usage.items:",
         "if False:",
         (f"{RESPONSES}::test_a_reasoning_item_goes_out_once_in_an_epoch",),
     ),
     Mutation(
         "responses: reasoning items of earlier requests are forgotten",
-        "actors/core/render/thinking.py",
+        "actors/core/render/sealed.py",
         "item_id in self._new or item_id in self._usage.items",
         "item_id in self._new",
         (f"{RESPONSES}::test_a_reasoning_item_goes_out_once_in_an_epoch",),
@@ -264,7 +264,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "openrouter: what a pinned upstream sealed goes to who serves another backend",
-        "actors/core/render/thinking.py",
+        "actors/core/render/sealed.py",
         "if maker.backend == binding.backend and is_own(",
         "if is_own(",
         (VENDORS,),
@@ -359,8 +359,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "neighbours: the filler at the end follows a result directly",
         "actors/core/render/walk.py",
-        '            self._between()\n            self._fill("user", "last"',
-        '            self._fill("user", "last"',
+        "        self._begin(role)\n        self._writer.text",
+        "        self._writer.begin(role)\n        self._last_role = role\n        self._writer.text",
         (VENDORS,),
     ),
     Mutation(
