@@ -13,7 +13,7 @@ from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.settings import room, thinking_switch
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import AnthropicDialect
-from actors.core.jsonio import Json, quote, unquote
+from actors.core.jsonio import Json, is_blank, quote
 from actors.core.transcript import Titled
 
 VERSION = "2023-06-01"
@@ -24,37 +24,23 @@ UNSIGNED = "unsigned"
 class AnthropicWriter(OpenMessages):
     """Writes `messages`, block by block."""
 
-    opening = b'{"role":"%b","content":['
-
     def text(self, json: Json) -> None:
-        """Write a text block."""
         self._pieces += (self._comma, b'{"type":"text","text":', json, b"}")
         self._comma = b","
 
     def thinking(self, block: Thinking) -> None:
-        """Write a sealed thinking block as it came. A placeholder has words alone, as what a copy of the API thinks."""
-        self._pieces.append(self._comma)
-        self._comma = b","
-        if block.seal is None or block.seal.kind == UNSIGNED:
-            self._pieces += (b'{"type":"thinking","thinking":', block.json, b',"signature":""}')
-        elif block.seal.kind == "redacted":
-            self._pieces += (b'{"type":"redacted_thinking","data":', block.seal.data, b"}")
+        """Write thinking as it came. A placeholder has words alone, as has what a copy of the API thinks."""
+        seal = block.seal
+        if seal is not None and seal.kind == "redacted":
+            self.block(b'{"type":"redacted_thinking","data":', seal.data, b"}")
         else:
-            self._pieces += (
-                b'{"type":"thinking","thinking":',
-                block.json,
-                b',"signature":',
-                block.seal.data,
-                b"}",
-            )
+            signature = b'""' if seal is None or seal.kind == UNSIGNED else seal.data
+            self.block(b'{"type":"thinking","thinking":', block.json, b',"signature":', signature, b"}")
 
     def media(self, media: Media, title: str) -> None:
-        """Write an image or a document."""
-        self._pieces += (self._comma, _media(media))
-        self._comma = b","
+        self.block(_media(media))
 
     def call(self, call_id: str, name: str, call: ToolCall) -> None:
-        """Write a `tool_use` block."""
         opening = b'%b{"type":"tool_use","id":"%b","name":"%b","input":'
         self._pieces += (opening % (self._comma, call_id.encode(), name.encode()), call.json, b"}")
         self._comma = b","
@@ -62,14 +48,13 @@ class AnthropicWriter(OpenMessages):
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
         """Write a `tool_result` block. One that failed and said nothing says so (ANT-53)."""
         opening = b'%b{"type":"tool_result","tool_use_id":"%b","content":' % (self._comma, call_id.encode())
-        if failed and json[1] in _MAYBE_BLANK and not unquote(json).strip():
+        if failed and is_blank(json):
             json = _NO_WORDS
         self._pieces += (opening, *_parts(json, media)) if media else (opening, json)
         self._pieces.append(b',"is_error":true}' if failed else b"}")
         self._comma = b","
 
 
-_MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
 _NO_WORDS = quote("(The tool failed and said nothing.)")
 
 

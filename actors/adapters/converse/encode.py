@@ -16,7 +16,7 @@ from actors.adapters.settings import room, thinking_switch
 from actors.core.concerns import Role
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import ConverseDialect
-from actors.core.jsonio import Json, quote, unquote
+from actors.core.jsonio import Json, is_blank, quote
 from actors.core.transcript import Titled
 
 _FORMATS = {
@@ -30,65 +30,49 @@ _FORMATS = {
     "text/markdown": b"md",
     "text/plain": b"txt",
 }
-_MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
 _ANY_INPUT = Json(b'{"type":"object","properties":{}}')
 
 
 class ConverseWriter(OpenMessages):
     """Writes `messages`, block by block."""
 
-    opening = b'{"role":"%b","content":['
-
     def __init__(self, dialect: ConverseDialect, last_role: Role | None) -> None:
         super().__init__(dialect, last_role)
         self._nothing = quote(dialect.turns.empty_result or "")
 
     def text(self, json: Json) -> None:
-        """Write a text block."""
-        self._pieces += (self._comma, b'{"text":', json, b"}")
-        self._comma = b","
+        self.block(b'{"text":', json, b"}")
 
     def thinking(self, block: Thinking) -> None:
         """Write sealed reasoning as it came; the renderer lets no other pass."""
         assert block.seal is not None
-        self._pieces.append(self._comma)
-        self._comma = b","
         if block.seal.kind == "redacted":
-            self._pieces += (b'{"reasoningContent":{"redactedContent":', block.seal.data, b"}}")
+            self.block(b'{"reasoningContent":{"redactedContent":', block.seal.data, b"}}")
         else:
-            self._pieces += (b'{"reasoningContent":{"reasoningText":{"text":', block.json)
-            self._pieces += (b',"signature":', block.seal.data, b"}}}")
+            opening = b'{"reasoningContent":{"reasoningText":{"text":'
+            self.block(opening, block.json, b',"signature":', block.seal.data, b"}}}")
 
     def media(self, media: Media, title: str) -> None:
-        """Write an image or a document."""
-        self._pieces += (self._comma, _media(media, title))
-        self._comma = b","
+        self.block(_media(media, title))
 
     def call(self, call_id: str, name: str, call: ToolCall) -> None:
-        """Write a `toolUse` block."""
-        opening = b'%b{"toolUse":{"toolUseId":"%b","name":"%b","input":'
-        self._pieces += (opening % (self._comma, call_id.encode(), name.encode()), call.json, b"}}")
-        self._comma = b","
+        opening = b'{"toolUse":{"toolUseId":"%b","name":"%b","input":' % (call_id.encode(), name.encode())
+        self.block(opening, call.json, b"}}")
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
         """Write a `toolResult` block: its text and its media. Beside media, no text need stand for a blank one."""
-        self._pieces.append(
-            b'%b{"toolResult":{"toolUseId":"%b","content":[' % (self._comma, call_id.encode())
-        )
-        comma = b""
+        self.block(b'{"toolResult":{"toolUseId":"%b","content":[' % call_id.encode())
+        self._comma = b""
         if json != b'""' or not media:
-            self._pieces += (b'{"text":', self._said(json), b"}")
-            comma = b","
+            self.block(b'{"text":', self._said(json), b"}")
         for item, title in media:
-            self._pieces += (comma, _media(item, title))
-            comma = b","
+            self.block(_media(item, title))
         self._pieces.append(b'],"status":"error"}}' if failed else b'],"status":"success"}}')
         self._comma = b","
 
     def _said(self, json: Json) -> Json:
         """Return a result's text, or what stands for one that is blank (BED-04)."""
-        blank = json[1] in _MAYBE_BLANK and not unquote(json).strip()
-        return self._nothing if blank and self._nothing else json
+        return self._nothing if self._nothing != b'""' and is_blank(json) else json
 
 
 def _media(media: Media, title: str) -> bytes:

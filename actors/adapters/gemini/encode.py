@@ -34,51 +34,45 @@ class GeminiWriter(OpenMessages):
 
     def __init__(self, dialect: GeminiDialect, last_role: Role | None) -> None:
         super().__init__(dialect, last_role)
-        self._signature: Json | None = None
-        """Of the part that comes next."""
+        self._signature: Json | None = None  # of the part that comes next
 
     def begin(self, role: Role) -> None:
-        """Let what follows be said in this role. A signature never moves to another message."""
+        """Begin a message. A signature never moves to another one."""
         self._sign_nothing()
         super().begin(role)
 
     def taken(self) -> list[bytes]:
-        """Return what was written since this was asked last."""
         self._sign_nothing()
         return super().taken()
 
     def text(self, json: Json) -> None:
-        """Write a text part."""
-        self._part(b'{"text":', json)
+        self.block(b'{"text":', json)
 
     def thinking(self, block: Thinking) -> None:
         """Keep a signature for the part behind it. That of a blank text is a part of its own."""
         self._sign_nothing()
         self._signature = block.json if block.seal is None else block.seal.data
         if block.seal is not None and block.seal.kind == BLANK:
-            self._part(b'{"text":', block.json)
+            self.block(b'{"text":', block.json)
 
     def native(self, part: bytes) -> None:
         """Write a part as it came, its own signature in it."""
         self._sign_nothing()
-        super().native(part)
+        super().block(part)
 
     def media(self, media: Media, title: str) -> None:
-        """Write an attachment, by value."""
-        self._part(_inline(media))
+        self.block(_inline(media))
 
     def call(self, call_id: str, name: str, call: ToolCall) -> None:
-        """Write a `functionCall` part."""
-        self._part(b'{"functionCall":{', _identified(call_id, name), b',"args":', call.json, b"}")
+        self.block(b'{"functionCall":{', _identified(call_id, name), b',"args":', call.json, b"}")
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
-        """Write a `functionResponse` part."""
         key = b"error" if failed else b"output"
         opening = b'{"functionResponse":{%b,"response":{"%b":' % (_identified(call_id, name), key)
         held = b',"parts":[%b]' % b",".join([_inline(item) + b"}" for item, _ in media]) if media else b""
-        self._part(opening, json, b"}", held, b"}")
+        self.block(opening, json, b"}", held, b"}")
 
-    def _part(self, *pieces: bytes) -> None:
+    def block(self, *pieces: bytes) -> None:
         """Write a part, closing brace and signature behind what is given."""
         self._pieces += (self._comma, *pieces)
         if self._signature is None:
@@ -91,7 +85,7 @@ class GeminiWriter(OpenMessages):
     def _sign_nothing(self) -> None:
         """Write a signature that no part follows as the one of an empty text."""
         if self._signature is not None:
-            self._part(b'{"text":', b'""')
+            self.block(b'{"text":', b'""')
 
 
 def _inline(media: Media) -> bytes:

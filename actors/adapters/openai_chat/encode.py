@@ -17,10 +17,9 @@ from actors.adapters.request import Settings, ToolSpec
 from actors.core.concerns import Role
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import ChatDialect
-from actors.core.jsonio import Json, dump, nest, parse, quote, unquote
+from actors.core.jsonio import Json, dump, is_blank, nest, parse, quote, unquote
 from actors.core.transcript import Titled
 
-_MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
 _ABSENT = {"null": b',"content":null', "empty": b',"content":""', "omit": b""}
 
 
@@ -45,19 +44,16 @@ class OpenAIChatWriter:
         self._signature: Json | None = None  # of the call that comes next
 
     def begin(self, role: Role) -> None:
-        """Let what follows be a message of its own in this role."""
         self._end()
         self._role = role
         self._signature = None
 
     def taken(self) -> list[bytes]:
-        """Return what was written since this was asked last."""
         self._end()
         written, self._pieces = self._pieces, []
         return written
 
     def text(self, json: Json) -> None:
-        """Take words of the open message."""
         if self._parts:
             self._parts.append(_TEXT % json)
         else:
@@ -74,7 +70,6 @@ class OpenAIChatWriter:
         """Write nothing: a message of this family holds no part of its provider's own, and the renderer sends none."""
 
     def media(self, media: Media, title: str) -> None:
-        """Take an image of the open message."""
         self._spread()
         address = media.url or f"data:{media.mime};base64,{media.data}"
         self._parts.append(b'{"type":"image_url","image_url":{"url":%b}}' % quote(address))
@@ -91,13 +86,12 @@ class OpenAIChatWriter:
             self._calls.append(opening % (call_id.encode(), name.encode(), nest(call.json), signed))
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
-        """Write a `tool` message."""
         assert not media  # a result of this dialect is text (rulebook OAC-08)
         opening = b'%b{"role":"tool","tool_call_id":"%b","content":' % (self._comma, call_id.encode())
         self._comma = b","
         if failed:  # the wire has no error flag
             self._pieces += (opening, b'"', self._error_prefix, json[1:], b"}")
-        elif self._nothing != b'""' and json[1] in _MAYBE_BLANK and not unquote(json).strip():
+        elif self._nothing != b'""' and is_blank(json):
             self._pieces += (opening, self._nothing, b"}")
         else:
             self._pieces += (opening, json, b"}")
@@ -108,7 +102,6 @@ class OpenAIChatWriter:
         self._words.clear()
 
     def _end(self) -> None:
-        """Write the open message."""
         role, self._role = self._role, None
         if role is None or role == "tool":
             return

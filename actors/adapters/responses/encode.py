@@ -43,7 +43,6 @@ class ResponsesWriter:
         self._by_user, self._phase = role == "user", b""
 
     def taken(self) -> list[bytes]:
-        """Return what was written since this was asked last."""
         self._end()
         written, self._pieces = self._pieces, []
         return written
@@ -71,7 +70,6 @@ class ResponsesWriter:
         self._item(part)
 
     def media(self, media: Media, title: str) -> None:
-        """Take an attachment of the user's message."""
         self._only = None
         self._content.append(_media(media))
 

@@ -17,7 +17,7 @@ from actors.core.content import Block, Code, Media, Message, Native, Text, Think
 from actors.core.diagnostics import Filler, Notes
 from actors.core.dialect import Dialect
 from actors.core.history import History
-from actors.core.jsonio import Json, quote, unquote
+from actors.core.jsonio import MAYBE_BLANK, Json, is_blank, quote, unquote
 from actors.core.ledger import Answer, Ledger
 from actors.core.projection import Projection
 from actors.core.render.attach import Attachments
@@ -29,7 +29,6 @@ from actors.core.transcript import Encoder, RenderState, Titled
 STRIDE = 64
 """Messages written at a time. What a judge reads of them fits a processor's cache; all at once would not."""
 
-_MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
 _NO_CALLS: Iterator[tuple[ToolCall, str, str]] = iter(())
 
 
@@ -204,7 +203,7 @@ class RenderWalk:
             else:
                 self._notes.lost("media")
                 said.append(attachments.noted(media))
-        if _is_blank(words):
+        if is_blank(words):
             words = Json(b'""')
         if said:
             gap = b"" if words == b'""' else b"\\n"
@@ -232,7 +231,7 @@ class RenderWalk:
         kept: list[Block] = []
         for block in blocks:
             if isinstance(block, Text):
-                if dialect.turns.drop_empty_text and block.json[1] in _MAYBE_BLANK and _is_blank(block.json):
+                if dialect.turns.drop_empty_text and block.json[1] in MAYBE_BLANK and is_blank(block.json):
                     notes.lost("empty")
                 elif dialect.turns.max_string is not None and len(block.json) > dialect.turns.max_string:
                     kept += _pieces(block, dialect.turns.max_string, dialect)
@@ -337,11 +336,6 @@ class RenderWalk:
         self._begin(role)
         self._writer.text(quote(words))
         self._notes.filled(kind)
-
-
-def _is_blank(literal: Json) -> bool:
-    # Nearly every literal starts with a visible ASCII character; only the others are decoded.
-    return literal[1] in _MAYBE_BLANK and not unquote(literal).strip()
 
 
 def _spoken(block: Block) -> Block:

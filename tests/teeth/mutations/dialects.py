@@ -34,8 +34,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "bedrock: a blank result goes as it is",
         "actors/adapters/converse/encode.py",
-        "blank = json[1] in _MAYBE_BLANK and not unquote(json).strip()",
-        "blank = False",
+        "return self._nothing if self._nothing != b'\"\"' and is_blank(json) else json",
+        "return json",
         ("tests/adapters/test_converse_encode.py", GENERATED),
     ),
     Mutation(
@@ -408,8 +408,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "schemas: what one arm demands is demanded of all",
         "actors/adapters/schemas.py",
-        "    return [name for name in first if name in second]",
-        "    return first",
+        "shared = [name for name in demands[0] if all(name in others for others in demands)]",
+        "shared = demands[0]",
         ("tests/adapters/test_tool_schemas.py",),
     ),
     Mutation(

@@ -377,7 +377,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "walk: blank means empty",
-        "actors/core/render/walk.py",
+        "actors/core/jsonio/text.py",
         "not unquote(literal).strip()",
         "not unquote(literal)",
         (RENDER,),
