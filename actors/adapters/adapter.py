@@ -6,16 +6,18 @@ is imported when the first adapter is asked for.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from actors.adapters.failure import Failure
+from actors.adapters.marks import marked, routed
+from actors.adapters.preamble import Preamble
 from actors.adapters.request import Request, Settings
 from actors.adapters.settings import fit
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
-from actors.core.transcript import Encoder, TranscriptFacts
+from actors.core.transcript import NO_FACTS, Encoder, TranscriptFacts
 
 if TYPE_CHECKING:
     from actors.adapters.base import Decoder  # what decodes is imported when the first answer comes
@@ -28,15 +30,15 @@ class Adapter:
     Args:
         dialect: The profile it serves.
         encoder: Writes the array of messages.
-        make: Makes a request; see `actors.adapters.codec.Codec`.
+        preamble: Makes the preamble of a request; see `actors.adapters.codec.Codec`.
     """
 
     dialect: Dialect
     encoder: Encoder
-    make: Callable[[Sequence[bytes], Settings, Dialect, TranscriptFacts], Request]
+    preamble: Callable[[Settings, Dialect, frozenset[str]], Preamble]
 
     def request(
-        self, segments: Sequence[bytes], settings: Settings, facts: TranscriptFacts | None = None
+        self, segments: Sequence[bytes], settings: Settings, facts: TranscriptFacts = NO_FACTS
     ) -> Request:
         """Return the request that sends a lane's segments.
 
@@ -45,9 +47,12 @@ class Adapter:
             settings: As they were asked for, tools under their own names.
             facts: What the transcript shows (`Rendered.facts`).
         """
-        fitted, names, losses = fit(settings, self.dialect)
-        made = self.make(segments, fitted, self.dialect, facts or TranscriptFacts())
-        return replace(made, names=names, losses=(*losses, *made.losses)) if names or losses else made
+        asked, names, losses = fit(settings, self.dialect)
+        begun = _begun(self.preamble, asked, self.dialect, frozenset() if asked.tools else facts.tools)
+        ends, said = marked(segments, asked, self.dialect, facts.before, self.encoder.closing)
+        opening = begun.before + ends + routed(asked, self.dialect, facts) + begun.after
+        told = (*losses, *begun.losses)
+        return Request(begun.path, begun.headers, (opening, *said, b"]}"), told, names, begun.assumed)
 
     def decoder(
         self,
@@ -70,6 +75,16 @@ class Adapter:
         return classify(status, headers, body, self.dialect, now=now)
 
 
+@lru_cache(maxsize=256)  # a session says the same in every request
+def _begun(
+    make: Callable[[Settings, Dialect, frozenset[str]], Preamble],
+    settings: Settings,
+    dialect: Dialect,
+    called: frozenset[str],
+) -> Preamble:
+    return make(settings, dialect, called)
+
+
 @lru_cache(maxsize=256)
 def adapter(dialect: Dialect) -> Adapter:
     """Return the adapter of a dialect."""
@@ -77,4 +92,4 @@ def adapter(dialect: Dialect) -> Adapter:
 
     family = codec(dialect.family)
     encoder = Encoder(partial(family.writer, dialect), family.closing, family.natives)
-    return Adapter(dialect, encoder, family.request)
+    return Adapter(dialect, encoder, family.preamble)

@@ -1,17 +1,18 @@
 """What there is to know of a wire family in one value: how it is written, and how what it says is read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
 from actors.adapters.base import Decoder
+from actors.adapters.preamble import Preamble
 from actors.adapters.reading import Reading
-from actors.adapters.request import Request, Settings
+from actors.adapters.request import Settings
 from actors.core.concerns import Role
 from actors.core.dialect import Dialect, Family
 from actors.core.identity import Binding
-from actors.core.transcript import TranscriptFacts, Writer
+from actors.core.transcript import Writer
 
 D = TypeVar("D", bound=Dialect, contravariant=True)
 
@@ -24,9 +25,8 @@ class Codec(Generic[D]):
         writer: Makes what writes a lane for a profile, behind a message of this role.
         closing: What ends the last message of a lane, where the family leaves that open.
         natives: Whether a provider's own parts can be written.
-        request: Returns the request that sends a lane's segments, the last message closed. What the dialect does not
-            take of the settings is left out, and named in the request's `losses`. Some providers want the tools
-            declared that the transcript shows (BED-03), or marks where it was cut before.
+        preamble: Returns what a request says before its messages, for settings and the tools called where those declare
+            none: some providers want them declared (BED-03). What a dialect does not take of the settings is a loss.
         decoder: Reads an answer.
         reading: Makes what reads a transcript. What the model said in it has this origin.
     """
@@ -34,7 +34,7 @@ class Codec(Generic[D]):
     writer: Callable[[D, Role | None], Writer]
     closing: bytes = b""
     natives: bool = False
-    request: Callable[[Sequence[bytes], Settings, D, TranscriptFacts], Request]
+    preamble: Callable[[Settings, D, frozenset[str]], Preamble]
     decoder: type[Decoder]
     reading: Callable[[Binding], Reading]
 

@@ -7,10 +7,13 @@ Two places of a lane are marked. An entry is written where a request ends, so th
 where it is found, however much came since; the end of this one is where the next request will look.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
+from actors.adapters.preamble import Wire, written
 from actors.adapters.request import Settings
+from actors.core.caching import Cache
 from actors.core.dialect import Dialect
 from actors.core.jsonio import quote
 from actors.core.transcript import TranscriptFacts
@@ -19,50 +22,57 @@ Splice: TypeAlias = Callable[[bytes, int, bytes], tuple[bytes, ...]]
 """Takes a segment, the place in it where a block or a message ends, and a mark; returns what to send in its place."""
 
 
-def mark(settings: Settings, dialect: Dialect) -> bytes:
-    """Return what marks a block, as its last key, or the point that stands behind it; empty where nothing is marked."""
-    caching = dialect.caching
-    if settings.cache == "off" or caching.marks == "none":
+def mark(settings: Settings, dialect: Dialect) -> Mapping[str, Wire]:
+    """Return what marks a block: its last key, or the point that stands behind it; empty where nothing is marked."""
+    kind = dialect.caching.marks
+    return {} if settings.cache == "off" or kind == "none" else _mark(kind, settings.cache)
+
+
+def _mark(kind: str, cache: Cache) -> Mapping[str, Wire]:
+    key, says = ("cachePoint", "default") if kind == "point" else ("cache_control", "ephemeral")
+    return {key: {"type": says, "ttl": "1h" if cache == "long" else None}}
+
+
+@lru_cache
+def _spliced_in(kind: str, cache: Cache) -> bytes:
+    """Return a mark as it stands behind what is marked."""
+    text = written(_mark(kind, cache))
+    return b"," + (text if kind == "point" else text[1:-1])
+
+
+def routed(settings: Settings, dialect: Dialect, facts: TranscriptFacts) -> bytes:
+    """Return the keys that lead a request to the machine that has its lane; empty where there are none."""
+    if settings.cache == "off" or not dialect.caching.keyed:
         return b""
-    if caching.marks == "point":
-        return _POINTS[settings.cache]
-    return _CONTROLS[settings.cache]
-
-
-_CONTROLS = {
-    "default": b',"cache_control":{"type":"ephemeral"}',
-    "long": b',"cache_control":{"type":"ephemeral","ttl":"1h"}',
-}
-_POINTS = {
-    "default": b',{"cachePoint":{"type":"default"}}',
-    "long": b',{"cachePoint":{"type":"default","ttl":"1h"}}',
-}
+    named = b',"prompt_cache_key":' + quote(facts.lane) if facts.lane else b""
+    keeps = settings.cache == "long" and dialect.caching.long == "retention"
+    return named + (b',"prompt_cache_retention":"24h"' if keeps else b"")
 
 
 def marked(
-    segments: Sequence[bytes], settings: Settings, dialect: Dialect, facts: TranscriptFacts, closing: bytes
-) -> Sequence[bytes]:
-    """Return a lane's segments with marks at the end of what was sent before, and at their own.
+    segments: Sequence[bytes], settings: Settings, dialect: Dialect, before: int, closing: bytes
+) -> tuple[bytes, Sequence[bytes]]:
+    """Return a mark for the whole request, and a lane's segments with marks where it ended before and ends now.
 
     Args:
-        segments: The lane's text, its last message closed by `closing`.
+        segments: The lane's text, its last message closed by `closing`, which is no part of the lane.
         settings: As the dialect takes them.
         dialect: The profile.
-        facts: How much of the text was sent before.
-        closing: What closes the last message, which is no part of the lane.
+        before: How many bytes of the text were sent before.
+        closing: What closes the last message.
     """
-    wanted = mark(settings, dialect)
-    if not wanted:
-        return segments
+    if settings.cache == "off" or dialect.caching.marks == "none" or not segments:
+        return b"", segments
+    wanted = _spliced_in(dialect.caching.marks, settings.cache)
     size = sum(map(len, segments))
     end = size - len(closing)
-    places = [facts.before] if 0 < facts.before < end else []
+    places = [before] if 0 < before < end else []
     if end > 0 and not dialect.caching.moving:
         places.append(end)
     splice = _SPLICES[dialect.caching.marks]
     for place in places:  # counted from the end, so that what is spliced in ahead moves nothing
         segments = _spliced(segments, size - place, wanted, splice)
-    return segments
+    return wanted if dialect.caching.moving else b"", segments
 
 
 def _spliced(segments: Sequence[bytes], rest: int, wanted: bytes, splice: Splice) -> Sequence[bytes]:
@@ -109,12 +119,3 @@ def _on_part(segment: bytes, end: int, wanted: bytes) -> tuple[bytes, ...]:
 
 _CONTENT = b'"content":'
 _SPLICES: dict[str, Splice] = {"block": _on_block, "point": _behind, "part": _on_part}
-
-
-def routed(settings: Settings, dialect: Dialect, facts: TranscriptFacts) -> bytes:
-    """Return the keys that lead a request to the machine that has its lane; empty where there are none."""
-    if settings.cache == "off" or not dialect.caching.keyed:
-        return b""
-    named = b',"prompt_cache_key":' + quote(facts.lane) if facts.lane else b""
-    keeps = settings.cache == "long" and dialect.caching.long == "retention"
-    return named + (b',"prompt_cache_retention":"24h"' if keeps else b"")

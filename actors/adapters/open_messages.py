@@ -21,7 +21,7 @@ class OpenMessages:
         roles: Roles as the wire spells them.
     """
 
-    opening: ClassVar[bytes]
+    opening: ClassVar[bytes] = b'{"role":"%b","content":['
     roles: ClassVar[Mapping[str, bytes]] = {"user": b"user", "assistant": b"assistant"}
 
     def __init__(self, _: Dialect, last_role: Role | None) -> None:
@@ -36,10 +36,14 @@ class OpenMessages:
             self._pieces.append(opening if self._role is None else CLOSING + b"," + opening)
             self._role, self._comma = role, b""
 
+    def block(self, *pieces: bytes) -> None:
+        """Write a block."""
+        self._pieces += (self._comma, *pieces)
+        self._comma = b","
+
     def native(self, part: bytes) -> None:
         """Write a block as its provider wrote it."""
-        self._pieces += (self._comma, part)
-        self._comma = b","
+        self.block(part)
 
     def taken(self) -> list[bytes]:
         """Return what was written since this was asked last."""

@@ -7,8 +7,9 @@ Arguments are validated against the tool's own schema before anything runs, so w
 and no safety.
 """
 
-from collections.abc import Sequence
-from functools import lru_cache, reduce
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TypeAlias
 
 from actors.core.jsonio import Json, JsonValue, dump, parse, pointed
 
@@ -27,7 +28,21 @@ _TOGETHER = frozenset({"if", "then", "else"})
 _MOST = 200  # arms of one schema, counting each as often as references reach it: they also bound our stack
 _LONGEST = 32  # references in a row
 
-_Schema = dict[str, JsonValue]
+Schema: TypeAlias = dict[str, JsonValue]
+
+
+def below(key: str, value: JsonValue, made: Callable[[JsonValue], JsonValue]) -> JsonValue:
+    """Return what stands under a keyword, each schema directly in it as it is made."""
+    if key in _MAPS and type(value) is dict:
+        return {name: made(inner) for name, inner in value.items()}
+    if key in _LISTS and type(value) is list:
+        return [made(inner) for inner in value]
+    return made(value) if key in _SCHEMAS else value
+
+
+def listed(value: JsonValue) -> list[JsonValue]:
+    """Return a list, an empty one for what is none."""
+    return value if type(value) is list else []
 
 
 @lru_cache(maxsize=1024)  # a session declares the same tools in every request
@@ -41,25 +56,17 @@ def rooted(schema: Json) -> tuple[Json, tuple[str, ...]]:
 
 
 class _Rooting:
-    """Makes the root of one schema, and keeps what is lost on the way.
+    """Makes the root of one schema, and keeps the keywords of which something is lost, some repeatedly."""
 
-    Attributes:
-        root: What came of it.
-        lost: Keywords of which something was left out, in order, some repeatedly.
-    """
-
-    def __init__(self, schema: _Schema) -> None:
+    def __init__(self, schema: Schema) -> None:
         self._given = schema
         self._left = _MOST
         self.lost: list[str] = []
-        flat: _Schema = {"type": "object", "properties": {}}
-        flat |= self._flat({**schema, "type": "object"}, ()) or {}
-        self._referred = flat
-        self.root = {key: self._sanitised_under(key, value) for key, value in flat.items()}
+        flat = self._flat({**schema, "type": "object"}, ()) or {}
+        self._referred: Schema = {"type": "object", "properties": {}, **flat}
+        self.root = {key: below(key, value, self._sanitised) for key, value in self._referred.items()}
 
-    # --- the root --------------------------------------------------------------------------------
-
-    def _flat(self, schema: JsonValue, followed: tuple[str, ...]) -> _Schema | None:
+    def _flat(self, schema: JsonValue, followed: tuple[str, ...]) -> Schema | None:
         """Return a schema without reference or choice at its root; None for one that no object is of."""
         self._left -= 1
         if schema is True:
@@ -74,28 +81,28 @@ class _Rooting:
         self.lost += [keyword for keyword in _UNSAID if keyword in schema]
         if "$ref" in schema:
             made = self._both(made, self._followed(schema["$ref"], followed))
-        for item in _listed(schema.get("allOf")):
+        for item in listed(schema.get("allOf")):
             made = self._both(made, self._arm("allOf", item, followed))
         for keyword in _ALTERNATIVES:
             if keyword in schema:
-                made = self._both(made, self._either(keyword, _listed(schema[keyword]), followed))
+                made = self._both(made, self._either(keyword, listed(schema[keyword]), followed))
         return made
 
-    def _followed(self, reference: JsonValue, followed: tuple[str, ...]) -> _Schema:
+    def _followed(self, reference: JsonValue, followed: tuple[str, ...]) -> Schema:
         """Return what a reference at the root names; nothing of one that leads back to itself."""
         if type(reference) is not str or reference in followed or len(followed) == _LONGEST:
             self.lost.append("$ref")
             return {}
         return self._arm("$ref", pointed(self._given, reference), (*followed, reference))
 
-    def _arm(self, keyword: str, item: JsonValue, followed: tuple[str, ...]) -> _Schema:
+    def _arm(self, keyword: str, item: JsonValue, followed: tuple[str, ...]) -> Schema:
         """Return what must hold besides; nothing, and a loss, where no object can be of it."""
         flat = self._flat(item, followed)
         if flat is None:
             self.lost.append(keyword)
         return flat or {}
 
-    def _either(self, keyword: str, items: Sequence[JsonValue], followed: tuple[str, ...]) -> _Schema:
+    def _either(self, keyword: str, items: Sequence[JsonValue], followed: tuple[str, ...]) -> Schema:
         """Return what several arms describe together. Arms that differ say more than that: it is lost."""
         arms = [flat for item in items if (flat := self._flat(item, followed)) is not None]
         is_whole = bool(arms) and self._left >= 0
@@ -103,7 +110,7 @@ class _Rooting:
             self.lost.append(keyword)
         return _united(arms) if is_whole else {}
 
-    def _both(self, first: _Schema, second: _Schema) -> _Schema:
+    def _both(self, first: Schema, second: Schema) -> Schema:
         """Return one schema for two that both hold. Where they differ in a keyword, the first one's stands."""
         made = dict(first)
         for key, value in second.items():
@@ -120,7 +127,7 @@ class _Rooting:
                 made[key] = value
         return made
 
-    def _members(self, first: _Schema, second: _Schema) -> _Schema:
+    def _members(self, first: Schema, second: Schema) -> Schema:
         made = dict(first)
         for name, value in second.items():
             before = made.get(name, True)
@@ -130,39 +137,22 @@ class _Rooting:
                 made[name] = value
         return made
 
-    # --- what it holds ---------------------------------------------------------------------------
-
-    def _sanitised_under(self, key: str, value: JsonValue) -> JsonValue:
-        """Return what stands under a keyword, mended."""
-        if key in _MAPS and type(value) is dict:
-            return {name: self._sanitised(inner) for name, inner in value.items()}
-        if key in _LISTS and type(value) is list:
-            return [self._sanitised(inner) for inner in value]
-        return self._sanitised(value) if key in _SCHEMAS else value
-
     def _sanitised(self, schema: JsonValue) -> JsonValue:
         """Return an inner schema, every array in it with items, and no reference to what is left out."""
         if type(schema) is not dict:
             return schema
-        made = {key: self._sanitised_under(key, value) for key, value in schema.items()}
+        made = {key: below(key, value, self._sanitised) for key, value in schema.items()}
         reference = made.get("$ref")
-        if (
-            type(reference) is str
-            and reference.startswith("#/")
-            and pointed(self._referred, reference) is None
-        ):
+        is_local = type(reference) is str and reference.startswith("#/")
+        if is_local and pointed(self._referred, str(reference)) is None:
             del made["$ref"]
             self.lost.append("$ref")
         kinds = schema.get("type")
-        is_array = kinds == "array" or (type(kinds) is list and "array" in kinds)
+        is_array = kinds == "array" or "array" in listed(kinds)
         return {**made, "items": {}} if is_array and "items" not in made else made
 
 
-def _listed(value: JsonValue) -> list[JsonValue]:
-    return value if type(value) is list else []
-
-
-def _united(arms: Sequence[_Schema]) -> _Schema:
+def _united(arms: Sequence[Schema]) -> Schema:
     """Return what holds for an object of any of the arms, with every property that one of them describes."""
     made = {
         key: value
@@ -175,13 +165,10 @@ def _united(arms: Sequence[_Schema]) -> _Schema:
         for name, value in members.items() if type(members) is dict else ():
             known = variants.setdefault(name, [])
             known += [value] if value not in known else []
-    shared = reduce(_shared, [_listed(arm.get("required")) for arm in arms])
+    demands = [listed(arm.get("required")) for arm in arms]
+    shared = [name for name in demands[0] if all(name in others for others in demands)]
     if variants:
         made["properties"] = {
             name: found[0] if len(found) == 1 else {"anyOf": found} for name, found in variants.items()
         }
     return {**made, "required": shared} if shared else made
-
-
-def _shared(first: list[JsonValue], second: list[JsonValue]) -> list[JsonValue]:
-    return [name for name in first if name in second]

@@ -86,20 +86,20 @@ def budget(settings: Settings) -> int:
     return max(settings.thinking_tokens or MANUAL_TOKENS, MANUAL_TOKENS)
 
 
-def thinking_switch(settings: Settings) -> bytes:
-    """Return Anthropic's `thinking`; empty where nothing is said. Newer models take `adaptive`, older ones `manual`.
+def thinking_switch(settings: Settings) -> dict[str, str | int] | None:
+    """Return Anthropic's `thinking`; None where nothing is said. Newer models take `adaptive`, older ones `manual`.
 
     Theirs on any host (ANT-45, ANT-46).
     """
     match settings.thinking:
         case "adaptive":
-            return b'"thinking":{"type":"adaptive"}'
+            return {"type": "adaptive"}
         case "manual":
-            return b'"thinking":{"type":"enabled","budget_tokens":%d}' % budget(settings)
+            return {"type": "enabled", "budget_tokens": budget(settings)}
         case "off":
-            return b'"thinking":{"type":"disabled"}'
+            return {"type": "disabled"}
         case "default":
-            return b""
+            return None
         case _:
             assert_never(settings.thinking)
 

@@ -30,6 +30,9 @@ class TranscriptFacts(NamedTuple):
     lane: str = ""
 
 
+NO_FACTS = TranscriptFacts()
+
+
 class Loop(NamedTuple):
     """The tool loop a transcript stands in, as far as manual thinking asks (ANT-40).
 

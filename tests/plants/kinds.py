@@ -48,8 +48,6 @@ PLANTS = (
             "actors/core/door/attribute.py:SAID_BY",
             "actors/core/render/walk.py:_kept",
             "actors/core/render/walk.py:_write",
-            "actors/core/render/walk.py:_user",
-            "actors/core/render/plain.py:spoken",
             "actors/cli/show.py:_words",
             "actors/testing/strategies.py:blocks",
             "actors/testing/histories.py:history",

@@ -4,16 +4,17 @@ Shape only. The renderer has settled pairing, order, ids and synthetic results; 
 wrong here is a bug there. Only the fields named here are ever sent (rulebook ANT-28).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from actors.adapters.marks import mark, marked
-from actors.adapters.open_messages import CLOSING, OpenMessages
-from actors.adapters.request import Request, Settings, ToolSpec
+from actors.adapters.marks import mark
+from actors.adapters.open_messages import OpenMessages
+from actors.adapters.preamble import Preamble, Wire, chosen, system, written
+from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.settings import room, thinking_switch
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import AnthropicDialect
-from actors.core.jsonio import Json, dump, quote, unquote
-from actors.core.transcript import Titled, TranscriptFacts
+from actors.core.jsonio import Json, is_blank, quote
+from actors.core.transcript import Titled
 
 VERSION = "2023-06-01"
 UNSIGNED = "unsigned"
@@ -23,37 +24,23 @@ UNSIGNED = "unsigned"
 class AnthropicWriter(OpenMessages):
     """Writes `messages`, block by block."""
 
-    opening = b'{"role":"%b","content":['
-
     def text(self, json: Json) -> None:
-        """Write a text block."""
         self._pieces += (self._comma, b'{"type":"text","text":', json, b"}")
         self._comma = b","
 
     def thinking(self, block: Thinking) -> None:
-        """Write a sealed thinking block as it came. A placeholder has words alone, as what a copy of the API thinks."""
-        self._pieces.append(self._comma)
-        self._comma = b","
-        if block.seal is None or block.seal.kind == UNSIGNED:
-            self._pieces += (b'{"type":"thinking","thinking":', block.json, b',"signature":""}')
-        elif block.seal.kind == "redacted":
-            self._pieces += (b'{"type":"redacted_thinking","data":', block.seal.data, b"}")
+        """Write thinking as it came. A placeholder has words alone, as has what a copy of the API thinks."""
+        seal = block.seal
+        if seal is not None and seal.kind == "redacted":
+            self.block(b'{"type":"redacted_thinking","data":', seal.data, b"}")
         else:
-            self._pieces += (
-                b'{"type":"thinking","thinking":',
-                block.json,
-                b',"signature":',
-                block.seal.data,
-                b"}",
-            )
+            signature = b'""' if seal is None or seal.kind == UNSIGNED else seal.data
+            self.block(b'{"type":"thinking","thinking":', block.json, b',"signature":', signature, b"}")
 
     def media(self, media: Media, title: str) -> None:
-        """Write an image or a document."""
-        self._pieces += (self._comma, _media(media))
-        self._comma = b","
+        self.block(_media(media))
 
     def call(self, call_id: str, name: str, call: ToolCall) -> None:
-        """Write a `tool_use` block."""
         opening = b'%b{"type":"tool_use","id":"%b","name":"%b","input":'
         self._pieces += (opening % (self._comma, call_id.encode(), name.encode()), call.json, b"}")
         self._comma = b","
@@ -61,14 +48,13 @@ class AnthropicWriter(OpenMessages):
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
         """Write a `tool_result` block. One that failed and said nothing says so (ANT-53)."""
         opening = b'%b{"type":"tool_result","tool_use_id":"%b","content":' % (self._comma, call_id.encode())
-        if failed and json[1] in _MAYBE_BLANK and not unquote(json).strip():
+        if failed and is_blank(json):
             json = _NO_WORDS
         self._pieces += (opening, *_parts(json, media)) if media else (opening, json)
         self._pieces.append(b',"is_error":true}' if failed else b"}")
         self._comma = b","
 
 
-_MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
 _NO_WORDS = quote("(The tool failed and said nothing.)")
 
 
@@ -87,43 +73,29 @@ def _media(media: Media) -> bytes:
     return b'{"type":"%b","source":%b}' % (kind, source)
 
 
-def request(
-    segments: Sequence[bytes], settings: Settings, dialect: AnthropicDialect, facts: TranscriptFacts
-) -> Request:
-    """Return the request that sends a lane's segments; see `actors.adapters.codec.Codec`."""
+def preamble(settings: Settings, dialect: AnthropicDialect, _: frozenset[str]) -> Preamble:
+    """Return the preamble of a request; see `actors.adapters.codec.Codec`."""
     ends, most = mark(settings, dialect), room(settings, dialect.request.max_tokens_default)
-    opening = b'{"model":%b,"max_tokens":%d' % (quote(settings.model), most)
-    if settings.tools:
-        opening += b',"tools":[' + b",".join(map(_tool, settings.tools))[:-1] + ends + b"}]"
-        if settings.tool_choice != "auto":
-            choice = b"any" if settings.tool_choice == "required" else b"none"
-            opening += b',"tool_choice":{"type":"%b"}' % choice
-    if settings.temperature is not None:
-        opening += b',"temperature":' + dump(settings.temperature)
-    opening += _reasons(settings)
-    if settings.system and settings.system.strip():
-        opening += b',"system":[{"type":"text","text":' + quote(settings.system) + ends + b"}]"
-    if settings.stream:
-        opening += b',"stream":true'
-    opening += (ends if dialect.caching.moving and segments else b"") + b',"messages":['
-    said = marked(segments, settings, dialect, facts, CLOSING)
+    said, tools = system(settings), settings.tools
+    table: dict[str, Wire] = {
+        "model": settings.model,
+        "max_tokens": most,
+        "tools": [_tool(tool, ends if tool is tools[-1] else {}) for tool in tools],
+        "tool_choice": {"type": _CHOICES.get(chosen(settings))},
+        "temperature": settings.temperature,
+        "thinking": thinking_switch(settings),
+        "output_config": {"effort": settings.effort},
+        "system": [{"type": "text", "text": said, **ends}] if said else None,
+        "stream": settings.stream or None,
+    }
     assumed = () if settings.max_tokens == most else (f"max_tokens {most}",)
-    return Request("/v1/messages", _HEADERS, (opening, *said, b"]}"), assumed=assumed)
+    return Preamble("/v1/messages", written(table)[:-1], b',"messages":[', _HEADERS, assumed=assumed)
 
 
 _HEADERS = (("anthropic-version", VERSION),)
+_CHOICES = {"required": "any", "none": "none", None: None}
 
 
-def _reasons(settings: Settings) -> bytes:
-    """Return how thinking is asked for."""
-    switch = thinking_switch(settings)
-    asked = b"," + switch if switch else b""
-    return asked + (b',"output_config":{"effort":%b}' % quote(settings.effort) if settings.effort else b"")
-
-
-def _tool(tool: ToolSpec) -> bytes:
-    return b'{"name":%b,"description":%b,"input_schema":%b}' % (
-        quote(tool.name),
-        quote(tool.description),
-        tool.parameters,
-    )
+def _tool(tool: ToolSpec, ends: Mapping[str, Wire]) -> Wire:
+    named = {"name": tool.name, "description": tool.description}
+    return {**named, "input_schema": tool.parameters, **ends}

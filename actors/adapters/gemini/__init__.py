@@ -2,7 +2,7 @@
 
 from actors.adapters.codec import Codec
 from actors.adapters.gemini.decode import GenerateContentDecoder
-from actors.adapters.gemini.encode import GeminiWriter, request
+from actors.adapters.gemini.encode import GeminiWriter, preamble
 from actors.adapters.gemini.importing import ContentsReading
 from actors.adapters.open_messages import CLOSING
 
@@ -10,7 +10,7 @@ CODEC = Codec(
     writer=GeminiWriter,
     closing=CLOSING,
     natives=True,
-    request=request,
+    preamble=preamble,
     decoder=GenerateContentDecoder,
     reading=ContentsReading,
 )

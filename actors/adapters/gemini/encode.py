@@ -14,12 +14,13 @@ from urllib.parse import quote as percent_encoded
 
 from actors.adapters.gemini.schema import projected
 from actors.adapters.open_messages import OpenMessages
-from actors.adapters.request import Request, Settings, ToolSpec
+from actors.adapters.preamble import Preamble, Wire, chosen, opened, system
+from actors.adapters.request import Settings, ToolSpec
 from actors.core.concerns import Role
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import GeminiDialect
-from actors.core.jsonio import Json, dump, quote
-from actors.core.transcript import Titled, TranscriptFacts
+from actors.core.jsonio import Json, quote
+from actors.core.transcript import Titled
 
 BLANK = "signed_blank"
 """Kind of the seal of a signature whose part is a text of nothing but whitespace, or of nothing."""
@@ -33,51 +34,45 @@ class GeminiWriter(OpenMessages):
 
     def __init__(self, dialect: GeminiDialect, last_role: Role | None) -> None:
         super().__init__(dialect, last_role)
-        self._signature: Json | None = None
-        """Of the part that comes next."""
+        self._signature: Json | None = None  # of the part that comes next
 
     def begin(self, role: Role) -> None:
-        """Let what follows be said in this role. A signature never moves to another message."""
+        """Begin a message. A signature never moves to another one."""
         self._sign_nothing()
         super().begin(role)
 
     def taken(self) -> list[bytes]:
-        """Return what was written since this was asked last."""
         self._sign_nothing()
         return super().taken()
 
     def text(self, json: Json) -> None:
-        """Write a text part."""
-        self._part(b'{"text":', json)
+        self.block(b'{"text":', json)
 
     def thinking(self, block: Thinking) -> None:
         """Keep a signature for the part behind it. That of a blank text is a part of its own."""
         self._sign_nothing()
         self._signature = block.json if block.seal is None else block.seal.data
         if block.seal is not None and block.seal.kind == BLANK:
-            self._part(b'{"text":', block.json)
+            self.block(b'{"text":', block.json)
 
     def native(self, part: bytes) -> None:
         """Write a part as it came, its own signature in it."""
         self._sign_nothing()
-        super().native(part)
+        super().block(part)
 
     def media(self, media: Media, title: str) -> None:
-        """Write an attachment, by value."""
-        self._part(_inline(media))
+        self.block(_inline(media))
 
     def call(self, call_id: str, name: str, call: ToolCall) -> None:
-        """Write a `functionCall` part."""
-        self._part(b'{"functionCall":{', _identified(call_id, name), b',"args":', call.json, b"}")
+        self.block(b'{"functionCall":{', _identified(call_id, name), b',"args":', call.json, b"}")
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
-        """Write a `functionResponse` part."""
         key = b"error" if failed else b"output"
         opening = b'{"functionResponse":{%b,"response":{"%b":' % (_identified(call_id, name), key)
         held = b',"parts":[%b]' % b",".join([_inline(item) + b"}" for item, _ in media]) if media else b""
-        self._part(opening, json, b"}", held, b"}")
+        self.block(opening, json, b"}", held, b"}")
 
-    def _part(self, *pieces: bytes) -> None:
+    def block(self, *pieces: bytes) -> None:
         """Write a part, closing brace and signature behind what is given."""
         self._pieces += (self._comma, *pieces)
         if self._signature is None:
@@ -90,7 +85,7 @@ class GeminiWriter(OpenMessages):
     def _sign_nothing(self) -> None:
         """Write a signature that no part follows as the one of an empty text."""
         if self._signature is not None:
-            self._part(b'{"text":', b'""')
+            self.block(b'{"text":', b'""')
 
 
 def _inline(media: Media) -> bytes:
@@ -103,73 +98,51 @@ def _identified(call_id: str, name: str) -> bytes:
     return b'"id":"%b",%b' % (call_id.encode(), named) if call_id else named
 
 
-def request(
-    segments: Sequence[bytes], settings: Settings, dialect: GeminiDialect, facts: TranscriptFacts
-) -> Request:
-    """Return the request that sends a lane's segments; see `actors.adapters.codec.Codec`.
+def preamble(settings: Settings, dialect: GeminiDialect, _: frozenset[str]) -> Preamble:
+    """Return the preamble of a request; see `actors.adapters.codec.Codec`.
 
     The model, and whether the answer is streamed, are in the path.
     """
     losses: list[str] = []
-    opening = b"{"
-    if settings.system and settings.system.strip():
-        opening += b'"systemInstruction":{"parts":[{"text":' + quote(settings.system) + b"}]},"
-    if settings.tools:
-        declared = b",".join([_declaration(tool, dialect, losses) for tool in settings.tools])
-        opening += b'"tools":[{"functionDeclarations":[' + declared + b"]}]," + _calling(settings)
-    if generation := _generation(settings, dialect, losses):
-        opening += b'"generationConfig":{' + b",".join(generation) + b"},"
-    opening += b'"contents":['
+    limit = dialect.request.max_tokens_default if settings.max_tokens is None else settings.max_tokens
+    table: dict[str, Wire] = {
+        "systemInstruction": {"parts": [{"text": system(settings)}]},
+        "tools": [{"functionDeclarations": [_tool(tool, dialect, losses) for tool in settings.tools]}],
+        "toolConfig": {"functionCallingConfig": {"mode": _MODES.get(chosen(settings))}},
+        "generationConfig": {
+            "maxOutputTokens": limit,
+            "temperature": settings.temperature,
+            "thinkingConfig": _thinking(settings, dialect, losses),
+        },
+    }
     method = "streamGenerateContent?alt=sse" if settings.stream else "generateContent"
     path = f"{dialect.request.models_path}/{percent_encoded(settings.model, safe='')}:{method}"
-    return Request(path, (), (opening, *segments, b"]}"), tuple(dict.fromkeys(losses)))
+    return Preamble(path, opened(table, "contents"), b"", losses=tuple(dict.fromkeys(losses)))
 
 
-def _declaration(tool: ToolSpec, dialect: GeminiDialect, losses: list[str]) -> bytes:
-    named = b'{"name":%b,"description":%b' % (quote(tool.name), quote(tool.description))
+_MODES = {"required": "ANY", "none": "NONE", None: None}
+
+
+def _tool(tool: ToolSpec, dialect: GeminiDialect, losses: list[str]) -> Wire:
+    named = {"name": tool.name, "description": tool.description}
     if dialect.request.schema_subset != "gemini":
-        return named + b',"parametersJsonSchema":%b}' % tool.parameters
+        return named | {"parametersJsonSchema": tool.parameters}
     schema, lost = projected(tool.parameters)
     losses += [f"schema.{keyword}" for keyword in lost]
-    return named + b',"parameters":%b}' % schema if schema else named + b"}"
+    return named | {"parameters": schema}
 
 
-def _calling(settings: Settings) -> bytes:
-    """Write the tool choice; `auto` is what an absent one means."""
-    choice = settings.tool_choice
-    if choice == "auto":
-        return b""
-    mode = b"ANY" if choice == "required" else b"NONE"
-    return b'"toolConfig":{"functionCallingConfig":{"mode":"%b"}},' % mode
-
-
-def _generation(settings: Settings, dialect: GeminiDialect, losses: list[str]) -> list[bytes]:
-    fields: list[bytes] = []
-    limit = dialect.request.max_tokens_default if settings.max_tokens is None else settings.max_tokens
-    if limit is not None:
-        fields.append(b'"maxOutputTokens":%d' % limit)
-    if settings.temperature is not None:
-        fields.append(b'"temperature":' + dump(settings.temperature))
-    if thinking := _thinking(settings, dialect, losses):
-        fields.append(b'"thinkingConfig":{' + b",".join(thinking) + b"}")
-    return fields
-
-
-def _thinking(settings: Settings, dialect: GeminiDialect, losses: list[str]) -> list[bytes]:
-    """Write how much to think: a level or a budget of tokens, which are not taken together."""
-    asked = settings.thinking in ("adaptive", "manual")
-    fields = [b'"includeThoughts":true'] if asked else []
-    levels, budget = dialect.reasoning.switch == "gemini", settings.thinking_tokens
-    if settings.thinking == "manual" and budget is not None:
-        fields.append(b'"thinkingBudget":%d' % budget)
-    elif settings.thinking == "off" and not levels:
-        fields.append(b'"thinkingBudget":0')
-    elif settings.thinking == "off":  # these models always think
-        fields.append(b'"thinkingLevel":"LOW"')
+def _thinking(settings: Settings, dialect: GeminiDialect, losses: list[str]) -> Wire:
+    """Return how much to think: a level or a budget of tokens, which are not taken together."""
+    has_levels, off = dialect.reasoning.switch == "gemini", settings.thinking == "off"
+    budget, level = settings.thinking_tokens, "LOW" if off and has_levels else None
+    if off and has_levels:  # these models always think
         losses.append("thinking")
-    elif settings.effort is not None and levels:
-        fields.append(b'"thinkingLevel":' + quote(settings.effort.upper()))
-        return fields
-    if settings.effort is not None:
+    elif off:
+        budget = 0
+    if settings.effort is not None and has_levels and not off and budget is None:
+        level = settings.effort.upper()
+    elif settings.effort is not None:
         losses.append("effort")
-    return fields
+    asked = settings.thinking in ("adaptive", "manual")
+    return {"includeThoughts": asked or None, "thinkingBudget": budget, "thinkingLevel": level}

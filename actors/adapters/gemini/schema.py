@@ -8,7 +8,8 @@ and named. A schema is a description for the model: our own validation of argume
 from collections.abc import Mapping
 from functools import lru_cache
 
-from actors.core.jsonio import Json, JsonRefused, JsonValue, dump, parse, pointed
+from actors.adapters.schemas import Schema, listed
+from actors.core.jsonio import Json, JsonValue, dump, parse, pointed
 
 _KEPT: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("title", "description", "pattern"), (str,)),
@@ -21,9 +22,9 @@ _KEPT: Mapping[str, tuple[type, ...]] = {
 """Keywords that are kept as they are, with the types they may have."""
 _SILENT = frozenset({"$schema", "$id", "$comment", "$defs", "definitions", "examples"})
 _FORMATS = {
-    "STRING": frozenset({"enum", "date-time"}),
-    "NUMBER": frozenset({"float", "double"}),
-    "INTEGER": frozenset({"int32", "int64"}),
+    "STRING": ("enum", "date-time"),
+    "NUMBER": ("float", "double"),
+    "INTEGER": ("int32", "int64"),
 }
 _TYPES = frozenset({"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT"})
 _READ = frozenset(
@@ -32,8 +33,6 @@ _READ = frozenset(
 _DEEPEST = 24  # levels of a schema that are sent
 _LARGEST = 4096  # schemas, references followed, in one tool
 
-_Schema = dict[str, JsonValue]
-
 
 @lru_cache(maxsize=1024)  # a session declares the same tools in every request
 def projected(schema: Json) -> tuple[Json | None, tuple[str, ...]]:
@@ -41,10 +40,7 @@ def projected(schema: Json) -> tuple[Json | None, tuple[str, ...]]:
 
     Losses are the names of JSON Schema keywords, each once.
     """
-    try:
-        whole = parse(schema)
-    except JsonRefused:
-        whole = {}
+    whole = parse(schema)
     projector = _Projector(whole if type(whole) is dict else {})
     made = projector.schema(projector.root, _DEEPEST)
     lost = tuple(dict.fromkeys(projector.lost))
@@ -54,13 +50,13 @@ def projected(schema: Json) -> tuple[Json | None, tuple[str, ...]]:
 class _Projector:
     """Projects one tool's schema and keeps what is lost on the way."""
 
-    def __init__(self, root: _Schema) -> None:
+    def __init__(self, root: Schema) -> None:
         self.root = root
         self.lost: list[str] = []
         self._made = 0
         self._followed: tuple[str, ...] = ()  # references around the schema being made
 
-    def schema(self, given: JsonValue, depth: int) -> _Schema:
+    def schema(self, given: JsonValue, depth: int) -> Schema:
         """Return one schema. One that goes too deep ends in an object of any kind."""
         self._made += 1
         if type(given) is not dict:
@@ -75,14 +71,13 @@ class _Projector:
         self._followed = around
         return made
 
-    def _flat(self, given: _Schema, depth: int) -> _Schema:
+    def _flat(self, given: Schema, depth: int) -> Schema:
         """Return a schema with its references followed and its `allOf` merged into it."""
         for _ in range(depth):
             inner: list[JsonValue] = []
             if "$ref" in given:
                 inner.append(self._referred(given["$ref"]))
-            if type(every := given.get("allOf")) is list:
-                inner += every
+            inner += listed(given.get("allOf"))
             if not inner:
                 return given
             own = {key: value for key, value in given.items() if key not in ("$ref", "allOf")}
@@ -98,22 +93,20 @@ class _Projector:
         self._followed = (*self._followed, reference)
         return pointed(self.root, reference)
 
-    def _arms(self, given: _Schema) -> list[JsonValue] | None:
+    def _arms(self, given: Schema) -> list[JsonValue] | None:
         """Return the alternatives of a schema, if it is a choice among several."""
         for keyword in ("anyOf", "oneOf"):
-            if type(arms := given.get(keyword)) is list and arms:
+            if arms := listed(given.get(keyword)):
                 if keyword == "oneOf":
                     self.lost.append(keyword)
                 return arms
-        kinds = given.get("type")
-        if type(kinds) is list and len(kinds) > 1:
-            return [{**given, "type": kind} for kind in kinds]
-        return None
+        kinds = listed(given.get("type"))
+        return [{**given, "type": kind} for kind in kinds] if len(kinds) > 1 else None
 
-    def _either(self, given: _Schema, arms: list[JsonValue], depth: int) -> _Schema:
+    def _either(self, given: Schema, arms: list[JsonValue], depth: int) -> Schema:
         """Return a choice. Nothing may stand beside it, so `null` and the description go into its arms."""
         real = [arm for arm in arms if not _is_null(arm)]
-        beside: _Schema = {key: given[key] for key in ("title", "description", "default") if key in given}
+        beside: Schema = {key: given[key] for key in ("title", "description", "default") if key in given}
         made = [self.schema({**beside, **arm} if type(arm) is dict else arm, depth - 1) for arm in real]
         for arm in made if len(real) < len(arms) else []:
             arm["nullable"] = True
@@ -122,16 +115,18 @@ class _Projector:
         flat = [inner for arm in made for inner in _spread(arm)]
         return flat[0] if len(flat) == 1 else {"anyOf": list[JsonValue](flat)}
 
-    def _one(self, given: _Schema, depth: int) -> _Schema:
+    def _one(self, given: Schema, depth: int) -> Schema:
         kind = _kind(given)
-        made: _Schema = {"type": kind}
+        made: Schema = {"type": kind}
         for keyword, value in given.items():
             if type(value) in _KEPT.get(keyword, ()):
                 made[keyword] = value
             elif keyword not in _READ and keyword not in _SILENT:
                 self.lost.append(keyword)
-        if (form := given.get("format")) is not None:
-            self._format(made, form)
+        if (form := given.get("format")) in _FORMATS.get(kind, ()):
+            made["format"] = form
+        elif form is not None:
+            self.lost.append("format")
         if given.get("nullable") is True:
             made["nullable"] = True
         self._values(given, made)
@@ -141,14 +136,7 @@ class _Projector:
             self._members(given, made, depth)
         return made
 
-    def _format(self, made: _Schema, form: JsonValue) -> None:
-        kind = made["type"]
-        if type(form) is str and type(kind) is str and form in _FORMATS.get(kind, frozenset()):
-            made["format"] = form
-        else:
-            self.lost.append("format")
-
-    def _values(self, given: _Schema, made: _Schema) -> None:
+    def _values(self, given: Schema, made: Schema) -> None:
         """Take an enumeration: of strings, as only those are taken; null among them makes it nullable."""
         values = [given["const"]] if "const" in given else given.get("enum")
         if type(values) is not list:
@@ -161,15 +149,12 @@ class _Projector:
         if len(words) < len(values) - (None in values):
             self.lost.append("const" if "const" in given else "enum")
 
-    def _members(self, given: _Schema, made: _Schema, depth: int) -> None:
+    def _members(self, given: Schema, made: Schema, depth: int) -> None:
         members = given.get("properties")
         known = members if type(members) is dict else {}
         if known:
             made["properties"] = {name: self.schema(value, depth - 1) for name, value in known.items()}
-        required = given.get("required")
-        if type(required) is list and (
-            there := [name for name in required if type(name) is str and name in known]
-        ):
+        if there := [name for name in listed(given.get("required")) if type(name) is str and name in known]:
             made["required"] = list[JsonValue](there)
 
 
@@ -193,7 +178,7 @@ def _is_null(arm: JsonValue) -> bool:
     return type(arm) is dict and (arm.get("type") == "null" or ("const" in arm and arm["const"] is None))
 
 
-def _spread(arm: _Schema) -> list[_Schema]:
+def _spread(arm: Schema) -> list[Schema]:
     """Return the arms of a choice inside a choice."""
     inner = arm.get("anyOf")
     if type(inner) is not list:
@@ -202,9 +187,9 @@ def _spread(arm: _Schema) -> list[_Schema]:
     return [{**item, "nullable": True} if null else item for item in inner if type(item) is dict]
 
 
-def _merged(schemas: list[_Schema]) -> _Schema:
+def _merged(schemas: list[Schema]) -> Schema:
     """Return one schema for all of these; members and demands add up, else the later word counts."""
-    merged: _Schema = {}
+    merged: Schema = {}
     for schema in schemas:
         for keyword, value in schema.items():
             before = merged.get(keyword)

@@ -8,18 +8,18 @@ with the provider's own list; as `thinking_chunk` it leads the content; as `extr
 call, and stands in the call. Where the dialect has none, none comes here.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
-from actors.adapters.marks import mark, marked, routed
+from actors.adapters.marks import mark
 from actors.adapters.openai_chat.schema import moonshot
-from actors.adapters.request import Request, Settings, ToolSpec
+from actors.adapters.preamble import Preamble, Wire, chosen, opened, system, written
+from actors.adapters.request import Settings, ToolSpec
 from actors.core.concerns import Role
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import ChatDialect
-from actors.core.jsonio import Json, dump, nest, parse, quote, unquote
-from actors.core.transcript import Titled, TranscriptFacts
+from actors.core.jsonio import Json, dump, is_blank, nest, parse, quote, unquote
+from actors.core.transcript import Titled
 
-_MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
 _ABSENT = {"null": b',"content":null', "empty": b',"content":""', "omit": b""}
 
 
@@ -44,19 +44,16 @@ class OpenAIChatWriter:
         self._signature: Json | None = None  # of the call that comes next
 
     def begin(self, role: Role) -> None:
-        """Let what follows be a message of its own in this role."""
         self._end()
         self._role = role
         self._signature = None
 
     def taken(self) -> list[bytes]:
-        """Return what was written since this was asked last."""
         self._end()
         written, self._pieces = self._pieces, []
         return written
 
     def text(self, json: Json) -> None:
-        """Take words of the open message."""
         if self._parts:
             self._parts.append(_TEXT % json)
         else:
@@ -73,7 +70,6 @@ class OpenAIChatWriter:
         """Write nothing: a message of this family holds no part of its provider's own, and the renderer sends none."""
 
     def media(self, media: Media, title: str) -> None:
-        """Take an image of the open message."""
         self._spread()
         address = media.url or f"data:{media.mime};base64,{media.data}"
         self._parts.append(b'{"type":"image_url","image_url":{"url":%b}}' % quote(address))
@@ -90,13 +86,12 @@ class OpenAIChatWriter:
             self._calls.append(opening % (call_id.encode(), name.encode(), nest(call.json), signed))
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
-        """Write a `tool` message."""
         assert not media  # a result of this dialect is text (rulebook OAC-08)
         opening = b'%b{"role":"tool","tool_call_id":"%b","content":' % (self._comma, call_id.encode())
         self._comma = b","
         if failed:  # the wire has no error flag
             self._pieces += (opening, b'"', self._error_prefix, json[1:], b"}")
-        elif self._nothing != b'""' and json[1] in _MAYBE_BLANK and not unquote(json).strip():
+        elif self._nothing != b'""' and is_blank(json):
             self._pieces += (opening, self._nothing, b"}")
         else:
             self._pieces += (opening, json, b"}")
@@ -107,7 +102,6 @@ class OpenAIChatWriter:
         self._words.clear()
 
     def _end(self) -> None:
-        """Write the open message."""
         role, self._role = self._role, None
         if role is None or role == "tool":
             return
@@ -165,114 +159,77 @@ def _chunk(block: Thinking) -> bytes:
     return held + b",%b}" % more if more else held + b"}"
 
 
-def request(
-    segments: Sequence[bytes], settings: Settings, dialect: ChatDialect, facts: TranscriptFacts
-) -> Request:
-    """Return the request that sends a lane's segments; see `actors.adapters.codec.Codec`."""
+def preamble(settings: Settings, dialect: ChatDialect, _: frozenset[str]) -> Preamble:
+    """Return the preamble of a request; see `actors.adapters.codec.Codec`."""
     losses: list[str] = []
-    opening = b'{"model":' + quote(settings.model)
-    opening += _tools(settings, dialect, losses)
-    if settings.max_tokens is not None:
-        opening += b',"%b":%d' % (dialect.request.max_tokens_field.encode(), settings.max_tokens)
-    if settings.temperature is not None:
-        opening += b',"temperature":' + dump(settings.temperature)
-    if (switch := _SWITCHES.get(dialect.reasoning.switch)) is not None:
-        opening += switch(settings, losses)
-    opening += _pin(settings, dialect, losses) + routed(settings, dialect, facts)
-    if settings.stream:
-        opening += b',"stream":true'
-        opening += b',"stream_options":{"include_usage":true}' if dialect.request.stream_usage else b""
-    opening += b',"messages":['
-    if settings.system and settings.system.strip():
-        opening += b'{"role":"system","content":' + _system(settings.system, mark(settings, dialect)) + b"},"
-    said = marked(segments, settings, dialect, facts, b"")
-    return Request("/chat/completions", (), (opening, *said, b"]}"), tuple(dict.fromkeys(losses)))
+    choices = {"required": dialect.request.required_choice, "none": "none", None: None}
+    counted = settings.stream and dialect.request.stream_usage
+    table: dict[str, Wire] = {
+        "model": settings.model,
+        "tools": [_tool(tool, dialect, losses) for tool in settings.tools],
+        "tool_choice": choices[chosen(settings)],
+        dialect.request.max_tokens_field: settings.max_tokens,
+        "temperature": settings.temperature,
+        **_reasoning(settings, dialect, losses),
+        "provider": _pin(settings, dialect, losses),
+    }
+    after: dict[str, Wire] = {
+        "stream": settings.stream or None,
+        "stream_options": {"include_usage": True} if counted else None,
+    }
+    said, ends = system(settings), mark(settings, dialect)
+    content: Wire = [{"type": "text", "text": said, **ends}] if ends else said
+    first = written({"role": "system", "content": content}) + b"," if said else b""
+    return Preamble(
+        "/chat/completions",
+        written(table)[:-1],
+        b"," + opened(after, "messages")[1:] + first,
+        losses=tuple(dict.fromkeys(losses)),
+    )
 
 
-def _system(words: str, ends: bytes) -> bytes:
-    """Return the system prompt: a string, or a part with a mark."""
-    return b'[{"type":"text","text":%b%b}]' % (quote(words), ends) if ends else quote(words)
-
-
-def _pin(settings: Settings, dialect: ChatDialect, losses: list[str]) -> bytes:
+def _pin(settings: Settings, dialect: ChatDialect, losses: list[str]) -> Wire:
     """Return what keeps a gateway to one upstream, whose reasoning no other can read."""
-    if not settings.upstream:
-        return b""
-    if dialect.request.upstream_pin == "none":
-        losses.append("upstream")
-        return b""
-    return b',"provider":{"order":[%b],"allow_fallbacks":false}' % quote(settings.upstream)
+    if settings.upstream and dialect.request.upstream_pin == "provider":
+        return {"order": [settings.upstream], "allow_fallbacks": False}
+    losses += ["upstream"] if settings.upstream else []
+    return None
 
 
-def _tools(settings: Settings, dialect: ChatDialect, losses: list[str]) -> bytes:
-    """Return the tools and the choice among them. An empty list is never sent (MIS-32)."""
-    if not settings.tools:
-        return b""
-    tools = b',"tools":[' + b",".join([_tool(tool, dialect, losses) for tool in settings.tools]) + b"]"
-    if settings.tool_choice == "auto":
-        return tools
-    choice = dialect.request.required_choice if settings.tool_choice == "required" else "none"
-    return tools + b',"tool_choice":"%b"' % choice.encode()
-
-
-def _tool(tool: ToolSpec, dialect: ChatDialect, losses: list[str]) -> bytes:
+def _tool(tool: ToolSpec, dialect: ChatDialect, losses: list[str]) -> Wire:
+    named = {"name": tool.name, "description": tool.description}
     if tool.form is not None and dialect.request.custom_tools:
-        return _custom_tool(tool, tool.form)
+        return {"type": "custom", "custom": {**named, "format": _form(tool.form)}}
     parameters = tool.parameters
     if dialect.request.schema_subset == "moonshot":
         parameters, lost = moonshot(parameters)
         losses += [f"schema.{keyword}" for keyword in lost]
-    return b'{"type":"function","function":{"name":%b,"description":%b,"parameters":%b}}' % (
-        quote(tool.name),
-        quote(tool.description),
-        parameters,
-    )
+    return {"type": "function", "function": {**named, "parameters": parameters}}
 
 
-def _custom_tool(tool: ToolSpec, form: Json) -> bytes:
-    """Return a tool that takes free text. A grammar stands in an object of its own here."""
+def _form(form: Json) -> Json:
+    """Return how a free text looks. A grammar stands in an object of its own here."""
     said = parse(form)
-    if isinstance(said, dict) and said.get("type") == "grammar":
-        grammar = {key: value for key, value in said.items() if key != "type"}
-        form = dump({"type": "grammar", "grammar": grammar})
-    opening = b'{"type":"custom","custom":{"name":%b,"description":%b,"format":%b}}'
-    return opening % (quote(tool.name), quote(tool.description), form)
+    if not isinstance(said, dict) or said.get("type") != "grammar":
+        return form
+    return dump({"type": "grammar", "grammar": {key: said[key] for key in said if key != "type"}})
 
 
-def _by_effort(settings: Settings, losses: list[str]) -> bytes:
-    """Reasoning is asked for by `reasoning_effort` alone: no budget, and `none` for off."""
-    if settings.thinking_tokens is not None:
-        losses.append("thinking_tokens")
-    effort = "none" if settings.thinking == "off" else settings.effort
-    return b"" if effort is None else b',"reasoning_effort":' + quote(effort)
-
-
-def _by_type(settings: Settings, losses: list[str]) -> bytes:
-    """Reasoning is on or off, and that is all."""
-    if settings.thinking_tokens is not None:
-        losses.append("thinking_tokens")
-    if settings.effort is not None:
-        losses.append("effort")
-    if settings.thinking == "default":
-        return b""
-    return b',"thinking":{"type":"%b"}' % (b"disabled" if settings.thinking == "off" else b"enabled")
-
-
-def _by_reasoning(settings: Settings, losses: list[str]) -> bytes:
-    """A gateway takes either a budget or an effort, and hands it on as its upstream wants it."""
-    if settings.thinking == "off":
-        return b',"reasoning":{"enabled":false}'
-    if settings.thinking_tokens is not None:
-        if settings.effort is not None:
-            losses.append("effort")
-        return b',"reasoning":{"max_tokens":%d}' % settings.thinking_tokens
-    if settings.effort is not None:
-        return b',"reasoning":{"effort":%b}' % quote(settings.effort)
-    return b"" if settings.thinking == "default" else b',"reasoning":{"enabled":true}'
-
-
-_SWITCHES: dict[str, Callable[[Settings, list[str]], bytes]] = {
-    "effort": _by_effort,
-    "type": _by_type,
-    "reasoning": _by_reasoning,
-}
+def _reasoning(settings: Settings, dialect: ChatDialect, losses: list[str]) -> Mapping[str, Wire]:
+    """Return how reasoning is asked for: by an effort, as on or off, or by a budget or an effort."""
+    off, effort, budget = settings.thinking == "off", settings.effort, settings.thinking_tokens
+    asked = settings.thinking != "default"
+    match dialect.reasoning.switch:
+        case "effort":
+            losses += ["thinking_tokens"] if budget is not None else []
+            return {"reasoning_effort": "none" if off else effort}
+        case "type":
+            losses += [name for name in ("thinking_tokens", "effort") if getattr(settings, name) is not None]
+            return {"thinking": {"type": ("disabled" if off else "enabled") if asked else None}}
+        case "reasoning" if off or (budget is None and effort is None):
+            return {"reasoning": {"enabled": not off if asked else None}}
+        case "reasoning":  # a gateway hands on either as its upstream wants it
+            losses += ["effort"] if budget is not None and effort is not None else []
+            return {"reasoning": {"max_tokens": budget, "effort": effort if budget is None else None}}
+        case _:
+            return {}

@@ -6,6 +6,7 @@ the values show is written down, and what may be anything is said to be any of t
 
 from functools import lru_cache
 
+from actors.adapters.schemas import Schema, below, listed
 from actors.core.jsonio import Json, JsonValue, dump, parse
 
 _ANY: list[JsonValue] = [
@@ -20,11 +21,7 @@ _IMPLIED_TYPES = {
     "pattern": "string",
 }
 _UNTYPED = ("type", "anyOf", "oneOf", "allOf", "$ref")
-_NAMED = ("properties", "$defs", "patternProperties", "dependentSchemas")
 _CHOICES = ("anyOf", "oneOf", "allOf")
-_INNER = ("items", "contains", "not", "if", "then", "else")
-
-_Schema = dict[str, JsonValue]
 
 
 @lru_cache(maxsize=1024)  # a session declares the same tools in every request
@@ -46,9 +43,9 @@ class _Moonshot:
     def __init__(self) -> None:
         self.lost: list[str] = []
 
-    def schema(self, given: _Schema) -> _Schema:
+    def schema(self, given: Schema) -> Schema:
         """Return a schema with everything in it typed; its own type is the caller's to see to."""
-        made: _Schema = {}
+        made: Schema = {}
         for key, value in given.items():
             key = "$defs" if key == "definitions" else key
             inner, before = self._under(key, value, given), made.get(key)
@@ -59,7 +56,7 @@ class _Moonshot:
             return self._referred(made["$ref"])
         return _with_members(self._choosing(made))
 
-    def _choosing(self, made: _Schema) -> _Schema:
+    def _choosing(self, made: Schema) -> Schema:
         """Return a schema with `anyOf` for its only choice: beside it, no other is known to stand for a type.
 
         What is of exactly one arm, or of all, is of any. The other choices of several are lost.
@@ -70,25 +67,21 @@ class _Moonshot:
             return kept
         chosen, *others = choices
         arms = choices[chosen]
-        self.lost += [*others, *(["allOf"] if chosen == "allOf" and arms != _listed(arms)[:1] else [])]
+        self.lost += [*others, *(["allOf"] if chosen == "allOf" and arms != listed(arms)[:1] else [])]
         kept.pop("type", None)  # it stands in the arms
         return {**kept, "anyOf": arms}
 
-    def _under(self, key: str, value: JsonValue, given: _Schema) -> JsonValue:
+    def _under(self, key: str, value: JsonValue, given: Schema) -> JsonValue:
         """Return what stands under a keyword of `given`."""
-        if key in _NAMED and type(value) is dict:
-            return {name: self._typed(item) for name, item in value.items()}
-        if key in _CHOICES and type(value) is list:
-            return [self._typed(_arm(item, given)) for item in value]
-        if key == "prefixItems" and type(value) is list:
-            return [self._typed(item) for item in value]
-        if key == "items" and type(value) is list:  # a tuple: each of its kinds may stand anywhere
+        if key in _CHOICES:
+            value = [_arm(item, given) for item in value] if type(value) is list else value
+        elif key == "items" and type(value) is list:  # a tuple: each of its kinds may stand anywhere
             return {"anyOf": [self._typed(item) for item in value] or _ANY}
-        if key in _INNER or (key == "additionalProperties" and type(value) is dict):
-            return self._typed(value)
-        return value
+        elif key == "additionalProperties" and type(value) is not dict:
+            return value
+        return below(key, value, self._typed)
 
-    def _referred(self, reference: JsonValue) -> _Schema:
+    def _referred(self, reference: JsonValue) -> Schema:
         """Return a reference by itself; nothing may stand beside it."""
         led = reference.replace("#/definitions/", "#/$defs/", 1) if type(reference) is str else ""
         if led.startswith("#/$defs/"):
@@ -96,7 +89,7 @@ class _Moonshot:
         self.lost.append("$ref")
         return {"type": "object", "description": "(see elsewhere)"}
 
-    def _typed(self, given: JsonValue) -> _Schema:
+    def _typed(self, given: JsonValue) -> Schema:
         """Return the schema of a value with its type."""
         if type(given) is not dict:
             return {"anyOf": _ANY} if given is True else {"type": "null"}  # `false`: nothing can stand there
@@ -104,27 +97,23 @@ class _Moonshot:
         return {**made, **_type_of(made)} if made.keys().isdisjoint(_UNTYPED) else made
 
 
-def _listed(value: JsonValue) -> list[JsonValue]:
-    return value if type(value) is list else []
-
-
-def _arm(arm: JsonValue, parent: _Schema) -> JsonValue:
+def _arm(arm: JsonValue, parent: Schema) -> JsonValue:
     """Return one arm of a choice with the type that stood beside the choice."""
     if type(arm) is dict and "type" in parent and arm.keys().isdisjoint(_UNTYPED):
         return {"type": parent["type"], **arm}
     return arm
 
 
-def _with_members(schema: _Schema) -> _Schema:
+def _with_members(schema: Schema) -> Schema:
     """Return a schema in which every name that is required is described."""
     required, members = schema.get("required"), schema.get("properties", {})
     if type(required) is not list or type(members) is not dict:
         return schema
-    more: _Schema = {name: {"anyOf": _ANY} for name in required if type(name) is str and name not in members}
+    more: Schema = {name: {"anyOf": _ANY} for name in required if type(name) is str and name not in members}
     return {**schema, "properties": {**members, **more}} if more else schema
 
 
-def _type_of(schema: _Schema) -> _Schema:
+def _type_of(schema: Schema) -> Schema:
     """Return the type that a schema without one shows."""
     for key, kind in _IMPLIED_TYPES.items():
         if key in schema:

@@ -8,16 +8,16 @@ Items stand in the order of the blocks. The renderer lets no words come behind a
 directly after their calls (rulebook OAR-14).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from actors.adapters.marks import routed
-from actors.adapters.request import Request, Settings, ToolSpec
+from actors.adapters.preamble import Preamble, Wire, chosen, system, written
+from actors.adapters.request import Settings, ToolSpec
 from actors.core.concerns import Role
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import ResponsesDialect
 from actors.core.jsonio import Json, dump, nest, parse, quote, unquote
 from actors.core.projection import tool_name, within
-from actors.core.transcript import Titled, TranscriptFacts
+from actors.core.transcript import Titled
 
 MIN_TOKENS = 16
 """Fewest tokens of an answer that may be asked for; less is "Invalid value for 'max_output_tokens'."."""
@@ -43,7 +43,6 @@ class ResponsesWriter:
         self._by_user, self._phase = role == "user", b""
 
     def taken(self) -> list[bytes]:
-        """Return what was written since this was asked last."""
         self._end()
         written, self._pieces = self._pieces, []
         return written
@@ -71,7 +70,6 @@ class ResponsesWriter:
         self._item(part)
 
     def media(self, media: Media, title: str) -> None:
-        """Take an attachment of the user's message."""
         self._only = None
         self._content.append(_media(media))
 
@@ -135,73 +133,43 @@ def _media(media: Media) -> bytes:
     return b'{"type":"input_file","filename":"document.pdf","file_data":%b}' % quote(data)
 
 
-def request(
-    segments: Sequence[bytes], settings: Settings, dialect: ResponsesDialect, facts: TranscriptFacts
-) -> Request:
-    """Return the request that sends a lane's segments; see `actors.adapters.codec.Codec`."""
-    losses: list[str] = []
-    opening = b'{"model":%b,"store":false' % quote(settings.model)
-    if dialect.reasoning.carrier == "reasoning_item":
-        opening += b',"include":["reasoning.encrypted_content"]'
-    if settings.system and settings.system.strip():
-        opening += b',"instructions":' + quote(settings.system)
-    opening += _tools(settings)
-    opening += _reasoning(settings, losses)
-    assumed: tuple[str, ...] = ()
-    if settings.max_tokens is not None:
-        opening += b',"max_output_tokens":%d' % max(settings.max_tokens, MIN_TOKENS)
-        if settings.max_tokens < MIN_TOKENS:
-            assumed = (f"max_output_tokens {MIN_TOKENS}",)
-    if settings.temperature is not None:
-        opening += b',"temperature":' + dump(settings.temperature)
-    opening += routed(settings, dialect, facts)
-    if settings.stream:
-        opening += b',"stream":true'
-    segments = (opening + b',"input":[', *segments, b"]}")
-    return Request("/responses", (), segments, tuple(losses), assumed=assumed)
-
-
-def _tools(settings: Settings) -> bytes:
-    if not settings.tools:
-        return b""
-    opening = b',"tools":[' + b",".join(_grouped(settings.tools)) + b"]"
-    if settings.tool_choice == "auto":
-        return opening
-    return opening + b',"tool_choice":' + quote(settings.tool_choice)
-
-
-def _grouped(tools: Sequence[ToolSpec]) -> Iterator[bytes]:
-    """Give the tools, those of a namespace together where the first of them stands."""
-    groups: dict[str, list[ToolSpec]] = {}
-    for number, tool in enumerate(tools):
-        groups.setdefault(tool.namespace or f"\0{number}", []).append(tool)
-    for name, members in groups.items():
-        listed = b",".join([_tool(tool) for tool in members])
-        if name.startswith("\0"):
-            yield listed
-        else:
-            yield b'{"type":"namespace","name":%b,"description":%b,"tools":[%b]}' % (
-                quote(name),
-                quote(name),
-                listed,
-            )
-
-
-def _tool(tool: ToolSpec) -> bytes:
-    name = within(tool.name, tool.namespace)
-    if tool.form is not None:
-        opening = b'{"type":"custom","name":%b,"description":%b,"format":%b}'
-        return opening % (quote(name), quote(tool.description), tool.form)
-    return b'{"type":"function","name":%b,"description":%b,"parameters":%b,"strict":false}' % (
-        quote(name),
-        quote(tool.description),
-        tool.parameters,
-    )
-
-
-def _reasoning(settings: Settings, losses: list[str]) -> bytes:
-    """Return how hard to think. There is no budget here, and thinking of its own accord needs no word."""
+def preamble(settings: Settings, dialect: ResponsesDialect, _: frozenset[str]) -> Preamble:
+    """Return the preamble of a request; see `actors.adapters.codec.Codec`."""
     effort = settings.effort or ("none" if settings.thinking == "off" else None)
-    if settings.thinking == "manual":
-        losses.append("thinking_tokens")
-    return b"" if effort is None else b',"reasoning":{"effort":%b}' % quote(effort)
+    most = None if settings.max_tokens is None else max(settings.max_tokens, MIN_TOKENS)
+    sealed = dialect.reasoning.carrier == "reasoning_item"
+    table: dict[str, Wire] = {
+        "model": settings.model,
+        "store": False,
+        "include": ["reasoning.encrypted_content"] if sealed else None,
+        "instructions": system(settings),
+        "tools": _grouped(settings.tools),
+        "tool_choice": chosen(settings),
+        "reasoning": {"effort": effort},
+        "max_output_tokens": most,
+        "temperature": settings.temperature,
+    }
+    losses = ("thinking_tokens",) if settings.thinking == "manual" else ()  # there is no budget here
+    assumed = () if most == settings.max_tokens else (f"max_output_tokens {most}",)
+    after = b',"stream":true,"input":[' if settings.stream else b',"input":['
+    return Preamble("/responses", written(table)[:-1], after, losses=losses, assumed=assumed)
+
+
+def _grouped(tools: Sequence[ToolSpec]) -> list[Wire]:
+    """Return the tools, those of a namespace together where the first of them stands."""
+    groups: dict[str, list[Wire]] = {}
+    listed: list[Wire] = []
+    for tool in tools:
+        if (name := tool.namespace) and name not in groups:
+            listed.append(
+                {"type": "namespace", "name": name, "description": name, "tools": groups.setdefault(name, [])}
+            )
+        groups.get(name, listed).append(_tool(tool))
+    return listed
+
+
+def _tool(tool: ToolSpec) -> Wire:
+    named = {"name": within(tool.name, tool.namespace), "description": tool.description}
+    if tool.form is not None:
+        return {"type": "custom", **named, "format": tool.form}
+    return {"type": "function", **named, "parameters": tool.parameters, "strict": False}

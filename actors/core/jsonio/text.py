@@ -54,6 +54,15 @@ def unquote(literal: Json) -> str:
     return value
 
 
+MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
+"""First bytes of a literal that may be blank. Nearly every literal starts with a visible ASCII character."""
+
+
+def is_blank(literal: Json) -> bool:
+    """Say whether a JSON string literal holds nothing but whitespace."""
+    return literal[1] in MAYBE_BLANK and not unquote(literal).strip()
+
+
 def nest(text: Json) -> Json:
     """Return the JSON string literal whose value is the given JSON text, as OpenAI's `arguments` wants it."""
     return quote(text.decode())

@@ -2,16 +2,15 @@
 
     walk        the loop: what was said, its results behind it, roles and fillers
     choose      one completion a call: sealed, else real, else synthetic with its reason; late results as words
-    thinking    reasoning only to who made it
+    sealed      reasoning and a provider's own parts only to who made them
     order       calls apart or last, reasoning only where its prefix stands or the dialect demands some
     attach      attachments where they may stand, as many as a request holds
-    plain       the conservative render: everything in words
 
 Ids and names come from `actors.core.projection`; bytes are the family's writer's (`actors.core.transcript`). The walk
 sees only the messages past the lane's cursor, and the lane's `Standing`; a full render is the tail of an empty lane.
 """
 
-from actors.core.render.thinking import RenderTarget, ThinkingPolicy
+from actors.core.render.sealed import RenderTarget, ThinkingPolicy
 from actors.core.render.walk import STRIDE, RenderWalk
 
 __all__ = ["STRIDE", "RenderTarget", "RenderWalk", "ThinkingPolicy"]

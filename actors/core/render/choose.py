@@ -46,14 +46,18 @@ class Choice:
         own: What the history's own blocks say; empty in a session.
         state: What the epoch has told already, and what waits.
         notes: Receives dedupe decisions and the reason code of every synthetic result.
+
+    Attributes:
+        answer: Gives the real result that a call is answered with, or None: then a synthetic one is.
+        waiting: What goes ahead of the next human message.
     """
 
     def __init__(self, ledger: Ledger, own: Ledger, state: RenderState, notes: Notes) -> None:
         self._ledger = ledger
-        self._own = own if len(own) else None
-        self._differs = self._own is not None and own is not ledger
+        self._own = own
+        self._has_own = len(own) > 0
+        self._differs = self._has_own and own is not ledger
         self.answer = self._either if self._differs else ledger.answer
-        """Gives the real result that a call is answered with, or None: then a synthetic one is."""
         self._notes = notes
         self._known_missing = state.missing
         self._missing: dict[CallId, bool] = {}
@@ -69,30 +73,28 @@ class Choice:
             if call_id in made:
                 self._late.add(call_id)
             elif self._known_missing.get(call_id) is not False and (known := self._ledger.get(call_id)):
-                self._tell(call_id, known.late, known.tool or self._called(call_id))
-        if self._own is not None:
-            for call_id, is_missing in self._known_missing.items():
-                if is_missing and call_id not in self._missing and (known := self._own.get(call_id)):
-                    self._tell(call_id, known.completion, known.tool)
+                said = known if known.tool else self._own.get(call_id)
+                self._tell(call_id, known.late, None if said is None else said.tool)
+        for call_id, is_missing in self._known_missing.items() if self._has_own else ():
+            if is_missing and call_id not in self._missing and (known := self._own.get(call_id)):
+                self._tell(call_id, known.completion, known.tool)
 
     def _either(self, call_id: CallId) -> Answer | None:
         """Return what the ledger says, else what the history's own blocks do."""
-        if self._own is None or self._ledger.is_sealed(call_id):
+        if self._ledger.is_sealed(call_id):
             return None
         recorded, said = self._ledger.answer(call_id), self._own.answer(call_id)
         if recorded is not None and said is not None and recorded != said:
             self._notes.dedupe.append((call_id, "conflicting_duplicate"))
         return recorded or said
 
-    def synthetic(self, call_id: CallId) -> Json:
-        """Return the words that stand in for a result."""
-        known = self._ledger.get(call_id)
-        if known is None and self._own is not None:
-            known = self._own.get(call_id)
+    def synthetic(self, call_id: CallId) -> Answer:
+        """Return what stands in for a result."""
+        known = self._ledger.get(call_id) or self._own.get(call_id)
         reason = "lost" if known is None else known.reason or "lost"
         self._notes.synthetic.append((call_id, reason))
         self._missing[call_id] = True
-        return SYNTHETIC[reason]
+        return SYNTHETIC[reason], False, ()
 
     @property
     def some_are_late(self) -> bool:
@@ -103,10 +105,10 @@ class Choice:
         """Tell what came of a call after its synthetic result was sealed, if something did."""
         if self._known_missing.get(call.id) is False:
             return  # before its call came
+        known = self._ledger.get(call.id)
         if call.id in self._late:
-            known = self._ledger.get(call.id)
             self._tell(call.id, None if known is None else known.late, call.name)
-        elif self._own is not None and self._ledger.is_sealed(call.id):
+        elif known is not None and known.sealed is not None:
             self._tell(call.id, self._own.completion(call.id), call.name)
 
     def adopted(self, state: RenderState) -> RenderState:
@@ -117,17 +119,11 @@ class Choice:
             told=len(self._ledger.late),
         )
 
-    def _called(self, call_id: CallId) -> str | None:
-        known = None if self._own is None else self._own.get(call_id)
-        return None if known is None else known.tool
-
     def _tell(self, call_id: CallId, result: ToolResult | None, tool: str | None) -> None:
         if result is None:
             return
         self._missing[call_id] = False
         self._notes.dedupe.append((call_id, "late"))
         failed = ", which failed" if result.status == "error" else ""
-        self.waiting.append(
-            Text(f"[Late result of {tool or 'a tool call'}{failed}: {unquote(result.rendered_json)}]")
-        )
-        self.waiting += result.media
+        words = unquote(result.rendered_json)
+        self.waiting += (Text(f"[Late result of {tool or 'a tool call'}{failed}: {words}]"), *result.media)

@@ -17,21 +17,19 @@ from actors.core.content import Block, Code, Media, Message, Native, Text, Think
 from actors.core.diagnostics import Filler, Notes
 from actors.core.dialect import Dialect
 from actors.core.history import History
-from actors.core.jsonio import Json, quote, unquote
+from actors.core.jsonio import MAYBE_BLANK, Json, is_blank, quote, unquote
 from actors.core.ledger import Answer, Ledger
 from actors.core.projection import Projection
-from actors.core.render import native
 from actors.core.render.attach import Attachments
 from actors.core.render.choose import Choice
 from actors.core.render.order import Made, apart, calls_last, still_bound, supplied
-from actors.core.render.plain import answered, spoken
-from actors.core.render.thinking import Items, RenderTarget, decided, upstream, worded
+from actors.core.render.sealed import Items, RenderTarget, decided, returned, told, upstream, wire, worded
 from actors.core.transcript import Encoder, RenderState, Titled
 
 STRIDE = 64
 """Messages written at a time. What a judge reads of them fits a processor's cache; all at once would not."""
 
-_MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
+_NO_CALLS: Iterator[tuple[ToolCall, str, str]] = iter(())
 
 
 class RenderWalk:
@@ -90,7 +88,10 @@ class RenderWalk:
             if message.speaker == "model":
                 said(message, sealed=at >= fresh)
             else:
-                self._human(message)
+                if waiting := self._choice.waiting:
+                    self._choice.waiting = []
+                    self._user(waiting)
+                self._user(message.blocks)
             if at % STRIDE == STRIDE - 1:
                 yield self._writer.taken()
         self._end()
@@ -111,28 +112,11 @@ class RenderWalk:
             usage=self._items.usage(self._attachments.usage()),
         )
 
-    # ---- humans
-
-    def _human(self, message: Message) -> None:
-        if waiting := self._choice.waiting:
-            self._user(tuple(waiting))
-            waiting.clear()
-        self._user(message.blocks)
-
     def _user(self, blocks: Iterable[Block]) -> None:
         """Write a user message of what is left of `blocks`, if something is."""
-        begun = False
-        for block in self._kept(blocks, by_human=True):
-            if not begun:
-                begun = True
-                self._begin("user")
-            match block:
-                case Text():
-                    self._writer.text(block.json)
-                case Media():
-                    self._writer.media(*self._attachments.titled(block))
-                case Thinking() | ToolCall() | ToolResult() | Code() | Native():
-                    raise AssertionError("what a human said has become words and media")
+        if left := self._kept(blocks, by_human=True):
+            self._begin("user")
+            self._write(left)
 
     # ---- models, and what their calls came to
 
@@ -151,7 +135,7 @@ class RenderWalk:
             thinks = Thinking in map(type, blocks)
         if Native in map(type, blocks):
             may_have = self._target.binding if sealed and self._writes_natives else None
-            blocks = native.returned(blocks, dialect, may_have, self._items, self._notes)
+            blocks = returned(blocks, dialect, may_have, self._items, self._notes)
         left = self._kept(blocks, by_human=False)
         if thinks:
             left = self._thoughts_left(left)
@@ -160,11 +144,11 @@ class RenderWalk:
             left = self._ordered(said, left, made)
         if left:
             self._begin("assistant", thinks=type(left[0]) is Thinking)
-            self._write(left, made)
+            self._write(left, iter(made))
         return made
 
-    def _write(self, blocks: Iterable[Block], made: Made) -> None:
-        writer, notes, calls = self._writer, self._notes, iter(made)
+    def _write(self, blocks: Iterable[Block], calls: Iterator[tuple[ToolCall, str, str]] = _NO_CALLS) -> None:
+        writer, notes = self._writer, self._notes
         for block in blocks:
             match block:
                 case Text():
@@ -177,9 +161,11 @@ class RenderWalk:
                 case Thinking():
                     writer.thinking(block)
                 case Native():
-                    writer.native(native.wire(block))
-                case ToolResult() | Media() | Code():
-                    raise AssertionError("what a model said has become words, calls and reasoning")
+                    writer.native(wire(block))
+                case Media():
+                    writer.media(*self._attachments.titled(block))
+                case ToolResult() | Code():
+                    raise AssertionError("a result stands in the ledger, and code has become words")
 
     def _answered(self, made: Made) -> None:
         """Write a result for each call, in call order; behind them the media they cannot hold."""
@@ -188,21 +174,16 @@ class RenderWalk:
         moved: list[Media] = []
         for call, call_id, name in made:
             emitted.append(call_id)
-            answer = choice.answer(call.id)
-            if answer is None:
-                writer.result(call_id, name, choice.synthetic(call.id), False, ())
-                continue
+            answer = choice.answer(call.id) or choice.synthetic(call.id)
             words, failed, attached = answer
+            held: Sequence[Titled] = ()
             if attached:
                 words, held = self._spread(answer, moved)
-                writer.result(call_id, name, words, failed, held)
-            else:
-                writer.result(call_id, name, words, failed, ())
+            writer.result(call_id, name, words, failed, held)
         if moved:
             self._begin("user")
             for number, media in enumerate(moved, 1):
-                writer.text(quote(f"[Attachment {number}:]"))
-                writer.media(*self._attachments.titled(media))
+                self._write((Text(f"[Attachment {number}:]"), media))
         if choice.some_are_late:
             for call, _, _ in made:
                 choice.tell_late(call)
@@ -222,7 +203,7 @@ class RenderWalk:
             else:
                 self._notes.lost("media")
                 said.append(attachments.noted(media))
-        if _is_blank(words):
+        if is_blank(words):
             words = Json(b'""')
         if said:
             gap = b"" if words == b'""' else b"\\n"
@@ -230,13 +211,15 @@ class RenderWalk:
         return words, kept
 
     def _plainly(self, message: Message, *, sealed: bool) -> None:
-        """Write a group in words."""
+        """Write a group in words, once its structure was refused: texts break no rule that concerns tools."""
         del sealed  # no reasoning goes out
-        self._said(spoken(message.blocks, self._notes), sealed=False)
-        told: list[Block] = []
+        self._notes.calls += [call.id for call in message.calls]
+        self._said([_spoken(block) for block in message.blocks], sealed=False)
+        answers: list[Block] = []
         for call in message.calls:
-            told += answered(*(self._choice.answer(call.id) or (self._choice.synthetic(call.id), False, ())))
-        self._user(told)
+            words, failed, media = self._choice.answer(call.id) or self._choice.synthetic(call.id)
+            answers += (Text(f"[The tool {'failed' if failed else 'answered'}: {unquote(words)}]"), *media)
+        self._user(answers)
         for call in message.calls:
             self._choice.tell_late(call)
 
@@ -248,7 +231,7 @@ class RenderWalk:
         kept: list[Block] = []
         for block in blocks:
             if isinstance(block, Text):
-                if dialect.turns.drop_empty_text and block.json[1] in _MAYBE_BLANK and _is_blank(block.json):
+                if dialect.turns.drop_empty_text and block.json[1] in MAYBE_BLANK and is_blank(block.json):
                     notes.lost("empty")
                 elif dialect.turns.max_string is not None and len(block.json) > dialect.turns.max_string:
                     kept += _pieces(block, dialect.turns.max_string, dialect)
@@ -265,7 +248,7 @@ class RenderWalk:
                 said = worded(block, self._target, notes)
                 kept += (said,) if said else ()
             elif isinstance(block, Native) and by_human:
-                kept += native.told(block, notes)
+                kept += told(block, notes)
             elif isinstance(block, (Thinking, Native)):
                 kept.append(block)
             else:
@@ -317,7 +300,7 @@ class RenderWalk:
         assistant without a filler between.
         """
         turns, last = self._dialect.turns, self._last_role
-        if last is None and role not in turns.first_roles:
+        if last is None and role != "user" and role not in turns.first_roles:
             self._fill("user", "first", turns.filler_first)
         elif role == "user":
             if self._parts:
@@ -347,21 +330,19 @@ class RenderWalk:
     def _end(self) -> None:
         """Let the transcript end on a role that the dialect takes last."""
         if self._last_role not in self._dialect.turns.last_roles or self._in_unthinking_loop():
-            self._between()
             self._fill("user", "last", self._dialect.turns.filler_last)
 
     def _fill(self, role: Role, kind: Filler, words: str) -> None:
-        if self._follows:
-            self._loop = self._loop.after(role, self._last_role, False, False)
-        self._writer.begin(role)
-        self._last_role = role
+        self._begin(role)
         self._writer.text(quote(words))
         self._notes.filled(kind)
 
 
-def _is_blank(literal: Json) -> bool:
-    # Nearly every literal starts with a visible ASCII character; only the others are decoded.
-    return literal[1] in _MAYBE_BLANK and not unquote(literal).strip()
+def _spoken(block: Block) -> Block:
+    """Return what was said, a call as a text."""
+    if type(block) is not ToolCall:
+        return block
+    return Text(f"[Called the tool {block.name} with {block.json.decode()}]")
 
 
 def _pieces(block: Text, longest: int, dialect: Dialect) -> list[Text]:

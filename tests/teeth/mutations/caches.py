@@ -10,7 +10,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "caches: the end of what was sent before is not marked",
         "actors/adapters/marks.py",
-        "places = [facts.before] if 0 < facts.before < end else []",
+        "places = [before] if 0 < before < end else []",
         "places = list[int]()",
         (PLACES,),
     ),
@@ -30,9 +30,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "caches: the mark for the whole request is left out",
-        "actors/adapters/anthropic/encode.py",
-        'ends if dialect.caching.moving and segments else b""',
-        'b""',
+        "actors/adapters/marks.py",
+        'return wanted if dialect.caching.moving else b"", segments',
+        'return b"", segments',
         (WALKS,),
     ),
     Mutation(

@@ -34,8 +34,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "bedrock: a blank result goes as it is",
         "actors/adapters/converse/encode.py",
-        "blank = json[1] in _MAYBE_BLANK and not unquote(json).strip()",
-        "blank = False",
+        "return self._nothing if self._nothing != b'\"\"' and is_blank(json) else json",
+        "return json",
         ("tests/adapters/test_converse_encode.py", GENERATED),
     ),
     Mutation(
@@ -236,14 +236,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "responses: a reasoning item is sent twice",
-        "actors/core/render/thinking.py",
+        "actors/core/render/sealed.py",
         "if item_id in self._new or item_id in self._usage.items:",
         "if False:",
         (f"{RESPONSES}::test_a_reasoning_item_goes_out_once_in_an_epoch",),
     ),
     Mutation(
         "responses: reasoning items of earlier requests are forgotten",
-        "actors/core/render/thinking.py",
+        "actors/core/render/sealed.py",
         "item_id in self._new or item_id in self._usage.items",
         "item_id in self._new",
         (f"{RESPONSES}::test_a_reasoning_item_goes_out_once_in_an_epoch",),
@@ -251,8 +251,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "openrouter: a pinned upstream is not named in the request",
         "actors/adapters/openai_chat/encode.py",
-        "opening += _pin(settings, dialect, losses) + routed",
-        "opening += routed",
+        '        "provider": _pin(settings, dialect, losses),\n',
+        "",
         ("tests/test_gateways.py",),
     ),
     Mutation(
@@ -264,7 +264,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "openrouter: what a pinned upstream sealed goes to who serves another backend",
-        "actors/core/render/thinking.py",
+        "actors/core/render/sealed.py",
         "if maker.backend == binding.backend and is_own(",
         "if is_own(",
         (VENDORS,),
@@ -359,8 +359,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "neighbours: the filler at the end follows a result directly",
         "actors/core/render/walk.py",
-        '            self._between()\n            self._fill("user", "last"',
-        '            self._fill("user", "last"',
+        "        self._begin(role)\n        self._writer.text",
+        "        self._writer.begin(role)\n        self._last_role = role\n        self._writer.text",
         (VENDORS,),
     ),
     Mutation(
@@ -408,8 +408,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "schemas: what one arm demands is demanded of all",
         "actors/adapters/schemas.py",
-        "    return [name for name in first if name in second]",
-        "    return first",
+        "shared = [name for name in demands[0] if all(name in others for others in demands)]",
+        "shared = demands[0]",
         ("tests/adapters/test_tool_schemas.py",),
     ),
     Mutation(

@@ -137,30 +137,30 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "native: a provider's own part goes to whoever reads it",
-        "actors/core/render/native.py",
+        "actors/core/render/sealed.py",
         'if block.seal.kind != "part" or not dialect.opens(block.seal.origin, target):',
         'if block.seal.kind != "part":',
         ("tests/adapters/test_left_out.py",),
     ),
     Mutation(
         "native: what another provider's own part was is told to nobody",
-        "actors/core/render/native.py",
+        "actors/core/render/sealed.py",
         'if block.seal.kind == "mark":',
         "if block:",
         ("tests/adapters/test_left_out.py",),
     ),
     Mutation(
         "native: half of a pair goes back",
-        "actors/core/render/native.py",
+        "actors/core/render/sealed.py",
         "            waiting[made] = at",
         "            going.add(at)",
         ("tests/adapters/test_left_out.py", "tests/test_generated_histories.py"),
     ),
     Mutation(
         "native: a pair goes back as often as it is said",
-        "actors/core/render/native.py",
-        "        elif ids.takes(made):",
-        "        elif ids.takes(made) or made:",
+        "actors/core/render/sealed.py",
+        "        elif items.takes(made):",
+        "        elif items.takes(made) or made:",
         ("tests/adapters/test_left_out.py",),
     ),
     Mutation(
@@ -194,8 +194,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "door: the blocks of a history are forgotten",
         "actors/core/render/choose.py",
-        "self._own = own if len(own) else None",
-        "self._own = None",
+        "        self._own = own\n",
+        "        self._own = Ledger()\n",
         (f"{CONSERVATION}::test_of_five_calls_with_one_result_one_is_real_and_four_are_synthetic",),
     ),
     Mutation(
@@ -229,8 +229,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "choose: a late result is lost",
         "actors/core/render/choose.py",
-        "        self.waiting.append(",
-        "        list[Text]().append(",
+        "        self.waiting += (",
+        "        _ = (",
         (f"{CONSERVATION}::test_a_result_after_its_seal_follows_as_a_note_and_the_synthetic_one_stays",),
     ),
     Mutation(
@@ -250,8 +250,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "choose: a result appended after its synthetic one was sent is lost",
         "actors/core/render/choose.py",
-        "                if is_missing and call_id not in self._missing",
-        "                if False",
+        "            if is_missing and call_id not in self._missing",
+        "            if False",
         (f"{LANE}::test_a_result_that_the_ledger_and_a_later_block_both_bring_is_told_once",),
     ),
     Mutation(
@@ -264,8 +264,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "walk: only the first missing result is made up for",
         "actors/core/render/walk.py",
-        "                writer.result(call_id, name, choice.synthetic(call.id), False, ())\n                continue",
-        "                writer.result(call_id, name, choice.synthetic(call.id), False, ())\n                break",
+        "            writer.result(call_id, name, words, failed, held)\n",
+        "            writer.result(call_id, name, words, failed, held)\n"
+        "            if choice.answer(call.id) is None:\n                break\n",
         (RENDER,),
     ),
     Mutation(
@@ -285,23 +286,23 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "walk: a failed result is sent as success",
         "actors/core/render/walk.py",
-        "                writer.result(call_id, name, words, failed, ())",
-        "                writer.result(call_id, name, words, False, ())",
+        "            writer.result(call_id, name, words, failed, held)",
+        "            writer.result(call_id, name, words, failed and bool(attached), held)",
         (f"{CONSERVATION}::test_a_result_of_any_size_is_told_whole_and_as_what_it_was",),
     ),
     Mutation(
         "walk: a failed result with an image is sent as success",
         "actors/core/render/walk.py",
-        "                writer.result(call_id, name, words, failed, held)",
-        "                writer.result(call_id, name, words, False, held)",
+        "            writer.result(call_id, name, words, failed, held)",
+        "            writer.result(call_id, name, words, failed and not attached, held)",
         (RENDER,),
     ),
     Mutation(
         "walk: a result of more than 600 bytes is cut to 200 characters",
         "actors/core/render/walk.py",
-        "                writer.result(call_id, name, words, failed, ())",
-        "                cut = words if len(words) <= 600 else "
-        "quote(unquote(words)[:200])\n                writer.result(call_id, name, cut, failed, ())",
+        "            writer.result(call_id, name, words, failed, held)",
+        "            cut = words if len(words) <= 600 else "
+        "quote(unquote(words)[:200])\n            writer.result(call_id, name, cut, failed, held)",
         (f"{CONSERVATION}::test_a_result_of_any_size_is_told_whole_and_as_what_it_was",),
     ),
     Mutation(
@@ -341,21 +342,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "thinking: anyone's reasoning is sent",
-        "actors/core/render/thinking.py",
+        "actors/core/render/sealed.py",
         "    return dialect.opens(block.seal.origin, target)",
         '    return dialect.reasoning.carrier != "none"',
         (RENDER,),
     ),
     Mutation(
         "thinking: an unsealed or emptily sealed block is sent",
-        "actors/core/render/thinking.py",
+        "actors/core/render/sealed.py",
         " or block.seal is None or block.seal.data == b'\"\"':",
         " or block.seal is None:",
         (RENDER,),
     ),
     Mutation(
         "thinking: it may stand behind other words",
-        "actors/core/render/thinking.py",
+        "actors/core/render/sealed.py",
         "    return not dialect.reasoning.first or is_own(blocks[0], dialect, target.binding)",
         "    return True",
         (RENDER,),
@@ -376,7 +377,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "walk: blank means empty",
-        "actors/core/render/walk.py",
+        "actors/core/jsonio/text.py",
         "not unquote(literal).strip()",
         "not unquote(literal)",
         (RENDER,),
@@ -398,8 +399,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "walk: what follows the results is not numbered",
         "actors/core/render/walk.py",
-        'writer.text(quote(f"[Attachment {number}:]"))',
-        'writer.text(quote("[Attachment:]"))',
+        'Text(f"[Attachment {number}:]")',
+        'Text("[Attachment:]")',
         (RENDER,),
     ),
     Mutation(
@@ -447,7 +448,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "walk: a transcript may begin with the assistant",
         "actors/core/render/walk.py",
-        "if last is None and role not in turns.first_roles:",
+        'if last is None and role != "user" and role not in turns.first_roles:',
         "if False:",
         (RENDER,),
     ),
@@ -509,16 +510,16 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "plain: a result is left out of the conservative render",
-        "actors/core/render/plain.py",
-        'Text(f"[The tool {how}: {unquote(words)}]")',
-        'Text(f"[The tool {how}.]")',
+        "actors/core/render/walk.py",
+        '}: {unquote(words)}]")',
+        '}.]")',
         (RENDER,),
     ),
     Mutation(
         "plain: a call stays a call in the conservative render",
-        "actors/core/render/plain.py",
-        "        elif isinstance(block, ToolCall):",
-        "        elif False:",
+        "actors/core/render/walk.py",
+        "    if type(block) is not ToolCall:",
+        "    if block:",
         (RENDER,),
     ),
     Mutation(

@@ -1,12 +1,14 @@
-"""Thinking: replay, drop or reword each reasoning block.
+"""Sealed: which of what a provider sealed goes back to it, and what tells of the rest.
 
 In:  the blocks of a model's message.
-Out: the same blocks; a thinking block that is left is one its reader made, sealed, and may have back.
+Out: the same blocks; reasoning that is left, and a part that is a provider's own, is what its reader made and may have.
 
-Reasoning is its provider's property. It goes back, byte for byte, to the binding that made it while the
-prefix it was bound to stands (rulebook ANT-42, ANT-44); elsewhere it is dropped, or turned into plain text
-when the policy asks for it. Sealed reasoning without visible words is never turned into text. The pairing
-and placement of tool calls does not depend on any of this (REQ-915-023, -024).
+It goes back, byte for byte, to the binding that made it, reasoning while the prefix it was bound to stands (rulebook
+ANT-42, ANT-44). Elsewhere reasoning is dropped, or turned into plain text when the policy asks for it; without visible
+words it never is. The pairing and placement of tool calls does not depend on any of this (REQ-915-023, -024).
+
+A call of a provider's own tool and its result go back together or not at all (ANT-10, ANT-11), and once in an epoch. A
+history that was forked, joined or cut by hand may hold half of a pair, or the same pair twice.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,12 +16,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal, TypeAlias
 
-from actors.core.content import Block, Message, Text, Thinking, ToolCall
+from actors.core.content import Block, Message, Native, Text, Thinking, ToolCall
 from actors.core.diagnostics import Notes
 from actors.core.dialect import Dialect
 from actors.core.form import replace
 from actors.core.identity import Binding
-from actors.core.jsonio import Json, parse, unquote
+from actors.core.jsonio import Json, JsonValue, parse, unquote
 from actors.core.projection import REASONING_ID
 from actors.core.transcript import EpochUsage
 
@@ -189,3 +191,61 @@ _SEALS: Mapping[str, tuple[str, ...]] = {
     "extra_content": ("extra_content",),
 }
 """The kinds of seal that a carrier can write. One that is not named writes whatever its provider sealed."""
+
+
+def returned(
+    blocks: Sequence[Block], dialect: Dialect, target: Binding | None, items: Items, notes: Notes
+) -> list[Block]:
+    """Return what a model said with only such native blocks as `target` may have back, and a note for each other."""
+    parts = {
+        at: part
+        for at, block in enumerate(blocks)
+        if type(block) is Native and (part := _part(block, dialect, target)) is not None
+    }
+    going = _whole(parts, items)
+    left: list[Block] = []
+    for at, block in enumerate(blocks):
+        if type(block) is not Native or at in going:
+            left.append(block)
+        else:
+            left += told(block, notes)
+    return left
+
+
+def told(block: Native, notes: Notes) -> Iterable[Text]:
+    """Return what says that something stood here which its reader cannot be sent. A mark is not spoken of."""
+    notes.lost("native")
+    if block.seal.kind == "mark":
+        return ()
+    return (Text(f"[Not shown here: {block.name}, its provider's own.]"),)
+
+
+def wire(block: Native) -> bytes:
+    """Return the JSON of a part as it came."""
+    return unquote(block.seal.data).encode()
+
+
+def _part(block: Native, dialect: Dialect, target: Binding | None) -> Mapping[str, JsonValue] | None:
+    """Return what a reader may have back, None if it may not: it cannot open the seal, or the seal holds no part."""
+    if block.seal.kind != "part" or not dialect.opens(block.seal.origin, target):
+        return None
+    try:
+        part = parse(wire(block))
+    except ValueError:  # no JSON, or half a surrogate pair
+        return None
+    return part if type(part) is dict else None
+
+
+def _whole(parts: Mapping[int, Mapping[str, JsonValue]], items: Items) -> set[int]:
+    """Return the places of the parts that stand alone, and of the calls that have a result with their results."""
+    going: set[int] = set()
+    waiting: dict[JsonValue, int] = {}
+    for at, part in parts.items():
+        if type(answered := part.get("tool_use_id")) is str:
+            if answered in waiting:
+                going |= {waiting.pop(answered), at}
+        elif type(made := part.get("id")) is not str:
+            going.add(at)
+        elif items.takes(made):
+            waiting[made] = at
+    return going
