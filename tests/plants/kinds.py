@@ -201,7 +201,11 @@ PLANTS = (
     Plant(
         "value that a family cannot write",
         (
-            Edit(_PROFILES, "ChatMedia(", 'ChatMedia(user_kinds=frozenset({"document"}), '),
+            Edit(
+                _PROFILES,
+                "ChatMedia(max_count=500",
+                'ChatMedia(user_kinds=frozenset({"document"}), max_count=500',
+            ),
             Edit(_PROFILES, "ResponsesTurns(c", 'ResponsesTurns(alternation="merge_same", c'),
             Edit(
                 _PROFILES,
