@@ -2,7 +2,6 @@
 
 import pickle
 import traceback
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from actors.config import (
 from actors.config.dialects import derived
 from actors.config.settings import FileSettings
 from actors.core.dialect import AnthropicCaching, ConverseCaching
+from actors.core.form import replace
 from actors.core.identity import Binding
 from actors.core.profiles import OPENAI_CHAT, PROFILES
 from actors.errors import ConfigError, MissingKey, UnknownTarget

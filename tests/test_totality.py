@@ -133,7 +133,7 @@ TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
     "actors/config/providers.py:Kind": (named(ProviderKind), PROVIDERS.keys),
     "tests/test_configured.py:SERVERS": (named(ProviderKind), SERVERS.keys),
     "actors/core/dialect.py:Dialect": (named(Family), lambda: {kind.family for kind in get_args(Dialect)}),
-    "actors/core/profiles/__init__.py:PROFILES": (
+    "actors/core/profiles.py:PROFILES": (
         named(Family),
         lambda: {profile.family for profile in PROFILES.values()},
     ),

@@ -13,7 +13,6 @@ fields there are and what they may hold.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, TypeVar, get_type_hints
@@ -21,12 +20,14 @@ from typing import Any, TypeVar, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from actors.config.complaints import hint, named
+from actors.core.concerns import Demands
 from actors.core.dialect import AnthropicDialect, ChatDialect, Dialect, GeminiDialect
+from actors.core.form import replace
 from actors.core.identity import CallId
 from actors.core.profiles import ALIASES, PROFILES, dialect
 from actors.core.projection import mint, tool_name
 
-R = TypeVar("R")
+R = TypeVar("R", bound=Demands)
 
 _LEAST = {
     "max_string": 512 * 1024
@@ -59,27 +60,26 @@ def _changed(
     types, made = get_type_hints(type(record)), dict[str, Any]()  # Any: as above
     for key, value in table.items():
         own = getattr(record, key, None) if key in types else None
-        if key == "name" or (f"{place}{key}" not in known.values() and not is_dataclass(own)):
+        if key == "name" or (f"{place}{key}" not in known.values() and not isinstance(own, Demands)):
             close = get_close_matches(key, known, n=1)
             way = f"did you mean {known[close[0]]!r}?" if close else "docs/reference/rulebook.md lists them"
             raise ValueError(f"has no field {named(key)}{f' in {place[:-1]!r}' if place else ''}; {way}")
-        if not is_dataclass(own):
+        if not isinstance(own, Demands):
             made[key] = _checked(f"{place}{key}", key, types[key], value)
         elif isinstance(value, dict):
             made[key] = _changed(own, value, known, f"{key}.")
         else:
             raise ValueError(f"{key}: must be a table; its fields are written {key}.NAME")
-    return replace(record, **made)  # type: ignore[type-var]  # a record, or a profile
+    return replace(record, **made)
 
 
 def _names(base: Dialect) -> dict[str, str]:
     """Return the fields that a table may change: where each stands, by its own name."""
-    records = {item.name: getattr(base, item.name) for item in fields(base)}
     nested = {
-        item.name: f"{name}.{item.name}"
-        for name, record in records.items()
-        if is_dataclass(record)
-        for item in fields(record)
+        field: f"{name}.{field}"
+        for name in base.__struct_fields__
+        if isinstance(record := getattr(base, name), Demands)
+        for field in record.__struct_fields__
     }
     return {"rules": "rules"} | nested
 

@@ -6,18 +6,17 @@ says of either stands around the lane and never in it: marks move, and what was 
 """
 
 import re
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal, TypeAlias
 
+from actors.core.concerns import Demands
 from actors.core.identity import Binding
 
 Cache: TypeAlias = Literal["off", "default", "long"]
 """What is asked of a prompt cache: nothing, to keep prefixes as long as it usually does, or as long as it can."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caching:
+class Caching(Demands):
     """How one host's prompt cache is asked for. The default asks for nothing.
 
     Args:

@@ -4,8 +4,9 @@ The records here hold what any wire family can say. `actors.core.dialect` narrow
 as ANT-07 are explained in docs/reference/rulebook.md, which lists every field with its docstring.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, dataclass_transform
+
+from msgspec import Struct, StructMeta
 
 IdStyle: TypeAlias = Literal["openai", "anthropic", "mistral", "kimi", "bedrock", "none"]
 Role: TypeAlias = Literal["user", "assistant", "tool"]
@@ -23,8 +24,17 @@ Carrier: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ids:
+class _ByKeyword(StructMeta):
+    def __new__(mcls, *described: Any, **options: Any) -> "_ByKeyword":  # Any: what a class statement holds
+        return super().__new__(mcls, *described, **options, kw_only=True)  # which is not inherited
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class Demands(Struct, metaclass=_ByKeyword, frozen=True):
+    """A profile, or what it demands in one concern."""
+
+
+class Ids(Demands):
     """How calls and tools are named.
 
     Args:
@@ -41,19 +51,21 @@ class Ids:
     style: IdStyle
     pattern: str
     max_len: int
+    tool_name_pattern: str
     accepted: str | None = None
     unique_scope: Literal["message", "transcript"] = "transcript"
     native_passthrough: bool = True
-    tool_name_pattern: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnRules:
+class TurnRules(Demands):
     """Who speaks when, and how calls and their results stand among what is said.
 
     Args:
         arguments: How a call's arguments travel: as a JSON object, or as the text that the model wrote.
         result_carrier: A `tool` message for each result, blocks at the beginning of one user message, or an item each.
+        error_prefix: The word before the text of a failed result.
+        empty_result: What is said for a result without words, where a blank text is refused (BED-04) or cannot be
+            marked (ANT-33); None sends it as it is.
         first_roles, last_roles: Roles a transcript may begin and end with.
         alternation: `merge_same` puts neighbours of one role into one message, as a block list; `fill` puts a
             constant message of the other role between them (CMP-01).
@@ -71,7 +83,7 @@ class TurnRules:
     result_carrier: ClassVar[Literal["tool_message", "user_block", "item"]]
     first_roles: frozenset[Role] = frozenset({"user", "assistant"})
     last_roles: frozenset[Role] = frozenset({"user", "tool"})
-    alternation: Literal["none", "merge_same", "fill"]
+    alternation: Literal["none", "merge_same", "fill"] = "none"
     user_after_tool: Literal["allowed", "filler"] = "allowed"
     calls_together: bool = True
     calls_last: bool = False
@@ -82,8 +94,7 @@ class TurnRules:
     filler_between: str = "(Noted.)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MediaRules:
+class MediaRules(Demands):
     """Which attachments are taken, where, and how many.
 
     Args:
@@ -98,21 +109,21 @@ class MediaRules:
     """
 
     named_documents: ClassVar[bool] = False
-    user_kinds: frozenset[Kind] = frozenset({"image"})
-    types: frozenset[str] = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+    types: frozenset[str]
+    user_kinds: frozenset[Kind] = frozenset({"image", "document"})
     max_bytes: int | None = None
     max_count: int | None = None
     max_documents: int | None = None
     urls: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReasoningRules:
+class ReasoningRules(Demands):
     """How native thinking goes back to its maker.
 
     Args:
         carrier: How native thinking travels. Of `extra_content`, which is Google's copy of Chat Completions, the
             signature of a call alone goes back, in the call.
+        field: Under which name the words go back where the carrier is `reasoning_content`. Both are read.
         binding: Who may open a sealed block: nobody, the same model of the same account, the same behind the same
             upstream of a gateway, or only the same with an unchanged prefix.
         first: Whether a message that holds thinking must begin with it (ANT-39). The newest models write and take it
@@ -158,13 +169,15 @@ OVERFLOW = (
 without regard to case."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestRules:
+class RequestRules(Demands):
     """What a request says beside its messages, and how a refusal for its length is known.
 
     Args:
         namespaces: Whether tools may be in groups, each with a name.
         custom_tools: Whether there are tools that take free text, and no object.
+        schema_subset: What a tool's JSON Schema is projected to.
+        max_tokens_default: Most tokens of an answer where nobody said (Anthropic requires the field); None for the
+            model's own.
         max_tools: Most tools a request may declare.
         forced_choice: Whether a tool may be forced; where not, `auto` is sent and the loss is reported.
         sampling: Whether sampling settings are taken; where not, they are left out and the loss is reported.

@@ -1,6 +1,5 @@
 """generateContent requests: parts, signatures in their places, settings, and tools in the provider's schema subset."""
 
-import dataclasses
 import json
 from typing import Any
 
@@ -14,6 +13,7 @@ from actors.adapters.gemini.schema import projected
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.content import Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.dialect import Dialect
+from actors.core.form import replace
 from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, dump, quote
@@ -225,9 +225,7 @@ def test_settings_have_their_fields() -> None:
 def test_a_profile_may_take_json_schema_as_it_is() -> None:
     schema = b'{"type":"object","properties":{"p":{"const":1}},"additionalProperties":false}'
     settings = Settings(model="m", tools=(ToolSpec("read", "Read.", Json(schema)),))
-    plain = dataclasses.replace(
-        GEMINI, request=dataclasses.replace(GEMINI.request, schema_subset="json_schema")
-    )
+    plain = replace(GEMINI, request=replace(GEMINI.request, schema_subset="json_schema"))
     made, body = request(settings, plain)
     assert body["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"] == json.loads(schema)
     assert made.losses == ()

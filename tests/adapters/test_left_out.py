@@ -5,7 +5,6 @@ and go back in their place to who made them. Citations and grounding stay in the
 about. Generated images are media. What nothing can hold is counted by the provider's word for it.
 """
 
-import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -364,10 +363,10 @@ def test_reasoning_goes_back_under_the_name_that_the_profile_says(
 ) -> None:
     ollama = PROFILES["ollama"]
     assert isinstance(ollama, ChatDialect)
-    reasons = dataclasses.replace(
+    reasons = replace(
         ollama.reasoning, carrier="reasoning_content", binding="model", alone=False, field=field
     )
-    profile = dataclasses.replace(ollama, reasoning=reasons)
+    profile = replace(ollama, reasoning=reasons)
     owner = READERS["ollama"]
     decoder = decode(profile, owner)
     _, message = run(
@@ -379,10 +378,8 @@ def test_reasoning_goes_back_under_the_name_that_the_profile_says(
     assistant = json.loads(rendered.transcript)[1]
     assert assistant == {"role": "assistant", field: "Hm.", "content": "Hi."}
     assert check(encode(rendered, model="m"), profile) == []
-    unlike = dataclasses.replace(
-        reasons, field="reasoning" if field == "reasoning_content" else "reasoning_content"
-    )
-    other = dataclasses.replace(profile, reasoning=unlike)
+    unlike = replace(reasons, field="reasoning" if field == "reasoning_content" else "reasoning_content")
+    other = replace(profile, reasoning=unlike)
     assert check(encode(rendered, model="m"), other) != []
     sent = adapter(profile).request(rendered.segments, Settings(model="model-1"), rendered.facts)
     server = strict_host("ollama", Script([]))

@@ -1,7 +1,6 @@
 """What a dialect takes of what was asked for, and that the rest is named."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.content import Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.dialect import Dialect
+from actors.core.form import replace
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, quote
 from actors.core.lane import advanced, empty

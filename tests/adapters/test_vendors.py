@@ -1,6 +1,5 @@
 """Vendors of Chat Completions: what each is sent otherwise, and how each one's reasoning comes and goes back."""
 
-import dataclasses
 import json
 from random import Random
 from typing import Any
@@ -19,7 +18,8 @@ from actors.core.identity import Binding
 from actors.core.jsonio import Json, ingest, quote
 from actors.core.lane import Rendered
 from actors.core.ledger import Ledger
-from actors.core.profiles import OPENAI_CHAT, vendors
+from actors.core.profiles import MISTRAL as MISTRAL_PROFILE
+from actors.core.profiles import OPENAI_CHAT
 from actors.testing import validate
 from actors.testing.histories import READERS
 from tests.adapters.wire_streams import (
@@ -493,9 +493,7 @@ def test_mistrals_content_chunks_are_read() -> None:
 
 
 def test_words_stand_between_a_result_and_the_filler_that_ends_a_request_too() -> None:
-    strict = dataclasses.replace(
-        vendors.MISTRAL, turns=dataclasses.replace(vendors.MISTRAL.turns, last_roles=frozenset({"user"}))
-    )
+    strict = replace(MISTRAL_PROFILE, turns=replace(MISTRAL_PROFILE.turns, last_roles=frozenset({"user"})))
     history = [GO, Message("model", [ToolCall("c", "read")]), Message("tool", [ToolResult("c", "ok")])]
     rendered = render(History(history), Ledger(), strict)
     assert rendered.report.faults == ()
@@ -503,7 +501,7 @@ def test_words_stand_between_a_result_and_the_filler_that_ends_a_request_too() -
 
 
 def test_texts_of_a_message_are_joined_as_long_as_the_dialect_takes_one_string_of_that_length() -> None:
-    short = dataclasses.replace(OPENAI_CHAT, turns=ChatTurns(max_string=1000))
+    short = replace(OPENAI_CHAT, turns=ChatTurns(max_string=1000))
     for size, joined in ((498, True), (500, False)):
         history = [Message("human", [Text("a" * size), Text("b" * size)])]
         rendered = render(History(history), Ledger(), short)

@@ -1,9 +1,9 @@
 """For each rule of Bedrock Converse that the judge can see: a request that breaks it, and the same mended."""
 
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 from actors.core.dialect import Dialect
+from actors.core.form import replace
 from actors.core.profiles import BEDROCK
 
 Json: TypeAlias = dict[str, Any]  # Any: wire bodies are built by hand, broken ones on purpose

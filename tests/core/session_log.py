@@ -40,8 +40,7 @@ from actors.core.jsonio import Json, sanitised
 from actors.core.lane import Rendered, advanced, empty, seals
 from actors.core.ledger import Interaction, Ledger
 from actors.core.packed import pack
-from actors.core.profiles import dialect
-from actors.core.profiles.vendors import VENDORS as _VENDORS
+from actors.core.profiles import PROFILES, dialect
 from actors.core.render import RenderTarget, ThinkingPolicy
 from actors.core.state import Lanes, SessionState
 from actors.core.transcript import Encoder
@@ -58,7 +57,7 @@ from actors.testing.histories import READERS
 from actors.testing.rules import Settings as HostSettings
 from tests.at_scale import share
 
-VENDORS = tuple(vendor.name for vendor in _VENDORS)
+VENDORS = tuple([name for name, profile in PROFILES.items() if profile.family == "openai_chat"][1:])
 TRUSTING: dict[str, HostSettings] = {
     "anthropic": AnthropicSettings(signatures="trust"),
     "openai_responses": ResponsesSettings(signatures="trust"),

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from actors.adapters.adapter import adapter
 from actors.core.content import Block, Media, Message, Text, ToolCall, ToolResult
 from actors.core.dialect import ConverseMedia, Dialect
 from actors.core.events import Opened, Submitted
+from actors.core.form import replace
 from actors.core.history import History
 from actors.core.lane import Rendered, advanced, empty
 from actors.core.ledger import Ledger

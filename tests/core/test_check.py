@@ -4,13 +4,14 @@ One row a rule: the smallest request that breaks it, beside the same request men
 """
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import pytest
 
 from actors.core.check import check
 from actors.core.dialect import Dialect
+from actors.core.form import replace
 from actors.core.profiles import ANTHROPIC, OPENAI_CHAT
 from actors.core.rulebook import FAULTS, RULES
 from tests.core import converse_rows

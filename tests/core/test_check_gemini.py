@@ -4,7 +4,7 @@ One row a rule: the smallest request that breaks it, beside the same request men
 """
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import pytest
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from actors.core.check import check, extend, finish, start
 from actors.core.dialect import Dialect
+from actors.core.form import replace
 from actors.core.profiles import GEMINI, GEMINI_2, VERTEX
 from actors.core.rulebook import FAULTS, RULES
 from tests.core.session_log import examples

@@ -4,7 +4,7 @@ One row a rule: the smallest request that breaks it, beside the same request men
 """
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeAlias
 
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from actors.core.check import check, extend, finish, start
 from actors.core.dialect import Dialect, PartMedia
+from actors.core.form import replace
 from actors.core.profiles import OPENAI_RESPONSES
 from actors.core.rulebook import FAULTS, PREFIXES, RULES
 from tests.core.test_check_fold import ANY_JSON, _places, _replaced

@@ -1,15 +1,14 @@
 """What vendors of Chat Completions demand otherwise: one row a rule, broken and mended."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from actors.core.check import check
 from actors.core.dialect import Dialect
-from actors.core.profiles import OPENAI_CHAT, PROFILES
-from actors.core.profiles.vendors import VLLM
+from actors.core.form import replace
+from actors.core.profiles import OPENAI_CHAT, PROFILES, VLLM
 from actors.core.rulebook import FAULTS, RULES
 from tests.core.test_check import Json, Row, call, chat, encoded, function_tool, result, say, text
 

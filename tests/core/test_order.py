@@ -1,7 +1,5 @@
 """Where reasoning is bound to its prefix, it goes back only behind what the model said, as it said it."""
 
-import dataclasses
-
 import pytest
 
 from actors import History, Message, Text, ToolCall, ToolResult, check, dialect, encode, render
@@ -12,8 +10,7 @@ from actors.core.identity import Binding
 from actors.core.jsonio import quote
 from actors.core.lane import Rendered
 from actors.core.ledger import Ledger
-from actors.core.profiles import OPENAI_RESPONSES
-from actors.core.profiles.vendors import KIMI
+from actors.core.profiles import KIMI, OPENAI_RESPONSES
 from actors.core.render.order import calls_last
 from actors.testing.histories import READERS
 from tests.core.session_log import cold, refused, text
@@ -104,7 +101,7 @@ def test_words_behind_a_call_come_before_it_without_the_reasoning_whose_order_th
 
 def test_a_host_that_takes_words_behind_calls_gets_the_order_in_which_the_model_wrote() -> None:
     name = "openai_responses"
-    lenient = dataclasses.replace(OPENAI_RESPONSES, turns=ResponsesTurns())
+    lenient = replace(OPENAI_RESPONSES, turns=ResponsesTurns())
     messages = said(name, thought(name, "a"), call(name, 1), thought(name, "b"), Text("So."))
     rendered = render(History(messages), Ledger(), lenient, binding=READERS[name])
     assert (rendered.report.losses, rendered.report.faults) == ((), ())
@@ -115,9 +112,7 @@ def test_a_host_that_takes_words_behind_calls_gets_the_order_in_which_the_model_
 
 def test_where_it_is_bound_to_nothing_before_it_reasoning_goes_with_what_it_led_to() -> None:
     name = "openai_responses"
-    free = dataclasses.replace(
-        OPENAI_RESPONSES, reasoning=dataclasses.replace(OPENAI_RESPONSES.reasoning, binding="model")
-    )
+    free = replace(OPENAI_RESPONSES, reasoning=replace(OPENAI_RESPONSES.reasoning, binding="model"))
     blocks: list[Block] = [thought(name, "a"), call(name, 1), thought(name, "b"), Text("So.")]
     assert calls_last(blocks) == [blocks[2], blocks[3], blocks[0], blocks[1]]
     rendered = render(History(said(name, *blocks)), Ledger(), free, binding=READERS[name])
@@ -143,8 +138,8 @@ def test_a_phase_is_a_mark_on_its_text_and_bound_to_nothing() -> None:
 
 
 def test_calls_that_must_have_reasoning_get_the_placeholder_whichever_pass_took_their_own() -> None:
-    bound = dataclasses.replace(KIMI, reasoning=dataclasses.replace(KIMI.reasoning, binding="prefix"))
-    trimmed = dataclasses.replace(KIMI, reasoning=dataclasses.replace(KIMI.reasoning, followed=True))
+    bound = replace(KIMI, reasoning=replace(KIMI.reasoning, binding="prefix"))
+    trimmed = replace(KIMI, reasoning=replace(KIMI.reasoning, followed=True))
     seal = Seal("reasoning_content", quote("reasoning_content"), READERS["kimi"])
     made = call("kimi", 1)
     for profile, blocks in (

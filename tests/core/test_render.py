@@ -1,7 +1,7 @@
 """The walk: of each message what its target can hold, every call answered behind it, and the dialect's roles."""
 
+import dataclasses
 import re
-from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -11,11 +11,11 @@ from actors.core.content import Block, Code, Media, Message, Seal, Text, Thinkin
 from actors.core.diagnostics import Report
 from actors.core.dialect import Dialect
 from actors.core.events import Cancelled, Reason, RequestSent, Returned, Scheduled, Started
+from actors.core.form import replace
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, quote
 from actors.core.ledger import Interaction, Ledger
-from actors.core.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
-from actors.core.profiles.vendors import LLAMA_CPP
+from actors.core.profiles import ANTHROPIC, LLAMA_CPP, OPENAI_CHAT, PROFILES
 from actors.core.render import ThinkingPolicy
 from actors.core.render.choose import SYNTHETIC
 from actors.core.transcript import RenderState
@@ -147,7 +147,7 @@ def test_what_stands_before_a_call_goes_with_that_call() -> None:
 def _unnumbered(block: object) -> object:
     """What was said, but for the numbers of the attachments that follow: they count anew behind each result."""
     if isinstance(block, Answer):
-        return replace(block, words=re.sub(rb"Attachment \d+", b"Attachment", block.words))
+        return dataclasses.replace(block, words=re.sub(rb"Attachment \d+", b"Attachment", block.words))
     if isinstance(block, Text):
         return Text(json=Json(re.sub(rb"Attachment \d+", b"Attachment", block.json)))
     return block

@@ -32,7 +32,7 @@ class Plant:
 
 
 _CONTENT, _EVENTS, _FEED = "actors/core/content.py", "actors/core/events.py", "actors/core/feed.py"
-_DIALECT, _PROFILES = "actors/core/dialect.py", "actors/core/profiles"
+_DIALECT, _PROFILES = "actors/core/dialect.py", "actors/core/profiles.py"
 
 PLANTS = (
     Plant(
@@ -110,7 +110,7 @@ PLANTS = (
         "vendor",
         (
             Edit(
-                f"{_PROFILES}/vendors.py",
+                _PROFILES,
                 "    OLLAMA,\n",
                 '    OLLAMA,\n    replace(OPENAI_COMPATIBLE, name="acme"),\n',
             ),
@@ -157,13 +157,13 @@ PLANTS = (
             Edit(
                 _DIALECT,
                 "Dialect: TypeAlias = ",
-                "@dataclass(frozen=True, slots=True, kw_only=True)\nclass TelexDialect(Profile):\n"
+                "class TelexDialect(Profile):\n"
                 '    family: ClassVar[Literal["telex"]] = "telex"\n    turns: BlockTurns\n'
-                "    media: PartMedia\n    __hash__ = Profile.__hash__\n\n\nDialect: TypeAlias = TelexDialect | ",
+                "    media: PartMedia\n\n\nDialect: TypeAlias = TelexDialect | ",
             ),
         ),
         (
-            "actors/core/profiles/__init__.py:PROFILES",
+            "actors/core/profiles.py:PROFILES",
             "actors/core/check/__init__.py:_STATES",
             "actors/core/rulebook/__init__.py:PREFIXES",
             "actors/adapters/codec.py:codec",
@@ -199,33 +199,33 @@ PLANTS = (
         "value that a family cannot write",
         (
             Edit(
-                f"{_PROFILES}/openai_chat.py", "ChatMedia(", 'ChatMedia(user_kinds=frozenset({"document"}), '
+                _PROFILES,
+                "ChatMedia(max_count=500",
+                'ChatMedia(user_kinds=frozenset({"document"}), max_count=500',
             ),
+            Edit(_PROFILES, "ResponsesTurns(c", 'ResponsesTurns(alternation="merge_same", c'),
             Edit(
-                f"{_PROFILES}/responses.py", "ResponsesTurns(c", 'ResponsesTurns(alternation="merge_same", c'
-            ),
-            Edit(
-                f"{_PROFILES}/anthropic.py",
+                _PROFILES,
                 "AnthropicReasoning(\n",
                 'AnthropicReasoning(required="before_calls",\n',
             ),
             Edit(
-                f"{_PROFILES}/gemini.py",
+                _PROFILES,
                 "GeminiMedia(max_count=3600",
                 "GeminiMedia(max_count=3600, urls=True",
             ),
             Edit(
-                f"{_PROFILES}/converse.py",
+                _PROFILES,
                 "ConverseReasoning(\n",
                 'ConverseReasoning(carrier="reasoning_item",\n',
             ),
         ),
         (
-            f"{_PROFILES}/openai_chat.py:OPENAI_CHAT",
-            f"{_PROFILES}/responses.py:OPENAI_RESPONSES",
-            f"{_PROFILES}/anthropic.py:ANTHROPIC",
-            f"{_PROFILES}/gemini.py:GEMINI",
-            f"{_PROFILES}/converse.py:BEDROCK",
+            f"{_PROFILES}:OPENAI_CHAT",
+            f"{_PROFILES}:OPENAI_RESPONSES",
+            f"{_PROFILES}:ANTHROPIC",
+            f"{_PROFILES}:GEMINI",
+            f"{_PROFILES}:BEDROCK",
         ),
     ),
 )

@@ -271,9 +271,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "responses: a call id may be as long as it likes",
-        "actors/core/profiles/responses.py",
-        '    pattern=r"[A-Za-z0-9_-]{1,64}",',
-        '    pattern=r"[A-Za-z0-9_-]+",',
+        "actors/core/profiles.py",
+        '    pattern=r"[A-Za-z0-9_-]{1,64}",  # 64 by OAR-08',
+        '    pattern=r"[A-Za-z0-9_-]+",  # 64 by OAR-08',
         (f"{RESPONSES}::test_generated_histories_send_no_item_id",),
     ),
     Mutation(
@@ -387,8 +387,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "openrouter: reasoning of every upstream goes back",
         "actors/core/dialect.py",
-        'if self.reasoning.binding == "upstream" and sealed_by.upstream != target.upstream:',
-        "if False:",
+        '        if self.reasoning.binding == "model":',
+        "        if True:",
         (VENDORS,),
     ),
     Mutation(
