@@ -3,8 +3,8 @@
     python -m tests.plants                 all of them
     python -m tests.plants --only family   those whose kind holds the word
 
-Runs mypy over the files of its places and tests/test_totality.py after each. Ends with status 0 only if no place is silent. The tree itself is
-never changed.
+Runs mypy over the files of its places and tests/test_totality.py after each. Ends with status 0 only if no place is
+silent. The tree itself is never changed.
 """
 
 import argparse
