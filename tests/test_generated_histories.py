@@ -11,18 +11,19 @@ A line for each conversation that fails has its seed and dialect. `tests.at_scal
 
 import sys
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 
 import pytest
 
 from actors.core.content import Message
+from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.ledger import Ledger
 from actors.core.profiles import PROFILES
 from actors.testing.histories import READERS, history
 from tests.at_scale import main, share
 from tests.core.session_log import broken, cold, refused, simulated
-from tests.core.test_conservation import all_is_conserved
+from tests.core.test_conservation import all_is_conserved, kept
 
 COUNT = share(12_000)
 PARTS = 2
@@ -41,29 +42,36 @@ def due(seed: int) -> tuple[str, ...]:
 
 def wrong(seed: int) -> list[str]:
     """What is wrong with the transcripts of one conversation, if anything."""
-    messages, ledger = history(seed)
     found: list[str] = []
     for name in due(seed):
-        if (why := told(partial(at_once, messages, ledger, READERS[name]))) is not None:
+        if (why := told(partial(at_once, seed, READERS[name]))) is not None:
             found.append(f"history({seed}) for {name}: {why}")
     if seed % PLAYED == 0:
         names = [NAMES[(seed // PLAYED + step) % len(NAMES)] for step in (0, 7, 13)]
         bindings = [READERS[name] for name in names]
-        if (why := told(partial(in_lanes, messages, ledger, seed, bindings))) is not None:
+        if (why := told(partial(in_lanes, seed, bindings))) is not None:
             found.append(f"history({seed}) as a session with {', '.join(names)}: {why}")
     return found
 
 
-def at_once(messages: list[Message], ledger: Ledger, binding: Binding) -> str | None:
+@lru_cache(maxsize=1)
+def come_in(seed: int) -> tuple[History, list[Message], Ledger]:
+    """A conversation behind the door, its messages as they are at rest, and what else is known of its calls."""
+    messages, ledger = history(seed)
+    return History(messages, ledger), kept(messages), ledger
+
+
+def at_once(seed: int, binding: Binding) -> str | None:
     """What is wrong with a conversation rendered for this binding alone: every promise, on one render."""
-    rendered = cold(messages, ledger, binding)
-    all_is_conserved(messages, ledger, rendered)
+    said, resting, ledger = come_in(seed)
+    rendered = cold(said, ledger, binding)
+    all_is_conserved(resting, ledger, rendered)
     return refused(rendered)
 
 
-def in_lanes(messages: list[Message], ledger: Ledger, seed: int, bindings: list[Binding]) -> str | None:
+def in_lanes(seed: int, bindings: list[Binding]) -> str | None:
     """What is wrong with the requests of a session that goes through a conversation with these bindings."""
-    return broken(simulated(messages, ledger, seed, bindings))
+    return broken(simulated(*history(seed), seed, bindings))
 
 
 def told(judge: Callable[[], str | None]) -> str | None:

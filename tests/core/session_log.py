@@ -96,11 +96,15 @@ def rules(binding: Binding, policy: ThinkingPolicy = "native") -> tuple[Dialect,
 
 
 def cold(
-    messages: Iterable[Message], ledger: Ledger, binding: Binding, policy: ThinkingPolicy = "native"
+    messages: Iterable[Message] | History,
+    ledger: Ledger,
+    binding: Binding,
+    policy: ThinkingPolicy = "native",
 ) -> Rendered:
-    """A conversation rendered at once."""
+    """A conversation rendered at once; what has come in by the door may be rendered for several bindings."""
+    said = messages if isinstance(messages, History) else History(messages, ledger)
     profile, encoder, reader = rules(binding, policy)
-    return advanced(empty(profile), History(messages, ledger), ledger, profile, encoder, reader)
+    return advanced(empty(profile), said, ledger, profile, encoder, reader)
 
 
 def body(rendered: Rendered) -> bytes:

@@ -123,8 +123,8 @@ def every_call_is_answered_once_after_it_and_in_call_order(rendered: Rendered) -
 
 
 def all_is_conserved(messages: list[Message], ledger: Ledger, rendered: Rendered) -> None:
-    """Both at once, since a render costs more than a look at it."""
-    each_real_result_is_told_once(kept(messages), ledger, rendered)
+    """Both at once, since a render costs more than a look at it; the messages as they are at rest."""
+    each_real_result_is_told_once(messages, ledger, rendered)
     every_call_is_answered_once_after_it_and_in_call_order(rendered)
 
 
@@ -136,19 +136,22 @@ def all_is_conserved(messages: list[Message], ledger: Ledger, rendered: Rendered
 def test_any_history_is_accepted_with_each_real_result_told_once_and_each_call_answered(
     conversation: tuple[list[Message], Ledger],
 ) -> None:
+    messages, ledger = conversation
+    said, resting = History(messages, ledger), kept(messages)
     for binding in BINDINGS:
-        rendered = cold(*conversation, binding)
+        rendered = cold(said, ledger, binding)
         assert refused(rendered) is None
-        all_is_conserved(*conversation, rendered)
+        all_is_conserved(resting, ledger, rendered)
 
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-037")
 @examples(200)
 @given(conversation=conversations())
 def test_the_pure_face_gives_valid_bodies_for_anyone(conversation: tuple[list[Message], Ledger]) -> None:
+    messages, ledger = conversation
+    said = History(messages, ledger)
     for binding in BINDINGS:
-        messages, ledger = conversation
-        rendered = render(History(messages, ledger), ledger, dialect(binding.dialect))
+        rendered = render(said, ledger, dialect(binding.dialect))
         sent = encode(rendered, model="any", system="be brief", max_tokens=100, stream=True)
         assert check(sent, rendered.dialect) == []
         assert validate(sent, binding.dialect, settings=TRUSTING.get(binding.dialect)) is None
@@ -160,10 +163,12 @@ def test_the_pure_face_gives_valid_bodies_for_anyone(conversation: tuple[list[Me
 def test_what_becomes_of_thinking_does_not_touch_calls_and_results(
     conversation: tuple[list[Message], Ledger],
 ) -> None:
+    messages, ledger = conversation
+    said = History(messages, ledger)
     for binding in BINDINGS:
-        native = cold(*conversation, binding).report
+        native = cold(said, ledger, binding).report
         for policy in ("drop", "text"):
-            rendered = cold(*conversation, binding, policy)
+            rendered = cold(said, ledger, binding, policy)
             assert refused(rendered) is None
             assert rendered.report.emitted_calls == native.emitted_calls
             assert rendered.report.emitted_results == native.emitted_results

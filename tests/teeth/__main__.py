@@ -58,8 +58,8 @@ def main() -> int:
 
 
 def copied(place: Path) -> Path:
-    """Return a copy of the tree."""
-    unwanted = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "node_modules")
+    """Return a copy of the tree, with what Python has compiled of it: that holds for a file until it is written."""
+    unwanted = shutil.ignore_patterns(".*", "*.egg-info", "build", "dist", "node_modules")
     return Path(shutil.copytree(ROOT, place, ignore=unwanted))
 
 
