@@ -149,7 +149,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "turn: refused reasoning costs the whole structure",
         "actors/core/turn.py",
-        'self._rewritten = "bare" if reasoning and self._rewritten == "no" else "plain"',
+        'self._rewritten = "bare" if unfit.reasoning and self._rewritten == "no" else "plain"',
         'self._rewritten = "plain"',
         (TURN,),
     ),
@@ -163,8 +163,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "turn: calls of an answer that was cut are forgotten",
         "actors/core/turn.py",
-        'return CloseStep("failed", broke.why, broke.message.calls if broke.message else ())',
-        'return CloseStep("failed", broke.why)',
+        'return self._close("failed", why, message, outcome.elsewhere)',
+        'return self._close("failed", why, None, outcome.elsewhere)',
         (TURN,),
     ),
     Mutation(
