@@ -10,9 +10,9 @@ stamped with the binding that produced it.
 """
 
 from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
-from actors.core.form import Form, Public, set_field
+from actors.core.form import Form, Public, kept
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, JsonObject, JsonValue, Quoted, ingest, nest, parse, quote, unquote
 
@@ -45,13 +45,13 @@ class Seal(Form, frozen=True):
         return self.kind != "phase"
 
 
-class Text(Form, frozen=True, tag="t", metaclass=Public):
+class Text(Form, frozen=True, tag="t", init=False, metaclass=Public):
     """Words. Held as a JSON string literal; `.text` decodes it."""
 
     json: Quoted
 
-    def __init__(self, text: str = "", *, json: Json | None = None) -> None:
-        set_field(self, "json", quote(text) if json is None else json)
+    def __new__(cls, text: str = "", *, json: Json | None = None) -> Self:
+        return kept(cls, quote(text) if json is None else json)
 
     @property
     def text(self) -> str:
@@ -59,15 +59,14 @@ class Text(Form, frozen=True, tag="t", metaclass=Public):
         return unquote(self.json)
 
 
-class Thinking(Form, frozen=True, tag="h", metaclass=Public):
+class Thinking(Form, frozen=True, tag="h", init=False, metaclass=Public):
     """A model's reasoning. With a seal it may go back, byte for byte, to who made it."""
 
     json: Quoted
     seal: Seal | None
 
-    def __init__(self, text: str = "", seal: Seal | None = None, *, json: Json | None = None) -> None:
-        set_field(self, "json", quote(text) if json is None else json)
-        set_field(self, "seal", seal)
+    def __new__(cls, text: str = "", seal: Seal | None = None, *, json: Json | None = None) -> Self:
+        return kept(cls, quote(text) if json is None else json, seal)
 
     @property
     def text(self) -> str:
@@ -75,7 +74,7 @@ class Thinking(Form, frozen=True, tag="h", metaclass=Public):
         return unquote(self.json)
 
 
-class ToolCall(Form, frozen=True, tag="c", metaclass=Public):
+class ToolCall(Form, frozen=True, tag="c", init=False, metaclass=Public):
     """The model's request to run a tool.
 
     Args:
@@ -96,8 +95,8 @@ class ToolCall(Form, frozen=True, tag="c", metaclass=Public):
     native: Seal | None
     namespace: str
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         id: str,  # noqa: A002  the field's standard name
         name: str,
         arguments: object = None,
@@ -106,17 +105,12 @@ class ToolCall(Form, frozen=True, tag="c", metaclass=Public):
         *,
         namespace: str = "",
         json: Json | None = None,
-    ) -> None:
+    ) -> Self:
         if json is None:
             json = Json(b"{}") if arguments is None else ingest(arguments).json
             if not json.startswith(b"{"):
                 json, raw = Json(b"{}"), raw if raw is not None else json.decode()
-        set_field(self, "id", id)
-        set_field(self, "name", name)
-        set_field(self, "json", json)
-        set_field(self, "raw", raw)
-        set_field(self, "native", native)
-        set_field(self, "namespace", namespace)
+        return kept(cls, id, name, json, raw, native, namespace)
 
     @staticmethod
     def free_form(
@@ -166,7 +160,7 @@ class Media(Form, frozen=True, tag="m"):
     url: str = ""
 
 
-class ToolResult(Form, frozen=True, tag="r", metaclass=Public):
+class ToolResult(Form, frozen=True, tag="r", init=False, metaclass=Public):
     """The block that answers a tool call.
 
     Args:
@@ -184,8 +178,8 @@ class ToolResult(Form, frozen=True, tag="r", metaclass=Public):
     is_complete: bool | None
     media: tuple[Media, ...]
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         call_id: str,
         content: object = None,
         error: object = None,
@@ -194,16 +188,12 @@ class ToolResult(Form, frozen=True, tag="r", metaclass=Public):
         *,
         content_json: Json | None = None,
         error_json: Json | None = None,
-    ) -> None:
+    ) -> Self:
         if content_json is None and content is not None:
             content_json = ingest(content).json
         if error_json is None and error is not None:
             error_json = ingest(error).json
-        set_field(self, "call_id", call_id)
-        set_field(self, "content_json", content_json)
-        set_field(self, "error_json", error_json)
-        set_field(self, "is_complete", is_complete)
-        set_field(self, "media", media if type(media) is tuple else tuple(media))
+        return kept(cls, call_id, content_json, error_json, is_complete, tuple(media))
 
     @property
     def content(self) -> JsonValue:
@@ -263,7 +253,7 @@ class Native(Form, frozen=True, tag="n"):
 Block: TypeAlias = Text | Thinking | ToolCall | ToolResult | Media | Code | Native
 
 
-class Message(Form, frozen=True, metaclass=Public):
+class Message(Form, frozen=True, init=False, metaclass=Public):
     """One item of a conversation.
 
     Args:
@@ -278,13 +268,10 @@ class Message(Form, frozen=True, metaclass=Public):
     turn: int
     origin: Binding | None
 
-    def __init__(
-        self, speaker: Speaker, blocks: Iterable[Block] = (), turn: int = 0, origin: Binding | None = None
-    ) -> None:
-        set_field(self, "speaker", speaker)
-        set_field(self, "blocks", blocks if type(blocks) is tuple else tuple(blocks))
-        set_field(self, "turn", turn)
-        set_field(self, "origin", origin)
+    def __new__(
+        cls, speaker: Speaker, blocks: Iterable[Block] = (), turn: int = 0, origin: Binding | None = None
+    ) -> Self:
+        return kept(cls, speaker, tuple(blocks), turn, origin)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

@@ -14,7 +14,7 @@ from actors.core.chunked import EMPTY, ChunkedVector, appended, from_index, item
 from actors.core.content import Message, ToolResult
 from actors.core.door import normal
 from actors.core.door.attribute import is_attributed
-from actors.core.form import Public, kept, set_field
+from actors.core.form import Public, kept
 from actors.core.intake import Intake, Remarks
 from actors.core.ledger import Interaction, Ledger
 from actors.core.packed import Packed, pack, unpack
@@ -35,7 +35,9 @@ class _PublicSequence(Public, ABCMeta):
     """The type of a form that is a sequence."""
 
 
-class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metaclass=_PublicSequence):
+class History(
+    Sequence[Message], Struct, frozen=True, gc=False, eq=False, init=False, metaclass=_PublicSequence
+):
     """An immutable sequence of messages, oldest first, in normal form (`actors.core.door`).
 
     `History(messages)` makes one of messages of any shape; `append` returns the next. Results are no messages of a
@@ -58,11 +60,9 @@ class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metacl
     system: str | None
     """The system prompt that came with them, if one did."""
 
-    def __init__(self, messages: Iterable[Message] = (), ledger: Ledger = _NOTHING) -> None:
+    def __new__(cls, messages: Iterable[Message] = (), ledger: Ledger = _NOTHING) -> "History":
         came = tuple(messages)
-        made = self.came(came, tuple(map(pack, came)), ledger)
-        for name in self.__struct_fields__:
-            set_field(self, name, getattr(made, name))
+        return cls.came(came, tuple(map(pack, came)), ledger)
 
     @staticmethod
     def came(messages: Sequence[Message], packed: Sequence[Packed], ledger: Ledger = _NOTHING) -> "History":

@@ -11,7 +11,7 @@ returns after it is kept as a late result and never takes the synthetic one's pl
 """
 
 from collections.abc import Iterable
-from typing import TypeAlias, assert_never
+from typing import Self, TypeAlias, assert_never
 
 from msgspec import Struct
 
@@ -30,7 +30,7 @@ from actors.core.events import (
     Scheduled,
     Started,
 )
-from actors.core.form import Form, Public, kept, replace, set_field
+from actors.core.form import Form, Public, kept, replace
 from actors.core.identity import CallId
 from actors.core.jsonio import Json
 from actors.core.table import Table, nothing
@@ -100,17 +100,17 @@ def _result(end: End) -> ToolResult:
     return end if isinstance(end, ToolResult) else end.result
 
 
-class Ledger(Struct, frozen=True, gc=False, eq=False, metaclass=Public):
+class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Public):
     """An immutable mapping from canonical call id to `Interaction`. `apply` returns the next ledger."""
 
     _known: Table[CallId, Interaction]
     late: tuple[CallId, ...]
     """Calls with a late result, in the order in which those came."""
 
-    def __init__(self, interactions: Iterable[Interaction] = ()) -> None:
+    def __new__(cls, interactions: Iterable[Interaction] = ()) -> Self:
         known = {item.call_id: item for item in interactions}
-        set_field(self, "_known", Table(known) if known else nothing())
-        set_field(self, "late", tuple([item.call_id for item in known.values() if item.late is not None]))
+        late = tuple([item.call_id for item in known.values() if item.late is not None])
+        return kept(cls, Table(known) if known else nothing(), late)
 
     def get(self, call_id: CallId) -> Interaction | None:
         """Return what is known about a call, or None."""
