@@ -37,7 +37,7 @@ from actors.core.events import (
 from actors.core.feed import Attempt, Cause, Sent, Sink, StatusEvent, ToolCallEvent, TurnResult, switched
 from actors.core.identity import Binding
 from actors.core.lane import Rendered, blamed, seals
-from actors.core.packed import pack
+from actors.core.packed import Packed, pack
 from actors.core.routing import Pool, after_failure, first, settled
 from actors.core.rulebook import REASONING
 from actors.core.stream import Cut, Usage
@@ -146,10 +146,10 @@ class TurnDriver:
         if self.sink.is_watched:
             self.sink.put(StatusEvent(status, seq, self.log.state.turns, detail=detail))
 
-    async def run(self, message: Message) -> None:
+    async def run(self, message: Packed) -> None:
         """Drive the ask to its end. How it came out is told by `ended`."""
         number = self.log.state.asks + 1
-        self.log.hold(Submitted(number, pack(message)), partial(self.tell, "submitted"))
+        self.log.hold(Submitted(number, message), partial(self.tell, "submitted"))
         pool = self._pool(self.log.state.target)
         member = first(pool, number, self.cooldowns, anyio.current_time())
         tried: list[str] = []
@@ -451,7 +451,7 @@ class _TurnSteps:
     ) -> None:
         """Have the round's message written, and shown, with what follows: its batch of calls, or the turn's end."""
         finish, cut = _stop_of(generated)
-        packed, left_out = pack(message), generated.left_out
+        packed, left_out = pack(message) if message.blocks else None, generated.left_out
         event = RoundEnded(
             self._number, number, packed, generated.usage, finish, fault, generated.calls, left_out
         )

@@ -106,13 +106,13 @@ class RequestSent(Happening, frozen=True):
 class RoundEnded(Happening, frozen=True):
     """The model's message of one round, whole; or what could be kept of it, with `fault` saying why.
 
-    `calls` is how many canonical ids the round used, those of dropped calls included; `left_out` what the answer held
-    beside the message.
+    There is no message where it would be empty. `calls` is how many canonical ids the round used, those of dropped
+    calls included; `left_out` what the answer held beside the message.
     """
 
     turn: int
     round: int
-    message: Packed
+    message: Packed | None
     usage: Usage = Usage()
     finish: str | None = None
     fault: str | None = None
@@ -120,24 +120,26 @@ class RoundEnded(Happening, frozen=True):
     left_out: LeftOut = ()
 
 
-class Scheduled(Happening, frozen=True):
-    """A call was accepted for execution. Written before the tool starts."""
+class CallHappening(Happening, frozen=True):
+    """What all events of one tool call have. They change the ledger and nothing else."""
 
     call_id: CallId
+
+
+class Scheduled(CallHappening, frozen=True):
+    """A call was accepted for execution. Written before the tool starts."""
+
     tool: str
     arguments: Json = Json(b"{}")
 
 
-class Started(Happening, frozen=True):
+class Started(CallHappening, frozen=True):
     """The tool of a call began to run."""
 
-    call_id: CallId
 
-
-class Returned(Happening, frozen=True):
+class Returned(CallHappening, frozen=True):
     """The tool of a call returned. The only place a result is written: its words, and the media beside them."""
 
-    call_id: CallId
     content: Json = Json(b"null")
     media: tuple[Media, ...] = ()
 
@@ -147,10 +149,9 @@ class Returned(Happening, frozen=True):
         return kept(ToolResult, self.call_id, self.content, None, True, self.media)
 
 
-class _Unsuccessful(Happening, frozen=True):
+class _Unsuccessful(CallHappening, frozen=True):
     """A call's real completion that is an error."""
 
-    call_id: CallId
     error: Json = Json(b'""')
 
     @property
@@ -171,10 +172,9 @@ class Refused(_Unsuccessful, frozen=True):
     """The call could not be run as written: unknown tool or invalid arguments. A real completion."""
 
 
-class Cancelled(Happening, frozen=True):
+class Cancelled(CallHappening, frozen=True):
     """The call was stopped, or will not be run: closed without a real completion."""
 
-    call_id: CallId
     reason: Reason = "cancelled"
 
 
@@ -207,7 +207,7 @@ class SwitchFailed(Happening, frozen=True):
 
 
 class Compacted(Happening, frozen=True):
-    """Messages `start` to `stop` (excluded) of the history were replaced by a summary."""
+    """Messages `start` to `stop` (excluded) of the history were replaced by a summary, a normal message."""
 
     start: int
     stop: int

@@ -14,14 +14,13 @@ from actors.core.chunked import EMPTY, ChunkedVector, appended, from_index, item
 from actors.core.content import Message, ToolResult
 from actors.core.door import normal
 from actors.core.door.attribute import is_attributed
-from actors.core.form import Public, kept
+from actors.core.form import Public, kept, replace
 from actors.core.intake import Intake, Remarks
 from actors.core.ledger import Interaction, Ledger
 from actors.core.packed import Packed, pack, unpack
 from actors.errors import CanonicalFault
 
 _NOTHING = Ledger()
-_IN_ORDER = Intake()
 
 
 def _so_far(known: Interaction) -> ToolResult | None:
@@ -68,8 +67,8 @@ class History(
     def came(messages: Sequence[Message], packed: Sequence[Packed], ledger: Ledger = _NOTHING) -> "History":
         """Return the history of messages of any shape, packed already. It shares those that stay as they are."""
         said, own, report = normal(messages, ledger)
-        known = {id(message): kept for message, kept in zip(messages, packed, strict=True)}
-        return History.of(appended(EMPTY, [known.get(id(each)) or pack(each) for each in said]), own, report)
+        known = dict(zip(map(id, messages), packed, strict=True))
+        return _of([known.get(id(each)) or pack(each) for each in said], own, report)
 
     @classmethod
     def read(
@@ -90,37 +89,23 @@ class History(
             system: The system prompt, if the transcript begins with one.
         """
         said, ledger, report = normal(messages, wire=places, remarks=remarks, left_out=left_out)
-        return cls.of(appended(EMPTY, map(pack, said)), ledger, report, system)
-
-    @staticmethod
-    def of(
-        packed: ChunkedVector[Packed],
-        ledger: Ledger = _NOTHING,
-        report: Intake = _IN_ORDER,
-        system: str | None = None,
-    ) -> "History":
-        """Return the history of these packed messages."""
-        return kept(History, packed, ledger, report, system)
+        return _of(map(pack, said), ledger, report, system)
 
     def append(self, *messages: Message, ledger: Ledger = _NOTHING) -> "History":
         """Return the history with these messages at its end, of whatever shape they are."""
         if all(message.speaker == "human" and is_attributed(message) for message in messages):
-            return self.said(*messages)
+            return self.extended(map(pack, messages)) if messages else self
         came = normal(messages, ledger, before=self.since(0), known=self.ledger)
-        found = self.report.then(came.report)
-        return self.of(appended(self.packed, map(pack, came.messages)), came.ledger, found, self.system)
-
-    def said(self, *messages: Message) -> "History":
-        """Return the history with normal messages at its end: call ids that are new, results elsewhere."""
-        return self.extended(map(pack, messages)) if messages else self
+        longer = self.extended(map(pack, came.messages))
+        return replace(longer, ledger=came.ledger, report=self.report.then(came.report))
 
     def extended(self, packed: Iterable[Packed]) -> "History":
         """Return the history with these packed messages at its end, which are normal; it shares them."""
-        return self.of(appended(self.packed, packed), self.ledger, self.report, self.system)
+        return replace(self, packed=appended(self.packed, packed))
 
     def knowing(self, ledger: Ledger) -> "History":
         """Return the history as one reads it who knows what became of its calls."""
-        return self.of(self.packed, ledger, self.report, self.system)
+        return replace(self, ledger=ledger)
 
     @property
     def length(self) -> int:
@@ -133,19 +118,18 @@ class History(
 
     def upto(self, length: int) -> "History":
         """Return the history as it was when it kept `length` messages."""
-        return self.of(up_to(self.packed, length), self.ledger, self.report, self.system)
+        return replace(self, packed=up_to(self.packed, length))
 
-    def replaced(self, start: int, stop: int, message: Message) -> "History":
-        """Return the history with kept messages `start` to `stop` (excluded) replaced by one: compaction.
+    def replaced(self, start: int, stop: int, summary: Packed) -> "History":
+        """Return the history with kept messages `start` to `stop` (excluded) replaced by a normal one: compaction.
 
         Raises:
             CanonicalFault: That is no range of this history.
         """
         if not 0 <= start <= stop <= self.length:
             raise CanonicalFault(f"Messages {start} to {stop} are no range of a history of {self.length}")
-        summary, ledger, _ = normal((message,))
-        packed = appended(up_to(self.packed, start), (*map(pack, summary), *from_index(self.packed, stop)))
-        return self.of(packed, ledger if len(ledger) else self.ledger, self.report, self.system)
+        packed = appended(up_to(self.packed, start), (summary, *from_index(self.packed, stop)))
+        return replace(self, packed=packed)
 
     def _told(self) -> Iterator[Message]:
         for message in map(unpack, from_index(self.packed, 0)):
@@ -184,3 +168,7 @@ class History(
 
     def __repr__(self) -> str:
         return f"<History of {len(self)} messages>"
+
+
+def _of(packed: Iterable[Packed], ledger: Ledger, report: Intake, system: str | None = None) -> History:
+    return kept(History, appended(EMPTY, packed), ledger, report, system)

@@ -11,7 +11,7 @@ returns after it is kept as a late result and never takes the synthetic one's pl
 """
 
 from collections.abc import Iterable
-from typing import Self, TypeAlias, assert_never
+from typing import Self, TypeAlias
 
 from msgspec import Struct
 
@@ -21,10 +21,8 @@ from actors.core.events import (
     Cancelled,
     Completion,
     Denied,
-    Failed,
     Gap,
     Reason,
-    Refused,
     RequestSent,
     Returned,
     Scheduled,
@@ -184,10 +182,8 @@ def _told(known: Interaction, event: CallEvent) -> Interaction:
             return replace(known, started=True)
         case Cancelled(reason=reason):
             return replace(known, cancelled=known.cancelled or reason)
-        case Returned() | Failed() | Denied() | Refused():
-            return _ended(known, event)
         case _:
-            assert_never(event)
+            return _ended(known, event)
 
 
 def _ended(known: Interaction, event: Completion) -> Interaction:

@@ -75,15 +75,21 @@ def encoded(form: Form) -> bytes:
     return bytes(memoryview(made))
 
 
-def unkeepable(value: object) -> str | None:
-    """Say why a value that should be a message cannot be kept; None if it can. For what comes from a host's code."""
+def packed_for_host(value: object) -> Packed:
+    """Return what a host's code gave as a message, as it is kept.
+
+    Raises:
+        ValueError: It cannot be kept, in words for the host.
+    """
     if not isinstance(value, Message):
-        return f"{type(value).__name__} is no Message"
+        raise ValueError(f"{type(value).__name__} is no Message")
     try:
-        unpack(pack(value))
+        packed = pack(value)
+        unpack(packed)
     except (MsgspecError, AttributeError, OverflowError, TypeError, ValueError):
-        return "a block or a field of it has the wrong type; texts and addresses are str, data is base64 in a str"
-    return None
+        why = "a block or a field of it has the wrong type; texts and addresses are str, data is base64 in a str"
+        raise ValueError(why) from None
+    return packed
 
 
 def seal_of(block: Block) -> Seal | None:

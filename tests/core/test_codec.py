@@ -9,7 +9,7 @@ from msgspec import msgpack
 
 from actors.core.codec import decode_event, encode_event
 from actors.core.content import Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
-from actors.core.events import Cancelled, Event, RequestSent, Returned, RoundEnded, Scheduled
+from actors.core.events import Cancelled, Event, RequestSent, Returned, RoundEnded, Scheduled, Submitted
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, quote
 from actors.core.packed import pack, unpack
@@ -39,7 +39,9 @@ def test_lone_surrogates_are_replaced_and_never_fail() -> None:
     event = Scheduled(CallId("\ud800"), "r\udc00", Json(b"{}"))
     assert decode_event(encode_event(event)) == Scheduled(CallId("\ufffd"), "r\ufffd", Json(b"{}"))
     lost = Message("model", [ToolCall("\ud800", "a", raw="\udfff"), Media("image/png", "\ud800" * 5000)])
-    call, media = unpack(decode_event(encode_event(RoundEnded(1, 1, pack(lost)))).message).blocks  # type: ignore[union-attr]  # it is a `RoundEnded`
+    back = decode_event(encode_event(Submitted(1, pack(lost))))
+    assert isinstance(back, Submitted)
+    call, media = unpack(back.message).blocks
     assert call == ToolCall("\ufffd", "a", raw="\ufffd")
     assert media == Media("image/png", "\ufffd" * 5000)
 
@@ -48,9 +50,10 @@ def test_arguments_and_signatures_keep_every_byte() -> None:
     origin = Binding("b", "anthropic")
     call = ToolCall("c", "read", json=Json(b'{ "a" : [1.0, 1e2],\n"b":"\\u00e9\\/" }'))
     thought = Thinking("t", Seal("signature", quote('s"\\\u00e9'), origin))
-    event = RoundEnded(1, 1, pack(Message("model", [thought, call, Text("x")], origin=origin)))
+    packed = pack(Message("model", [thought, call, Text("x")], origin=origin))
+    event = RoundEnded(1, 1, packed)
     assert decode_event(encode_event(event)) == event
-    assert unpack(event.message).blocks == (thought, call, Text("x"))
+    assert unpack(packed).blocks == (thought, call, Text("x"))
 
 
 MADE = Binding("b", "anthropic")

@@ -107,7 +107,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "table: an older version sees what came later",
         "actors/core/table.py",
-        "        self._undo = {key: live.get(key, _ABSENT) for key in changes}",
+        "        self._undo = {key: live.get(key, UNSET) for key in changes}",
         "        self._undo = {}",
         ("tests/core/test_history.py",),
     ),
