@@ -50,15 +50,9 @@ class Happening(Form, frozen=True, tag=_word):
 
 
 class Opened(Happening, frozen=True):
-    """A session began.
+    """A session began, on an imported history of `messages` if it has any.
 
-    Args:
-        session: Its id.
-        target: What its first turn is sent to.
-        system: System prompt.
-        messages: An imported history.
-        calls: How many canonical ids that used.
-        report: What was done to it when it was read, before it came here.
+    `calls` is how many canonical ids those used, `report` what was done to them before they came here.
     """
 
     session: str
@@ -85,11 +79,10 @@ class Bound(Happening, frozen=True):
 
 
 class RequestSent(Happening, frozen=True):
-    """A request is about to be sent: durable before its first byte.
+    """A request is about to be sent: durable before its first byte. With it the binding's lane adopts its next version.
 
     Args:
-        turn, round: Where it belongs; rounds count from 1 in each turn.
-        binding: Whose lane it extends; with this event the lane's next version is adopted.
+        round: Counts from 1 in each turn.
         epoch: The lane's epoch, from 0.
         cursor: How many messages of the history the lane has rendered with it.
         seals: Synthetic results it carries for the first time, as (call id, reason).
@@ -243,19 +236,6 @@ Completion: TypeAlias = Returned | Failed | Denied | Refused
 CallEvent: TypeAlias = Scheduled | Started | Completion | Cancelled
 """What happens to one tool call. Only a session's scheduler reports these."""
 
-Event: TypeAlias = (
-    Opened
-    | Submitted
-    | Bound
-    | RequestSent
-    | RoundEnded
-    | CallEvent
-    | SwitchHeld
-    | SwitchApplied
-    | SwitchSuperseded
-    | SwitchFailed
-    | Compacted
-    | EpochBegan
-    | TurnEnded
-    | Closed
-)
+_Switch: TypeAlias = SwitchHeld | SwitchApplied | SwitchSuperseded | SwitchFailed
+_Turn: TypeAlias = Submitted | Bound | RequestSent | RoundEnded | EpochBegan | TurnEnded
+Event: TypeAlias = Opened | _Turn | CallEvent | _Switch | Compacted | Closed

@@ -47,11 +47,9 @@ class TurnResult(Struct, frozen=True):
 
     Args:
         text: The last word of the model.
-        status: `complete`, `cancelled` or `failed`.
         served_by: Binding of the last turn.
         attempts: Every turn of the ask, in order; more than one after failover.
-        rounds: Requests that were answered or tried, over all turns.
-        usage: Tokens, over all rounds.
+        rounds: Requests that were answered or tried, over all turns, as `usage` is summed.
         why: One line on why it did not complete, else empty.
         finish: Why the model stopped, in its provider's word; None if the last round has no answer.
         cut: Why the last answer is not whole, though the ask is `complete`: `length` (a limit of tokens, a full
@@ -188,7 +186,7 @@ def switched(event: SwitchApplied | SwitchFailed, seq: int, turn: int) -> Status
 
 def droppable(event: SessionEvent) -> bool:
     """Say whether a slow reader may miss an event: deltas only."""
-    return isinstance(event, TextEvent | ThinkingEvent)
+    return isinstance(event, _Delta)
 
 
 class Sink(Protocol):

@@ -1,7 +1,6 @@
-"""The conversation so far: an immutable sequence of messages, kept as bytes.
+"""The conversation so far: an immutable sequence of messages, kept packed in a chunked vector and decoded when read.
 
-A message is kept packed (`actors.core.packed`), and the packed ones are in a chunked vector; a message is decoded when
-it is read. So the garbage collector has nothing to visit, however long the conversation.
+So the garbage collector has nothing to visit, however long the conversation.
 """
 
 from abc import ABCMeta
@@ -39,15 +38,10 @@ class History(
 ):
     """An immutable sequence of messages, oldest first, in normal form (`actors.core.door`).
 
-    `History(messages)` makes one of messages of any shape; `append` returns the next. Results are no messages of a
-    normal history: what the blocks said of them is in `ledger`. Who reads a history as a sequence is shown them in
-    their places all the same, each group of calls followed by its results, a `pending` one for a call that is
-    running; `since` gives the messages as they are kept.
-
-    Args:
-        messages: What was said, in whatever state it is.
-        ledger: The truth about its tool calls, where there is one: a result without its call gets the call back that
-            it knows.
+    `History(messages, ledger)` makes one of messages of any shape: a result without its call gets the call back that
+    the ledger knows. `append` returns the next. Results are not messages of a normal history: what the blocks said of
+    them is in `ledger`. Read as a sequence, a history has them in their places all the same, each group of calls
+    followed by its results, a `pending` one for a call that is running; `since` gives the messages as they are kept.
     """
 
     packed: ChunkedVector[Packed]
@@ -81,12 +75,8 @@ class History(
     ) -> "History":
         """Return the history of a provider's transcript, whose call ids are that provider's.
 
-        Args:
-            messages: What was read, in wire order. A wire message that mixes speakers may be several.
-            places: Where each of them stood.
-            remarks: What was odd about it.
-            left_out: What it held that was not read, as (path, how often).
-            system: The system prompt, if the transcript begins with one.
+        What is given is as `actors.adapters.importing.read` returns it: the messages in wire order, each with the place
+        where it stood, what was odd, what was not read, as (path, how often), and the system prompt.
         """
         said, ledger, report = normal(messages, wire=places, remarks=remarks, left_out=left_out)
         return _of(map(pack, said), ledger, report, system)
@@ -138,7 +128,6 @@ class History(
                 yield Message("tool", results, message.turn)
 
     def _results(self, message: Message) -> list[ToolResult]:
-        """Return what came of a message's calls, as far as it is known, in call order: of a running one that it is."""
         known = [item for call in message.calls if (item := self.ledger.get(call.id)) is not None]
         return [result for item in known if (result := _so_far(item)) is not None]
 

@@ -4,10 +4,9 @@ It is a fold of events, and the fold is a join: what is known about a call only 
 
     pending  <  cancelled  <  a real completion
 
-so events may be repeated and may arrive late or in any order. Only two things depend on the log's order,
-because both sides claim the same place: of two real completions the first wins, and between a real
-completion and a seal the first wins. A seal says that a synthetic result has been sent; what a tool
-returns after it is kept as a late result and never takes the synthetic one's place.
+so events may be repeated and may arrive late or in any order. The log's order decides only where both sides claim the
+same place: of two real completions the first wins, and so it does between a real completion and a seal. A seal says
+that a synthetic result has been sent; what a tool returns after it is a late result and never takes its place.
 """
 
 from collections.abc import Iterable
@@ -45,11 +44,9 @@ class Interaction(Form, frozen=True):
     """All that is known about one tool call.
 
     Args:
-        call_id: Canonical id.
-        tool: Name the model gave, or None while only its end is known.
-        arguments: Arguments as JSON, or None likewise.
+        tool, arguments: As the model gave them, the arguments as JSON; None while only its end is known.
         started: Whether the tool is known to have begun.
-        end: Its first real completion: returned, failed, denied or refused; None without one.
+        end: Its first real completion; None without one.
         cancelled: Why the call was stopped, if it was.
         sealed: Reason code of the synthetic result that was sent for it, if one was. A real completion came after it.
         duplicates: Further real completions that differ from the first. Never emitted.
@@ -151,18 +148,16 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Publ
         for event in events:
             if isinstance(event, RequestSent):
                 for call_id, reason in event.seals:
-                    changed[call_id] = _sealed(changed.get(call_id) or self._now(call_id), reason)
+                    changed[call_id] = _sealed(self._now(call_id, changed), reason)
                 continue
-            before = changed.get(event.call_id) or self._now(event.call_id)
+            before = self._now(event.call_id, changed)
             changed[event.call_id] = after = _told(before, event)
-            if after.sealed is not None and after.late is not None and before.late is None:
+            if after.sealed is not None and after.end is not None and before.end is None:
                 late = (*late, event.call_id)
-        if not changed:
-            return self
-        return kept(Ledger, self._known.update(changed), late)
+        return kept(Ledger, self._known.update(changed), late) if changed else self
 
-    def _now(self, call_id: CallId) -> Interaction:
-        return self.get(call_id) or Interaction(call_id)
+    def _now(self, call_id: CallId, changed: dict[CallId, Interaction]) -> Interaction:
+        return changed.get(call_id) or self.get(call_id) or Interaction(call_id)
 
     def __eq__(self, other: object) -> bool:
         return self._known == other._known if isinstance(other, Ledger) else NotImplemented

@@ -1,10 +1,8 @@
 """A packed message: the bytes that a history, the log and everything else that keeps it share.
 
-They are the msgpack of the message, without what would be in it many times or at great length: a seal of the
-message's own origin does not repeat it, and large media stay beside the bytes, shared by all and copied by none.
-A message has one packed form, so two are equal where their messages are.
-
-Lone surrogates have no bytes: in ids, names and addresses they become U+FFFD here.
+They are the msgpack of the message, without what would be in it many times or at great length: a seal of the message's
+own origin does not repeat it, and large media stay beside the bytes, shared by all and copied by none. Equal messages
+have equal bytes. Lone surrogates have none: in ids, names and addresses they become U+FFFD here.
 """
 
 from collections.abc import Iterator

@@ -1,11 +1,9 @@
 """A persistent mapping that costs nothing to update at its newest version.
 
-All versions share one dict, which belongs to the newest. An older version keeps what its successors
-overwrote, and reads the rest through them. So the newest is read and updated at the price of a dict, an
-older one stays true, and nothing is copied. Updating an older version copies once and forks. An empty table is
-not changed by its successors, so one serves all (`nothing`).
-
-Values are never removed; the folds that use this only learn.
+All versions share one dict, which belongs to the newest. An older version keeps what its successor overwrote, and reads
+the rest through it. So the newest costs what a dict costs, an older one stays true, and nothing is copied. Updating an
+older version copies once and forks. An empty table is not changed by its successors, so one serves all (`nothing`).
+Values are never removed.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,7 @@
 """A turn as a conversation: it says what it needs next and is told what came of it.
 
-The generator runs over a frozen view of the session (binding, settings, tools), so the binding of a turn
-cannot change by construction. It does nothing itself: a session's child drives it with real actors, a
-test with a list. Its legal states are this table; anything else is a programming error.
+It does nothing itself: a session's child drives it with real actors over a frozen view of the session (binding,
+settings, tools), a test with a list. Its legal states are this table; anything else is a programming error.
 
     state        asks for                  is told                  goes on to
     idle         -                         -                        rendering
@@ -19,16 +18,16 @@ test with a list. Its legal states are this table; anything else is a programmin
                                            Stopped                  closing
     closing      CloseStep(status)         -                        idle (the generator ends)
 
-A turn rewrites at most twice: without old reasoning if that alone was refused, then with the conservative
-render. Rounds are bounded, and so is correction: after `corrections` rounds running in which every call was
-refused for its arguments, and at the last round, the model is asked once more with tools off, for a
-final text (U-06, U-13).
+A turn rewrites at most twice: without old reasoning if that alone was refused, then with the conservative render.
+Rounds are bounded, and so is correction: after `corrections` rounds running in which every call was refused for its
+arguments, and at the last round, the model is asked once more with tools off, for a final text (U-06, U-13).
 """
 
 from collections.abc import Generator
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from actors.core.content import Message, ToolCall
 from actors.core.events import TurnStatus
@@ -37,12 +36,7 @@ from actors.core.stream import Usage
 
 
 class Bounds(Struct, frozen=True):
-    """How long a turn may go on.
-
-    Args:
-        rounds: Most rounds; the last is asked with tools off.
-        corrections: Most rounds running in which every call was refused, before tools are turned off.
-    """
+    """How long a turn may go on: at most so many rounds, and so many running in which every call was refused."""
 
     rounds: int = 25
     corrections: int = 3
@@ -157,78 +151,62 @@ def turn(bounds: Bounds) -> Generator[Step, Outcome]:
 
 
 class _TurnRules:
-    """Where a turn is, and what it has spent."""
+    """Where a turn is, and how it would end now."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
-        self._round = 1
         self._misses = 0
         self._tools_off = bounds.rounds <= 1
         self._rewritten: Literal["no", "bare", "plain"] = "no"
-        self._usage = Usage()
-        self._message: Message | None = None
-        self._visible = False
-        self._cause: Cause | None = None
+        self._end = CloseStep("complete", "", rounds=1)
 
     def render(self) -> RenderStep:
-        return RenderStep(self._round, self._tools_off)
+        return RenderStep(self._end.rounds, self._tools_off)
 
     def next(self, step: Step, outcome: Outcome) -> Step:
         """Return what follows; the table above, row by row."""
         match step, outcome:
-            case _, Stopped(message=message):
+            case _, Stopped():
                 self._take(outcome)
-                return self._close("cancelled", "cancelled", message)
+                return self._close("cancelled", "cancelled", outcome.message)
             case RenderStep(), Ready():
-                return GenerateStep(self._round)
+                return GenerateStep(self._end.rounds)
             case RewriteStep(), Ready():
                 return self.render()
             case RenderStep() | GenerateStep(), Unfit():
                 return self._rewrite(outcome)
             case GenerateStep(), Answered():
                 return self._answered(outcome)
-            case GenerateStep(), Broke(why=why, message=message):
-                self._take(outcome)
-                self._visible = self._visible or outcome.visible
-                self._cause = outcome.cause
-                return self._close("failed", why, message, outcome.elsewhere)
+            case GenerateStep(), Broke():
+                self._take(outcome, visible=self._end.visible or outcome.visible, cause=outcome.cause)
+                return self._close("failed", outcome.why, outcome.message, outcome.elsewhere)
             case BatchStep(calls=calls), Ran(refused=refused):
                 return self._ran(len(calls), refused)
             case _:
                 raise AssertionError(f"{type(outcome).__name__} does not answer {type(step).__name__}")
 
-    def _take(self, outcome: Answered | Broke | Stopped) -> None:
-        self._usage += outcome.usage
-        self._message = outcome.message or self._message
+    def _take(self, outcome: Answered | Broke | Stopped, **more: Any) -> None:  # Any: fields of the end
+        end = self._end
+        said, usage = outcome.message or end.message, end.usage + outcome.usage
+        self._end = replace(end, message=said, usage=usage, **more)
 
     def _close(
         self, status: TurnStatus, why: str, unrun: Message | None = None, elsewhere: bool = False
     ) -> CloseStep:
         """Return the end of the turn. The calls of the message `unrun` will not be run."""
         calls = unrun.calls if unrun is not None else ()
-        return CloseStep(
-            status,
-            why,
-            calls,
-            self._message,
-            self._round,
-            self._usage,
-            self._visible,
-            elsewhere,
-            self._cause,
-        )
+        return replace(self._end, status=status, why=why, unrun=calls, elsewhere=elsewhere)
 
     def _rewrite(self, unfit: Unfit) -> Step:
         """Leave out old reasoning first, if that is what was refused; then say everything in plain words."""
-        self._cause = unfit.cause or self._cause
+        self._end = replace(self._end, cause=unfit.cause or self._end.cause)
         if self._rewritten == "plain":
             return self._close("failed", unfit.why)
         self._rewritten = "bare" if unfit.reasoning and self._rewritten == "no" else "plain"
         return RewriteStep(unfit.why, plain=self._rewritten == "plain")
 
     def _answered(self, answered: Answered) -> Step:
-        self._take(answered)
-        self._cause = None
+        self._take(answered, cause=None)
         calls = answered.message.calls
         if calls and not self._tools_off:
             return BatchStep(calls)
@@ -237,7 +215,7 @@ class _TurnRules:
 
     def _ran(self, calls: int, refused: int) -> Step:
         self._misses = self._misses + 1 if refused == calls else 0
-        self._round += 1
-        if self._round >= self._bounds.rounds or self._misses >= self._bounds.corrections:
+        self._end = replace(self._end, rounds=self._end.rounds + 1)
+        if self._end.rounds >= self._bounds.rounds or self._misses >= self._bounds.corrections:
             self._tools_off = True
         return self.render()

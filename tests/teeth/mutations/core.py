@@ -135,8 +135,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "turn: one round too many",
         "actors/core/turn.py",
-        "self._round >= self._bounds.rounds or",
-        "self._round > self._bounds.rounds or",
+        "self._end.rounds >= self._bounds.rounds or",
+        "self._end.rounds > self._bounds.rounds or",
         (TURN,),
     ),
     Mutation(
@@ -163,8 +163,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "turn: calls of an answer that was cut are forgotten",
         "actors/core/turn.py",
-        'return self._close("failed", why, message, outcome.elsewhere)',
-        'return self._close("failed", why, None, outcome.elsewhere)',
+        'return self._close("failed", outcome.why, outcome.message, outcome.elsewhere)',
+        'return self._close("failed", outcome.why, None, outcome.elsewhere)',
         (TURN,),
     ),
     Mutation(
