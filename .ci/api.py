@@ -158,13 +158,16 @@ def _parameters(parameters: Sequence[inspect.Parameter]) -> Iterator[str]:
             yield "/"
 
 
-_JSON = re.compile(r"bool \| int \| float \| str \| list\['JsonValue'\] \| dict\[str, 'JsonValue'\] \| None")
+_JSON = re.compile(
+    r"bool \| int \| float \| str \| list\['?JsonValue'?\] \| dict\[str, '?JsonValue'?\] \| None"
+)
 
 
 def _type(annotation: Any) -> str:  # Any: whatever an annotation is
     """Return an annotation as a reader would write it."""
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    text = _JSON.sub("JsonValue", text)
+    text = text.replace("ForwardRef('JsonValue')", "JsonValue")
+    text = _JSON.sub("JsonValue", _JSON.sub("JsonValue", text))  # a struct's signature goes one level deeper
     text = text.replace(str(actors.Dialect), "Dialect")
     text = re.sub(r"\*<class '([^']+)'>", r"\1", text)
     text = re.sub(r"(?:\b[a-z_]+\.)+(?=[A-Z])", "", text)  # the modules of types

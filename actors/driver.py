@@ -8,7 +8,7 @@ Whatever happens is written before it is shown: the user's message before the re
 seals before its first byte, the model's message before its calls run.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context as Variables
 from dataclasses import dataclass, field, replace
@@ -37,11 +37,11 @@ from actors.core.events import (
 from actors.core.feed import Attempt, Cause, Sent, Sink, StatusEvent, ToolCallEvent, TurnResult, switched
 from actors.core.identity import Binding
 from actors.core.lane import Rendered, blamed, seals
-from actors.core.packed import pack
+from actors.core.packed import Packed, pack
 from actors.core.routing import Pool, after_failure, first, settled
 from actors.core.rulebook import REASONING
 from actors.core.stream import Cut, Usage
-from actors.core.turn import Bounds, Ended, Outcome, Step
+from actors.core.turn import Bounds, CloseStep, Outcome
 from actors.errors import ConfigError, KernelError
 from actors.journal import JournalCommand
 from actors.kernel import Context, Ref
@@ -146,10 +146,10 @@ class TurnDriver:
         if self.sink.is_watched:
             self.sink.put(StatusEvent(status, seq, self.log.state.turns, detail=detail))
 
-    async def run(self, message: Message) -> None:
+    async def run(self, message: Packed) -> None:
         """Drive the ask to its end. How it came out is told by `ended`."""
         number = self.log.state.asks + 1
-        self.log.hold(Submitted(number, pack(message)), partial(self.tell, "submitted"))
+        self.log.hold(Submitted(number, message), partial(self.tell, "submitted"))
         pool = self._pool(self.log.state.target)
         member = first(pool, number, self.cooldowns, anyio.current_time())
         tried: list[str] = []
@@ -163,7 +163,7 @@ class TurnDriver:
             self.tell("failover", seq, following)
             member = following
 
-    async def _end(self, binding: Binding, ended: Ended, *, last: bool) -> int:
+    async def _end(self, binding: Binding, ended: CloseStep, *, last: bool) -> int:
         """Write that a turn ended, the ask's last or one before it."""
         status: TurnStatus = ended.status if last else "handed_over"
         self._attempts.append(Attempt(binding, status, ended.why, ended.cause))
@@ -176,7 +176,7 @@ class TurnDriver:
 
         return await self.log.write(TurnEnded(turn, status, ended.why), told)
 
-    def _result(self, served_by: Binding, ended: Ended) -> TurnResult:
+    def _result(self, served_by: Binding, ended: CloseStep) -> TurnResult:
         status = ended.status
         assert status in ("complete", "cancelled", "failed")
         return TurnResult(
@@ -197,7 +197,7 @@ class TurnDriver:
         for kind, count in generated.left_out:
             self._left_out[kind] = self._left_out.get(kind, 0) + count
 
-    async def _next(self, pool: Pool, tried: list[str], ended: Ended) -> tuple[Pool, str | None]:
+    async def _next(self, pool: Pool, tried: list[str], ended: CloseStep) -> tuple[Pool, str | None]:
         """Return who continues the ask after a failed turn: a held switch first, else the pool's next."""
         if ended.status != "failed" or not ended.elsewhere or self.cancelled:
             return pool, None
@@ -219,7 +219,7 @@ class TurnDriver:
         except ConfigError:
             return Pool(target, (target,))
 
-    async def _served(self, member: str, ask: int) -> tuple[Binding, Ended]:
+    async def _served(self, member: str, ask: int) -> tuple[Binding, CloseStep]:
         """Drive one turn on a pool's member. Its end is not yet written."""
         number = self.log.state.turns + 1
         try:
@@ -230,25 +230,24 @@ class TurnDriver:
             self.log.hold(
                 Bound(number, ask, binding), partial(self.tell, "turn_started", detail=str(binding))
             )
-            return binding, Ended("failed", str(error), None, 0, Usage(), elsewhere=True)
+            return binding, CloseStep("failed", str(error), elsewhere=True)
         binding = backend.binding
         self.log.hold(Bound(number, ask, binding), partial(self.tell, "turn_started", detail=str(binding)))
         return binding, await self._turn(_TurnSteps(self, backend, provider, number))
 
-    async def _turn(self, served: "_TurnSteps") -> Ended:
+    async def _turn(self, served: "_TurnSteps") -> CloseStep:
         conversation = turns.turn(self.bounds)
         step = next(conversation)
-        while not isinstance(step, turns.CloseStep):
+        while not isinstance(step, CloseStep):
             outcome = turns.Stopped() if self.cancelled else await served.do(step)
             if self.cancelled and not isinstance(outcome, turns.Stopped):
                 outcome = _stopped(outcome)
             step = conversation.send(outcome)
         await served.close(step)
-        ended = _ended(conversation)
-        self._usage += ended.usage
-        self._rounds += ended.rounds
-        self._text = ended.message.text if ended.message is not None else self._text
-        return ended
+        self._usage += step.usage
+        self._rounds += step.rounds
+        self._text = step.message.text if step.message is not None else self._text
+        return step
 
     def stoppable(self, stop: Stop) -> None:
         """Let a cancel call `stop` from now on."""
@@ -257,16 +256,6 @@ class TurnDriver:
     def finished(self) -> None:
         """Let a cancel wait for the step's end again."""
         self._stop = None
-
-
-def _ended(conversation: Generator[Step, Outcome, Ended]) -> Ended:
-    """Return what a turn returns once it is told that it is closed."""
-    try:
-        conversation.send(turns.Ready())
-    except StopIteration as stop:
-        ended: Ended = stop.value
-        return ended
-    raise AssertionError("a closed turn asks for nothing")
 
 
 def _stop_of(generated: Answer | Broken | Aborted) -> tuple[str | None, Cut | None]:
@@ -312,7 +301,7 @@ class _TurnSteps:
             case _:
                 assert_never(step)
 
-    async def close(self, step: turns.CloseStep) -> None:
+    async def close(self, step: CloseStep) -> None:
         """Close the calls that will not be run."""
         if step.unrun:
             unrun = tuple(call.id for call in step.unrun)
@@ -425,7 +414,7 @@ class _TurnSteps:
             report = blamed(self._rendered, failure.message, failure.rule)
             why = self._refused("provider", failure.message, report)
             reasoning = failure.rule in REASONING
-            return turns.Broke(why, refused=True, reasoning=reasoning, elsewhere=False, cause=cause)
+            return turns.Unfit(why, reasoning, cause)
         message = await self._interrupted(number, broken, failure.message)
         return turns.Broke(
             failure.message,
@@ -462,7 +451,7 @@ class _TurnSteps:
     ) -> None:
         """Have the round's message written, and shown, with what follows: its batch of calls, or the turn's end."""
         finish, cut = _stop_of(generated)
-        packed, left_out = pack(message), generated.left_out
+        packed, left_out = pack(message) if message.blocks else None, generated.left_out
         event = RoundEnded(
             self._number, number, packed, generated.usage, finish, fault, generated.calls, left_out
         )

@@ -24,7 +24,7 @@ from actors.core.feed import (
 from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.ledger import Ledger
-from actors.core.packed import unkeepable
+from actors.core.packed import Packed, pack, packed_for_host
 from actors.core.state import SessionState
 from actors.driver import SessionRefs
 from actors.errors import (
@@ -224,14 +224,8 @@ class Session:
         await self._activation.close()
 
     async def _submit(self, words: Words, sink: Sink) -> None:
-        message = Message("human", (Text(words),)) if isinstance(words, str) else words
-        if (problem := unkeepable(message)) is not None:
-            raise SessionError(f"An ask takes a text or a Message: {problem}")
-        if message.speaker != "human":
-            raise SessionError(
-                f"An ask takes what a human says, not a message of speaker {message.speaker!r}"
-            )
-        await self._put(Submit(message, sink, copy_context()), lambda actors: actors.session)
+        submit = Submit(_packed(words), sink, copy_context())
+        await self._put(submit, lambda actors: actors.session)
 
     async def _asked(
         self,
@@ -257,6 +251,19 @@ class Session:
 
     def _gone(self) -> SessionClosed:
         return SessionClosed(f"Session {self.id!r} has ended; open another")
+
+
+def _packed(words: Words) -> Packed:
+    """Return what an ask says, as it is kept."""
+    if isinstance(words, str):
+        return pack(Message("human", (Text(words),)))
+    try:
+        packed = packed_for_host(words)
+    except ValueError as error:
+        raise SessionError(f"An ask takes a text or a Message: {error}") from None
+    if words.speaker != "human":
+        raise SessionError(f"An ask takes what a human says, not a message of speaker {words.speaker!r}")
+    return packed
 
 
 class SessionIds(Collection[str]):

@@ -11,7 +11,7 @@ live in one process, on asyncio or on trio.
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
@@ -33,7 +33,7 @@ from actors.core.events import Opened
 from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.intake import Intake
-from actors.core.packed import pack, unkeepable
+from actors.core.packed import Packed, packed_for_host
 from actors.core.render import RenderTarget
 from actors.core.state import Rules
 from actors.core.transcript import Encoder
@@ -247,8 +247,8 @@ class Runtime:
                     name = self._reserved(None)
                     continue
                 raise SessionExists(f"Session {name!r} has ended and its log is kept; take another id")
-            imported = _imported(messages)
-            packed, calls = tuple(map(pack, imported)), _calls_used(imported)
+            imported = tuple(messages)
+            packed, calls = _packed(imported), _calls_used(imported)
             opened = Opened(name, target, system, packed, calls, report)
             return await self._opened(Activation(opened, host, toolset, approve, _below_caller()), opened)
         finally:
@@ -408,21 +408,22 @@ def _configured(given: "str | Path | Config | None", environ: Mapping[str, str])
     return given if isinstance(given, Config) else load(given, environ)
 
 
-def _imported(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Return a history to begin with. An invalid message would otherwise be noticed only by the actor that keeps it."""
-    imported = tuple(messages)
-    for number, message in enumerate(imported):
-        if (problem := unkeepable(message)) is not None:
+def _packed(messages: Iterable[Message]) -> tuple[Packed, ...]:
+    """Return an imported history packed. An invalid message would otherwise fail only in the actor that keeps it."""
+    packed: list[Packed] = []
+    for number, message in enumerate(messages):
+        try:
+            packed.append(packed_for_host(message))
+        except ValueError as error:
             raise TranscriptError(
-                f"messages[{number}]: {problem}; a provider's own are read by from_wire(messages, dialect)"
-            )
-    return imported
+                f"messages[{number}]: {error}; a provider's own are read by from_wire(messages, dialect)"
+            ) from None
+    return tuple(packed)
 
 
-def _calls_used(messages: Iterable[Message]) -> int:
+def _calls_used(messages: Sequence[Message]) -> int:
     """Return the highest number of a canonical id in an imported history, so that none is minted twice."""
-    known = list(messages)
-    ids = [call.id for message in known for call in message.calls]
-    ids += [result.call_id for message in known for result in message.results]
+    ids = [call.id for message in messages for call in message.calls]
+    ids += [result.call_id for message in messages for result in message.results]
     numbers = (int(match[1]) for name in ids if (match := CALL_ID.fullmatch(name)))
     return max(numbers, default=0)

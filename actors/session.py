@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias, assert_never
 
 from actors.core import phases
-from actors.core.content import Message
 from actors.core.events import (
     Closed,
     Reason,
@@ -37,6 +36,7 @@ from actors.core.feed import (
     switched,
 )
 from actors.core.identity import Binding, CallId
+from actors.core.packed import Packed
 from actors.core.phases import Action, Happening, Phase
 from actors.core.routing import settled
 from actors.core.state import SessionState
@@ -62,7 +62,7 @@ class Submit(Query[None]):
         variables: The caller's context variables, for the tools.
     """
 
-    message: Message
+    message: Packed
     sink: Sink
     variables: Variables
 
@@ -279,7 +279,7 @@ class SessionActor(Actor[SessionCommand]):
         )
         self._mine.start(self._drive, driver, submit.message, name="ask")
 
-    async def _drive(self, driver: TurnDriver, message: Message) -> None:
+    async def _drive(self, driver: TurnDriver, message: Packed) -> None:
         await driver.run(message)
         await self._mine.ref.tell(Finished(self._generation.number))
 

@@ -20,6 +20,7 @@ from actors.core.identity import Binding, CallId, mint
 from actors.core.jsonio import quote
 from actors.core.lane import Lane, Rendered, advanced, empty
 from actors.core.ledger import Ledger
+from actors.core.packed import pack
 from actors.core.profiles import dialect
 from actors.core.render import RenderTarget, RenderWalk
 from actors.core.transcript import RenderState
@@ -154,7 +155,7 @@ class Live:
     def append(self, steps: list[Step]) -> None:
         """Say what the steps say."""
         for step in steps:
-            self.history = self.history.said(step.message)
+            self.history = self.history.extended((pack(step.message),))
             if step.events:
                 self.ledger = self.ledger.apply(*step.events)
 

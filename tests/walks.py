@@ -277,7 +277,7 @@ class Walk:
         message, whole = self.read(codec, binding, request, body, first)
         minted = [int(call.id.rpartition("_")[2]) - first + 1 for call in message.calls]
         used = max(len(self.turn.calls), *minted, 0)  # pieces may be calls of their own
-        session.write(RoundEnded(self.number, 1, pack(message), calls=used))
+        session.write(RoundEnded(self.number, 1, pack(message) if message.blocks else None, calls=used))
         for call in message.calls:
             self.end(call, ran=whole)
         return whole and bool(message.calls)

@@ -2,19 +2,18 @@
 
 A record is the msgpack of a version and an event, as the event's class describes it (`actors.core.form`). Reading is
 strict: an unknown version, event or field is refused, and so is a missing field, a value that is not of its type, or
-text that should be JSON and is none. A record is binary; who stores it knows where it ends.
+text that should be JSON and is not. A record is binary; whoever stores it knows where it ends.
 """
 
-from collections.abc import Callable
-from functools import lru_cache, partial
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
-from msgspec import MsgspecError, Raw, json
-from msgspec.msgpack import Decoder, Encoder, decode
+from msgspec import MsgspecError, Raw, json, msgpack
 from msgspec.structs import fields
 
 from actors.core.content import Block, Message, Seal
-from actors.core.events import VERSION, Event
+from actors.core.events import VERSION, Event, Happening
 from actors.core.form import Form, set_field
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, JsonObject, Quoted
@@ -22,9 +21,6 @@ from actors.core.packed import Packed, encoded, seal_of, shared
 from actors.errors import JournalError
 
 F = TypeVar("F", bound=Form)
-
-_Check: TypeAlias = Callable[[Form, str], None]
-"""Checks the field of this name."""
 
 
 class LogRecord(Form, frozen=True):
@@ -39,11 +35,13 @@ def encode_event(event: Event) -> bytes:
     return encoded(LogRecord(VERSION, event))
 
 
-# ---- reading
-
-_RECORD, _MESSAGE, _RAW = Decoder(LogRecord), Decoder(Message), json.Decoder(Raw)
-_ENCODER = Encoder()
-_UNREADABLE = (MsgspecError, UnicodeDecodeError)
+_RECORD, _MESSAGE = msgpack.Decoder(LogRecord), msgpack.Decoder(Message)
+_ENCODER, _RAW = msgpack.Encoder(), json.Decoder(Raw)
+_BEGINS: Mapping[object, bytes] = {Quoted: b'"', JsonObject: b"{", Json: b"", Json | None: b""}
+"""How JSON begins, by the type of the field that holds it."""
+_PACKED = (Packed, Packed | None)
+_HOLDS_MORE = (*_BEGINS, *_PACKED, Binding, Seal | None, tuple[Packed, ...], tuple[Block, ...])
+"""Types of fields that say less than is checked."""
 
 
 def decode_event(record: bytes) -> Event:
@@ -53,163 +51,120 @@ def decode_event(record: bytes) -> Event:
         JournalError: The record is not an event of this version, every field there, of its type and no other. The
             message names the event and the field.
     """
-    name = ""
     try:
-        event = _strictly(_RECORD, LogRecord, record).event
-        name = str(event.__struct_config__.tag)
-        _check(event)
-    except _Wrong as wrong:
-        place = (name + wrong.place).removeprefix(".")
-        raise JournalError(
-            f"Not an event: {place and place + ': '}{wrong.why}; is the journal damaged?"
-        ) from wrong
+        event = _strictly(_RECORD, record).event
+        for name, kind in _checked(type(event)):
+            _check(event, name, kind)
+    except (MsgspecError, ValueError) as error:
+        raise JournalError(f"Not an event: {_why(record) or error}; is the journal damaged?") from error
     return event
 
 
-class _Wrong(Exception):
-    """Something is not as its form says: where, in names of fields, and why."""
-
-    def __init__(self, place: str, why: str) -> None:
-        self.place, self.why = place, why
-
-
-def _strictly(decoder: Decoder[F], kind: type[F], data: bytes) -> F:
+def _strictly(decoder: msgpack.Decoder[F], data: bytes) -> F:
     """Return what these bytes are, and the only bytes it has: so nothing that has a default is missing."""
-    try:
-        form = decoder.decode(data)
-    except _UNREADABLE as error:
-        why, _, path = str(error).partition(" - at `$")
-        steps = [int(step) for step in path.removesuffix("`").strip("[]").split("][") if step]
-        place, value = _place(data, kind, steps)
-        raise _Wrong(place, why if value is ... else f"{_short(value)}: {why}") from error
-    if (again := _ENCODER.encode(form)) != data:
-        place, value = _place(again, kind, _difference(decode(again), decode(data)))
-        raise _Wrong(place, f"missing, or not as version {VERSION} writes {_short(value)}")
+    form = decoder.decode(data)
+    if _ENCODER.encode(form) != data:
+        raise ValueError(f"not as version {VERSION} writes it")
     return form
 
 
-def _check(form: Form) -> None:
-    """Check what the types of a form's fields cannot say; give each binding its one object."""
-    for name, check in _checks(type(form)):
-        try:
-            check(form, name)
-        except _Wrong as wrong:
-            raise _Wrong(f".{name}{wrong.place}", wrong.why) from wrong
-
-
 @lru_cache(maxsize=256)
-def _checks(kind: type[Form]) -> tuple[tuple[str, _Check], ...]:
-    """Return which of a form's fields are checked, and how."""
-    return tuple((item.name, _CHECKS[item.type]) for item in fields(kind) if item.type in _CHECKS)
+def _checked(kind: type[Form]) -> tuple[tuple[str, Any], ...]:  # Any: a type as annotated
+    """Return which fields of a form are checked, and their types."""
+    return tuple((item.name, item.type) for item in fields(kind) if item.type in _HOLDS_MORE)
 
 
-def _share(form: Form, name: str) -> None:
-    set_field(form, name, shared(getattr(form, name)))
-
-
-def _check_seal(form: Form, name: str) -> None:
-    if (seal := getattr(form, name)) is not None:
-        _check(seal)
-
-
-def _check_all(check: Callable[[Any], None], form: Form, name: str) -> None:  # Any: what the field holds
-    for at, item in enumerate(getattr(form, name)):
-        try:
-            check(item)
-        except _Wrong as wrong:
-            raise _Wrong(f"[{at}]{wrong.place}", wrong.why) from wrong
-
-
-def _check_message(packed: Packed) -> None:
-    message = _strictly(_MESSAGE, Message, packed if isinstance(packed, bytes) else packed[0])
-    _check(message)
-    if message.origin is None and any(seal.maker is None for seal in map(seal_of, message.blocks) if seal):
-        raise _Wrong("", "a seal in it names nobody who made it")
-
-
-def _check_json(begins: bytes, form: Form, name: str) -> None:
-    text = getattr(form, name)
-    if text is None:
+def _check(form: Form, name: str, kind: Any) -> None:  # Any: as above
+    """Check what the type of a field cannot say; give a binding its one object."""
+    value = getattr(form, name)
+    if value is None:
         return
+    if kind is Binding:
+        set_field(form, name, shared(value))
+    elif kind in _BEGINS:
+        _check_json(value, _BEGINS[kind])
+    else:
+        for item in value if get_origin(kind) is tuple else (value,):
+            below = item if isinstance(item, Form) else _message(item)
+            for inner, of in _checked(type(below)):
+                _check(below, inner, of)
+
+
+def _message(packed: Packed) -> Message:
+    message = _strictly(_MESSAGE, packed if isinstance(packed, bytes) else packed[0])
+    if message.origin is None and any(seal.maker is None for seal in map(seal_of, message.blocks) if seal):
+        raise ValueError("a seal in it names nobody who made it")
+    return message
+
+
+def _check_json(text: bytes, begins: bytes) -> None:
     try:
         _RAW.decode(text)  # its syntax; not the encoding of its strings
-        good = text.startswith(begins) and (text.isascii() or bool(text.decode()))
-    except _UNREADABLE:
-        good = False
-    if not good:
-        raise _Wrong("", f"{_short(text)} is not JSON of its kind")
+        if text.startswith(begins) and (text.isascii() or text.decode()):
+            return
+    except (MsgspecError, ValueError):
+        pass
+    raise ValueError("not JSON of its kind")
 
 
-_CHECKS: dict[object, _Check] = {  # by a field's type
-    Binding: _share,
-    Packed: lambda form, name: _check_message(getattr(form, name)),
-    tuple[Packed, ...]: partial(_check_all, _check_message),
-    tuple[Block, ...]: partial(_check_all, _check),
-    Seal | None: _check_seal,
-    Quoted: partial(_check_json, b'"'),
-    JsonObject: partial(_check_json, b"{"),
-    Json: partial(_check_json, b""),
-    Json | None: partial(_check_json, b""),
-}
+# ---- what is wrong, and where
 
 
-# ---- where it is
-
-
-def _difference(one: object, other: object) -> list[int]:
-    """Return the way to the first place at which two values differ."""
-    if not (isinstance(one, list) and isinstance(other, list)):
-        return []
-    for at, (mine, yours) in enumerate(zip(one, other, strict=False)):
-        if mine != yours:
-            return [at, *_difference(mine, yours)]
-    return [min(len(one), len(other))] if len(one) != len(other) else []
-
-
-def _place(data: bytes, declared: Any, steps: list[int]) -> tuple[str, object]:  # Any: a type as annotated
-    """Return the way to a place in names of fields, and what is there; `...` if nothing is."""
+def _why(record: bytes) -> str | None:
+    """Return what is wrong in a record, in names of fields; None if it cannot be read at all."""
     try:
-        value = decode(data)
-    except _UNREADABLE:  # cut short: it has no places
-        return "", ...
-    place = ""
-    columns: list[tuple[str, Any]] = []
-    for step in (*steps, None):
-        declared = _chosen(declared, value)
-        columns = _columns(declared)
-        if place == ".event" and columns:
-            place = str(declared.__struct_config__.tag)
-        if step is None:
-            break
-        name, declared = _below(declared, step)
-        place += name
-        value = value[step] if isinstance(value, list) and step < len(value) else ...
-    if isinstance(value, list) and len(value) < len(columns):  # the first that is missing
-        return f"{place}.{columns[len(value)][0]}", ...
-    return place, value
+        return _fault(LogRecord, msgpack.decode(record), "")
+    except (MsgspecError, ValueError):
+        return None
 
 
-def _below(declared: Any, step: int) -> tuple[str, Any]:  # Any: types as they are annotated
-    """Return what the value of a type has at a position: its name, and its type."""
-    if columns := _columns(declared):
-        return (f".{columns[step][0]}", columns[step][1]) if step < len(columns) else (f"[{step}]", None)
-    items = get_args(declared)
-    return f"[{step}]", items[0] if items[-1:] == (...,) else items[step] if step < len(items) else None
+def _fault(
+    kind: Any, value: Any, place: str
+) -> str | None:  # Any: a type as annotated, and what should be of it
+    """Return the first thing in a value that is not of its type, with its place; None if there is none."""
+    form = _form(kind, value)
+    if form is not None and issubclass(form, Happening):
+        place = str(form.__struct_config__.tag)
+    if isinstance(value, list):
+        below = _columns(form) if form is not None else _items(kind, len(value))
+        for (name, of), item in zip(below, value, strict=False):
+            if (found := _fault(of, item, place + name)) is not None:
+                return found
+        if form is not None and len(value) < len(below):
+            return f"{place}{below[len(value)][0]}: missing".removeprefix(".")
+    try:
+        typed: Any = msgpack.decode(msgpack.encode(value), type=kind)
+        if kind in _BEGINS and typed is not None:
+            _check_json(typed, _BEGINS[kind])
+        elif kind in _PACKED and typed is not None:
+            said = msgpack.decode(typed if isinstance(typed, bytes) else typed[0])
+            if (found := _fault(Message, said, place)) is not None:
+                return found
+            _message(typed)
+    except (MsgspecError, ValueError) as error:
+        return f"{place}: {_short(value)}: {str(error).partition(' - at `')[0]}".removeprefix(".")
+    return None
 
 
-def _columns(declared: object) -> list[tuple[str, Any]]:  # Any: as above
-    """Return the names and types of what a form's array holds, in order; nothing for another type."""
-    if not (isinstance(declared, type) and issubclass(declared, Form)):
-        return []
-    named = [(item.name, item.type) for item in fields(declared)]
-    return named if declared.__struct_config__.tag is None else [("kind", str), *named]
-
-
-def _chosen(declared: Any, value: object) -> Any:  # Any: types as they are annotated
-    """Return which of a union's types a value is meant to be."""
+def _form(kind: Any, value: object) -> type[Form] | None:
+    """Return which form a value is meant to be, of those that its type allows."""
     tag = value[0] if isinstance(value, list) and value else None
-    kinds = [kind for kind in get_args(declared) if isinstance(kind, type) and issubclass(kind, Form)]
-    return next((kind for kind in kinds if kind.__struct_config__.tag in (tag, None)), declared)
+    forms = [each for each in (kind, *get_args(kind)) if isinstance(each, type) and issubclass(each, Form)]
+    return next((form for form in forms if form.__struct_config__.tag in (tag, None)), None)
+
+
+def _columns(form: type[Form]) -> list[tuple[str, Any]]:
+    """Return the names and types of what a form's array holds, in order."""
+    named = [(f".{item.name}", item.type) for item in fields(form)]
+    return named if form.__struct_config__.tag is None else [(".kind", str), *named]
+
+
+def _items(kind: Any, count: int) -> list[tuple[str, Any]]:
+    """Return the places and types of what a tuple holds; nothing for another type."""
+    kinds = get_args(kind) if get_origin(kind) is tuple else ()
+    if kinds[-1:] == (...,):
+        kinds = kinds[:1] * count
+    return [(f"[{at}]", of) for at, of in enumerate(kinds)]
 
 
 def _short(value: object) -> str:

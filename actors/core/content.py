@@ -1,18 +1,15 @@
 """What is said in a conversation: messages and their blocks, provider-neutral and frozen.
 
-Text is held as it will be sent: escaped to a JSON string literal once, when it enters (`Json` pieces of
-`actors.core.jsonio`). The piece is shared by the history, by every lane and by the log, and is decoded
-only when someone reads `.text`. Values that tools take and give are ingested in the same way, so nothing
-later can fail on them.
-
-Provider state that only its maker can read (a thinking signature, a native call id) rides in a `Seal`,
-stamped with the binding that produced it.
+Text is held as it will be sent: escaped to a JSON string literal once, when it enters, and decoded only when someone
+reads `.text`. Values that tools take and give are ingested in the same way, so nothing later can fail on them. Provider
+state that only its maker can read (a thinking signature, a native call id) rides in a `Seal`, stamped with the binding
+that produced it.
 """
 
 from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
-from actors.core.form import Form, Public, set_field
+from actors.core.form import Form, Public, kept
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, JsonObject, JsonValue, Quoted, ingest, nest, parse, quote, unquote
 
@@ -21,12 +18,10 @@ Status: TypeAlias = Literal["pending", "complete", "error", "cancelled"]
 
 
 class Seal(Form, frozen=True):
-    """Opaque provider state and the binding that made it.
+    """Opaque provider state, verbatim as a JSON string literal, and the binding that made it.
 
-    Args:
-        kind: What the state is, in the adapter's words: `signature`, `redacted`, `call_id`.
-        data: The state, verbatim, as a JSON string literal.
-        maker: The binding that produced it. A packed message leaves its own origin out here.
+    `kind` says what it is, in the adapter's words: `signature`, `redacted`, `call_id`. A packed message leaves its own
+    origin out as `maker`.
     """
 
     kind: str
@@ -45,13 +40,13 @@ class Seal(Form, frozen=True):
         return self.kind != "phase"
 
 
-class Text(Form, frozen=True, tag="t", metaclass=Public):
+class Text(Form, frozen=True, tag="t", init=False, metaclass=Public):
     """Words. Held as a JSON string literal; `.text` decodes it."""
 
     json: Quoted
 
-    def __init__(self, text: str = "", *, json: Json | None = None) -> None:
-        set_field(self, "json", quote(text) if json is None else json)
+    def __new__(cls, text: str = "", *, json: Json | None = None) -> Self:
+        return kept(cls, quote(text) if json is None else json)
 
     @property
     def text(self) -> str:
@@ -59,15 +54,14 @@ class Text(Form, frozen=True, tag="t", metaclass=Public):
         return unquote(self.json)
 
 
-class Thinking(Form, frozen=True, tag="h", metaclass=Public):
-    """A model's reasoning. With a seal it may go back, byte for byte, to who made it."""
+class Thinking(Form, frozen=True, tag="h", init=False, metaclass=Public):
+    """A model's reasoning. With a seal it may go back, byte for byte, to its maker."""
 
     json: Quoted
     seal: Seal | None
 
-    def __init__(self, text: str = "", seal: Seal | None = None, *, json: Json | None = None) -> None:
-        set_field(self, "json", quote(text) if json is None else json)
-        set_field(self, "seal", seal)
+    def __new__(cls, text: str = "", seal: Seal | None = None, *, json: Json | None = None) -> Self:
+        return kept(cls, quote(text) if json is None else json, seal)
 
     @property
     def text(self) -> str:
@@ -75,14 +69,13 @@ class Thinking(Form, frozen=True, tag="h", metaclass=Public):
         return unquote(self.json)
 
 
-class ToolCall(Form, frozen=True, tag="c", metaclass=Public):
-    """The model's request to run a tool.
+class ToolCall(Form, frozen=True, tag="c", init=False, metaclass=Public):
+    """The model's request to run a tool, by the name that the model gave.
 
     Args:
         id: Canonical call id. In a history made by hand it may be anything, even empty or repeated.
-        name: The tool's name as the model gave it.
-        arguments: The arguments: any Python value, ingested to a JSON object once. What is not an object
-            becomes `{}`, and the value is kept in `raw`.
+        arguments: Any Python value, ingested to a JSON object once. What is not an object becomes `{}`, and the value
+            is kept in `raw`.
         raw: The model's own text, verbatim, when it was no JSON object: malformed arguments, or free text.
         native: The provider's own id for the call, sealed.
         namespace: The group of tools that the name is in, where its provider has groups; the name begins with it.
@@ -96,8 +89,8 @@ class ToolCall(Form, frozen=True, tag="c", metaclass=Public):
     native: Seal | None
     namespace: str
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         id: str,  # noqa: A002  the field's standard name
         name: str,
         arguments: object = None,
@@ -106,17 +99,12 @@ class ToolCall(Form, frozen=True, tag="c", metaclass=Public):
         *,
         namespace: str = "",
         json: Json | None = None,
-    ) -> None:
+    ) -> Self:
         if json is None:
             json = Json(b"{}") if arguments is None else ingest(arguments).json
             if not json.startswith(b"{"):
                 json, raw = Json(b"{}"), raw if raw is not None else json.decode()
-        set_field(self, "id", id)
-        set_field(self, "name", name)
-        set_field(self, "json", json)
-        set_field(self, "raw", raw)
-        set_field(self, "native", native)
-        set_field(self, "namespace", namespace)
+        return kept(cls, id, name, json, raw, native, namespace)
 
     @staticmethod
     def free_form(
@@ -127,8 +115,7 @@ class ToolCall(Form, frozen=True, tag="c", metaclass=Public):
         namespace: str = "",
     ) -> "ToolCall":
         """Return a call of a tool that takes free text. Where there are only functions, the text is their `input`."""
-        given = _free(text)
-        return ToolCall(id, name, raw=text, native=native, namespace=namespace, json=given)
+        return ToolCall(id, name, raw=text, native=native, namespace=namespace, json=_free(text))
 
     @property
     def text(self) -> str | None:
@@ -137,7 +124,7 @@ class ToolCall(Form, frozen=True, tag="c", metaclass=Public):
 
     @property
     def is_malformed(self) -> bool:
-        """Whether what the model gave the tool was to be a JSON object, and is none."""
+        """Whether what the model gave the tool should be a JSON object and is not."""
         return self.raw is not None and self.text is None
 
     @property
@@ -153,29 +140,22 @@ def _free(text: str) -> Json:
 
 
 class Media(Form, frozen=True, tag="m"):
-    """An image or a document, by value or by address.
-
-    Args:
-        mime: Media type, such as `image/png`.
-        data: Base64 text, or an empty string when `url` is given.
-        url: Address, or an empty string when `data` is given.
-    """
+    """An image or a document of a media type such as `image/png`: by value, as base64 text, or by address."""
 
     mime: str
     data: str = ""
     url: str = ""
 
 
-class ToolResult(Form, frozen=True, tag="r", metaclass=Public):
+class ToolResult(Form, frozen=True, tag="r", init=False, metaclass=Public):
     """The block that answers a tool call.
 
     Args:
-        call_id: Canonical id of the call it answers.
         content: What the tool returned: any Python value, ingested once; None if it returned nothing.
         error: What went wrong, ingested likewise; None if nothing did.
         is_complete: What the source said of it, if it said anything.
         media: Images and documents it holds beside its words, in order.
-        content_json, error_json: The same, already encoded; used in place of `content` and `error`.
+        content_json, error_json: The same as `content` and `error`, already encoded; used in place of them.
     """
 
     call_id: CallId
@@ -184,8 +164,8 @@ class ToolResult(Form, frozen=True, tag="r", metaclass=Public):
     is_complete: bool | None
     media: tuple[Media, ...]
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         call_id: str,
         content: object = None,
         error: object = None,
@@ -194,16 +174,12 @@ class ToolResult(Form, frozen=True, tag="r", metaclass=Public):
         *,
         content_json: Json | None = None,
         error_json: Json | None = None,
-    ) -> None:
+    ) -> Self:
         if content_json is None and content is not None:
             content_json = ingest(content).json
         if error_json is None and error is not None:
             error_json = ingest(error).json
-        set_field(self, "call_id", call_id)
-        set_field(self, "content_json", content_json)
-        set_field(self, "error_json", error_json)
-        set_field(self, "is_complete", is_complete)
-        set_field(self, "media", media if type(media) is tuple else tuple(media))
+        return kept(cls, call_id, content_json, error_json, is_complete, tuple(media))
 
     @property
     def content(self) -> JsonValue:
@@ -241,19 +217,17 @@ def in_words(json: Json | None) -> Json:
 
 
 class Code(Form, frozen=True, tag="s"):
-    """Code that belongs to the conversation but is no tool call. Shown to a model as a fenced text."""
+    """Code that belongs to the conversation but is not a tool call. Shown to a model as a fenced text."""
 
     source: str
     language: str = ""
 
 
 class Native(Form, frozen=True, tag="n"):
-    """Something of an answer that is its provider's own: a call or a result of its own tools, citations, grounding.
+    """Something of an answer that is its provider's own, by its word for it: calls of its own tools, citations.
 
-    Args:
-        name: The provider's word for it.
-        seal: The wire value as JSON. A `part` goes back in its place to who may open the seal; others are told that it
-            stood there. An `unknown` part goes back to nobody. A `mark` belongs to what was said and stays here.
+    The seal holds the wire value. A `part` goes back in its place to whoever may open the seal; others are told that it
+    stood there. An `unknown` part goes back to nobody. A `mark` belongs to what was said and stays here.
     """
 
     name: str
@@ -263,7 +237,7 @@ class Native(Form, frozen=True, tag="n"):
 Block: TypeAlias = Text | Thinking | ToolCall | ToolResult | Media | Code | Native
 
 
-class Message(Form, frozen=True, metaclass=Public):
+class Message(Form, frozen=True, init=False, metaclass=Public):
     """One item of a conversation.
 
     Args:
@@ -278,13 +252,10 @@ class Message(Form, frozen=True, metaclass=Public):
     turn: int
     origin: Binding | None
 
-    def __init__(
-        self, speaker: Speaker, blocks: Iterable[Block] = (), turn: int = 0, origin: Binding | None = None
-    ) -> None:
-        set_field(self, "speaker", speaker)
-        set_field(self, "blocks", blocks if type(blocks) is tuple else tuple(blocks))
-        set_field(self, "turn", turn)
-        set_field(self, "origin", origin)
+    def __new__(
+        cls, speaker: Speaker, blocks: Iterable[Block] = (), turn: int = 0, origin: Binding | None = None
+    ) -> Self:
+        return kept(cls, speaker, tuple(blocks), turn, origin)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

@@ -50,15 +50,9 @@ class Happening(Form, frozen=True, tag=_word):
 
 
 class Opened(Happening, frozen=True):
-    """A session began.
+    """A session began, on an imported history of `messages` if it has any.
 
-    Args:
-        session: Its id.
-        target: What its first turn is sent to.
-        system: System prompt.
-        messages: An imported history.
-        calls: How many canonical ids that used.
-        report: What was done to it when it was read, before it came here.
+    `calls` is how many canonical ids those used, `report` what was done to them before they came here.
     """
 
     session: str
@@ -85,11 +79,10 @@ class Bound(Happening, frozen=True):
 
 
 class RequestSent(Happening, frozen=True):
-    """A request is about to be sent: durable before its first byte.
+    """A request is about to be sent: durable before its first byte. With it the binding's lane adopts its next version.
 
     Args:
-        turn, round: Where it belongs; rounds count from 1 in each turn.
-        binding: Whose lane it extends; with this event the lane's next version is adopted.
+        round: Counts from 1 in each turn.
         epoch: The lane's epoch, from 0.
         cursor: How many messages of the history the lane has rendered with it.
         seals: Synthetic results it carries for the first time, as (call id, reason).
@@ -106,13 +99,13 @@ class RequestSent(Happening, frozen=True):
 class RoundEnded(Happening, frozen=True):
     """The model's message of one round, whole; or what could be kept of it, with `fault` saying why.
 
-    `calls` is how many canonical ids the round used, those of dropped calls included; `left_out` what the answer held
-    beside the message.
+    There is no message where it would be empty. `calls` is how many canonical ids the round used, those of dropped
+    calls included; `left_out` what the answer held beside the message.
     """
 
     turn: int
     round: int
-    message: Packed
+    message: Packed | None
     usage: Usage = Usage()
     finish: str | None = None
     fault: str | None = None
@@ -120,24 +113,26 @@ class RoundEnded(Happening, frozen=True):
     left_out: LeftOut = ()
 
 
-class Scheduled(Happening, frozen=True):
-    """A call was accepted for execution. Written before the tool starts."""
+class CallHappening(Happening, frozen=True):
+    """What all events of one tool call have. They change the ledger and nothing else."""
 
     call_id: CallId
+
+
+class Scheduled(CallHappening, frozen=True):
+    """A call was accepted for execution. Written before the tool starts."""
+
     tool: str
     arguments: Json = Json(b"{}")
 
 
-class Started(Happening, frozen=True):
+class Started(CallHappening, frozen=True):
     """The tool of a call began to run."""
 
-    call_id: CallId
 
-
-class Returned(Happening, frozen=True):
+class Returned(CallHappening, frozen=True):
     """The tool of a call returned. The only place a result is written: its words, and the media beside them."""
 
-    call_id: CallId
     content: Json = Json(b"null")
     media: tuple[Media, ...] = ()
 
@@ -147,10 +142,9 @@ class Returned(Happening, frozen=True):
         return kept(ToolResult, self.call_id, self.content, None, True, self.media)
 
 
-class _Unsuccessful(Happening, frozen=True):
+class _Unsuccessful(CallHappening, frozen=True):
     """A call's real completion that is an error."""
 
-    call_id: CallId
     error: Json = Json(b'""')
 
     @property
@@ -171,10 +165,9 @@ class Refused(_Unsuccessful, frozen=True):
     """The call could not be run as written: unknown tool or invalid arguments. A real completion."""
 
 
-class Cancelled(Happening, frozen=True):
+class Cancelled(CallHappening, frozen=True):
     """The call was stopped, or will not be run: closed without a real completion."""
 
-    call_id: CallId
     reason: Reason = "cancelled"
 
 
@@ -207,7 +200,7 @@ class SwitchFailed(Happening, frozen=True):
 
 
 class Compacted(Happening, frozen=True):
-    """Messages `start` to `stop` (excluded) of the history were replaced by a summary."""
+    """Messages `start` to `stop` (excluded) of the history were replaced by a summary, a normal message."""
 
     start: int
     stop: int
@@ -243,19 +236,6 @@ Completion: TypeAlias = Returned | Failed | Denied | Refused
 CallEvent: TypeAlias = Scheduled | Started | Completion | Cancelled
 """What happens to one tool call. Only a session's scheduler reports these."""
 
-Event: TypeAlias = (
-    Opened
-    | Submitted
-    | Bound
-    | RequestSent
-    | RoundEnded
-    | CallEvent
-    | SwitchHeld
-    | SwitchApplied
-    | SwitchSuperseded
-    | SwitchFailed
-    | Compacted
-    | EpochBegan
-    | TurnEnded
-    | Closed
-)
+_Switch: TypeAlias = SwitchHeld | SwitchApplied | SwitchSuperseded | SwitchFailed
+_Turn: TypeAlias = Submitted | Bound | RequestSent | RoundEnded | EpochBegan | TurnEnded
+Event: TypeAlias = Opened | _Turn | CallEvent | _Switch | Compacted | Closed

@@ -6,8 +6,9 @@ the session's log, and it was in the log before it was shown. An ask's stream en
 `complete` or `error`.
 """
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from actors.core.content import Message
 from actors.core.diagnostics import Report
@@ -19,28 +20,20 @@ from actors.core.stream import Cut, LeftOut, Usage
 AskStatus: TypeAlias = Literal["complete", "cancelled", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """What kept a provider from answering.
+class Cause(Struct, frozen=True):
+    """What kept a provider from answering: the kind of failure, as `actors.adapters.failure` lists them.
 
-    Args:
-        kind: Kind of failure, as `actors.adapters.failure` lists them.
-        status: HTTP status; None if no response came, or it broke off.
+    `status` is that of HTTP; None if no response came, or it broke off.
     """
 
     kind: str
     status: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One turn of an ask.
+class Attempt(Struct, frozen=True):
+    """One turn of an ask: what served it, and how it ended.
 
-    Args:
-        binding: What served it.
-        status: How the turn ended.
-        why: One line, empty for a turn that simply ended.
-        cause: The provider's failure, if that is what ended it.
+    `why` is one line, empty for a turn that simply ended; `cause` the provider's failure, if that is what ended it.
     """
 
     binding: Binding
@@ -49,17 +42,14 @@ class Attempt:
     cause: Cause | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TurnResult:
+class TurnResult(Struct, frozen=True):
     """How an ask came out.
 
     Args:
         text: The last word of the model.
-        status: `complete`, `cancelled` or `failed`.
         served_by: Binding of the last turn.
         attempts: Every turn of the ask, in order; more than one after failover.
-        rounds: Requests that were answered or tried, over all turns.
-        usage: Tokens, over all rounds.
+        rounds: Requests that were answered or tried, over all turns, as `usage` is summed.
         why: One line on why it did not complete, else empty.
         finish: Why the model stopped, in its provider's word; None if the last round has no answer.
         cut: Why the last answer is not whole, though the ask is `complete`: `length` (a limit of tokens, a full
@@ -79,15 +69,13 @@ class TurnResult:
     left_out: LeftOut = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """The switch is in force: the next ask goes to `target`."""
 
     target: str
 
 
-@dataclass(frozen=True, slots=True)
-class Deferred:
+class Deferred(Struct, frozen=True):
     """A turn is in flight; the switch takes effect when it has ended, and a `status` event will say so."""
 
     target: str
@@ -97,30 +85,26 @@ class Deferred:
 SwitchOutcome: TypeAlias = Applied | Deferred
 
 
-@dataclass(frozen=True, slots=True)
-class TextEvent:
+class _Delta(Struct, frozen=True):
+    text: str
+    turn: int
+    round: int
+    offset: int
+
+
+class TextEvent(_Delta, frozen=True):
     """A piece of the answer's text. Ephemeral."""
 
     type: ClassVar[Literal["text"]] = "text"
-    text: str
-    turn: int
-    round: int
-    offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class ThinkingEvent:
+class ThinkingEvent(_Delta, frozen=True):
     """A piece of visible reasoning. Ephemeral."""
 
     type: ClassVar[Literal["thinking"]] = "thinking"
-    text: str
-    turn: int
-    round: int
-    offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallEvent:
+class ToolCallEvent(Struct, frozen=True):
     """A tool call, whole: the model asked for it and it is in the log. Durable."""
 
     type: ClassVar[Literal["tool_call"]] = "tool_call"
@@ -132,16 +116,11 @@ class ToolCallEvent:
     seq: int
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """What a request carries, and what was done to make it so.
+class Sent(Struct, frozen=True):
+    """What a request carries, and in its report what the render did for it.
 
-    Args:
-        binding: Whom it goes to.
-        epoch: Of the binding's lane, from 0.
-        kept: Bytes of the lane that were sent before and stay as they are.
-        size: Bytes of the lane with this request.
-        report: What the render did for it, and why.
+    The epoch is that of the binding's lane, from 0; of its `size` bytes with this request, `kept` were sent before and
+    stay as they are.
     """
 
     binding: Binding
@@ -151,8 +130,7 @@ class Sent:
     report: Report
 
 
-@dataclass(frozen=True, slots=True)
-class StatusEvent:
+class StatusEvent(Struct, frozen=True):
     """Something happened that the caller may want to know.
 
     `status` is one of: `submitted`, `turn_started`, `request` (with what is `sent`), `message` (with the whole
@@ -168,19 +146,21 @@ class StatusEvent:
     round: int = 0
     detail: str = ""
     message: Message | None = None
-    results: tuple[tuple[CallId, str], ...] = field(default=())
+    results: tuple[tuple[CallId, str], ...] = ()
     sent: Sent | None = None
     cut: Cut | None = None
     left_out: LeftOut = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorEvent:
+class _Terminal(Struct, frozen=True):
+    result: TurnResult
+    seq: int
+
+
+class ErrorEvent(_Terminal, frozen=True):
     """The ask failed. Terminal, durable."""
 
     type: ClassVar[Literal["error"]] = "error"
-    result: TurnResult
-    seq: int
 
     @property
     def why(self) -> str:
@@ -188,20 +168,17 @@ class ErrorEvent:
         return self.result.why
 
 
-@dataclass(frozen=True, slots=True)
-class CompleteEvent:
+class CompleteEvent(_Terminal, frozen=True):
     """The ask ended: complete, or cancelled as was asked. Terminal, durable."""
 
     type: ClassVar[Literal["complete"]] = "complete"
-    result: TurnResult
-    seq: int
 
 
 SessionEvent: TypeAlias = TextEvent | ThinkingEvent | ToolCallEvent | StatusEvent | ErrorEvent | CompleteEvent
 
 
 def switched(event: SwitchApplied | SwitchFailed, seq: int, turn: int) -> StatusEvent:
-    """Return how it is told what became of a held switch."""
+    """Return the status event for a held switch that was settled."""
     if isinstance(event, SwitchFailed):
         return StatusEvent("switch_failed", seq, turn, detail=event.why)
     return StatusEvent("switch_applied", seq, turn, detail=event.target)
@@ -209,7 +186,7 @@ def switched(event: SwitchApplied | SwitchFailed, seq: int, turn: int) -> Status
 
 def droppable(event: SessionEvent) -> bool:
     """Say whether a slow reader may miss an event: deltas only."""
-    return isinstance(event, TextEvent | ThinkingEvent)
+    return isinstance(event, _Delta)
 
 
 class Sink(Protocol):

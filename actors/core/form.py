@@ -9,7 +9,7 @@ need not visit them (`gc=False`). What is made, is not checked; what is read, is
 
 from collections.abc import Callable
 from inspect import Signature, signature
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct, StructMeta
 from msgspec.structs import force_setattr, replace
@@ -22,10 +22,12 @@ set_field = force_setattr
 """Sets a field of a form that nobody else has seen yet."""
 
 
-def kept(kind: type[F], *values: object) -> F:
-    """Return a form made of its fields as they are kept, whatever its constructor takes."""
-    form: F = StructMeta.__call__(kind, *values)
-    return form
+class _Kept(Protocol):
+    def __call__(self, kind: type[F], /, *values: object) -> F: ...
+
+
+kept: _Kept = StructMeta.__call__
+"""Returns a form made of its fields as they are kept, whatever its constructor takes."""
 
 
 class Form(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
@@ -36,31 +38,31 @@ class Form(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields
 
 
 class Public(StructMeta):
-    """The type of forms whose users write something else than what is kept: theirs is an `__init__`.
+    """The type of forms that are made of something else than what is kept: they have a `__new__`, and `init=False`.
 
     msgspec's classes cannot have one, so it is kept aside and run when the class is called. Reading does without.
     """
 
-    _init: Callable[..., None]
-    _blank: Callable[[], object]  # a struct cannot be made empty, so one with nothing in it is copied
+    _make: Callable[..., object]
 
     def __new__(
-        mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
+        mcls,
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        init: bool = True,  # for type checkers: there is no constructor that takes the fields
+        **options: Any,
     ) -> "Public":  # Any: what a class statement holds
-        init = namespace.pop("__init__", None)
+        make = namespace.pop("__new__", None)
         cls: Public = super().__new__(mcls, name, bases, namespace, **options)
-        if init is not None:
-            cls._init = init
-            nothing = [None] * len(cls.__struct_fields__)
-            cls._blank = StructMeta.__call__(cls, *nothing).__copy__
+        if make is not None:
+            cls._make = make
         return cls
 
-    def __call__(cls, *given: Any, **named: Any) -> Any:  # Any: what `__init__` takes
-        form = cls._blank()
-        cls._init(form, *given, **named)
-        return form
+    def __call__(cls, *given: Any, **named: Any) -> Any:  # Any: what `__new__` takes
+        return cls._make(cls, *given, **named)
 
     @property
     def __signature__(cls) -> Signature:
-        own = signature(cls._init)
+        own = signature(cls._make)
         return own.replace(parameters=list(own.parameters.values())[1:], return_annotation=Signature.empty)

@@ -1,7 +1,6 @@
-"""The conversation so far: an immutable sequence of messages, kept as bytes.
+"""The conversation so far: an immutable sequence of messages, kept packed in a chunked vector and decoded when read.
 
-A message is kept packed (`actors.core.packed`), and the packed ones are in a chunked vector; a message is decoded when
-it is read. So the garbage collector has nothing to visit, however long the conversation.
+So the garbage collector has nothing to visit, however long the conversation.
 """
 
 from abc import ABCMeta
@@ -14,14 +13,13 @@ from actors.core.chunked import EMPTY, ChunkedVector, appended, from_index, item
 from actors.core.content import Message, ToolResult
 from actors.core.door import imported, normal
 from actors.core.door.attribute import Placed, is_attributed
-from actors.core.form import Public, kept, set_field
+from actors.core.form import Public, kept, replace
 from actors.core.intake import Intake, Remarks
 from actors.core.ledger import Interaction, Ledger
 from actors.core.packed import Packed, pack, unpack
 from actors.errors import CanonicalFault
 
 _NOTHING = Ledger()
-_IN_ORDER = Intake()
 
 
 def _so_far(known: Interaction) -> ToolResult | None:
@@ -35,18 +33,15 @@ class _PublicSequence(Public, ABCMeta):
     """The type of a form that is a sequence."""
 
 
-class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metaclass=_PublicSequence):
+class History(
+    Sequence[Message], Struct, frozen=True, gc=False, eq=False, init=False, metaclass=_PublicSequence
+):
     """An immutable sequence of messages, oldest first, in normal form (`actors.core.door`).
 
-    `History(messages)` makes one of messages of any shape; `append` returns the next. Results are no messages of a
-    normal history: what the blocks said of them is in `ledger`. Who reads a history as a sequence is shown them in
-    their places all the same, each group of calls followed by its results, a `pending` one for a call that is
-    running; `since` gives the messages as they are kept.
-
-    Args:
-        messages: What was said, in whatever state it is.
-        ledger: The truth about its tool calls, where there is one: a result without its call gets the call back that
-            it knows.
+    `History(messages, ledger)` makes one of messages of any shape: a result without its call gets the call back that
+    the ledger knows. `append` returns the next. Results are not messages of a normal history: what the blocks said of
+    them is in `ledger`. Read as a sequence, a history has them in their places all the same, each group of calls
+    followed by its results, a `pending` one for a call that is running; `since` gives the messages as they are kept.
     """
 
     packed: ChunkedVector[Packed]
@@ -58,18 +53,16 @@ class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metacl
     system: str | None
     """The system prompt that came with them, if one did."""
 
-    def __init__(self, messages: Iterable[Message] = (), ledger: Ledger = _NOTHING) -> None:
+    def __new__(cls, messages: Iterable[Message] = (), ledger: Ledger = _NOTHING) -> "History":
         came = tuple(messages)
-        made = self.came(came, tuple(map(pack, came)), ledger)
-        for name in self.__struct_fields__:
-            set_field(self, name, getattr(made, name))
+        return cls.came(came, tuple(map(pack, came)), ledger)
 
     @staticmethod
     def came(messages: Sequence[Message], packed: Sequence[Packed], ledger: Ledger = _NOTHING) -> "History":
         """Return the history of messages of any shape, packed already. It shares those that stay as they are."""
         said, own, report = normal(messages, ledger)
-        known = {id(message): kept for message, kept in zip(messages, packed, strict=True)}
-        return History.of(appended(EMPTY, [known.get(id(each)) or pack(each) for each in said]), own, report)
+        known = dict(zip(map(id, messages), packed, strict=True))
+        return _of([known.get(id(each)) or pack(each) for each in said], own, report)
 
     @classmethod
     def read(cls, placed: Iterable[Placed], remarks: Remarks, system: str | None) -> "History":
@@ -81,37 +74,22 @@ class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metacl
             system: The system prompt, if the transcript begins with one.
         """
         said, ledger, report = imported(placed, remarks)
-        return cls.of(appended(EMPTY, map(pack, said)), ledger, report, system)
-
-    @staticmethod
-    def of(
-        packed: ChunkedVector[Packed],
-        ledger: Ledger = _NOTHING,
-        report: Intake = _IN_ORDER,
-        system: str | None = None,
-    ) -> "History":
-        """Return the history of these packed messages."""
-        return kept(History, packed, ledger, report, system)
+        return _of(map(pack, said), ledger, report, system)
 
     def append(self, *messages: Message, ledger: Ledger = _NOTHING) -> "History":
         """Return the history with these messages at its end, of whatever shape they are."""
         if all(message.speaker == "human" and is_attributed(message) for message in messages):
-            return self.said(*messages)
+            return self.extended(map(pack, messages)) if messages else self
         said, known, report = normal(messages, ledger, before=self.since(0), known=self.ledger)
-        packed = appended(self.packed, map(pack, said))
-        return self.of(packed, known, self.report.then(report), self.system)
-
-    def said(self, *messages: Message) -> "History":
-        """Return the history with normal messages at its end: call ids that are new, results elsewhere."""
-        return self.extended(map(pack, messages)) if messages else self
+        return replace(self.extended(map(pack, said)), ledger=known, report=self.report.then(report))
 
     def extended(self, packed: Iterable[Packed]) -> "History":
         """Return the history with these packed messages at its end, which are normal; it shares them."""
-        return self.of(appended(self.packed, packed), self.ledger, self.report, self.system)
+        return replace(self, packed=appended(self.packed, packed))
 
     def knowing(self, ledger: Ledger) -> "History":
         """Return the history as one reads it who knows what became of its calls."""
-        return self.of(self.packed, ledger, self.report, self.system)
+        return replace(self, ledger=ledger)
 
     @property
     def length(self) -> int:
@@ -124,19 +102,18 @@ class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metacl
 
     def upto(self, length: int) -> "History":
         """Return the history as it was when it kept `length` messages."""
-        return self.of(up_to(self.packed, length), self.ledger, self.report, self.system)
+        return replace(self, packed=up_to(self.packed, length))
 
-    def replaced(self, start: int, stop: int, message: Message) -> "History":
-        """Return the history with kept messages `start` to `stop` (excluded) replaced by one: compaction.
+    def replaced(self, start: int, stop: int, summary: Packed) -> "History":
+        """Return the history with kept messages `start` to `stop` (excluded) replaced by a normal one: compaction.
 
         Raises:
             CanonicalFault: That is no range of this history.
         """
         if not 0 <= start <= stop <= self.length:
             raise CanonicalFault(f"Messages {start} to {stop} are no range of a history of {self.length}")
-        summary, ledger, _ = normal((message,))
-        packed = appended(up_to(self.packed, start), (*map(pack, summary), *from_index(self.packed, stop)))
-        return self.of(packed, ledger if len(ledger) else self.ledger, self.report, self.system)
+        packed = appended(up_to(self.packed, start), (summary, *from_index(self.packed, stop)))
+        return replace(self, packed=packed)
 
     def _told(self) -> Iterator[Message]:
         for message in map(unpack, from_index(self.packed, 0)):
@@ -145,7 +122,6 @@ class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metacl
                 yield Message("tool", results, message.turn)
 
     def _results(self, message: Message) -> list[ToolResult]:
-        """Return what came of a message's calls, as far as it is known, in call order: of a running one that it is."""
         known = [item for call in message.calls if (item := self.ledger.get(call.id)) is not None]
         return [result for item in known if (result := _so_far(item)) is not None]
 
@@ -175,3 +151,7 @@ class History(Sequence[Message], Struct, frozen=True, gc=False, eq=False, metacl
 
     def __repr__(self) -> str:
         return f"<History of {len(self)} messages>"
+
+
+def _of(packed: Iterable[Packed], ledger: Ledger, report: Intake, system: str | None = None) -> History:
+    return kept(History, appended(EMPTY, packed), ledger, report, system)

@@ -4,14 +4,13 @@ It is a fold of events, and the fold is a join: what is known about a call only 
 
     pending  <  cancelled  <  a real completion
 
-so events may be repeated and may arrive late or in any order. Only two things depend on the log's order,
-because both sides claim the same place: of two real completions the first wins, and between a real
-completion and a seal the first wins. A seal says that a synthetic result has been sent; what a tool
-returns after it is kept as a late result and never takes the synthetic one's place.
+so events may be repeated and may arrive late or in any order. The log's order decides only where both sides claim the
+same place: of two real completions the first wins, and so it does between a real completion and a seal. A seal says
+that a synthetic result has been sent; what a tool returns after it is a late result and never takes its place.
 """
 
 from collections.abc import Iterable
-from typing import TypeAlias, assert_never
+from typing import Self, TypeAlias
 
 from msgspec import Struct
 
@@ -21,16 +20,14 @@ from actors.core.events import (
     Cancelled,
     Completion,
     Denied,
-    Failed,
     Gap,
     Reason,
-    Refused,
     RequestSent,
     Returned,
     Scheduled,
     Started,
 )
-from actors.core.form import Form, Public, kept, replace, set_field
+from actors.core.form import Form, Public, kept, replace
 from actors.core.identity import CallId
 from actors.core.jsonio import Json
 from actors.core.table import Table, nothing
@@ -47,11 +44,9 @@ class Interaction(Form, frozen=True):
     """All that is known about one tool call.
 
     Args:
-        call_id: Canonical id.
-        tool: Name the model gave, or None while only its end is known.
-        arguments: Arguments as JSON, or None likewise.
+        tool, arguments: As the model gave them, the arguments as JSON; None while only its end is known.
         started: Whether the tool is known to have begun.
-        end: Its first real completion: returned, failed, denied or refused; None without one.
+        end: Its first real completion; None without one.
         cancelled: Why the call was stopped, if it was.
         sealed: Reason code of the synthetic result that was sent for it, if one was. A real completion came after it.
         duplicates: Further real completions that differ from the first. Never emitted.
@@ -100,17 +95,17 @@ def _result(end: End) -> ToolResult:
     return end if isinstance(end, ToolResult) else end.result
 
 
-class Ledger(Struct, frozen=True, gc=False, eq=False, metaclass=Public):
+class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Public):
     """An immutable mapping from canonical call id to `Interaction`. `apply` returns the next ledger."""
 
     _known: Table[CallId, Interaction]
     late: tuple[CallId, ...]
     """Calls with a late result, in the order in which those came."""
 
-    def __init__(self, interactions: Iterable[Interaction] = ()) -> None:
+    def __new__(cls, interactions: Iterable[Interaction] = ()) -> Self:
         known = {item.call_id: item for item in interactions}
-        set_field(self, "_known", Table(known) if known else nothing())
-        set_field(self, "late", tuple([item.call_id for item in known.values() if item.late is not None]))
+        late = tuple([item.call_id for item in known.values() if item.late is not None])
+        return kept(cls, Table(known) if known else nothing(), late)
 
     def get(self, call_id: CallId) -> Interaction | None:
         """Return what is known about a call, or None."""
@@ -153,18 +148,16 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, metaclass=Public):
         for event in events:
             if isinstance(event, RequestSent):
                 for call_id, reason in event.seals:
-                    changed[call_id] = _sealed(changed.get(call_id) or self._now(call_id), reason)
+                    changed[call_id] = _sealed(self._now(call_id, changed), reason)
                 continue
-            before = changed.get(event.call_id) or self._now(event.call_id)
+            before = self._now(event.call_id, changed)
             changed[event.call_id] = after = _told(before, event)
-            if after.sealed is not None and after.late is not None and before.late is None:
+            if after.sealed is not None and after.end is not None and before.end is None:
                 late = (*late, event.call_id)
-        if not changed:
-            return self
-        return kept(Ledger, self._known.update(changed), late)
+        return kept(Ledger, self._known.update(changed), late) if changed else self
 
-    def _now(self, call_id: CallId) -> Interaction:
-        return self.get(call_id) or Interaction(call_id)
+    def _now(self, call_id: CallId, changed: dict[CallId, Interaction]) -> Interaction:
+        return changed.get(call_id) or self.get(call_id) or Interaction(call_id)
 
     def __eq__(self, other: object) -> bool:
         return self._known == other._known if isinstance(other, Ledger) else NotImplemented
@@ -184,10 +177,8 @@ def _told(known: Interaction, event: CallEvent) -> Interaction:
             return replace(known, started=True)
         case Cancelled(reason=reason):
             return replace(known, cancelled=known.cancelled or reason)
-        case Returned() | Failed() | Denied() | Refused():
-            return _ended(known, event)
         case _:
-            assert_never(event)
+            return _ended(known, event)
 
 
 def _ended(known: Interaction, event: Completion) -> Interaction:

@@ -1,10 +1,8 @@
 """A packed message: the bytes that a history, the log and everything else that keeps it share.
 
-They are the msgpack of the message, without what would be in it many times or at great length: a seal of the
-message's own origin does not repeat it, and large media stay beside the bytes, shared by all and copied by none.
-A message has one packed form, so two are equal where their messages are.
-
-Lone surrogates have no bytes: in ids, names and addresses they become U+FFFD here.
+They are the msgpack of the message, without what would be in it many times or at great length: a seal of the message's
+own origin does not repeat it, and large media stay beside the bytes, shared by all and copied by none. Equal messages
+have equal bytes. Lone surrogates have none: in ids, names and addresses they become U+FFFD here.
 """
 
 from collections.abc import Iterator
@@ -75,15 +73,21 @@ def encoded(form: Form) -> bytes:
     return bytes(memoryview(made))
 
 
-def unkeepable(value: object) -> str | None:
-    """Say why a value that should be a message cannot be kept; None if it can. For what comes from a host's code."""
+def packed_for_host(value: object) -> Packed:
+    """Return what a host's code gave as a message, as it is kept.
+
+    Raises:
+        ValueError: It cannot be kept, in words for the host.
+    """
     if not isinstance(value, Message):
-        return f"{type(value).__name__} is no Message"
+        raise ValueError(f"{type(value).__name__} is no Message")
     try:
-        unpack(pack(value))
+        packed = pack(value)
+        unpack(packed)
     except (MsgspecError, AttributeError, OverflowError, TypeError, ValueError):
-        return "a block or a field of it has the wrong type; texts and addresses are str, data is base64 in a str"
-    return None
+        why = "a block or a field of it has the wrong type; texts and addresses are str, data is base64 in a str"
+        raise ValueError(why) from None
+    return packed
 
 
 def seal_of(block: Block) -> Seal | None:

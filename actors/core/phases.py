@@ -1,20 +1,8 @@
 """A session's life as a table: in which phase it is, what may happen there, and what is to be done about it.
 
-    phase        submit    switch    cancel     end         finished   written
-    idle         begin     apply     nothing    write_end   -          -
-    asking       wait      hold      stop       stop        conclude   -
-                                                (ending)    (idle)
-    recovering   wait      apply     wait       wait        conclude   -
-                                                (ending)    (idle)
-    ending       refuse    refuse    wait       wait        write_end  -
-    closing      refuse    refuse    nothing    wait        -          answer
-                                                                       (ended)
-    ended        refuse    refuse    nothing    answer      -          -
-
 *asking*: an ask is in flight. *recovering*: what a crash left open is being closed. *ending*: the same, and then the
-session ends. *closing*: its end is being written. Where a dash stands, the event cannot come, and its coming is a
-programming error. The phase behind an event stands in brackets; `begin` leads to asking, `write_end` to closing, and
-all else leaves it as it was.
+session ends. *closing*: its end is being written. What has no action in a phase cannot happen there: if it does, that
+is a programming error.
 
     begin      take up the oldest ask that waits       apply      write the switch, answer Applied
     wait       let it wait for what is under way       hold       keep the switch for the ask's end, answer Deferred
@@ -24,62 +12,42 @@ all else leaves it as it was.
 """
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 Phase: TypeAlias = Literal["idle", "asking", "recovering", "ending", "closing", "ended"]
 Happening: TypeAlias = Literal["submit", "switch", "cancel", "end", "finished", "written"]
 Action: TypeAlias = Literal[
-    "begin",
-    "wait",
-    "refuse",
-    "apply",
-    "hold",
-    "nothing",
-    "stop",
-    "conclude",
-    "write_end",
-    "answer",
+    "begin", "wait", "refuse", "apply", "hold", "nothing", "stop", "conclude", "write_end", "answer"
 ]
 
+_ACTIONS: Mapping[Phase, tuple[Action | None, ...]] = {  # by happening, in the order above
+    "idle": ("begin", "apply", "nothing", "write_end", None, None),
+    "asking": ("wait", "hold", "stop", "stop", "conclude", None),
+    "recovering": ("wait", "apply", "wait", "wait", "conclude", None),
+    "ending": ("refuse", "refuse", "wait", "wait", "write_end", None),
+    "closing": ("refuse", "refuse", "nothing", "wait", None, "answer"),
+    "ended": ("refuse", "refuse", "nothing", "answer", None, None),
+}
+_LEADS_TO: Mapping[tuple[Phase, Happening], Phase] = {  # all else leaves the phase as it is
+    ("idle", "submit"): "asking",
+    ("idle", "end"): "closing",
+    ("asking", "end"): "ending",
+    ("asking", "finished"): "idle",
+    ("recovering", "end"): "ending",
+    ("recovering", "finished"): "idle",
+    ("ending", "finished"): "closing",
+    ("closing", "written"): "ended",
+}
 TABLE: Mapping[tuple[Phase, Happening], tuple[Action, Phase]] = {
-    ("idle", "submit"): ("begin", "asking"),
-    ("idle", "switch"): ("apply", "idle"),
-    ("idle", "cancel"): ("nothing", "idle"),
-    ("idle", "end"): ("write_end", "closing"),
-    ("asking", "submit"): ("wait", "asking"),
-    ("asking", "switch"): ("hold", "asking"),
-    ("asking", "cancel"): ("stop", "asking"),
-    ("asking", "end"): ("stop", "ending"),
-    ("asking", "finished"): ("conclude", "idle"),
-    ("recovering", "submit"): ("wait", "recovering"),
-    ("recovering", "switch"): ("apply", "recovering"),
-    ("recovering", "cancel"): ("wait", "recovering"),
-    ("recovering", "end"): ("wait", "ending"),
-    ("recovering", "finished"): ("conclude", "idle"),
-    ("ending", "submit"): ("refuse", "ending"),
-    ("ending", "switch"): ("refuse", "ending"),
-    ("ending", "cancel"): ("wait", "ending"),
-    ("ending", "end"): ("wait", "ending"),
-    ("ending", "finished"): ("write_end", "closing"),
-    ("closing", "submit"): ("refuse", "closing"),
-    ("closing", "switch"): ("refuse", "closing"),
-    ("closing", "cancel"): ("nothing", "closing"),
-    ("closing", "end"): ("wait", "closing"),
-    ("closing", "written"): ("answer", "ended"),
-    ("ended", "submit"): ("refuse", "ended"),
-    ("ended", "switch"): ("refuse", "ended"),
-    ("ended", "cancel"): ("nothing", "ended"),
-    ("ended", "end"): ("answer", "ended"),
+    (phase, happening): (action, _LEADS_TO.get((phase, happening), phase))
+    for phase, row in _ACTIONS.items()
+    for happening, action in zip(get_args(Happening), row, strict=True)
+    if action is not None
 }
 
 
 def first(*, is_closed: bool, is_open: bool) -> Phase:
-    """Return the phase of a session that is just made, from what its log says.
-
-    Args:
-        is_closed: The session's end is in it.
-        is_open: There is an ask or a turn that has not ended.
-    """
+    """Return the phase of a session whose log holds its end (`is_closed`), or an ask without one (`is_open`)."""
     if is_closed:
         return "ended"
     return "recovering" if is_open else "idle"

@@ -1,13 +1,11 @@
 """A session as the fold of its events, lanes included.
 
 `SessionState` is everything a session knows; `apply` is the only way it changes, live and after a restart alike, so
-a session that was rebuilt from its log is the session that wrote it. Lanes are folded by `Lanes`, which
-also needs the adapters' encoders: at each `RequestSent` a lane takes up what was new then, at each
-`EpochBegan` it starts over with the ids it has given.
+a session that was rebuilt from its log is the session that wrote it. Lanes are folded by `Lanes`, which also needs the
+adapters' encoders: at each `RequestSent` a lane takes up what was new then, at each `EpochBegan` it starts over.
 
-Call events change only the ledger, and the session's own events change only the rest, so the order in
-which the two kinds met in the log does not matter; `RequestSent` is written by the ledger itself, which is
-the one place where they meet.
+Call events change only the ledger, and the session's own events only the rest, so their order among each other does
+not matter. They meet in `RequestSent`, which the ledger itself writes.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,31 +14,9 @@ from typing import TypeAlias
 
 from msgspec import field
 
+from actors.core import events
 from actors.core.dialect import Dialect
-from actors.core.events import (
-    Bound,
-    Cancelled,
-    Closed,
-    Compacted,
-    Denied,
-    EpochBegan,
-    Event,
-    Failed,
-    Opened,
-    Refused,
-    RequestSent,
-    Returned,
-    RoundEnded,
-    Scheduled,
-    Started,
-    Submitted,
-    SwitchApplied,
-    SwitchFailed,
-    SwitchHeld,
-    SwitchSuperseded,
-    TurnEnded,
-    TurnStatus,
-)
+from actors.core.events import EpochBegan, Event, RequestSent, Scheduled
 from actors.core.form import Form, replace
 from actors.core.history import History
 from actors.core.identity import Binding
@@ -50,8 +26,6 @@ from actors.core.packed import unpack
 from actors.core.render import RenderTarget
 from actors.core.transcript import Encoder
 
-_CALL_EVENTS = (Scheduled, Started, Returned, Failed, Denied, Refused, Cancelled)
-
 
 class SessionState(Form, frozen=True):
     """What a session knows.
@@ -60,19 +34,14 @@ class SessionState(Form, frozen=True):
         session: Its id; empty before `Opened`.
         target: What the next turn is sent to: a backend or a pool, as the user named it.
         held: Target of a switch that waits for the turn's end.
-        system: System prompt.
-        history, ledger: The conversation, and the truth about its tool calls.
         calls: How many canonical call ids have been used.
-        asks, turns: How many there have been.
         bound: Binding of the turn in flight, None between turns.
         closed: Whether the session has ended.
-        last: How the last turn ended.
     """
 
     session: str = ""
     target: str = ""
     held: str | None = None
-    system: str | None = None
     history: History = field(default_factory=History)
     ledger: Ledger = field(default_factory=Ledger)
     calls: int = 0
@@ -80,41 +49,38 @@ class SessionState(Form, frozen=True):
     turns: int = 0
     bound: Binding | None = None
     closed: bool = False
-    last: TurnStatus | None = None
 
     def apply(self, event: Event) -> "SessionState":  # noqa: C901  a case for each event
         """Return the state after `event`."""
-        if isinstance(event, _CALL_EVENTS):
-            return replace(self, ledger=self.ledger.apply(event))
         match event:
-            case RequestSent():
-                return replace(self, ledger=self.ledger.apply(event)) if event.seals else self
-            case RoundEnded(message=message, calls=calls):
-                history = self.history.extended((message,)) if unpack(message).blocks else self.history
+            case events.CallHappening() | RequestSent():
+                return replace(self, ledger=self.ledger.apply(event))
+            case events.RoundEnded(message=message, calls=calls):
+                history = self.history if message is None else self.history.extended((message,))
                 return replace(self, history=history, calls=self.calls + calls)
-            case Submitted(ask=ask, message=message):
+            case events.Submitted(ask=ask, message=message):
                 return replace(self, asks=ask, history=self.history.extended((message,)))
-            case Compacted(start=start, stop=stop, summary=summary):
-                return replace(self, history=self.history.replaced(start, stop, unpack(summary)))
+            case events.Compacted(start=start, stop=stop, summary=summary):
+                return replace(self, history=self.history.replaced(start, stop, summary))
             case EpochBegan():
                 return self
-            case Opened(session=session, target=target, system=system, messages=messages, calls=calls):
+            case events.Opened(session=session, target=target, system=system, messages=messages, calls=calls):
                 came = History.came(tuple(map(unpack, messages)), messages)
                 report = event.report.then(came.report)
                 # what its blocks say of its calls is the session's ledger now
-                kept = History.of(came.packed, report=report, system=system)
-                return SessionState(session, target, None, system, kept, came.ledger, calls)
-            case Bound(turn=turn, binding=binding):
+                history = replace(came, ledger=Ledger(), report=report, system=system)
+                return SessionState(session, target, None, history, came.ledger, calls)
+            case events.Bound(turn=turn, binding=binding):
                 return replace(self, turns=turn, bound=binding)
-            case SwitchHeld(target=target):
+            case events.SwitchHeld(target=target):
                 return replace(self, held=target)
-            case SwitchApplied(target=target):
+            case events.SwitchApplied(target=target):
                 return replace(self, target=target, held=None)
-            case SwitchSuperseded() | SwitchFailed():
+            case events.SwitchSuperseded() | events.SwitchFailed():
                 return replace(self, held=None)
-            case TurnEnded(status=status):
-                return replace(self, bound=None, last=status)
-            case Closed():
+            case events.TurnEnded():
+                return replace(self, bound=None)
+            case events.Closed():
                 return replace(self, closed=True)
 
     def running(self, ledger: Ledger) -> Ledger:
@@ -129,17 +95,12 @@ Rules: TypeAlias = Callable[[Binding], tuple[Dialect, Encoder, RenderTarget]]
 
 
 class Lanes:
-    """One session's lanes, by binding. Mutable: it belongs to one renderer, or to one rebuild.
+    """One session's lanes, by binding. Mutable: it belongs to one renderer, or to one rebuild."""
 
-    Args:
-        rules: What each binding is rendered with.
-        imported: How many messages the session was opened with; fewer once some of them are compacted.
-    """
-
-    def __init__(self, rules: Rules, imported: int = 0) -> None:
+    def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._lanes: dict[Binding, Lane] = {}
-        self._imported = imported
+        self._imported = 0  # messages the session was opened with; fewer once some of them are compacted
 
     def of(self, binding: Binding) -> Lane:
         """Return the lane as it was last adopted; an empty one for a binding never used."""
@@ -170,9 +131,9 @@ class Lanes:
 
     def apply(self, event: Event, before: SessionState, after: SessionState) -> None:
         """Fold one event of the log, given the state before it and the one after it."""
-        if isinstance(event, Opened):
+        if isinstance(event, events.Opened):
             self._imported = after.history.length
-        elif isinstance(event, Compacted):
+        elif isinstance(event, events.Compacted):
             self._compact(event)
         elif isinstance(event, EpochBegan):
             self.begin(event, before.history.length)
@@ -180,7 +141,7 @@ class Lanes:
             history = before.history.upto(event.cursor)
             self.adopt(event.binding, self.render(event.binding, history, before.ledger).lane)
 
-    def _compact(self, event: Compacted) -> None:
+    def _compact(self, event: events.Compacted) -> None:
         """Count anew the messages whose provider state is not replayed: a summary stands for those it took in."""
 
         def left(count: int) -> int:

@@ -1,26 +1,19 @@
 """A persistent mapping that costs nothing to update at its newest version.
 
-All versions share one dict, which belongs to the newest. An older version keeps what its successors
-overwrote, and reads the rest through them. So the newest is read and updated at the price of a dict, an
-older one stays true, and nothing is copied. Updating an older version copies once and forks. An empty table is
-not changed by its successors, so one serves all (`nothing`).
-
-Values are never removed; the folds that use this only learn.
+All versions share one dict, which belongs to the newest. An older version keeps what its successor overwrote, and reads
+the rest through it. So the newest costs what a dict costs, an older one stays true, and nothing is copied. Updating an
+older version copies once and forks. An empty table is not changed by its successors, so one serves all (`nothing`).
+Values are never removed.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from msgspec import UNSET, UnsetType
+
 K = TypeVar("K")
 V = TypeVar("V")
 D = TypeVar("D")
-
-
-class _Absent:
-    """Marks a key that an older version did not have."""
-
-
-_ABSENT = _Absent()
 
 
 class Table(Generic[K, V]):
@@ -31,21 +24,20 @@ class Table(Generic[K, V]):
     def __init__(self, items: Mapping[K, V] | None = None) -> None:
         self._live: dict[K, V] | None = dict(items) if items else {}
         self._newer: Table[K, V] | None = None
-        self._undo: dict[K, V | _Absent] = {}
+        self._undo: dict[K, V | UnsetType] = {}  # unset: a key that this version does not have
 
     def get(self, key: K, default: D | None = None) -> V | D | None:
         """Return the value of `key`, or `default`."""
         table = self
         while table._live is None:
             if key in table._undo:
-                kept = table._undo[key]
-                return default if isinstance(kept, _Absent) else kept
+                return default if (kept := table._undo[key]) is UNSET else kept
             assert table._newer is not None
             table = table._newer
         return table._live.get(key, default)
 
     def __contains__(self, key: K) -> bool:
-        return key in self._live if self._live is not None else self.get(key, _ABSENT) is not _ABSENT
+        return key in self._live if self._live is not None else self.get(key, UNSET) is not UNSET
 
     def __len__(self) -> int:
         return len(self._dict())
@@ -70,7 +62,7 @@ class Table(Generic[K, V]):
         live = self._live
         newer: Table[K, V] = Table.__new__(Table)
         newer._live, newer._newer, newer._undo = live, None, {}
-        self._undo = {key: live.get(key, _ABSENT) for key in changes}
+        self._undo = {key: live.get(key, UNSET) for key in changes}
         self._newer, self._live = newer, None
         live.update(changes)
         return newer
@@ -79,20 +71,16 @@ class Table(Generic[K, V]):
         """Return this version as a dict: the shared one for the newest, a copy for an older one."""
         if self._live is not None:
             return self._live
-        undone: list[Table[K, V]] = []
+        undone: list[dict[K, V | UnsetType]] = []
         table: Table[K, V] = self
         while table._live is None:
-            undone.append(table)
+            undone.append(table._undo)
             assert table._newer is not None
             table = table._newer
-        copy = dict(table._live)
-        for older in reversed(undone):
-            for key, kept in older._undo.items():
-                if isinstance(kept, _Absent):
-                    copy.pop(key, None)
-                else:
-                    copy[key] = kept
-        return copy
+        copy: dict[K, V | UnsetType] = dict(table._live)
+        for changes in reversed(undone):
+            copy.update(changes)
+        return {key: value for key, value in copy.items() if value is not UNSET}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Table):

@@ -6,7 +6,6 @@ ledger; adapters implement one for each wire family.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 from actors.core.concerns import Role
@@ -19,10 +18,8 @@ from actors.core.table import Table, nothing
 class TranscriptFacts(NamedTuple):
     """What a transcript shows that the request around it must know.
 
-    Args:
-        tools: Names of the tools called in it, as the provider sees them (BED-03).
-        before: Bytes of the lane that the request before it sent.
-        lane: Name of the lane, for hosts that route by it (`actors.core.caching.lane_key`); empty names none.
+    The tools called in it, by the names that the provider sees (BED-03); how many bytes of the lane the request before
+    it sent; and the lane's name, for hosts that route by it (`actors.core.caching.lane_key`).
     """
 
     tools: frozenset[str] = frozenset()
@@ -38,16 +35,13 @@ class Loop(NamedTuple):
 
     A tool loop is a run of assistant messages with calls and user messages with nothing but their results. With manual
     thinking a provider demands that its first message begins with thinking; one that another provider opened does not.
-
-    Args:
-        thinks: Whether the message that opened it begins with thinking; None before the first message.
-        answered: Whether the last user message holds results.
-        mixed: Whether it holds something else.
     """
 
-    thinks: bool | None = None
-    answered: bool = False
-    mixed: bool = False
+    thinks: bool | None = (
+        None  # the message that opened it begins with thinking; None before the first message
+    )
+    answered: bool = False  # the last user message holds results
+    mixed: bool = False  # and something else
 
     def after(self, role: Role, last: Role | None, thinks: bool, results: bool) -> "Loop":
         """Return the loop once a message of `role` has begun behind one of `last`."""
@@ -69,42 +63,32 @@ _LOOPS = {True: Loop(True), False: Loop(False)}
 class EpochUsage(NamedTuple):
     """What a lane's epoch has used up of what a request may hold so often and no more.
 
-    Args:
-        media: Attachments shown, images and documents.
-        documents: How many of them are documents.
-        titles: Names given to documents, each with how many have it, told apart by numbers.
-        items: Ids of what goes out once: reasoning items (`ReasoningRules.once`), calls of a provider's own tools.
+    `titles` says how many documents have a name, which numbers tell apart; `items` are the ids of what goes out once:
+    reasoning items (`ReasoningRules.once`), calls of a provider's own tools.
     """
 
-    media: int = 0
+    media: int = 0  # images and documents
     documents: int = 0
     titles: Table[str, int] = nothing()
     items: Table[str, None] = nothing()
-
-
-NOTHING_USED = EpochUsage()
-"""What an epoch begins with."""
 
 
 class RenderState(NamedTuple):
     """Where a lane's rendering stands. Every request makes one, and a tuple of so many fields is made in no time.
 
     Args:
-        epoch: Number of the epoch, from 0.
         epoch_start: History length when the epoch began; provider state older than that is not replayed.
         plain: Whether this epoch renders conservatively: no thinking, tool groups as labelled text.
         cursor: How many messages of the history have been rendered.
-        calls: Every call emitted in the lane's life, by canonical id. Survives epochs, so that ids stay.
-        used: Every id emitted, to the canonical id that has it. Survives epochs.
+        calls, used: Every call emitted, by canonical id, and every id emitted, to the canonical id that has it. Both
+            survive epochs, so that ids stay.
         index: What the next call is numbered where ids count calls. Never falls, so no number is given twice.
         tools: Names of the tools called in this epoch, as the provider sees them.
         missing: Calls that a synthetic result answers in this epoch, each with whether a real one may still be told.
         carried: Texts that wait for the next human message, and the media of the results they tell.
         told: How many of the ledger's late results this epoch has taken up.
         upstream: Behind a gateway, whose reasoning this epoch replays; None before the first.
-        last_role: Role of the last message sent, None before the first.
         loop: The tool loop it stands in; followed only where the dialect has manual thinking.
-        usage: What this epoch's request has used up of what it may hold.
     """
 
     epoch: int = 0
@@ -121,7 +105,7 @@ class RenderState(NamedTuple):
     upstream: str | None = None
     last_role: Role | None = None
     loop: Loop = OUTSIDE
-    usage: EpochUsage = NOTHING_USED
+    usage: EpochUsage = EpochUsage()
 
 
 Titled: TypeAlias = tuple[Media, str]
@@ -163,14 +147,13 @@ class Writer(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class Encoder:
+class Encoder(NamedTuple):
     """How a dialect writes.
 
     Args:
         writer: Makes a writer that goes on behind a message of a role, None before the first.
-        closing: What must follow the last piece to close the message it left open. It is not part of what a lane
-            keeps, because the next piece may go on inside that message.
+        closing: What closes the message that the last piece left open. A lane does not keep it, because the next piece
+            may go on inside that message.
         natives: Whether a provider's own parts can be written.
     """
 

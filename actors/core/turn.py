@@ -1,8 +1,7 @@
 """A turn as a conversation: it says what it needs next and is told what came of it.
 
-The generator runs over a frozen view of the session (binding, settings, tools), so the binding of a turn
-cannot change by construction. It does nothing itself: a session's child drives it with real actors, a
-test with a list. Its legal states are this table; anything else is a programming error.
+It does nothing itself: a session's child drives it with real actors over a frozen view of the session (binding,
+settings, tools), a test with a list. Its legal states are this table; anything else is a programming error.
 
     state        asks for                  is told                  goes on to
     idle         -                         -                        rendering
@@ -13,22 +12,22 @@ test with a list. Its legal states are this table; anything else is a programmin
                                            Stopped                  closing
     generating   GenerateStep              Answered, with calls     executing; closing at a limit
                                            Answered, no calls       closing
-                                           Broke (refused)          rewriting, or closing
-                                           Broke (failed), Stopped  closing
+                                           Unfit (400)              rewriting, or closing
+                                           Broke, Stopped           closing
     executing    BatchStep(calls)          Ran                      rendering
                                            Stopped                  closing
-    closing      CloseStep(status)         Ready                    idle (the generator returns)
+    closing      CloseStep(status)         -                        idle (the generator ends)
 
-A turn rewrites at most twice: without old reasoning if that alone was refused, then with the conservative
-render. Rounds are bounded, and so is correction: after `corrections` rounds running in which every call was
-refused for its arguments, and at the last round, the model is asked once more with tools off, for a
-final text (U-06, U-13).
+A turn rewrites at most twice: without old reasoning if that alone was refused, then with the conservative render.
+Rounds are bounded, and so is correction: after `corrections` rounds running in which every call was refused for its
+arguments, and at the last round, the model is asked once more with tools off, for a final text (U-06, U-13).
 """
 
 from collections.abc import Generator
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from actors.core.content import Message, ToolCall
 from actors.core.events import TurnStatus
@@ -37,12 +36,7 @@ from actors.core.stream import Usage
 
 
 class Bounds(Struct, frozen=True):
-    """How long a turn may go on.
-
-    Args:
-        rounds: Most rounds; the last is asked with tools off.
-        corrections: Most rounds running in which every call was refused, before tools are turned off.
-    """
+    """How long a turn may go on: at most so many rounds, and so many running in which every call was refused."""
 
     rounds: int = 25
     corrections: int = 3
@@ -78,11 +72,21 @@ class BatchStep(Struct, frozen=True):
 
 
 class CloseStep(Struct, frozen=True):
-    """Close what is open: these calls will not be run. Then the turn has ended."""
+    """Close what is open: the calls `unrun` will not be run. Then the turn has ended, as all else here says.
+
+    `message` is its last word, `visible` whether any of a failed answer reached the caller, `elsewhere` whether another
+    backend may be asked instead.
+    """
 
     status: TurnStatus
     why: str
     unrun: tuple[ToolCall, ...] = ()
+    message: Message | None = None
+    rounds: int = 0
+    usage: Usage = Usage()
+    visible: bool = False
+    elsewhere: bool = False
+    cause: Cause | None = None
 
 
 Asking: TypeAlias = RenderStep | RewriteStep | GenerateStep | BatchStep
@@ -96,10 +100,11 @@ class Ready(Struct, frozen=True):
 
 
 class Unfit(Struct, frozen=True):
-    """The judge refused the rendered transcript. `reasoning`: only for reasoning that is replayed in it."""
+    """The judge or the provider refused the transcript. `reasoning`: only for reasoning that is replayed in it."""
 
     why: str
     reasoning: bool = False
+    cause: Cause | None = None
 
 
 class Answered(Struct, frozen=True):
@@ -110,15 +115,9 @@ class Answered(Struct, frozen=True):
 
 
 class Broke(Struct, frozen=True):
-    """The round failed for good. `refused`: for its structure; else the provider failed.
-
-    `reasoning` is whether only replayed reasoning was refused, `message` what could be kept of this answer, `visible`
-    whether any of it reached the caller, `elsewhere` whether another backend may be asked instead.
-    """
+    """The provider failed for good. `message` is what could be kept of its answer; the rest is as in `CloseStep`."""
 
     why: str
-    refused: bool = False
-    reasoning: bool = False
     elsewhere: bool = True
     visible: bool = False
     message: Message | None = None
@@ -133,11 +132,7 @@ class Ran(Struct, frozen=True):
 
 
 class Stopped(Struct, frozen=True):
-    """The turn was cancelled while this step was under way.
-
-    `message` is what could be kept of an answer that was arriving; its calls will not be run. `usage` is what
-    that answer took.
-    """
+    """The turn was cancelled during this step. `message` and `usage` are those of an answer that was arriving."""
 
     message: Message | None = None
     usage: Usage = Usage()
@@ -146,112 +141,81 @@ class Stopped(Struct, frozen=True):
 Outcome: TypeAlias = Ready | Unfit | Answered | Broke | Ran | Stopped
 
 
-class Ended(Struct, frozen=True):
-    """How a turn ended: its last word, and what it took."""
-
-    status: TurnStatus
-    why: str
-    message: Message | None
-    rounds: int
-    usage: Usage
-    visible: bool = False
-    elsewhere: bool = False
-    cause: Cause | None = None
-
-
-def turn(bounds: Bounds) -> Generator[Step, Outcome, Ended]:
-    """Conduct one turn. Send it `None` first, then the outcome of each step it yields."""
-    conduct = _TurnRules(bounds)
-    step: Step = conduct.render()
+def turn(bounds: Bounds) -> Generator[Step, Outcome]:
+    """Conduct one turn. Send it the outcome of each step it yields; the last is a `CloseStep`, which has none."""
+    rules = _TurnRules(bounds)
+    step: Step = rules.render()
     while not isinstance(step, CloseStep):
-        outcome = yield step
-        step = conduct.next(step, outcome)
+        step = rules.next(step, (yield step))
     yield step
-    return conduct.ended(step)
 
 
 class _TurnRules:
-    """Where a turn is, and what it has spent."""
+    """Where a turn is, and how it would end now."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
-        self._round = 1
         self._misses = 0
         self._tools_off = bounds.rounds <= 1
         self._rewritten: Literal["no", "bare", "plain"] = "no"
-        self._usage = Usage()
-        self._message: Message | None = None
-        self._visible = False
-        self._elsewhere = False
-        self._cause: Cause | None = None
+        self._end = CloseStep("complete", "", rounds=1)
 
     def render(self) -> RenderStep:
-        return RenderStep(self._round, self._tools_off)
+        return RenderStep(self._end.rounds, self._tools_off)
 
     def next(self, step: Step, outcome: Outcome) -> Step:
         """Return what follows; the table above, row by row."""
         match step, outcome:
-            case _, Stopped(message=message, usage=usage):
-                self._usage += usage
-                self._message = message or self._message
-                return CloseStep("cancelled", "cancelled", message.calls if message else ())
+            case _, Stopped():
+                self._take(outcome)
+                return self._close("cancelled", "cancelled", outcome.message)
             case RenderStep(), Ready():
-                return GenerateStep(self._round)
-            case RenderStep(), Unfit(why=why, reasoning=reasoning):
-                return self._rewrite(why, reasoning)
+                return GenerateStep(self._end.rounds)
             case RewriteStep(), Ready():
                 return self.render()
+            case RenderStep() | GenerateStep(), Unfit():
+                return self._rewrite(outcome)
             case GenerateStep(), Answered():
                 return self._answered(outcome)
             case GenerateStep(), Broke():
-                return self._broke(outcome)
+                self._take(outcome, visible=self._end.visible or outcome.visible, cause=outcome.cause)
+                return self._close("failed", outcome.why, outcome.message, outcome.elsewhere)
             case BatchStep(calls=calls), Ran(refused=refused):
                 return self._ran(len(calls), refused)
             case _:
                 raise AssertionError(f"{type(outcome).__name__} does not answer {type(step).__name__}")
 
-    def ended(self, close: CloseStep) -> Ended:
-        return Ended(
-            close.status,
-            close.why,
-            self._message,
-            self._round,
-            self._usage,
-            self._visible,
-            self._elsewhere,
-            self._cause,
-        )
+    def _take(self, outcome: Answered | Broke | Stopped, **more: Any) -> None:  # Any: fields of the end
+        end = self._end
+        said, usage = outcome.message or end.message, end.usage + outcome.usage
+        self._end = replace(end, message=said, usage=usage, **more)
 
-    def _rewrite(self, why: str, reasoning: bool) -> Step:
+    def _close(
+        self, status: TurnStatus, why: str, unrun: Message | None = None, elsewhere: bool = False
+    ) -> CloseStep:
+        """Return the end of the turn. The calls of the message `unrun` will not be run."""
+        calls = unrun.calls if unrun is not None else ()
+        return replace(self._end, status=status, why=why, unrun=calls, elsewhere=elsewhere)
+
+    def _rewrite(self, unfit: Unfit) -> Step:
         """Leave out old reasoning first, if that is what was refused; then say everything in plain words."""
+        self._end = replace(self._end, cause=unfit.cause or self._end.cause)
         if self._rewritten == "plain":
-            return CloseStep("failed", why)
-        self._rewritten = "bare" if reasoning and self._rewritten == "no" else "plain"
-        return RewriteStep(why, plain=self._rewritten == "plain")
+            return self._close("failed", unfit.why)
+        self._rewritten = "bare" if unfit.reasoning and self._rewritten == "no" else "plain"
+        return RewriteStep(unfit.why, plain=self._rewritten == "plain")
 
     def _answered(self, answered: Answered) -> Step:
-        self._usage += answered.usage
-        self._message, self._cause = answered.message, None
+        self._take(answered, cause=None)
         calls = answered.message.calls
-        if not calls:
-            return CloseStep("complete", "")
-        if self._tools_off:
-            return CloseStep("complete", "the limit of rounds was reached", calls)
-        return BatchStep(calls)
-
-    def _broke(self, broke: Broke) -> Step:
-        self._usage += broke.usage
-        self._visible = self._visible or broke.visible
-        self._cause = broke.cause
-        if broke.refused:
-            return self._rewrite(broke.why, broke.reasoning)
-        self._message = broke.message or self._message
-        self._elsewhere = broke.elsewhere
-        return CloseStep("failed", broke.why, broke.message.calls if broke.message else ())
+        if calls and not self._tools_off:
+            return BatchStep(calls)
+        why = "the limit of rounds was reached" if calls else ""
+        return self._close("complete", why, answered.message)
 
     def _ran(self, calls: int, refused: int) -> Step:
         self._misses = self._misses + 1 if refused == calls else 0
-        self._round += 1
-        if self._round >= self._bounds.rounds or self._misses >= self._bounds.corrections:
+        self._end = replace(self._end, rounds=self._end.rounds + 1)
+        if self._end.rounds >= self._bounds.rounds or self._misses >= self._bounds.corrections:
             self._tools_off = True
         return self.render()

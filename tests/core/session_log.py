@@ -186,7 +186,7 @@ def simulated(
         spoken = (
             Submitted(number, pack(message))
             if message.speaker == "human"
-            else RoundEnded(1, 1, pack(message))
+            else RoundEnded(1, 1, pack(message) if message.blocks else None)
         )
         session.write(spoken)
         if random.random() < 0.4:

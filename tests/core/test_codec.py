@@ -9,7 +9,7 @@ from msgspec import msgpack
 
 from actors.core.codec import decode_event, encode_event
 from actors.core.content import Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
-from actors.core.events import Cancelled, Event, RequestSent, Returned, RoundEnded, Scheduled
+from actors.core.events import Cancelled, Event, RequestSent, Returned, RoundEnded, Scheduled, Submitted
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, quote
 from actors.core.packed import pack, unpack
@@ -39,7 +39,9 @@ def test_lone_surrogates_are_replaced_and_never_fail() -> None:
     event = Scheduled(CallId("\ud800"), "r\udc00", Json(b"{}"))
     assert decode_event(encode_event(event)) == Scheduled(CallId("\ufffd"), "r\ufffd", Json(b"{}"))
     lost = Message("model", [ToolCall("\ud800", "a", raw="\udfff"), Media("image/png", "\ud800" * 5000)])
-    call, media = unpack(decode_event(encode_event(RoundEnded(1, 1, pack(lost)))).message).blocks  # type: ignore[union-attr]  # it is a `RoundEnded`
+    back = decode_event(encode_event(Submitted(1, pack(lost))))
+    assert isinstance(back, Submitted)
+    call, media = unpack(back.message).blocks
     assert call == ToolCall("\ufffd", "a", raw="\ufffd")
     assert media == Media("image/png", "\ufffd" * 5000)
 
@@ -48,9 +50,10 @@ def test_arguments_and_signatures_keep_every_byte() -> None:
     origin = Binding("b", "anthropic")
     call = ToolCall("c", "read", json=Json(b'{ "a" : [1.0, 1e2],\n"b":"\\u00e9\\/" }'))
     thought = Thinking("t", Seal("signature", quote('s"\\\u00e9'), origin))
-    event = RoundEnded(1, 1, pack(Message("model", [thought, call, Text("x")], origin=origin)))
+    packed = pack(Message("model", [thought, call, Text("x")], origin=origin))
+    event = RoundEnded(1, 1, packed)
     assert decode_event(encode_event(event)) == event
-    assert unpack(event.message).blocks == (thought, call, Text("x"))
+    assert unpack(packed).blocks == (thought, call, Text("x"))
 
 
 MADE = Binding("b", "anthropic")
@@ -124,7 +127,7 @@ def changed(
         (SENT, (1, 7), 1, "request_sent"),
         (GOOD, (1, 1), None, "returned.call_id: None: Expected `str`"),
         (GOOD, (1, 2), None, "returned.content: None: Expected `bytes`"),
-        (GOOD, (1, 2), b"{", "returned.content: b'{' is not JSON"),
+        (GOOD, (1, 2), b"{", "returned.content: b'{': not JSON"),
         (GOOD, (1, 2), b'"\xff"', "returned.content"),
         (GOOD, (1, 2), ..., "returned.content: missing"),
         (GOOD, (0,), True, "version: True: "),
@@ -149,11 +152,11 @@ def test_what_is_wrong_in_an_event_is_named_with_its_field_and_its_value(
         ((1, 0, 0), "z", "round_ended.message.blocks[0]"),
         ((1, 0), [], "round_ended.message.blocks[0]"),
         ((1, 0, 1), 7, "round_ended.message.blocks[0].json: 7: Expected `bytes`"),
-        ((1, 0, 1), b"7", "round_ended.message.blocks[0].json: b'7' is not JSON of its kind"),
+        ((1, 0, 1), b"7", "round_ended.message.blocks[0].json: b'7': not JSON of its kind"),
         ((1, 0, 2), 7, "round_ended.message.blocks[0]"),
-        ((1, 1, 2, 1), b"{", "round_ended.message.blocks[1].seal.data: b'{' is not JSON of its kind"),
+        ((1, 1, 2, 1), b"{", "round_ended.message.blocks[1].seal.data: b'{': not JSON of its kind"),
         ((1, 1, 2, 2), None, "names nobody who made it"),
-        ((1, 2, 3), b"[]", "round_ended.message.blocks[2].json: b'[]' is not JSON of its kind"),
+        ((1, 2, 3), b"[]", "round_ended.message.blocks[2].json: b'[]': not JSON of its kind"),
         ((1, 2, 5, 1), ..., "round_ended.message.blocks[2].native"),
         ((1, 3, 4), 1, "round_ended.message.blocks[3].is_complete: 1: "),
         ((1, 3, 5), ..., "round_ended.message.blocks[3].media: "),

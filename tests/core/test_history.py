@@ -56,7 +56,7 @@ def test_slices_cursors_and_equality_see_only_their_own_length() -> None:
 def test_compaction_replaces_a_stretch_by_its_summary(start: int, stop: int) -> None:
     summary = Message("human", [Text("summary")])
     whole = History(SAID)
-    assert list(whole.replaced(start, stop, summary)) == [*SAID[:start], summary, *SAID[stop:]]
+    assert list(whole.replaced(start, stop, pack(summary))) == [*SAID[:start], summary, *SAID[stop:]]
     assert list(whole) == SAID
 
 

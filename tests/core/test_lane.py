@@ -353,7 +353,7 @@ def test_a_range_that_is_none_is_not_compacted() -> None:
     history = History([Message("human", [Text("a")])])
     for start, stop in ((1, 0), (0, 2), (-1, 1)):
         with pytest.raises(CanonicalFault, match="no range"):
-            history.replaced(start, stop, Message("human", [Text("s")]))
+            history.replaced(start, stop, pack(Message("human", [Text("s")])))
 
 
 @pytest.mark.requirement("PROMISE-4", "REQ-915-014")

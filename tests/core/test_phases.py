@@ -1,13 +1,11 @@
 """A session's life, as its table tells it: every row of `actors.core.phases`, and what follows from all of them."""
 
-import re
 from itertools import product
 from random import Random
 from typing import get_args
 
 import pytest
 
-from actors.core import phases
 from actors.core.phases import TABLE, Happening, Phase, first, step
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
@@ -30,19 +28,6 @@ def test_each_happening_in_each_phase_is_in_the_table_or_a_programming_error() -
     for phase, happening in NEVER:
         with pytest.raises(AssertionError, match=f"'{happening}' cannot come while the session is '{phase}'"):
             step(phase, happening)
-
-
-def test_the_page_above_the_table_says_the_same() -> None:
-    assert phases.__doc__ is not None
-    lines = phases.__doc__.split("\n")
-    head = next(line.split()[1:] for line in lines if line.split()[:1] == ["phase"])
-    assert tuple(head) == HAPPENINGS
-    for phase in PHASES:
-        said = next(line for line in lines if re.match(rf"    {phase} ", line))
-        told = [
-            TABLE[phase, happening][0] if (phase, happening) in TABLE else "-" for happening in HAPPENINGS
-        ]
-        assert said.split()[1:] == told
 
 
 @pytest.mark.parametrize(

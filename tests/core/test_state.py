@@ -58,16 +58,16 @@ def test_a_turn_leaves_its_messages_counts_and_ends() -> None:
         Started(CALL.id),
         Returned(CALL.id, quote("ok")),
     )
-    assert (state.session, state.target, state.system) == ("s", "openai", "be brief")
+    assert (state.session, state.target, state.history.system) == ("s", "openai", "be brief")
     assert (state.asks, state.turns, state.calls, state.bound) == (1, 1, 1, OPENAI)
     assert list(state.history) == [ASKED, ANSWER]
     ended = state.apply(TurnEnded(1, "complete"))
-    assert (ended.bound, ended.last, ended.closed) == (None, "complete", False)
+    assert (ended.bound, ended.closed) == (None, False)
     assert ended.apply(Closed()).closed
 
 
 def test_a_round_that_kept_nothing_leaves_no_message_but_its_count() -> None:
-    state = after(Opened("s", "t"), RoundEnded(1, 1, pack(Message("model")), fault="cut", calls=2))
+    state = after(Opened("s", "t"), RoundEnded(1, 1, None, fault="cut", calls=2))
     assert (len(state.history), state.calls) == (0, 2)
 
 

@@ -13,7 +13,6 @@ from actors.core.turn import (
     Bounds,
     Broke,
     CloseStep,
-    Ended,
     GenerateStep,
     Outcome,
     Ran,
@@ -36,8 +35,8 @@ POSSIBLE: dict[type[Step], tuple[Outcome, ...]] = {
     GenerateStep: (
         Answered(CALLS, ONE),
         Answered(WORDS, ONE),
-        Broke("400", refused=True),
-        Broke("400", refused=True, reasoning=True),
+        Unfit("400"),
+        Unfit("400", reasoning=True),
         Broke("503", usage=ONE),
         Broke("cut", message=CALLS, visible=True),
         Stopped(),
@@ -54,24 +53,22 @@ FOLLOWS: dict[type[Step], tuple[type[Step], ...]] = {
 
 
 def played(
-    conduct: Generator[Step, Outcome, Ended], outcomes: Iterator[Outcome]
-) -> tuple[list[Step], Ended | None]:
+    conduct: Generator[Step, Outcome], outcomes: Iterator[Outcome]
+) -> tuple[list[Step], CloseStep | None]:
     """Send the outcomes in order. Return the steps asked for, and how it ended if it did."""
-    steps = [next(conduct)]
-    try:
-        while not isinstance(steps[-1], CloseStep):
-            outcome = next(outcomes, None)
-            if outcome is None:
-                return steps, None
-            steps.append(conduct.send(outcome))
-        conduct.send(Ready())
-    except StopIteration as stopped:
-        ended: Ended = stopped.value
-        return steps, ended
-    raise AssertionError("a turn goes on after it was closed")
+    step = next(conduct)
+    steps = [step]
+    while not isinstance(step, CloseStep):
+        outcome = next(outcomes, None)
+        if outcome is None:
+            return steps, None
+        step = conduct.send(outcome)
+        steps.append(step)
+    assert list(conduct) == []
+    return steps, step
 
 
-def walks(depth: int, bounds: Bounds) -> Iterator[tuple[tuple[Outcome, ...], list[Step], Ended | None]]:
+def walks(depth: int, bounds: Bounds) -> Iterator[tuple[tuple[Outcome, ...], list[Step], CloseStep | None]]:
     """Every sequence of possible outcomes to this depth, and what a turn makes of it."""
     pending: list[tuple[Outcome, ...]] = [()]
     while pending:
@@ -94,33 +91,28 @@ def test_every_sequence_of_outcomes_follows_the_table(bounds: Bounds) -> None:
             assert isinstance(after, FOLLOWS[type(before)])
         if ended is None:
             continue
-        assert isinstance(steps[-1], CloseStep)
         assert [isinstance(step, CloseStep) for step in steps].count(True) == 1
-        assert_ended_as_it_was_told(taken, steps[-1], ended)
+        assert_ended_as_it_was_told(taken, ended)
     assert count > 20
 
 
 def assert_rewrites_as_it_was_refused(taken: tuple[Outcome, ...], steps: list[Step]) -> None:
     """Once in plain words, and before that once without old reasoning, if only that was refused at first."""
     rewrites = [step.plain for step in steps if isinstance(step, RewriteStep)]
-    refusals = [
-        outcome.reasoning
-        for outcome in taken
-        if isinstance(outcome, Unfit) or (isinstance(outcome, Broke) and outcome.refused)
-    ]
+    refusals = [outcome.reasoning for outcome in taken if isinstance(outcome, Unfit)]
     allowed = [False, True] if refusals[:1] == [True] else [True]
     assert rewrites == allowed[: len(refusals)]
 
 
-def assert_ended_as_it_was_told(taken: tuple[Outcome, ...], close: CloseStep, ended: Ended) -> None:
+def assert_ended_as_it_was_told(taken: tuple[Outcome, ...], ended: CloseStep) -> None:
     last = taken[-1]
     status = {Stopped: "cancelled", Answered: "complete", Broke: "failed", Unfit: "failed"}[type(last)]
-    assert close.status == ended.status == status
+    assert ended.status == status
     assert ended.usage.output_tokens == sum(
         outcome.usage.output_tokens for outcome in taken if isinstance(outcome, Answered | Broke | Stopped)
     )
     kept = last.message if isinstance(last, Answered | Broke | Stopped) else None
-    assert close.unrun == (kept.calls if kept is not None else ())
+    assert ended.unrun == (kept.calls if kept is not None else ())
     assert ended.visible == any(isinstance(outcome, Broke) and outcome.visible for outcome in taken)
 
 
@@ -139,9 +131,7 @@ def test_rounds_are_bounded_and_the_last_is_asked_with_tools_off(rounds: int) ->
     assert [step.round for step in renders] == list(range(1, rounds + 1))
     assert ended is not None
     assert (ended.status, ended.rounds) == ("complete", rounds)
-    close = steps[-1]
-    assert isinstance(close, CloseStep)
-    assert close.unrun == CALLS.calls
+    assert ended.unrun == CALLS.calls
 
 
 @pytest.mark.requirement("U-06")
@@ -165,7 +155,7 @@ def test_a_round_with_one_valid_call_starts_the_count_anew() -> None:
 
 
 def test_a_refused_transcript_is_rewritten_once_in_a_turn() -> None:
-    refused = Broke("400", refused=True)
+    refused = Unfit("400")
     steps, ended = played(turn(Bounds()), iter([Ready(), refused, Ready(), Ready(), refused]))
     assert [type(step) for step in steps] == [
         RenderStep,
@@ -180,11 +170,10 @@ def test_a_refused_transcript_is_rewritten_once_in_a_turn() -> None:
 
 
 def test_refused_reasoning_is_left_out_before_everything_is_said_in_plain_words() -> None:
-    refused = Broke("400", refused=True, reasoning=True)
+    refused = Unfit("400", reasoning=True)
     again = (Ready(), Ready(), refused)
     steps, ended = played(turn(Bounds()), iter([Ready(), refused, *again, *again]))
     assert [step.plain for step in steps if isinstance(step, RewriteStep)] == [False, True]
-    assert isinstance(steps[-1], CloseStep)
     assert ended is not None
     assert ended.status == "failed"
 

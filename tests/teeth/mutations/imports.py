@@ -61,8 +61,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "import: a session forgets what its door found",
         "actors/core/state.py",
-        "kept = History.of(came.packed, report=report, system=system)",
-        "kept = History.of(came.packed, system=system)",
+        "ledger=Ledger(), report=report, system=system)",
+        "ledger=Ledger(), system=system)",
         (SESSIONS,),
     ),
     Mutation(

@@ -165,8 +165,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "session: it ends while an ask is in flight",
         "actors/core/phases.py",
-        '    ("asking", "end"): ("stop", "ending"),',
-        '    ("asking", "end"): ("write_end", "closing"),',
+        '    ("asking", "end"): "ending",',
+        '    ("asking", "end"): "closing",',
         ("tests/core/test_phases.py",),
     ),
     Mutation(

@@ -46,6 +46,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/test_while_tools_run.py",),
     ),
     Mutation(
+        "log: a message is decoded to be kept",
+        "actors/core/state.py",
+        "if message is None else",
+        "if message is None or not unpack(message).blocks else",
+        ("tests/test_one_form.py",),
+    ),
+    Mutation(
         "switch: one asked for during a turn is applied at once",
         "actors/session.py",
         '        if action == "apply":\n',

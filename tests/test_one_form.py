@@ -1,0 +1,77 @@
+"""A message has one object form and one byte form, and nothing is turned back into what it was.
+
+Counted from an ask's text to the requests and the log: each message is encoded once in its life, each lane that sends
+it decodes it once, and the history and the log hold the bytes that were made.
+"""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from actors import tool
+from actors.core import packed
+from actors.core.content import Message
+from actors.core.events import RoundEnded, Submitted
+from actors.session import Look
+from actors.testing import Call, Say, Turn
+from tests.runtime_support import anthropic, hosting, openai
+
+pytestmark = pytest.mark.anyio
+
+
+class Counting:
+    """A codec of messages that counts them: as an encoder what it encodes, as a decoder what it decodes."""
+
+    def __init__(self, real: Any) -> None:  # Any: msgspec's encoder or decoder
+        self._real = real
+        self.counts: Counter[object] = Counter()
+
+    def encode(self, form: object) -> bytes:
+        if isinstance(form, Message):
+            self.counts[form] += 1
+        made: bytes = self._real.encode(form)
+        return made
+
+    def decode(self, data: bytes) -> object:
+        self.counts[data] += 1
+        return self._real.decode(data)
+
+
+@tool
+def look(name: str) -> str:
+    """Look something up."""
+    return f"{name} is there"
+
+
+async def test_from_an_asks_text_to_the_requests_each_message_is_encoded_once_and_each_lane_decodes_it_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    encoder, decoder = Counting(packed._ENCODER), Counting(packed._DECODER)
+    monkeypatch.setattr(packed, "_ENCODER", encoder)
+    monkeypatch.setattr(packed, "_DECODER", decoder)
+    here = openai(Turn(Say("Wait."), Call("look", {"name": "a"})), Turn(Say("One.")), Turn(Say("Two.")))
+    there = anthropic(Turn(Say("Three.")))
+    async with hosting(here=here, there=there) as runtime:
+        session = await runtime.open("here", tools=[look])
+        for text in ("Look.", "And?"):
+            await session.ask(text)
+        await session.switch("there")
+        assert (await session.ask("So?")).text == "Three."
+        made, read = dict(encoder.counts), dict(decoder.counts)
+        history = (await session._session.ask(Look())).history  # the bytes that no user can see
+        blocks, rest = history.packed
+        kept = [*(item for block in blocks for item in block), *rest]
+        events = runtime.storage.read(session.id)
+    assert list(made.values()) == [1] * len(kept) == [1] * 7
+    assert [read.get(item, 0) for item in kept] == [
+        2,
+        2,
+        2,
+        2,
+        1,
+        1,
+        0,
+    ]  # its lane, and the second one's first request
+    logged = [event.message for event in events if isinstance(event, Submitted | RoundEnded)]
+    assert all(mine is theirs for mine, theirs in zip(kept, logged, strict=True))
