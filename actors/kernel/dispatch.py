@@ -1,11 +1,11 @@
-"""Who runs handlers, and when: at once, on the stack of the sender, if nothing stands against it.
+"""Who runs handlers, and when: at once, on the stack of the sender, if nothing prevents it.
 
 A handler is a plain function, so running it takes nothing but a call. A message to an idle actor is handled before
 `tell` returns. What its handler sends on is queued, and handled in turn by the outermost call: no handler runs inside
 another, so nothing recurses, and a sender's messages stay in order.
 
-After `STRETCH` messages handled so, the rest is left to the event loop, which serves it at its next turn. So a task
-that asks again and again gives way now and then, and actors that send to each other without end starve nobody.
+After `STRETCH` messages handled like that, the rest is left to the event loop, which serves it at its next turn. So a
+task that asks again and again gives way now and then, and actors that send to each other without end starve nobody.
 """
 
 from collections import deque
