@@ -51,7 +51,7 @@ from actors.executor import ToolFailure, ToolLimits, is_inside
 from actors.handle import Session, SessionIds
 from actors.journal import Append, Erase, JournalActor
 from actors.kernel import SHARED, Ref, Restart, System
-from actors.kernel.actor import current
+from actors.kernel.ref import current
 from actors.provider import ProviderCommand
 from actors.resolver import BackendResolver, provider_at
 from actors.storage import Storage
@@ -139,13 +139,8 @@ class Runtime:
     async def __aenter__(self) -> Self:
         if self._was_entered:
             raise KernelError("A runtime is entered once; make another")
-        self.system = System(
-            seed=self._seed,
-            on_crash=telemetry.crashed,
-            on_slow=telemetry.slow,
-            first=(self._settle, SETTLING),
-            last=(self._close, CLOSING),
-        )
+        self.system = System(seed=self._seed, on_crash=telemetry.crashed, on_slow=telemetry.slow)
+        self.system.first, self.system.last = (self._settle, SETTLING), (self._close, CLOSING)
         await self.system.__aenter__()
         self._was_entered = True
         THREADS.enter()
@@ -397,7 +392,7 @@ class Runtime:
 def _below_caller() -> int:
     """Return the depth of a session that is opened now: below the one whose tool opens it, which may ask it then."""
     child = current.get()
-    depth = -1 if child is None else child.life.ref.rank[0]
+    depth = -1 if child is None else child.ref.rank[0]
     return 0 if depth >= SHARED else depth + 1
 
 

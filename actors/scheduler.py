@@ -29,8 +29,8 @@ from actors.errors import JournalError, KernelError, SessionError
 from actors.executor import Executor
 from actors.journal import Prelude
 from actors.kernel import Actor, Command, Context, Query, Ref
-from actors.kernel.actor import current
 from actors.kernel.parking import Waiter, parking, wake
+from actors.kernel.ref import current
 from actors.ledger import LedgerCommand, Record
 from actors.tools import Approval, Tool
 

@@ -3,11 +3,11 @@
 This package has never heard of a language model. `docs/reference/semantics.md` states what it guarantees.
 """
 
-from actors.kernel.actor import Actor, Child, Context
+from actors.kernel.actor import Actor, Context
+from actors.kernel.cell import Group, Restart
 from actors.kernel.message import Command, Query, Reply
-from actors.kernel.ref import Ref
+from actors.kernel.ref import Child, Ref
 from actors.kernel.subscription import Lost, Subscription
-from actors.kernel.supervisor import Group, Restart
 from actors.kernel.system import SHARED, System
 
 __all__ = [

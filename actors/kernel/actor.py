@@ -9,19 +9,14 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVarTuple
+from typing import Any, ClassVar, Generic, TypeVarTuple
 
 from actors.errors import ActorFailed, ActorStopped
 from actors.kernel.message import Command, ErrorReply, Reply
-from actors.kernel.parking import Scope, Waiter, wake
-from actors.kernel.ref import C, D, Ref
-
-if TYPE_CHECKING:
-    from actors.kernel.cell import Cell
+from actors.kernel.parking import Waiter, wake
+from actors.kernel.ref import C, Child, D, Ref, current
 
 Args = TypeVarTuple("Args")
 
@@ -66,14 +61,14 @@ class Context(Generic[C]):
     why it handles nothing for now, counted. `deferred`: the questions whose handler returned before the answer.
     """
 
-    ref: "Cell[C]"
+    ref: Ref[C]
     actor: Actor[C]
     fresh: bool = True
     is_over: bool = False
     holds: int = 0
-    children: "set[Child] | None" = None
+    children: set[Child] | None = None
     deferred: dict[Waiter, weakref.ref[Reply[Any]]] | None = None  # Any: replies of every type
-    outbox: "deque[tuple[Cell[Any], Command]] | None" = None  # Any: each receiver has its own commands
+    outbox: deque[tuple[Ref[Any], Command]] | None = None  # Any: each receiver has its own commands
 
     def start(
         self,
@@ -81,7 +76,7 @@ class Context(Generic[C]):
         *args: *Args,
         name: str | None = None,
         holds: bool = False,
-    ) -> "Child":
+    ) -> Child:
         """Start a child task: `function(*args)`, shown by debuggers as `name`.
 
         The child may ask, downhill; its asks inherit the deadline of the ask being handled now. Its failure
@@ -91,21 +86,19 @@ class Context(Generic[C]):
         Raises:
             ActorStopped: The actor is stopping or restarting.
         """
-        cell, system = self.ref, self.ref.system
+        ref, system = self.ref, self.ref.system
         if self.is_over:
-            raise ActorStopped(
-                f"Actor {cell.name!r} is ending and starts no child; send it less, or earlier."
-            )
+            raise ActorStopped(f"Actor {ref.name!r} is ending and starts no child; send it less, or earlier.")
         if holds:
             self.hold()
-        child = Child(self, holds=holds)
+        child = Child(self.ref)
         self.children = self.children or set()
         self.children.add(child)
         system.active += 1
         variables = system.variables.copy()
         variables.run(current.set, child)
-        named = f"{cell.name}/{name or getattr(function, '__qualname__', 'child')}"
-        ended = partial(self._child_ended, child)
+        named = f"{ref.name}/{name or getattr(function, '__qualname__', 'child')}"
+        ended = partial(self._child_ended, child, holds)
         child.scope = system.tasks.start(partial(function, *args), ended, named, variables)
         return child
 
@@ -116,18 +109,15 @@ class Context(Generic[C]):
             MailboxFull: There is no room, and the receiver does not stand below this actor.
             ActorStopped: The receiver has ended.
         """
-        cell = self.ref
-        assert isinstance(ref, type(cell))
-        receiver: Cell[Any] = ref  # Any: it has its own commands
-        if receiver.rank <= cell.rank and receiver.system is cell.system:
-            receiver.tell_nowait(command)
-        elif self.outbox or not receiver.offer(command):
+        if ref.rank <= self.ref.rank and ref.system is self.ref.system:
+            ref.tell_nowait(command)
+        elif self.outbox or not ref.offer(command):
             self.outbox = self.outbox or deque()
-            self.outbox.append((receiver, command))
+            self.outbox.append((ref, command))
             if len(self.outbox) == 1:
                 self.start(self._send, self.outbox, name="outbox", holds=True)
 
-    async def _send(self, outbox: "deque[tuple[Cell[Any], Command]]") -> None:  # Any: as above
+    async def _send(self, outbox: deque[tuple[Ref[Any], Command]]) -> None:  # Any: as above
         while outbox:
             ref, command = outbox[0]
             await ref.tell(command)
@@ -191,50 +181,23 @@ class Context(Generic[C]):
             self.children = None
             self.ref.childless()
 
-    def _child_ended(self, child: "Child", error: BaseException | None) -> None:
+    def _child_ended(self, child: Child, holds: bool, error: BaseException | None) -> None:
         """Take note of a child's end, and of what it raised."""
-        cell, system = self.ref, self.ref.system
+        ref, system = self.ref, self.ref.system
         if error is not None and not system.is_crash(error):
             system.fatal(error)
-        elif error is not None and not child.was_to_end(error):
-            if self.is_over:
-                system.crashed(cell.name, error)
+        elif error is not None and not (child.is_cancelled and isinstance(error, ActorStopped | ActorFailed)):
+            if (
+                self.is_over
+            ):  # a cancelled child may meet the end of those it works with; no other error is expected
+                system.crashed(ref.name, error)
             else:
-                cell.crash(error)
-        if child.holds:
+                ref.crash(error)
+        if holds:
             self.release()
         if self.children is not None:
             self.children.discard(child)
             if not self.children:
                 self.children = None
-                cell.childless()
+                ref.childless()
         system.rest()
-
-
-class Child:
-    """A task that works for an actor. `deadline`: that of the ask it works for."""
-
-    __slots__ = ("deadline", "holds", "life", "scope")
-
-    scope: Scope
-
-    def __init__(self, life: Context[Any], *, holds: bool) -> None:  # Any: actors of every protocol
-        command, outer = life.ref.system.dispatcher.command, current.get()
-        self.life = life
-        self.holds = holds
-        if command is not None:
-            self.deadline = command.reply.deadline
-        else:
-            self.deadline = inf if outer is None else outer.deadline
-
-    def cancel(self) -> None:
-        """Cancel the task. Its end by this is not a failure; nothing happens if it has ended."""
-        self.scope.cancel()
-
-    def was_to_end(self, error: BaseException) -> bool:
-        """Tell whether the child was cancelled, and only met the end of those it works with."""
-        return self.scope.cancel_called and isinstance(error, ActorStopped | ActorFailed)
-
-
-current: ContextVar[Child | None] = ContextVar("current", default=None)
-"""The child that the running task is; None outside of children."""

@@ -1,203 +1,121 @@
-"""A cell: the passive body of an actor. A name, bounded queues, counters; no task of its own.
+"""A cell: the passive body of an actor, with no task of its own. How it handles, crashes, restarts, ends.
 
-Everything here is synchronous but for the two waits a sender may have: for room, and for an answer. When handlers run
-is in `dispatch`; what happens at a crash is in `supervisor`. One cell can stand idle by the hundred
-thousand, so what it may need later (queues, watchers, waits) is made late and thrown away early.
+A crash goes through three steps. *Down*, at once: no further message is handled, open questions fail, children are
+cancelled and waited for. *Wait*: a backoff that doubles with each recent crash, with seeded jitter. *Up*: the factory
+makes a new object; the mailbox is kept, the message that crashed it is not tried again. A `Group` is what goes down
+and up together: several actors, or one alone. When it crashes more often than its restart intensity allows, it is given
+up: its mail is dead, its watchers are told.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from math import inf
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from anyio.lowlevel import checkpoint
-
-from actors.errors import ActorFailed, ActorStopped, AskTimeout, AskUphill, Draining, KernelError, MailboxFull
+from actors.errors import ActorFailed, KernelError
 from actors.kernel.account import Reason, State
-from actors.kernel.actor import Actor, Context, current
-from actors.kernel.dispatch import STRETCH
-from actors.kernel.mailbox import BoundedQueue
-from actors.kernel.message import TOLD, Command, ErrorReply, Query, R, Reply, asked, told
-from actors.kernel.parking import Waiter, wake
+from actors.kernel.actor import Actor, Context
+from actors.kernel.message import TOLD, Command
 from actors.kernel.ref import C, Ref
-from actors.kernel.supervisor import Group, Restart
-
-if TYPE_CHECKING:
-    from actors.kernel.system import System
+from actors.kernel.shared import Shared
 
 AnyCell: TypeAlias = "Cell[Any]"  # Any: the kernel serves cells of every protocol; refs carry the type
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Cell(Ref[C]):
-    """One actor's queues, counters and flags. Users hold it as a `Ref`.
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """How often a crash is answered by a restart.
 
-    `rank`: its depth, then its level. `closed`: a sender must find out whether any message is taken. `busy`: it is to
-    be visited, or held, or on its way down or up, so that a sender need not have it visited.
+    Args:
+        intensity: Restarts allowed within `period`; at one crash more the actor is given up. 0: at the first.
+        period: Seconds.
+        backoff: Seconds before the first restart, and at most; doubles with each crash within `period`.
     """
 
-    system: "System"
+    intensity: int = 3
+    period: float = 60.0
+    backoff: tuple[float, float] = (0.05, 5.0)
+
+
+RESTART = Restart()
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Actors that restart together, in the order they were started. Given to `System.spawn`.
+
+    `error`: the crash that is being dealt with. Further ones on the way down and up count as the same.
+    """
+
+    system: Shared
+    restart: Restart = RESTART
+    members: "list[AnyCell]" = field(default_factory=list)
+    crashes: list[float] = field(default_factory=list)
+    waits: bool = False  # for the delay before the restart
+    error: BaseException | None = None
+
+    def join(self, cell: "AnyCell") -> None:
+        """Make `cell` a member; if the others are on their way down, it goes with them."""
+        cell.group = self
+        self.members.append(cell)
+        if self.error is not None:
+            cell.go_down(self.error)
+
+    def leave(self, cell: "AnyCell") -> None:
+        """Forget `cell`, which has ended."""
+        self.members.remove(cell)
+        self.settle()
+
+    def crashed(self, error: BaseException) -> None:
+        """Take all members down, at once."""
+        now = self.system.now()
+        self.error = error
+        self.crashes = [*(when for when in self.crashes if when >= now - self.restart.period), now]
+        for member in self.members:
+            member.go_down(error)
+        self.settle()
+
+    def settle(self) -> None:
+        """Restart the members or give them up, if all are down."""
+        if self.error is None or self.waits or any(cell.life and cell.life.children for cell in self.members):
+            return
+        if len(self.crashes) > self.restart.intensity:
+            self.error = None
+            for member in tuple(reversed(self.members)):
+                member.finish("faulted")
+            return
+        self.waits = True
+        self.system.deadlines.at(self.system.now() + self.delay(len(self.crashes)), self._up)
+
+    def delay(self, crashes: int) -> float:
+        """Return the seconds before the restart after the last of so many crashes."""
+        first, most = self.restart.backoff
+        doubled = min(most, first * 2.0 ** (crashes - 1))
+        return doubled * self.system.random.uniform(0.5, 1.0)
+
+    def _up(self) -> None:
+        self.waits = False
+        self.error = None
+        waiting = [cell for cell in self.members if cell.state == "restarting"]
+        for cell in waiting:
+            cell.state, cell.life = "running", None
+            cell.restarts += 1
+        for cell in waiting:
+            cell.resume()
+
+
+@dataclass(slots=True, eq=False, repr=False, kw_only=True)
+class Cell(Ref[C]):
+    """One actor. Users hold it as a `Ref`."""
+
     factory: Callable[[], Actor[C]]
-    name: str
-    capacity: int
     restart: Restart
-    rank: tuple[int, int]
     life: Context[C] | None = None
     group: Group | None = None
-    state: State = "running"
-    closed: bool = False
-    busy: bool = False
-    mail: BoundedQueue[Command] | None = None
-    control: BoundedQueue[Command] | None = None
-    sent: int = 0
     handled: int = 0
     restarts: int = 0
-    watchers: list[Callable[[], object]] | None = None
-
-    def __repr__(self) -> str:
-        return f"<Ref {self.name!r} {self.state}>"
-
-    # Sending
-
-    async def tell(self, command: C) -> None:
-        message = command if command.reply is TOLD else told(command)
-        if not self._take(message):
-            await self._wait_for_room(message, inf)
-
-    def tell_nowait(self, command: C) -> None:
-        if not self.offer(command):
-            self.system.account.refuse(self.name, command, "overflow")
-            raise MailboxFull(
-                f"Mailbox of actor {self.name!r} is full ({self.capacity} messages); send later or slower."
-            )
-
-    def offer(self, command: Command) -> bool:
-        """Send without waiting; False if there is no room."""
-        return self._take(command if command.reply is TOLD else told(command))
-
-    async def ask(self, query: Query[R], *, timeout: float | None = None) -> R:
-        system, caller, deadline = self.system, current.get(), inf
-        if caller is not None:
-            if self.rank <= caller.life.ref.rank and system is caller.life.ref.system:
-                raise self._uphill(caller.life.ref)
-            deadline = caller.deadline
-        if timeout is not None:
-            deadline = min(deadline, system.now() + timeout)
-        if deadline < inf and deadline <= system.now():
-            raise self._late()
-        reply: Reply[R] = Reply()
-        reply.deadline = deadline
-        query = asked(query, reply)
-        system.account.asked += 1
-        try:
-            if not self._take(query):
-                await self._wait_for_room(query, deadline)
-            if reply.ended:
-                result = reply.answer
-            else:
-                waiter = reply.waiter = reply.waiter or system.parking.waiter()
-                del query, reply  # or this frame would keep the reply alive after everyone else forgot it
-                result = await (waiter if deadline == inf else self._until(waiter, deadline))
-            if caller is not None and caller.life.is_over:
-                await checkpoint()  # its actor went down meanwhile: it hears of that before the answer
-            if type(result) is ErrorReply:
-                raise result.error
-        except BaseException:
-            system.account.unanswered += 1
-            raise
-        system.account.answered += 1
-        answer: R = result
-        return answer
-
-    def _take(self, command: Command) -> bool:
-        """Handle `command` now if the actor is idle, else queue it; False if there is no room."""
-        if self.closed:
-            self._check_open(command)
-        dispatcher = self.system.dispatcher
-        if (
-            self.mail is None  # senders that wait for room have their place in a queue, and go first
-            and self.control is None
-            and not self.busy
-            and not dispatcher.busy
-            and dispatcher.stretch < STRETCH
-        ):
-            self.sent += 1
-            dispatcher.busy = True
-            try:
-                dispatcher.run(self.handle, command)
-            finally:
-                dispatcher.busy = False
-            if dispatcher.ready:
-                dispatcher.serve()
-            return True
-        mail = self.mail
-        queue = self._queue(command) if mail is None or command.control else mail
-        if len(queue) >= queue.limit:
-            return False
-        queue.append(command)
-        self.sent += 1
-        if not self.busy:
-            self.occupy()
-            dispatcher.add(self)
-        return True
-
-    def _check_open(self, command: Command) -> None:
-        if self.state not in ("running", "restarting"):
-            self.system.account.refuse(self.name, command, "stopped")
-            raise self._gone()
-        if self.system.is_outside():
-            self.system.account.refuse(self.name, command, "draining")
-            raise Draining(f"Actor {self.name!r} takes no new work: its system is shutting down.")
-
-    def _queue(self, command: Command) -> BoundedQueue[Command]:
-        if command.control:
-            if self.control is None:
-                self.control = BoundedQueue(self.capacity)
-            return self.control
-        if self.mail is None:
-            self.mail = BoundedQueue(self.capacity)
-        return self.mail
-
-    async def _wait_for_room(self, command: Command, deadline: float) -> None:
-        """Send `command` as soon as there is room."""
-        deadlines, parking = self.system.deadlines, self.system.parking
-        while not self._take(command):
-            if deadline <= parking.now():
-                raise self._late()
-            waiter = parking.waiter()
-            timer = deadlines.at(deadline, partial(wake, waiter, value=False))
-            try:
-                await self._queue(command).wait_for_place(waiter)
-            finally:
-                deadlines.withdraw(timer)
-
-    async def _until(self, waiter: Waiter, deadline: float) -> Any:  # Any: see Waiter
-        deadlines = self.system.deadlines
-        timer = deadlines.at(deadline, lambda: wake(waiter, ErrorReply(self._late())))
-        try:
-            return await waiter
-        finally:
-            deadlines.withdraw(timer)
-
-    def _uphill(self, asker: AnyCell) -> AskUphill:
-        return AskUphill(
-            f"Actor {asker.name!r} of (depth, level) {asker.rank} must not ask {self.name!r} of {self.rank}: asks go "
-            "downhill; tell it, or answer by an event."
-        )
-
-    def _gone(self) -> ActorStopped:
-        return ActorStopped(f"Actor {self.name!r} is {self.state}; it takes no messages.")
-
-    def _late(self) -> AskTimeout:
-        return AskTimeout(
-            f"Actor {self.name!r} did not answer before the deadline; give it longer, or ask again."
-        )
-
-    # Handling
 
     def handle(self, command: Command) -> None:
-        """Have the actor handle one message. Raises nothing."""
         system, life = self.system, self.life
         assert life is not None
         dispatcher = system.dispatcher
@@ -223,7 +141,6 @@ class Cell(Ref[C]):
             dispatcher.catch_up()
 
     def visit(self, most: int) -> bool:
-        """Handle up to `most` messages that are queued; return whether there are more. Raises nothing."""
         if self.state != "running":
             return False
         life = self.life
@@ -276,17 +193,6 @@ class Cell(Ref[C]):
         if self.control is not None and self.control.unused:
             self.control = None
 
-    def occupy(self) -> None:
-        """Note that there is something to do, or to wait for."""
-        if not self.busy:
-            self.busy = True
-            self.system.active += 1
-
-    def resume(self) -> None:
-        """Handle what is queued."""
-        if self.state == "running":
-            self.system.dispatcher.add(self)
-
     @property
     def idle(self) -> bool:
         """Whether there is nothing to do, nothing on its way, and nothing that the actor waits for."""
@@ -302,7 +208,6 @@ class Cell(Ref[C]):
     # Crashing and ending
 
     def crash(self, error: BaseException) -> None:
-        """Go down with `error`, at once or behind the handler that runs."""
         self.system.dispatcher.afterwards(partial(self._crashed, error))
 
     def _crashed(self, error: BaseException) -> None:
@@ -322,7 +227,6 @@ class Cell(Ref[C]):
                 self.life.end(self._failure(error))
 
     def childless(self) -> None:
-        """Go on with what waited for the last child to end."""
         if self.state == "stopping":
             self.finish("stopped")
         elif self.state == "restarting" and self.group is not None:
@@ -347,7 +251,7 @@ class Cell(Ref[C]):
         self.state, self.closed = state, True
         system, life, self.life = self.system, self.life, None
         if life is not None:
-            life.end(self._gone())
+            life.end(self.gone())
             del life.actor  # they hold each other, and would be left to the garbage collector
         self._bury_all("unhandled" if state == "faulted" else "stopped")
         if self.busy:
@@ -378,7 +282,7 @@ class Cell(Ref[C]):
         for queue in (self.control, self.mail):
             if queue is not None:
                 while queue:
-                    self._bury(queue.popleft(), reason, self._gone())
+                    self._bury(queue.popleft(), reason, self.gone())
                 queue.dismiss()
         self.control = self.mail = None
 

@@ -1,13 +1,13 @@
-"""Containment: code of others, each piece in a task of its own that it may spoil.
+"""Containment: other people's code, each piece in a task of its own that it may spoil.
 
 A tool may leave a task group open, swallow its cancellation, raise an exit, or never end. On trio a task that leaves a
 nursery open fails whatever nursery it runs in, and the run itself if that is the system's; so each piece runs in a
 nursery that a containing task keeps for one piece at a time, and these run in a nursery of the host's. One that was not
 spoiled is used again. On asyncio a task of the loop's own is container enough.
 
-A piece is told to end by its scope. If it goes on all the same, it is let be: an inner scope is shielded, for a
-cancelled scope raises at each of its waits, and a task that swallows that spins. When the host leaves it is dropped:
-its coroutine is driven from here, step by step, so it can be closed where it stands instead of being waited for.
+A piece is told to end by cancelling its scope. If it goes on all the same, it is let be: its inner scope is shielded
+from then on, because a cancelled scope raises at every wait, and a task that swallows that spins. When the host leaves,
+it is dropped: its coroutine is driven from here, step by step, so it can be closed where it stands, without a wait.
 """
 
 import contextvars
@@ -33,11 +33,11 @@ SPARES = 16
 """Nurseries that are kept for the next pieces."""
 
 PASSES = 64
-"""Turns of the event loop that what was dropped has to end."""
+"""Turns of the event loop that dropped code has to end."""
 
 
 class Dropped(BaseException):
-    """What a contained task ends with that was dropped."""
+    """Raised in a contained task that was dropped."""
 
 
 class Contained:
@@ -161,7 +161,7 @@ class Containment:
         return contained
 
     async def _contain(self, run: Run, name: str, context: contextvars.Context) -> None:
-        """Keep a nursery for one piece at a time. If one spoils it, that is over; how each ended it has said itself."""
+        """Keep a nursery for one piece at a time. If a piece spoils it, it ends."""
         trio = sys.modules["trio"]
         with suppress(BaseException):
             async with trio.open_nursery() as nursery:

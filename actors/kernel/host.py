@@ -1,9 +1,9 @@
-"""The host: the one task that owns what a system starts, and that nobody's cancellation keeps from ending it.
+"""The host: the one task that owns what a system starts, and ends it whatever is cancelled.
 
-Entering and leaving are asked of it by the task that enters. Three things may strike while it leaves: a scope of the
-caller's (shielded from), a native cancellation of the caller or of the host, as in a shutdown that cancels every task
-and then waits for them, and an interrupt. None of them stops the leaving; the second of them hurries it, and the
-caller gets it once everything has ended.
+The task that enters the system asks the host to begin, and to leave. Three things may strike while it leaves: a
+cancelled scope of the caller, which is shielded from that; a native cancellation of the caller or of the host, as in a
+shutdown that cancels every task and then waits for all; and an interrupt. None of them stops the leaving. A second one
+hurries it, and the caller gets it once everything has ended.
 """
 
 from collections.abc import Awaitable, Callable
@@ -71,7 +71,7 @@ class SystemHost:
                     await self._news.next()
                 except GeneratorExit:  # the event loop is gone
                     raise
-                except BaseException as raised:  # natively, or an interrupt: a scope cannot be heard here
+                except BaseException as raised:  # a native cancellation or an interrupt; scopes are shut out
                     if struck is not None:
                         self._hurry()
                     struck = raised
@@ -101,7 +101,7 @@ class SystemHost:
         self._news.tell()
 
     async def step(self, work: Callable[[], Awaitable[object]], seconds: float) -> None:
-        """Do a part of the leaving, in a task that no cancellation of the host's reaches, and within so much time."""
+        """Do a part of the leaving in so many seconds, in a task that no cancellation of the host reaches."""
         done: list[BaseException | None] = []
 
         def ended(error: BaseException | None) -> None:
@@ -120,7 +120,7 @@ class SystemHost:
                 except BaseException as error:
                     if limit.cancel_called or isinstance(error, GeneratorExit):
                         raise
-                    self._hurry()  # it was cancelled natively; what it does now is what would be asked of it
+                    self._hurry()  # a native cancellation asks the host to leave, and it is leaving already
         self._step = None
         if done and isinstance(done[0], Exception):
             self.fail(done[0])

@@ -1,7 +1,7 @@
 """A bounded queue whose freed places go to waiting senders in the order they came.
 
-An item is in the queue or in the hands of a running task,
-never in a wake-up; a place is free, taken, or granted to a sender that has been woken and not run yet.
+An item is in the queue or in the hands of a running task, never in a wake-up. A place is free, taken, or granted to a
+sender that was woken and has not run yet.
 """
 
 from collections import deque

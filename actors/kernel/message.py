@@ -30,7 +30,7 @@ class Reply(Generic[R]):
     the asker gets `ActorFailed` when the last reference goes.
 
     Most questions are answered before their asker has to wait, so the answer is kept here until there is a waiter.
-    One is made for each question; what it has then stands in the class.
+    One is made for each question, so its first values are in the class.
     """
 
     deadline: float = inf
@@ -66,7 +66,7 @@ class Reply(Generic[R]):
 
 
 UNSENT: Reply[Any] = Reply()  # Any: it is answered by nobody
-"""The reply of a query that was neither asked nor told. To look for an attribute that is missing would be slow."""
+"""The reply of a query that was neither asked nor told. Looking up a missing attribute would be slow."""
 
 TOLD: Reply[Any] = Reply()  # Any: as above
 """The reply of what is told: nobody waits for it."""

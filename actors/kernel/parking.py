@@ -1,8 +1,8 @@
 """How a task waits: one shape over the event loop's own primitive.
 
 A `Waiter` is woken once and has one task waiting on it. On asyncio it is the loop's future, on trio a task
-parked with `wait_task_rescheduled`. Events and streams of the portable layer cost several times as much, and
-its streams lose items when a host cancels tasks natively; so what is waited for often is waited for here.
+parked with `wait_task_rescheduled`. anyio's events and streams cost several times as much, and its streams lose
+items when a host cancels tasks natively; so frequent waits are done here.
 
 The rule that makes it safe under every kind of cancellation: a wake-up carries no item. A task that was woken
 takes the item itself, once it runs; and one that is cancelled after it was woken leaves the item to the next.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import trio
 
 Scope: TypeAlias = "anyio.CancelScope | trio.CancelScope"
-"""A cancel scope of the event loop, with what the portable layer's has and without its cost."""
+"""A cancel scope of the event loop's own, which costs less than to ask anyio for one each time."""
 
 
 class TrioWaiter:
@@ -84,26 +84,18 @@ def wake(waiter: Waiter | None, value: object = None) -> None:
 class Parking:
     """What the kernel needs of the running event loop.
 
-    Args:
-        waiter: Make a fresh waiter.
-        scope: Make a cancel scope; `shield` and `deadline` by name.
-        now: Seconds on the loop's clock, the one that `anyio.current_time` reads.
-        task: The running task.
-        soon: Call a function at the loop's next turn, from any thread and from a finalizer.
-        spawn: Start a task of the loop's own, which nobody waits for: coroutine, name, context. It must not raise.
-            The caller must keep a reference to the result, or the task may be garbage collected.
-        uncancel: Withdraw native cancellation requests against the running task.
-        cancelled: The loop's cancellation exception.
-        protect: Keep interrupts out of a plain function and what it calls. asyncio raises none in the midst of a task.
+    `spawn` starts a task of the loop's own, of a coroutine that must not raise; nobody waits for it, and its starter
+    must keep a reference to it, or it may be garbage collected. `soon` may be called in any thread and in a finalizer.
+    `protect` keeps interrupts out of a plain function and what it calls.
     """
 
     waiter: Callable[[], Waiter]
-    scope: Callable[..., Scope]
-    now: Callable[[], float]
-    task: Callable[[], object]
-    soon: Callable[[Callable[[], None]], object]
+    scope: Callable[..., Scope]  # `shield` and `deadline` by name
+    now: Callable[[], float]  # seconds on the loop's clock, the one that `anyio.current_time` reads
+    task: Callable[[], object]  # the running one
+    soon: Callable[[Callable[[], None]], object]  # call a function at the loop's next turn
     spawn: Callable[[Coroutine[Any, Any, None], str, Context], object]  # Any: the traps of the event loop
-    uncancel: Callable[[], None]
+    uncancel: Callable[[], None]  # withdraw native cancellation requests against the running task
     cancelled: type[BaseException]
     protect: Callable[[Callable[..., object]], object]
 
@@ -173,7 +165,7 @@ def _asyncio(loop: asyncio.AbstractEventLoop) -> Parking:
         spawn=_asyncio_spawn,
         uncancel=_uncancel,
         cancelled=asyncio.CancelledError,
-        protect=lambda _function: None,
+        protect=lambda _function: None,  # it raises no interrupt in the midst of a task
     )
 
 

@@ -1,21 +1,85 @@
-"""The address of an actor: all that others hold of it."""
+"""The address of an actor, all that others hold of it: how it is sent to, and asked.
 
-from abc import ABC, abstractmethod
-from typing import Generic, TypeVar
+Everything here is synchronous but for the two waits a sender may have: for room, and for an answer. When handlers run
+is in `dispatch`. Actors can stand idle by the hundred thousand, so what one may need later (queues, watchers, waits)
+is made late and thrown away early.
+"""
 
-from actors.kernel.message import Command, Query, R
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+from typing import Any, Generic, TypeVar
+
+from anyio.lowlevel import checkpoint
+
+from actors.errors import ActorStopped, AskTimeout, AskUphill, Draining, MailboxFull
+from actors.kernel.account import State
+from actors.kernel.dispatch import STRETCH
+from actors.kernel.mailbox import BoundedQueue
+from actors.kernel.message import TOLD, Command, ErrorReply, Query, R, Reply, asked, told
+from actors.kernel.parking import Scope, Waiter, wake
+from actors.kernel.shared import Shared
 
 C = TypeVar("C", bound=Command, contravariant=True)
 D = TypeVar("D", bound=Command)
 
 
-class Ref(ABC, Generic[C]):
-    """Where to send commands of type `C`. It stays valid while the actor restarts, and after it ended."""
+class Child:
+    """A task that works for an actor. `deadline`: that of the ask it works for."""
 
-    __slots__ = ()
+    __slots__ = ("deadline", "is_cancelled", "ref", "scope")
+
+    scope: Scope
+
+    def __init__(self, ref: "Ref[Any]") -> None:  # Any: actors of every protocol
+        command, outer = ref.system.dispatcher.command, current.get()
+        self.ref = ref
+        self.is_cancelled = False
+        if command is not None:
+            self.deadline = command.reply.deadline
+        else:
+            self.deadline = inf if outer is None else outer.deadline
+
+    def cancel(self) -> None:
+        """Cancel the task. Its end by this is not a failure; nothing happens if it has ended."""
+        self.is_cancelled = True
+        self.scope.cancel()
+
+
+current: ContextVar[Child | None] = ContextVar("current", default=None)
+"""The child that the running task is; None outside of children."""
+
+
+def is_outside(system: Shared) -> bool:
+    """Tell whether the caller is none of the system's actors."""
+    return system.dispatcher.acting is None and current.get() is None
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Ref(Generic[C]):
+    """Where to send commands of type `C`. It stays valid while the actor restarts, and after it ended.
+
+    `rank`: the actor's depth, then its level. `closed`: a sender must find out whether any message is taken. `busy`:
+    the actor is to be visited, or held, or on its way down or up, so that a sender need not have it visited.
+    """
+
+    system: Shared
     name: str
+    capacity: int
+    rank: tuple[int, int]
+    state: State = "running"
+    closed: bool = False
+    busy: bool = False
+    mail: BoundedQueue[Command] | None = None
+    control: BoundedQueue[Command] | None = None
+    sent: int = 0
+    watchers: list[Callable[[], object]] | None = None
 
-    @abstractmethod
+    def __repr__(self) -> str:
+        return f"<Ref {self.name!r} {self.state}>"
+
     async def tell(self, command: C) -> None:
         """Send `command`. An idle actor handles it at once; else it is put into the mailbox.
 
@@ -25,8 +89,10 @@ class Ref(ABC, Generic[C]):
             ActorStopped: The actor has ended.
             Draining: The system is shutting down, and the caller is not one of its actors.
         """
+        message = command if command.reply is TOLD else told(command)
+        if not self._take(message):
+            await self._wait_for_room(message, inf)
 
-    @abstractmethod
     def tell_nowait(self, command: C) -> None:
         """Send `command` without waiting.
 
@@ -34,8 +100,16 @@ class Ref(ABC, Generic[C]):
             MailboxFull: The mailbox is full.
             ActorStopped, Draining: As with `tell`.
         """
+        if not self.offer(command):
+            self.system.account.refuse(self.name, command, "overflow")
+            raise MailboxFull(
+                f"Mailbox of actor {self.name!r} is full ({self.capacity} messages); send later or slower."
+            )
 
-    @abstractmethod
+    def offer(self, command: Command) -> bool:
+        """Send without waiting; False if there is no room."""
+        return self._take(command if command.reply is TOLD else told(command))
+
     async def ask(self, query: Query[R], *, timeout: float | None = None) -> R:
         """Send `query`, which may have been asked before, and return its answer.
 
@@ -49,3 +123,149 @@ class Ref(ABC, Generic[C]):
             AskUphill: The caller is an actor's child, and the receiver does not stand below that actor.
             ActorStopped, Draining: As with `tell`, or while the question was queued.
         """
+        system, caller, deadline = self.system, current.get(), inf
+        if caller is not None:
+            if self.rank <= caller.ref.rank and system is caller.ref.system:
+                raise self._uphill(caller.ref)
+            deadline = caller.deadline
+        if timeout is not None:
+            deadline = min(deadline, system.now() + timeout)
+        if deadline < inf and deadline <= system.now():
+            raise self._late()
+        reply: Reply[R] = Reply()
+        reply.deadline = deadline
+        query = asked(query, reply)
+        system.account.asked += 1
+        try:
+            if not self._take(query):
+                await self._wait_for_room(query, deadline)
+            if reply.ended:
+                result = reply.answer
+            else:
+                waiter = reply.waiter = reply.waiter or system.parking.waiter()
+                del query, reply  # or this frame would keep the reply alive after everyone else forgot it
+                result = await (waiter if deadline == inf else self._until(waiter, deadline))
+            if caller is not None and caller.is_cancelled:
+                await checkpoint()  # its actor went down meanwhile: it hears of that before the answer
+            if type(result) is ErrorReply:
+                raise result.error
+        except BaseException:
+            system.account.unanswered += 1
+            raise
+        system.account.answered += 1
+        answer: R = result
+        return answer
+
+    def _take(self, command: Command) -> bool:
+        """Handle `command` now if the actor is idle, else queue it; False if there is no room."""
+        if self.closed:
+            self._check_open(command)
+        dispatcher = self.system.dispatcher
+        if (
+            self.mail is None  # senders that wait for room have their place in a queue, and go first
+            and self.control is None
+            and not self.busy
+            and not dispatcher.busy
+            and dispatcher.stretch < STRETCH
+        ):
+            self.sent += 1
+            dispatcher.busy = True
+            try:
+                dispatcher.run(self.handle, command)
+            finally:
+                dispatcher.busy = False
+            if dispatcher.ready:
+                dispatcher.serve()
+            return True
+        mail = self.mail
+        queue = self._queue(command) if mail is None or command.control else mail
+        if len(queue) >= queue.limit:
+            return False
+        queue.append(command)
+        self.sent += 1
+        if not self.busy:
+            self.occupy()
+            dispatcher.add(self.visit)
+        return True
+
+    def _check_open(self, command: Command) -> None:
+        if self.state not in ("running", "restarting"):
+            self.system.account.refuse(self.name, command, "stopped")
+            raise self.gone()
+        if is_outside(self.system):
+            self.system.account.refuse(self.name, command, "draining")
+            raise Draining(f"Actor {self.name!r} takes no new work: its system is shutting down.")
+
+    def _queue(self, command: Command) -> BoundedQueue[Command]:
+        if command.control:
+            if self.control is None:
+                self.control = BoundedQueue(self.capacity)
+            return self.control
+        if self.mail is None:
+            self.mail = BoundedQueue(self.capacity)
+        return self.mail
+
+    async def _wait_for_room(self, command: Command, deadline: float) -> None:
+        """Send `command` as soon as there is room."""
+        deadlines, parking = self.system.deadlines, self.system.parking
+        while not self._take(command):
+            if deadline <= parking.now():
+                raise self._late()
+            waiter = parking.waiter()
+            timer = deadlines.at(deadline, partial(wake, waiter, value=False))
+            try:
+                await self._queue(command).wait_for_place(waiter)
+            finally:
+                deadlines.withdraw(timer)
+
+    async def _until(self, waiter: Waiter, deadline: float) -> Any:  # Any: see Waiter
+        deadlines = self.system.deadlines
+        timer = deadlines.at(deadline, lambda: wake(waiter, ErrorReply(self._late())))
+        try:
+            return await waiter
+        finally:
+            deadlines.withdraw(timer)
+
+    def _uphill(self, asker: "Ref[Any]") -> AskUphill:
+        return AskUphill(
+            f"Actor {asker.name!r} of (depth, level) {asker.rank} must not ask {self.name!r} of {self.rank}: asks go "
+            "downhill; tell it, or answer by an event."
+        )
+
+    def gone(self) -> ActorStopped:
+        """Return the error for a message that comes too late."""
+        return ActorStopped(f"Actor {self.name!r} is {self.state}; it takes no messages.")
+
+    def _late(self) -> AskTimeout:
+        return AskTimeout(
+            f"Actor {self.name!r} did not answer before the deadline; give it longer, or ask again."
+        )
+
+    def occupy(self) -> None:
+        """Note that there is something to do, or to wait for."""
+        if not self.busy:
+            self.busy = True
+            self.system.active += 1
+
+    def resume(self) -> None:
+        """Handle what is queued."""
+        if self.state == "running":
+            self.system.dispatcher.add(self.visit)
+
+    # What the actor does, see `Cell`
+
+    def handle(self, command: Command) -> None:
+        """Have the actor handle one message. Raises nothing."""
+        raise NotImplementedError
+
+    def visit(self, most: int) -> bool:
+        """Handle up to `most` messages that are queued; return whether there are more. Raises nothing."""
+        raise NotImplementedError
+
+    def crash(self, error: BaseException) -> None:
+        """Go down with `error`, at once or behind the handler that runs."""
+        raise NotImplementedError
+
+    def childless(self) -> None:
+        """Go on with what waited for the last child to end."""
+        raise NotImplementedError

@@ -1,4 +1,4 @@
-"""A system: the actors of one event loop, the tasks that serve them, and what they share.
+"""A system: the actors of one event loop, and the tasks that serve them.
 
 A task of its own, the host, owns all that the system starts, and ends it: in the order in which actors may ask, each
 with a bounded time to do so. The task that entered the system asks the host to leave and waits for that; a cancellation
@@ -8,11 +8,8 @@ second interrupt, leaves at once.
 """
 
 from collections.abc import Awaitable, Callable
-from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
-from random import Random
-from time import perf_counter
 from types import TracebackType
 from typing import Any, Never, Self
 
@@ -21,16 +18,14 @@ import anyio.lowlevel
 
 from actors.errors import Draining, KernelError
 from actors.kernel.account import Account
-from actors.kernel.actor import Actor, Context, current
-from actors.kernel.cell import AnyCell, Cell
+from actors.kernel.actor import Actor, Context
+from actors.kernel.cell import RESTART, AnyCell, Cell, Group, Restart
 from actors.kernel.contained import Containment
-from actors.kernel.deadlines import Deadlines
 from actors.kernel.dispatch import Dispatcher
 from actors.kernel.host import SystemHost
-from actors.kernel.parking import Changes, Scope, parking
-from actors.kernel.ref import C, Ref
-from actors.kernel.supervisor import RESTART, Group, Restart
-from actors.kernel.tasks import Ended, Tasks, Work
+from actors.kernel.parking import Changes
+from actors.kernel.ref import C, Ref, current, is_outside
+from actors.kernel.shared import Shared
 
 SHARED = 1 << 30  # the depth of actors that those of every other depth may ask
 GRACE = 0.5
@@ -41,61 +36,26 @@ SHUTDOWN = 10.0
 Step = Callable[[], Awaitable[object]]
 
 
-def _nothing(*_: object) -> None:
-    """Report nothing."""
-
-
-class System:
+class System(Shared):
     """Starts actors on the running event loop, and stops them when its block is left.
 
-    `account` has the dead letters, `cells` the actors that have not ended, by name; `active` is how many of them have
-    something to do, and how many children run.
-
-    Args:
-        seed: Seed of the restart jitter. None: a different one each time.
-        patience: Seconds that an actor's children may take to end when it does.
-        slow: Seconds from which a handler is reported as slow: nobody can interrupt it, and all others wait.
-        on_crash: Called with the actor's name and the error at each crash. It must not raise.
-        on_slow: Called with the actor's name, the message's type and the seconds its handler took. It must not raise.
-        first: What the host does before it stops the actors, with the seconds that may take.
-        last: What the host does after that.
+    `first` is what the host does before it stops the actors, with the seconds that may take; `last`, after that.
     """
 
-    def __init__(
-        self,
-        *,
-        seed: int | None = None,
-        patience: float = 5.0,
-        slow: float = 0.1,
-        on_crash: Callable[[str, BaseException], object] = _nothing,
-        on_slow: Callable[[str, str, float], object] = _nothing,
-        first: tuple[Step, float] | None = None,
-        last: tuple[Step, float] | None = None,
-    ) -> None:
-        self.parking = here = parking()
-        self.now, self.clock = here.now, perf_counter
-        self.random = Random(seed)  # noqa: S311 - jitter, not secrets
-        self.patience, self.slow = patience, slow
-        self.crashed, self.lagged = on_crash, on_slow
-        self._first, self._last = first, last
-        self.variables = copy_context()
-        self.variables.run(current.set, None)
-        self.account = Account()
-        self.cells: dict[str, AnyCell] = {}
-        self.draining = False
-        self.active = 0
-        self._rested = Changes(here)
-        self.dispatcher = Dispatcher(here, self.variables)
-        self.tasks = Tasks(here)
-        self.deadlines = Deadlines(here)
-        self.containment = Containment(here)
-        self._host = SystemHost(here, self.containment.open, self._leave, self.variables)
-        self.fatal = self._host.fail
+    cells: dict[str, AnyCell]
+    containment: Containment
+    first: tuple[Step, float] | None = None
+    last: tuple[Step, float] | None = None
+    _host: SystemHost
 
     async def __aenter__(self) -> Self:
         await anyio.lowlevel.checkpoint()  # a caller that is cancelled already enters nothing
+        self.variables.run(current.set, None)
+        self.containment = Containment(self.parking)
+        self._host = SystemHost(self.parking, self.containment.open, self._leave, self.variables)
+        self.fatal = self._host.fail
         # handlers run on the stacks of tasks that are not theirs
-        for function in (Cell._take, Dispatcher.serve):
+        for function in (Ref._take, Dispatcher.serve):
             self.parking.protect(function)
         await self._host.enter()
         if self._host.is_open:  # else nobody would end the task: the loop was shut down before the host began
@@ -110,13 +70,13 @@ class System:
     async def _leave(self, host: SystemHost) -> bool:
         """End everything; the host calls it, in its own task. Say whether no foreign code runs any more."""
         containment = self.containment
-        if self._first is not None:
-            await host.step(*self._first)
+        if self.first is not None:
+            await host.step(*self.first)
         await host.step(self._stop_all, SHUTDOWN)
         await host.step(partial(containment.close, GRACE), 2 * GRACE)
         await host.step(partial(containment.close, 0), GRACE)  # what is left if that was cut short
-        if self._last is not None:
-            await host.step(*self._last)
+        if self.last is not None:
+            await host.step(*self.last)
         self.tasks.cancel()
         await host.step(self.tasks.join, SHUTDOWN)
         for cell in reversed(tuple(self.cells.values())):
@@ -149,16 +109,16 @@ class System:
         """
         if name in self.cells:
             raise KernelError(f"An actor named {name!r} is running already; stop it, or take another name.")
-        if self.draining and self.is_outside():
+        if self.draining and is_outside(self):
             raise Draining(f"Actor {name!r} is not started: the system is shutting down.")
         actor = factory()
-        cell = Cell(self, factory, name, capacity, restart, (depth, type(actor).level))
+        cell = Cell(self, name, capacity, (depth, type(actor).level), factory=factory, restart=restart)
         cell.life = Context(cell, actor)
         cell.closed = self.draining
         self.cells[name] = cell
         if group is not None:
             group.join(cell)
-        self.dispatcher.add(cell)
+        self.dispatcher.add(cell.visit)
         return cell
 
     async def stop(self, ref: Ref[Never]) -> None:
@@ -205,7 +165,7 @@ class System:
         for cell in self.cells.values():
             cell.closed = True
         with anyio.move_on_after(grace) as scope:
-            await self._rested.until(lambda: not self.active)
+            await self.rested.until(lambda: not self.active)
         await self._stop_all()
         return not scope.cancelled_caught
 
@@ -237,12 +197,6 @@ class System:
             running=int(self.dispatcher.command is not None),
         )
 
-    # What its actors need of it
-
-    def launch(self, work: Work, ended: Ended, name: str) -> Scope:
-        """Start a task, in context variables of the system."""
-        return self.tasks.start(work, ended, name, self.variables.copy())
-
     def _watch_deadlines(self) -> None:
         self.launch(self.deadlines.run, self._unwatched, "deadlines")
 
@@ -252,26 +206,6 @@ class System:
             self._watch_deadlines()
         elif error is not None:
             self.fatal(error)
-
-    def is_outside(self) -> bool:
-        """Tell whether the caller is none of the system's actors."""
-        return self.dispatcher.acting is None and current.get() is None
-
-    def rest(self) -> None:
-        """Note that one thing less is active."""
-        self.active -= 1
-        if not self.active:
-            self._rested.tell()
-
-    def is_crash(self, error: BaseException) -> bool:
-        """Tell whether `error` is an actor's: an exception, or a cancellation that this system did not ask for."""
-        if isinstance(error, Exception):
-            return True
-        if self.tasks.cancelled:
-            return False
-        if isinstance(error, BaseExceptionGroup):
-            return error.split((self.parking.cancelled, Exception))[1] is None
-        return isinstance(error, self.parking.cancelled)
 
 
 def _cell(ref: Ref[Never]) -> AnyCell:

@@ -1,11 +1,11 @@
 """Tasks that stand alone: what one of them does reaches no other.
 
-A task of the portable layer's groups takes its group down if it fails, or if it merely leaves a cancel scope open,
-and costs several times what the event loop asks for one. These are the loop's own tasks. Each has a cancel scope,
-and tells its starter how it ended; together they can be cancelled and waited for.
+A task in one of anyio's groups takes the group down if it fails, or if it merely leaves a cancel scope open, and costs
+several times as much as one of the event loop's own. These are the loop's own. Each has a cancel scope, and tells its
+starter how it ended; together they can be cancelled and waited for.
 
 They are ours alone to cancel: on trio their scopes are shielded from the end of the run, which would otherwise cancel
-them in the middle of ending in order. For code that is not ours there is `actors.kernel.contained`.
+them while they end in order. For code that is not ours there is `actors.kernel.contained`.
 """
 
 import contextvars

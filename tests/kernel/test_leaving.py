@@ -145,8 +145,8 @@ async def test_a_step_of_leaving_that_shields_itself_is_not_waited_for() -> None
             await released.wait()
 
     with anyio.fail_after(60):
-        async with System(first=(deaf, 0.05), last=(deaf, 0.05)):
-            pass
+        async with System() as system:
+            system.first = system.last = (deaf, 0.05)
     released.set()
 
 
@@ -161,8 +161,8 @@ async def test_what_a_step_of_leaving_raises_leaves_the_block_after_all_of_it() 
         done.append("last")
 
     with pytest.raises(ZeroDivisionError):
-        async with System(first=(fails, 1.0), last=(notes, 1.0)):
-            pass
+        async with System() as system:
+            system.first, system.last = (fails, 1.0), (notes, 1.0)
     assert done == ["last"]
 
 

@@ -10,14 +10,14 @@ RECOVERY = "tests/test_recovery_of_sessions.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: a message is handled at once though senders wait for room",
-        "actors/kernel/cell.py",
+        "actors/kernel/ref.py",
         "            self.mail is None  # senders",
         "            not self.mail  # senders",
         (f"{SEMANTICS}::test_nothing_is_handled_at_once_ahead_of_senders_that_wait",),
     ),
     Mutation(
         "kernel: all messages of an asker are handled on its stack, and it never gives way",
-        "actors/kernel/cell.py",
+        "actors/kernel/ref.py",
         "            and dispatcher.stretch < STRETCH\n",
         "",
         (f"{SEMANTICS}::test_an_asker_gives_way_now_and_then_though_its_answers_come_at_once",),
@@ -25,14 +25,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: the loop has no turn between messages that actors send each other",
         "actors/kernel/dispatch.py",
-        "        while ready and self.stretch < STRETCH:\n            cell = ready.popleft()\n"
-        "            if cell.visit(min(BATCH, STRETCH - self.stretch)):\n",
-        "        while ready:\n            cell = ready.popleft()\n            if cell.visit(BATCH):\n",
+        "        while ready and self.stretch < STRETCH:\n            visit = ready.popleft()\n"
+        "            if visit(min(BATCH, STRETCH - self.stretch)):\n",
+        "        while ready:\n            visit = ready.popleft()\n            if visit(BATCH):\n",
         (f"{SEMANTICS}::test_an_actor_with_much_mail_gives_way_to_the_next_and_to_the_loop",),
     ),
     Mutation(
         "kernel: a handler runs inside the one that sent to it",
-        "actors/kernel/cell.py",
+        "actors/kernel/ref.py",
         "            and not dispatcher.busy\n",
         "            and dispatcher.acting is not self\n",
         (f"{SEMANTICS}::test_what_a_handler_sends_is_handled_after_it_and_in_order",),
@@ -46,15 +46,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kernel: only the member that crashed goes down at once",
-        "actors/kernel/supervisor.py",
+        "actors/kernel/cell.py",
         "            member.go_down(error)\n",
         "            self.members[0].go_down(error)\n",
         (f"{LIFECYCLE}::test_a_crash_takes_its_whole_group_down_before_the_sender_goes_on",),
     ),
     Mutation(
         "kernel: a child of an actor that is down hears an answer and goes on",
-        "actors/kernel/cell.py",
-        "            if caller is not None and caller.life.is_over:\n",
+        "actors/kernel/ref.py",
+        "            if caller is not None and caller.is_cancelled:\n",
         "            if False:\n",
         (f"{LIFECYCLE}::test_a_child_whose_actor_went_down_while_it_asked_hears_of_that_first",),
     ),
@@ -67,7 +67,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kernel: handlers see the context variables of whoever sends",
-        "actors/kernel/cell.py",
+        "actors/kernel/ref.py",
         "                dispatcher.run(self.handle, command)\n",
         "                self.handle(command)\n",
         (f"{LIFECYCLE}::test_a_senders_context_does_not_leak_into_actors",),
