@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from actors.core.content import Message
-from actors.core.door.attribute import Placed, attributed, is_attributed
+from actors.core.door.attribute import Placed, is_attributed
 from actors.core.door.settle import Settling
 from actors.core.intake import Intake, Remarks
 from actors.core.ledger import Ledger
@@ -47,8 +47,8 @@ def normal(
         return messages, known, Intake()
     settling = Settling(ledger, Remarks(), minted=False)
     settling.remember(before, known)
-    placed = ((f"messages[{number}]", message) for number, message in enumerate(messages))
-    return _normal(placed, settling, known)
+    said = settling.settled((f"messages[{number}]", message) for number, message in enumerate(messages))
+    return said, settling.ledger(known), settling.remarks.intake()
 
 
 def imported(placed: Iterable[Placed], remarks: Remarks) -> Normal:
@@ -60,9 +60,5 @@ def imported(placed: Iterable[Placed], remarks: Remarks) -> Normal:
         placed: The messages with the places where they stood.
         remarks: What was odd about the transcript as it was read.
     """
-    return _normal(placed, Settling(_NOTHING, remarks, minted=True), _NOTHING)
-
-
-def _normal(placed: Iterable[Placed], settling: Settling, known: Ledger) -> Normal:
-    said = settling.settled(attributed(placed, settling.remarks))
-    return said, Ledger([*known.interactions(), *settling.interactions()]), settling.remarks.intake()
+    settling = Settling(_NOTHING, remarks, minted=True)
+    return settling.settled(placed), settling.ledger(_NOTHING), remarks.intake()

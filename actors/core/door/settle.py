@@ -12,27 +12,16 @@ else it is told ahead of the next human message.
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from itertools import takewhile
 
 from actors.core.content import Block, Media, Message, Text, ToolCall, ToolResult
-from actors.core.door.attribute import Placed
+from actors.core.door.attribute import Placed, attributed
 from actors.core.door.pairing import Unanswered
-from actors.core.events import Reason
 from actors.core.form import replace
 from actors.core.identity import RUNTIME, CallId, mint
 from actors.core.intake import Remarks
 from actors.core.jsonio import MAX_DEPTH, Json, parse_object, sanitised, unquote
 from actors.core.ledger import Interaction, Ledger
-
-
-@dataclass(slots=True)
-class _Known:
-    """What the blocks say of one call, and why it has no result where it has none."""
-
-    call: ToolCall
-    results: list[ToolResult] = field(default_factory=list)
-    missing: Reason = "lost"
 
 
 class Settling:
@@ -49,7 +38,7 @@ class Settling:
         self._ledger = ledger
         self._minted = minted
         self._said: list[Message] = []
-        self._known: dict[CallId, _Known] = {}
+        self._known: dict[CallId, Interaction] = {}
         self._coming: set[CallId] = set()
         self._early: dict[CallId, list[tuple[str, ToolResult]]] = {}
         self._open: Unanswered[CallId, CallId] = Unanswered()
@@ -65,18 +54,16 @@ class Settling:
             if message.origin == RUNTIME:
                 self._told.update(message.blocks)
             for call in message.calls:
-                seen = known.get(call.id)
-                told = [] if seen is None or seen.completion is None else [seen.completion, *seen.duplicates]
-                self._known[call.id] = _Known(call, told, _missing(seen))
+                seen = self._known[call.id] = _taken_up(call, known.get(call.id))
                 first = CallId(call.id.rpartition("~")[0])
                 original = first if first in self._known else call.id
                 self._latest[original] = call.id
-                if not told:
+                if seen.end is None:
                     self._open.add(original, call.id)
 
     def settled(self, pieces: Iterable[Placed]) -> list[Message]:
         """Return the normal messages."""
-        placed = list(pieces)
+        placed = list(attributed(pieces, self.remarks))
         if not self._minted:
             self._coming = {_whole(call.id) for _, message in placed for call in message.calls}
         for number, (place, message) in enumerate(placed):
@@ -97,23 +84,9 @@ class Settling:
         self._announce()
         return self._said
 
-    def interactions(self) -> list[Interaction]:
-        """Return what the blocks say of each call, in order of appearance.
-
-        A call without a result is lost; of one that was running when the messages were taken, the outcome is unknown.
-        """
-        return [
-            Interaction(
-                call_id,
-                known.call.name,
-                known.call.json,
-                started=bool(known.results) or known.missing == "outcome_unknown",
-                end=known.results[0] if known.results else None,
-                cancelled=None if known.results else known.missing,
-                duplicates=tuple(known.results[1:]),
-            )
-            for call_id, known in self._known.items()
-        ]
+    def ledger(self, known: Ledger) -> Ledger:
+        """Return what was known, with what the blocks say of each call, in order of appearance."""
+        return Ledger([*known.interactions(), *self._known.values()])
 
     # ---- calls
 
@@ -141,7 +114,7 @@ class Settling:
             call = replace(call, id=name)
         if not self._minted:  # what a provider's call was given is an object since it was read
             call = self._canonical(call)
-        self._known[name] = _Known(call)
+        self._known[name] = _taken_up(call, None)
         for place, result in self._early.pop(name, ()):
             self._answer(name, result, place)
         return call
@@ -180,24 +153,25 @@ class Settling:
             self._orphan(original, result, place)
 
     def _answer(self, name: CallId, result: ToolResult, place: str) -> None:
+        known, kept = self._known[name], replace(result, call_id=name)
         if result.status == "pending":
-            if result.is_complete is False:
-                self._known[name].missing = "outcome_unknown"
-            return
-        results, said = self._known[name].results, _said(result)
-        again = said in map(_said, results)
-        if results:
+            if result.is_complete is False and known.end is None:
+                # It was running when the messages were taken.
+                self._known[name] = replace(known, started=True, cancelled="outcome_unknown")
+        elif (first := known.completion) is None:
+            self._known[name] = replace(known, started=True, end=kept, cancelled=None)
+        else:
+            again = _completing(kept) in map(_completing, (first, *known.duplicates))
             self.remarks.dedupe.append((name, "duplicate" if again else "conflicting_duplicate"))
             self.remarks.add(place, "another result for call %s kept as a duplicate", _named(result.call_id))
-        if not again:
-            results.append(replace(result, call_id=name))
+            if not again:
+                self._known[name] = replace(known, duplicates=(*known.duplicates, kept))
 
     def _orphan(self, call_id: CallId, result: ToolResult, place: str) -> None:
         known = self._ledger.get(call_id) if call_id else None  # an empty id names nothing
         if known is not None and known.late is not None:
-            self.remarks.dedupe.append(
-                (call_id, "late")
-            )  # its call was compacted away, and the ledger tells it
+            # Its call was compacted away, and the ledger tells it.
+            self.remarks.dedupe.append((call_id, "late"))
         elif known is not None and known.tool is not None:
             self.remarks.found("restored_call", call_id)
             call = ToolCall(call_id, known.tool, json=known.arguments or Json(b"{}"))
@@ -230,11 +204,15 @@ class Settling:
             self._waiting.clear()
 
 
-def _missing(seen: Interaction | None) -> Reason:
-    """Return why a call has no result that was known before: what was running then may have ended since."""
-    if seen is None or seen.reason is None:
-        return "lost"
-    return "outcome_unknown" if seen.reason == "running" else seen.reason
+def _taken_up(call: ToolCall, seen: Interaction | None) -> Interaction:
+    """Return what is known of a call: that it is lost, or what was. What was running then may have ended since."""
+    known = Interaction(call.id, call.name, call.json, cancelled="lost")
+    if seen is None:
+        return known
+    if (end := seen.completion) is not None:
+        return replace(known, started=True, end=end, cancelled=None, duplicates=seen.duplicates)
+    missing = "outcome_unknown" if seen.reason == "running" else seen.reason or "lost"
+    return replace(known, started=missing == "outcome_unknown", cancelled=missing)
 
 
 def _named(call_id: str) -> str:
@@ -247,6 +225,6 @@ def _whole(call_id: str) -> CallId:
     return CallId(sanitised(call_id))
 
 
-def _said(result: ToolResult) -> tuple[object, ...]:
+def _completing(result: ToolResult) -> tuple[object, ...]:
     """Return what a result completes its call with, whatever its source said of it besides."""
     return result.content_json, result.error_json, result.media

@@ -51,8 +51,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "door: ids of messages that came earlier are forgotten",
         "actors/core/door/settle.py",
-        "                self._known[call.id] = _Known(call, told, _missing(seen))\n",
-        "",
+        "seen = self._known[call.id] = _taken_up",
+        "seen = _taken_up",
         (DOOR,),
     ),
     Mutation(
@@ -72,8 +72,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "door: the last real result wins",
         "actors/core/door/settle.py",
-        "            results.append(replace(result, call_id=name))",
-        "            results.insert(0, replace(result, call_id=name))",
+        "replace(known, duplicates=(*known.duplicates, kept))",
+        "replace(known, end=kept, duplicates=(*known.duplicates, first))",
         (DOOR,),
     ),
     Mutation(
@@ -124,8 +124,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "door: a call that was running when its history was taken is lost",
         "actors/core/door/settle.py",
-        "            if result.is_complete is False:\n",
-        "            if False:\n",
+        "            if result.is_complete is False and known.end is None:",
+        "            if False:",
         ("tests/test_while_tools_run.py",),
     ),
     Mutation(
@@ -187,8 +187,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "door: what a pending block holds is a result",
         "actors/core/door/settle.py",
-        '                self._known[name].missing = "outcome_unknown"\n            return\n',
-        '                self._known[name].missing = "outcome_unknown"\n',
+        '        if result.status == "pending":\n',
+        "        if False:\n",
         ("tests/core/test_recovery.py",),
     ),
     Mutation(
