@@ -84,7 +84,7 @@ class ArrivingCall:
     name: str = ""
     namespace: str = ""
     free: bool = False
-    arguments: Pieces = field(default_factory=Pieces)
+    pieces: Pieces = field(default_factory=Pieces)
     announced: bool = False
     ended: bool = False
     dropped: bool = False
@@ -96,7 +96,7 @@ class ArrivingCall:
     @property
     def is_whole(self) -> bool:
         """Whether there are arguments, and all of them: as told, or an object that was written to its end."""
-        text = self.arguments.whole().strip()
+        text = self.pieces.whole().strip()
         return bool(text) and (self.told or parse_object(text) is not None)
 
     @property
@@ -107,7 +107,7 @@ class ArrivingCall:
         """Return the call. Its arguments are the model's own bytes; `{}` and `raw` if they are no object."""
         if self.dropped:
             return None
-        raw = self.arguments.whole()
+        raw = self.pieces.whole()
         native = Seal("call_id", quote(self.native_id), binding) if self.native_id else None
         if self.free:
             return ToolCall.free_form(self.id, self.name, raw, native, self.namespace)
@@ -119,7 +119,7 @@ class ArrivingCall:
     def is_said_again(self, block: Block | None, dialect: Dialect) -> bool:
         if not isinstance(block, ToolCall) or self.renamed:
             return False
-        return dialect.turns.arguments == "object" or self.arguments.whole() == block.json.decode()
+        return dialect.turns.arguments == "object" or self.pieces.whole() == block.json.decode()
 
 
 @dataclass(slots=True, eq=False)

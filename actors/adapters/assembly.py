@@ -46,15 +46,7 @@ MAX_CALLS = 1024
 
 
 class Assembly:
-    """The parts of one answer, and the events not yet handed out.
-
-    Args:
-        dialect: The profile that is answering.
-        binding: Who is answering: the message's origin, and what its seals are stamped with.
-        first_call: Number of the first canonical id to mint.
-        turn: Number of the turn the message belongs to.
-        names: Tools the provider knows by another name: that name to the tool's own.
-    """
+    """The parts of one answer, and the events not yet handed out."""
 
     def __init__(
         self, dialect: Dialect, binding: Binding, first_call: int, turn: int, names: Mapping[str, str] | None
@@ -127,11 +119,18 @@ class Assembly:
         served = self._binding.upstream or self.upstream
         return replace(self._binding, upstream=served) if served else self._binding
 
-    def complete(self, part: Words, whole: str) -> None:
-        """Add what is missing of a text that the provider tells whole at the end."""
+    def complete(self, part: Words | ArrivingCall, whole: str) -> None:
+        """Add what is missing of a text that the provider tells whole at the end. On arguments it has the last word."""
         whole, said = sanitised(whole), part.pieces.whole()
-        if len(whole) > len(said) and whole.startswith(said):
-            self.say(part, whole[len(said) :])
+        if not whole.startswith(said):
+            if isinstance(part, ArrivingCall) and whole:
+                part.pieces = Pieces()
+                part.pieces.add(whole)
+        elif rest := whole[len(said) :]:
+            if isinstance(part, ArrivingCall):
+                self.argue(part, rest)
+            else:
+                self.say(part, rest)
 
     def native(self, name: str, value: object, *, goes_back: bool) -> Own:
         """Take a part that is the provider's own; `goes_back` if the provider takes it back as it is."""
@@ -180,20 +179,9 @@ class Assembly:
     def argue(self, call: ArrivingCall, piece: str) -> None:
         """Add a piece of argument text."""
         call.done = False
-        text = call.arguments.add(piece)
+        text = call.pieces.add(piece)
         if text and call.announced:
             self._known.append(ArgumentsDelta(call.id, text))
-
-    def settle(self, call: ArrivingCall, whole: str) -> None:
-        """Take the whole argument text, where the provider tells it at the end. It has the last word."""
-        whole, said = sanitised(whole), call.arguments.whole()
-        if not whole or whole == said:
-            return
-        if whole.startswith(said):
-            self.argue(call, whole[len(said) :])
-        else:
-            call.arguments = Pieces()
-            call.arguments.add(whole)
 
     def drop_unfinished_calls(self) -> None:
         """Leave out the calls that the provider did not call complete: it says that the answer is cut."""
@@ -348,7 +336,7 @@ class Assembly:
             return
         call.announced = True
         self._known.append(CallStarted(call.id, call.name))
-        if early := call.arguments.whole():
+        if early := call.pieces.whole():
             self._known.append(ArgumentsDelta(call.id, early))
 
 

@@ -13,7 +13,7 @@ from actors.adapters.assembly import Assembly
 from actors.adapters.classify import in_answer, unfinished
 from actors.adapters.failure import AnswerFault, broken
 from actors.adapters.sse import DONE, EventParser, ServerEvent
-from actors.adapters.wire import Fields, loaded
+from actors.adapters.wire import Fields, loaded, number
 from actors.core.content import Message
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
@@ -25,13 +25,11 @@ MAX_ANSWER = 32 * 1024 * 1024
 
 
 class Frames(Protocol):
-    """Splits the bytes of a stream into events."""
+    """Splits the bytes of a stream into events. Raises StreamFault for bytes that are no such stream."""
 
-    def feed(self, chunk: bytes) -> Sequence[ServerEvent]:
-        """Return the events that `chunk` completes. Raises StreamFault for bytes that are no such stream."""
+    def feed(self, chunk: bytes) -> Sequence[ServerEvent]: ...
 
-    def close(self) -> Sequence[ServerEvent]:
-        """Return what the end of the stream completes."""
+    def close(self) -> Sequence[ServerEvent]: ...
 
 
 class Decoder(Assembly, ABC):
@@ -189,3 +187,11 @@ def _document(text: str, what: str) -> Fields:
     if type(value) is not dict:
         raise broken(f"{what} is not a JSON object")
     return value
+
+
+def block_index(payload: Fields, key: str) -> int:
+    """Return the index of the block that an event is about."""
+    index = number(payload.get(key))
+    if index is None:
+        raise broken("a content block event without its index")
+    return index

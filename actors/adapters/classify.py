@@ -170,13 +170,22 @@ def _report(value: object, depth: int = _GATEWAYS) -> _Report:
         return _Report(message=value, text=value)
     body = fields(value)
     inner = body.get("error")
-    if isinstance(inner, str):
-        error: Fields = {**body, "message": inner}
-    else:
-        error = fields(inner) or body
-    report = _plain(error)
-    upstream = _upstream(error, depth)
-    return _merged(report, upstream) if upstream else report
+    error = {**body, "message": inner} if isinstance(inner, str) else fields(inner) or body
+    outer = _plain(error)
+    upstream = fields(error.get("metadata")).get("raw")  # what a gateway wraps, as JSON text or as it is
+    if not upstream or depth == 0:
+        return outer
+    if isinstance(upstream, str):
+        with suppress(ValueError):  # some gateways put plain words there
+            upstream = loaded(upstream)
+    told = _report(upstream, depth - 1)
+    return _Report(
+        message=told.message or outer.message,
+        type=told.type or outer.type,
+        code=told.code or outer.code,
+        status=told.status or outer.status,
+        text=f"{told.text}\n{outer.text}",
+    )
 
 
 def _plain(error: Fields) -> _Report:
@@ -197,27 +206,6 @@ def _quotas(details: object) -> str:
     """Return the names of the quotas that were used up: which one decides whether waiting helps (GEM-15)."""
     violations = [item for detail in map(fields, items(details)) for item in items(detail.get("violations"))]
     return " ".join(filter(None, (string(fields(item).get("quotaId")) for item in violations)))
-
-
-def _upstream(error: Fields, depth: int) -> _Report | None:
-    """Return the error that a gateway wraps, as JSON text or as it is."""
-    raw = fields(error.get("metadata")).get("raw")
-    if not raw or depth == 0:
-        return None
-    if isinstance(raw, str):
-        with suppress(ValueError):  # some gateways put plain words there
-            raw = loaded(raw)
-    return _report(raw, depth - 1)
-
-
-def _merged(outer: _Report, inner: _Report) -> _Report:
-    return _Report(
-        message=inner.message or outer.message,
-        type=inner.type or outer.type,
-        code=inner.code or outer.code,
-        status=inner.status or outer.status,
-        text=f"{inner.text}\n{outer.text}",
-    )
 
 
 def _one_line(text: str) -> str:

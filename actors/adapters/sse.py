@@ -19,7 +19,6 @@ MAX_EVENT = 1024 * 1024
 
 DONE = "[DONE]"
 """The data of an event that says nothing but that the stream ends."""
-_BOM = b"\xef\xbb\xbf"
 
 
 class ServerEvent(Struct, frozen=True, gc=False):
@@ -38,13 +37,11 @@ class EventParser:
 
     def __init__(self, *, max_event: int = MAX_EVENT) -> None:
         self._max_event = max_event
-        self._begun: list[bytes] = []  # pieces of the line that has not ended
-        self._held = 0  # bytes of them
+        self._begun = bytearray()  # of the line that has not ended
         self._size = 0  # bytes of the current event's lines
         self._name = ""
         self._data: list[str] = []
-        self._stray: list[bytes] = []  # lines of JSON that are no field
-        self._strayed = 0  # bytes of them
+        self._stray = bytearray()  # lines of JSON that are no field
         self._after_cr = False  # an LF that comes next belongs to the CR before it
         self._at_start = True
 
@@ -62,42 +59,35 @@ class EventParser:
         *lines, rest = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         events: list[ServerEvent] = []
         if lines and (self._begun or self._at_start):
-            self._keep(lines[0])
-            lines[0] = self._line()
+            lines[0] = self._whole_line(lines[0])
         for line in lines:
             if line:
                 self._take(line)
             else:
                 self._dispatch(events)
-        self._keep(rest)
+        if rest:
+            self._begun += rest
+            self._check(self._size + len(self._begun))
         return events
 
     def close(self) -> list[ServerEvent]:
         """Return what the end of the stream left: an event without its blank line, and JSON outside of events."""
         events: list[ServerEvent] = []
-        if line := self._line():
+        if line := self._whole_line(b""):
             self._take(line)
         self._dispatch(events)
         if self._stray:
-            events.append(ServerEvent("", b"\n".join(self._stray).decode("utf-8", "replace")))
+            events.append(ServerEvent("", self._stray[:-1].decode("utf-8", "replace")))
             self._stray.clear()
         return events
 
-    def _keep(self, piece: bytes) -> None:
-        """Keep a piece of a line that may go on."""
-        if piece:
-            self._check(self._size + self._held + len(piece))
-            self._held += len(piece)
-            self._begun.append(piece)
-
-    def _line(self) -> bytes:
-        """Return the line that was kept in pieces, and begin another."""
-        line = b"".join(self._begun)
+    def _whole_line(self, end: bytes) -> bytes:
+        """Return the line that was begun, with its end, and begin another."""
+        line = bytes(self._begun) + end
         self._begun.clear()
-        self._held = 0
         if self._at_start:
             self._at_start = False
-            line = line.removeprefix(_BOM)
+            line = line.removeprefix(b"\xef\xbb\xbf")
         return line
 
     def _check(self, size: int) -> None:
@@ -118,11 +108,10 @@ class EventParser:
         elif field == b"event":
             self._name = value.removeprefix(b" ").decode("utf-8", "replace")
         elif self._stray or line.startswith((b"{", b"[")):
-            self._stray.append(line)
-            self._strayed += len(line)
+            self._stray += line + b"\n"
 
     def _dispatch(self, events: list[ServerEvent]) -> None:
         if data := self._data:
             events.append(ServerEvent(self._name, data[0] if len(data) == 1 else "\n".join(data)))
             self._data = []
-        self._name, self._size = "", self._strayed
+        self._name, self._size = "", len(self._stray)

@@ -14,9 +14,9 @@ from typing import Literal
 
 from actors.adapters.anthropic.encode import UNSIGNED
 from actors.adapters.arriving import ArrivingCall, Own, Part, Words
-from actors.adapters.base import Decoder
+from actors.adapters.base import Decoder, block_index
 from actors.adapters.failure import broken
-from actors.adapters.wire import Fields, fields, items, json_text, loaded, number, string
+from actors.adapters.wire import Fields, fields, items, json_text, loaded, string
 
 _SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
 _SERVER_RESULTS = frozenset(
@@ -40,12 +40,12 @@ class MessagesDecoder(Decoder):
     def event(self, name: str, payload: Fields) -> None:
         match string(payload.get("type")) or name:
             case "content_block_delta":
-                self._delta(_index(payload), fields(payload.get("delta")))
+                self._delta(block_index(payload, "index"), fields(payload.get("delta")))
             case "content_block_start":
                 self._begun = True  # a relay may have left `message_start` out
-                self._start(_index(payload), fields(payload.get("content_block")))
+                self._start(block_index(payload, "index"), fields(payload.get("content_block")))
             case "content_block_stop":
-                self._stop(_index(payload))
+                self._stop(block_index(payload, "index"))
             case "message_start":
                 self._message_start(fields(payload.get("message")))
             case "message_delta":
@@ -147,7 +147,7 @@ class MessagesDecoder(Decoder):
                 return
             case Own() if given:
                 _take_input(part, given)
-            case ArrivingCall() if not part.arguments.whole():
+            case ArrivingCall() if not part.pieces.whole():
                 self.argue(part, given)
             case Words(kind="thinking", seal=None) if self._dialect.reasoning.required == "with_calls":
                 self.seal(part, UNSIGNED, UNSIGNED)  # copies that do not sign want it back
@@ -170,10 +170,3 @@ def _take_input(call: Own, text: str) -> None:
         call.value = {**fields(call.value), "input": loaded(text)}
     except ValueError:
         call.kind = "unknown"
-
-
-def _index(payload: Fields) -> int:
-    index = number(payload.get("index"))
-    if index is None:
-        raise broken("a content block event without its index")
-    return index

@@ -12,10 +12,10 @@ from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 
 from actors.adapters.arriving import ArrivingCall, Own, Part, Words
-from actors.adapters.base import Decoder
+from actors.adapters.base import Decoder, block_index
 from actors.adapters.converse.frames import FrameParser
 from actors.adapters.failure import broken
-from actors.adapters.wire import Fields, fields, items, json_text, number, string
+from actors.adapters.wire import Fields, fields, items, json_text, string
 
 _FRESH, _READ, _WRITTEN = "inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens"
 _FIGURES = ((_FRESH, _READ, _WRITTEN), ("outputTokens",), (_READ,), (_WRITTEN,))
@@ -35,11 +35,11 @@ class ConverseDecoder(Decoder):
     def event(self, name: str, payload: Fields) -> None:
         match name:
             case "contentBlockDelta":
-                self._delta(_index(payload), fields(payload.get("delta")))
+                self._delta(block_index(payload, "contentBlockIndex"), fields(payload.get("delta")))
             case "contentBlockStart":
-                self._start(_index(payload), fields(payload.get("start")))
+                self._start(block_index(payload, "contentBlockIndex"), fields(payload.get("start")))
             case "contentBlockStop":
-                self._stop(_index(payload))
+                self._stop(block_index(payload, "contentBlockIndex"))
             case "messageStop":
                 self._message_stop(payload)
             case "metadata":
@@ -140,13 +140,6 @@ class ConverseDecoder(Decoder):
             self.seal(part, "signature", "".join(self._seals.pop((index, "signature"), [])))
             self.seal(part, "redacted", _joined(self._seals.pop((index, "redactedContent"), [])))
         self.end(part, told=told)
-
-
-def _index(payload: Fields) -> int:
-    index = number(payload.get("contentBlockIndex"))
-    if index is None:
-        raise broken("a content block event without its index")
-    return index
 
 
 def _joined(pieces: list[str]) -> str:

@@ -16,6 +16,7 @@ fault: nothing behind it can be trusted. Memory is bounded by the cap on a frame
 """
 
 import json
+from struct import error as CutShort
 from struct import unpack_from
 from zlib import crc32
 
@@ -30,17 +31,9 @@ END = ServerEvent("", DONE)
 _PRELUDE = 12
 _CRC = 4
 _MAX_HEADERS = 128 * 1024
-_FIXED = {
-    0: 0,
-    1: 0,
-    2: 1,
-    3: 2,
-    4: 4,
-    5: 8,
-    8: 8,
-    9: 16,
-}  # bytes of a value, by type: true, false, byte, ...
 _BYTES, _STRING = 6, 7  # preceded by two bytes of length
+_FIXED = dict(zip((0, 1, 2, 3, 4, 5, 8, 9), (0, 0, 1, 2, 4, 8, 8, 16), strict=True))
+"""Bytes of a value, by type: true, false, byte, short, integer, long, timestamp, UUID."""
 
 
 class FrameParser:
@@ -128,23 +121,22 @@ def _headers(data: bytes) -> dict[str, str]:
     """Return the headers that are strings; the others are stepped over."""
     headers: dict[str, str] = {}
     place = 0
-    while place < len(data):
-        name_end = place + 1 + data[place]
-        if name_end >= len(data):
-            raise broken("a frame of the stream has a header that is cut")
-        kind, start = data[name_end], name_end + 1
-        if kind in (_BYTES, _STRING):
-            if start + 2 > len(data):
-                raise broken("a frame of the stream has a header that is cut")
-            size, start = unpack_from(">H", data, start)[0], start + 2
-        elif kind in _FIXED:
-            size = _FIXED[kind]
-        else:
-            raise broken(f"a frame of the stream has a header of type {kind}")
-        if start + size > len(data):
-            raise broken("a frame of the stream has a header that is cut")
-        if kind == _STRING:
-            name = data[place + 1 : name_end].decode("utf-8", "replace")
-            headers[name] = data[start : start + size].decode("utf-8", "replace")
-        place = start + size
+    try:
+        while place < len(data):
+            start = place + 2 + data[place]
+            name, kind = data[place + 1 : start - 1], data[start - 1]
+            if kind in (_BYTES, _STRING):
+                size, start = unpack_from(">H", data, start)[0], start + 2
+            elif kind in _FIXED:
+                size = _FIXED[kind]
+            else:
+                raise broken(f"a frame of the stream has a header of type {kind}")
+            if kind == _STRING:
+                value = data[start : start + size]
+                headers[name.decode("utf-8", "replace")] = value.decode("utf-8", "replace")
+            place = start + size
+    except (IndexError, CutShort):
+        place = len(data) + 1
+    if place > len(data):
+        raise broken("a frame of the stream has a header that is cut")
     return headers

@@ -215,7 +215,7 @@ def _begins_another(call: ArrivingCall, name: str, text: str, *, repeated: bool)
         return False
     if repeated or call.name != name:
         return True
-    return bool(text.strip()) and call.arguments.size < _WHOLE_BELOW and _is_whole(call.arguments.whole())
+    return bool(text.strip()) and call.pieces.size < _WHOLE_BELOW and _is_whole(call.pieces.whole())
 
 
 def _is_whole(text: str) -> bool:

@@ -45,19 +45,12 @@ _Place: TypeAlias = tuple[str, int | None]
 
 @dataclass(slots=True)
 class _Item:
-    """An item that is arriving.
-
-    Args:
-        kind: Its type.
-        part: What it becomes.
-        phase: Where a message's phase is sealed.
-        place: The part of a reasoning item that the last words were of.
-    """
+    """An item that is arriving, and the part it becomes."""
 
     kind: str
     part: Part
-    phase: Words | None = None
-    place: _Place | None = None
+    phase: Words | None = None  # where a message's phase is sealed
+    place: _Place | None = None  # the part of a reasoning item that the last words were of
 
 
 class ResponsesDecoder(Decoder):
@@ -151,7 +144,7 @@ class ResponsesDecoder(Decoder):
                 self.seal(part, "reasoning_item", _again(told))
             case ArrivingCall():
                 self.identify(part, string(told.get("call_id")), _name_of(told))
-                self.settle(part, string(told.get(_CALLS[item.kind])))
+                self.complete(part, string(told.get(_CALLS[item.kind])))
                 part.told = kind == "custom_tool_call" and told.get("status") == "completed"
             case Own():
                 _take_item(part, told)
@@ -200,7 +193,7 @@ class ResponsesDecoder(Decoder):
                 self.argue(call, delta)
             case _, "done", ArrivingCall() as call if kind in _CALLS:
                 self.identify(call, "", string(payload.get("name")))
-                self.settle(call, string(payload.get("arguments")) or string(payload.get("input")))
+                self.complete(call, string(payload.get("arguments")) or string(payload.get("input")))
                 self.end(call)
 
 
