@@ -87,10 +87,7 @@ class Rendered:
 def empty(dialect: Dialect, epoch_start: int = 0) -> Lane:
     """Return a lane in which nothing has been sent.
 
-    Args:
-        dialect: Its dialect.
-        epoch_start: How many messages at the beginning of the history were imported: provider state in them was bound
-            to a prefix that this lane never sent.
+    The first `epoch_start` messages were imported: provider state in them was bound to a prefix never sent here.
     """
     return Lane(RenderState(epoch_start=epoch_start), (), start(dialect))
 
@@ -98,12 +95,8 @@ def empty(dialect: Dialect, epoch_start: int = 0) -> Lane:
 def begun(lane: Lane, event: EpochBegan, dialect: Dialect, epoch_start: int) -> Lane:
     """Return the lane at the beginning of an epoch: nothing sent, every id kept.
 
-    Args:
-        lane: The lane as it was.
-        event: The epoch's number and manner.
-        dialect: The lane's dialect.
-        epoch_start: Length of the history now. Provider state in older messages was bound to the old prefix;
-            reasoning in the clear is bound to none, and a provider that remembers it wants it back (DSK-05, KIM-03).
+    Provider state in the first `epoch_start` messages, which is all there are, was bound to the old prefix. Reasoning
+    in the clear is bound to none, and a provider that remembers it wants it back (DSK-05, KIM-03).
     """
     old = lane.state
     if dialect.reasoning.carrier == "reasoning_content" and event.reason != "thinking":
@@ -118,12 +111,6 @@ def advanced(
     lane: Lane, history: History, ledger: Ledger, dialect: Dialect, encoder: Encoder, target: RenderTarget
 ) -> Rendered:
     """Render, encode and judge what `lane` has not seen of `history`.
-
-    Args:
-        lane: The lane as it was last adopted, or `empty(dialect)`.
-        history, ledger: The canonical state.
-        dialect, encoder: The rules, and how their family writes.
-        target: Whom the transcript is for.
 
     The outcome depends on the arguments alone. Faults the judge finds are in the report, not raised.
 
@@ -152,7 +139,9 @@ def advanced(
         segments = appended(segments, fragment)
     state = walk.state()
     faults += finish(judge, manual_thinking=target.budgeted)
-    faults = canonical(faults, state.used.get, lambda: _called(history))
+    faults = canonical(
+        faults, state.used.get, lambda: [call.id for message in history.since(0) for call in message.calls]
+    )
     report = notes.report(dialect.name, tuple(faults))
     grown = Lane(state, segments, judge, size)
     return Rendered(grown, report, dialect, encoder.closing, lane.size, history.system)
@@ -174,11 +163,6 @@ def blamed(rendered: Rendered, why: str, rule: str | None) -> Report:
 _NAMES = re.compile(r"[\w.:-]+")  # what an id on the wire may be made of
 
 
-def _called(history: History) -> list[CallId]:
-    """Return the calls of a lane's epoch: all that its history holds, in order."""
-    return [call.id for message in history.since(0) for call in message.calls]
-
-
 def appended(segments: tuple[bytes, ...], pieces: Sequence[bytes]) -> tuple[bytes, ...]:
     """Return `segments` with what these pieces say: long literals as they are, all else joined geometrically."""
     grown = list(segments)
@@ -194,20 +178,15 @@ def gathered(pieces: Sequence[bytes]) -> list[bytes]:
     found: list[bytes] = []
     behind = 0
     for at in [at for at, piece in enumerate(pieces) if len(piece) >= SHARED and piece[:1] == b'"']:
-        found += (b"".join(pieces[behind:at]), pieces[at]) if behind < at else (pieces[at],)
+        found += (b"".join(pieces[behind:at]), pieces[at])
         behind = at + 1
-    return [*found, b"".join(pieces[behind:])] if behind < len(pieces) else found
-
-
-def _is_literal(segment: bytes) -> bool:
-    """Say whether this is a JSON string. Nothing else that is sent begins as one: before a key stands a brace."""
-    return segment.startswith(b'"')
+    return list(filter(None, (*found, b"".join(pieces[behind:]))))
 
 
 def _joins(before: bytes, piece: bytes) -> bool:
-    size = len(piece)
-    fits = len(before) <= 2 * size and size + len(before) <= SEGMENT
-    return fits and not _is_literal(before) and not _is_literal(piece)
+    """Say whether two segments become one. Only a literal begins with a quote: before a key stands a brace."""
+    fits = len(before) <= 2 * len(piece) and len(before) + len(piece) <= SEGMENT
+    return fits and before[:1] != b'"' != piece[:1]
 
 
 def seals(rendered: Rendered, ledger: Ledger) -> tuple[tuple[CallId, Reason], ...]:

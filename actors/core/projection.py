@@ -10,11 +10,12 @@ and -019 are those of the ids we mint.
 """
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import sha256
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias
 
-from actors.core.content import Seal, ToolCall
+from actors.core.content import ToolCall
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import unquote
@@ -23,6 +24,13 @@ from actors.core.transcript import RenderState
 
 Digested: TypeAlias = Literal["openai", "anthropic", "mistral", "bedrock"]
 """Styles whose ids are made from a digest of the canonical id, and from nothing else."""
+_FORMS: Mapping[Digested, tuple[str, int]] = {
+    "openai": ("call_", 24),
+    "anthropic": ("toolu_", 24),
+    "bedrock": ("tooluse_", 22),
+    "mistral": ("", 9),
+}
+"""What such an id begins with, and how many characters of the digest follow."""
 
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _PAIRS = [low + high for high in _BASE62 for low in _BASE62]
@@ -30,13 +38,7 @@ _RANGE = 62**24
 
 
 class Projection:
-    """The ids and names of one lane while new ones are being given.
-
-    Args:
-        state: What the lane remembers of those given earlier.
-        dialect: The form of ids and names.
-        target: The binding rendered for; the ids it minted itself stay.
-    """
+    """The ids and names of one lane while new ones are being given. Ids that `target` minted itself stay."""
 
     def __init__(self, state: RenderState, dialect: Dialect, target: Binding | None) -> None:
         self._calls = state.calls
@@ -50,10 +52,8 @@ class Projection:
         self._new: dict[CallId, str] = {}
         self._taken: dict[str, CallId] = {}
         self._names: dict[str, str] = {}
-        self._origin: Binding | None = (
-            None  # whose ids were asked about last, and whether they are the reader's own
-        )
-        self._is_own = False
+        self._origin: Binding | None = None  # whose ids were asked about last,
+        self._is_own = False  # and whether they are the reader's own
 
     def call(self, call: ToolCall) -> tuple[str, str]:
         """Return the id that `call` has in this lane, given at its first appearance, and its name."""
@@ -67,8 +67,9 @@ class Projection:
         if seal is not None and seal.origin is not self._origin:  # calls in a row mostly share theirs
             self._origin = seal.origin
             self._is_own = self._dialect.ids.native_passthrough and self._provider(seal.origin) == self._home
-        native = self._native(seal) if seal is not None and self._is_own else None
-        emitted = native or self._minted(call.id, name)
+        native = unquote(seal.data) if seal is not None and self._is_own else ""
+        passes = native and self._is_id(native) and self._free(native)
+        emitted = native if passes else self._minted(call.id, name)
         self._new[call.id] = emitted
         if emitted:
             self._taken[emitted] = call.id
@@ -86,10 +87,6 @@ class Projection:
 
     def _free(self, emitted: str) -> bool:
         return emitted not in self._taken and not (self._has_given and emitted in self._used)
-
-    def _native(self, seal: Seal) -> str | None:
-        native = unquote(seal.data)
-        return native if self._is_id(native) and self._free(native) else None
 
     def _provider(self, binding: Binding) -> tuple[str, str, str]:
         """Return what says whose ids a binding's calls have."""
@@ -121,18 +118,8 @@ def _ordinal(emitted: str) -> int:
 @lru_cache(maxsize=8192)  # sessions number their calls alike, so they share these
 def mint(style: Digested, call_id: CallId, probe: int = 0) -> str:
     """Return the id of a foreign call in a provider's form; `probe` counts collisions already met."""
-    digest = _digest(f"{call_id}#{probe}" if probe else call_id)
-    match style:
-        case "openai":
-            return f"call_{digest[:24]}"
-        case "anthropic":
-            return f"toolu_{digest[:24]}"
-        case "bedrock":
-            return f"tooluse_{digest[:22]}"
-        case "mistral":
-            return digest[:9]
-        case _:
-            assert_never(style)
+    opening, length = _FORMS[style]
+    return opening + _digest(f"{call_id}#{probe}" if probe else call_id)[:length]
 
 
 def _digest(text: str) -> str:

@@ -27,8 +27,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "bedrock: ids in the form of another provider",
         "actors/core/projection.py",
-        'return f"tooluse_{digest[:22]}"',
-        'return f"call_{digest[:24]}"',
+        '"bedrock": ("tooluse_", 22)',
+        '"bedrock": ("call_", 24)',
         ("tests/core/test_check_converse.py",),
     ),
     Mutation(

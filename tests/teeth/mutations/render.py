@@ -497,8 +497,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "projection: a native id of any form is passed on",
         "actors/core/projection.py",
-        "return native if self._is_id(native) and self._free(native) else None",
-        "return native if self._free(native) else None",
+        "passes = native and self._is_id(native) and self._free(native)",
+        "passes = native and self._free(native)",
         (PROJECTION,),
     ),
     Mutation(
