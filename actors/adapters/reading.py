@@ -26,8 +26,9 @@ from actors.core.content import (
 )
 from actors.core.form import kept
 from actors.core.identity import Binding
+from actors.core.ingest import Ingested, ingest
 from actors.core.intake import PathTally, Remarks
-from actors.core.jsonio import Ingested, Json, ingest, parse_object, quote, sanitised
+from actors.core.jsonio import Json, parse_object, quote, sanitised
 from actors.core.projection import flat_name
 
 _NAMED = "\0"

@@ -21,7 +21,8 @@ from actors.adapters.reading import (
 )
 from actors.adapters.wire_object import WireObject
 from actors.core.content import Media, Speaker
-from actors.core.jsonio import ingest, sanitised
+from actors.core.ingest import ingest
+from actors.core.jsonio import sanitised
 
 
 def read(messages: Sequence[object], reading: Reading) -> None:
