@@ -18,7 +18,8 @@ from msgspec import Struct
 from actors.core.batch import Approve, Planned, denied
 from actors.core.events import CallEvent, Failed, Returned
 from actors.core.identity import CallId
-from actors.core.jsonio import Json, ingest, quote
+from actors.core.ingest import ingest
+from actors.core.jsonio import Json, quote
 from actors.core.returned import parted
 from actors.errors import JournalError, KernelError, OwnSession, ThreadsBusy
 from actors.executor import Executor

@@ -30,7 +30,8 @@ from typing import (
 
 from actors.core.arguments import ArgumentCheck, ArgumentError, compile_schema, unknown_tool_error
 from actors.core.batch import BoundArguments
-from actors.core.jsonio import Json, JsonValue, dump, ingest, parse
+from actors.core.ingest import ingest
+from actors.core.jsonio import Json, JsonValue, dump, parse
 from actors.errors import ConfigError, ToolDefinitionError
 
 if TYPE_CHECKING:

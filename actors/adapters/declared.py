@@ -11,8 +11,9 @@ from actors.adapters.importing import HOLDERS, INSTRUCTIONS
 from actors.adapters.request import TEXT, ToolSpec
 from actors.adapters.wire import number
 from actors.adapters.wire_object import WireObject
+from actors.core.ingest import ingest
 from actors.core.intake import PathTally
-from actors.core.jsonio import Json, ingest
+from actors.core.jsonio import Json
 from actors.core.projection import flat_name
 
 

@@ -13,8 +13,9 @@ from actors.adapters.wire_object import WireObject, plain
 from actors.core.content import Block, Media, Message, Seal, Speaker, Text, Thinking, ToolCall, ToolResult
 from actors.core.form import kept
 from actors.core.identity import Binding
+from actors.core.ingest import ingest
 from actors.core.intake import Remarks
-from actors.core.jsonio import Json, ingest, parse_object, quote, sanitised
+from actors.core.jsonio import Json, parse_object, quote, sanitised
 from actors.core.projection import flat_name
 
 _NAMED = "\0"

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import jiter
 
-from actors.core.jsonio import ingest
+from actors.core.ingest import ingest
 
 Fields: TypeAlias = Mapping[str, object]
 

@@ -14,7 +14,8 @@ from msgspec import Struct
 from actors.core.arguments import ArgumentError, tool_error, unknown_tool_error
 from actors.core.content import ToolCall
 from actors.core.events import Denied, Refused, Scheduled
-from actors.core.jsonio import JsonValue, ingest, quote
+from actors.core.ingest import ingest
+from actors.core.jsonio import JsonValue, quote
 
 Approve: TypeAlias = Callable[[ToolCall], bool | Awaitable[bool]]
 """Says whether a call of a tool with `approval="ask"` may run."""

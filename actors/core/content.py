@@ -11,7 +11,8 @@ from typing import Literal, Self, TypeAlias
 
 from actors.core.form import Form, Public, kept
 from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, JsonObject, JsonValue, Quoted, ingest, nest, parse, quote, unquote
+from actors.core.ingest import ingest
+from actors.core.jsonio import Json, JsonObject, JsonValue, Quoted, nest, parse, quote, unquote
 
 Speaker: TypeAlias = Literal["human", "model", "tool"]
 Status: TypeAlias = Literal["pending", "complete", "error", "cancelled"]

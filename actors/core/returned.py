@@ -11,7 +11,8 @@ too large, leaves a text where it stood that says its type and why.
 import re
 
 from actors.core.content import Media
-from actors.core.jsonio import Ingested, Json, ingest, sanitised
+from actors.core.ingest import Ingested, ingest
+from actors.core.jsonio import Json, sanitised
 
 MAX_MEDIA_BYTES = 5 * 1024 * 1024
 """Most bytes of all media of one result, base64 as written: what the strictest provider takes of one image."""

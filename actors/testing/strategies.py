@@ -49,7 +49,8 @@ from actors.core.events import (
     TurnEnded,
 )
 from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, ingest, quote
+from actors.core.ingest import ingest
+from actors.core.jsonio import Json, quote
 from actors.core.ledger import Ledger
 from actors.core.packed import pack
 from actors.core.stream import Usage

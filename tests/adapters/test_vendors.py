@@ -15,7 +15,8 @@ from actors.core.content import Media, Seal, Thinking
 from actors.core.dialect import ChatTurns
 from actors.core.form import replace
 from actors.core.identity import Binding
-from actors.core.jsonio import Json, ingest, quote
+from actors.core.ingest import ingest
+from actors.core.jsonio import Json, quote
 from actors.core.lane import Rendered
 from actors.core.ledger import Ledger
 from actors.core.profiles import MISTRAL as MISTRAL_PROFILE

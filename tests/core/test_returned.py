@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 
 from actors.core.content import Media, ToolResult
-from actors.core.jsonio import JsonValue, ingest, parse
+from actors.core.ingest import ingest
+from actors.core.jsonio import JsonValue, parse
 from actors.core.returned import MAX_MEDIA, MAX_MEDIA_BYTES, parted
 from actors.testing.strategies import values
 from tests.core.session_log import examples

@@ -11,11 +11,11 @@ from typing import ClassVar
 from actors.adapters.reading import Reading
 from actors.adapters.wire_object import WireObject
 from actors.core.content import Media, Speaker
-from actors.core.jsonio import ingest
+from actors.core.ingest import ingest
 
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool message")
 _LEFT_OUT = ("additional_tools", "compaction", "compaction_summary", "compaction_trigger")
-"""What is no part of the conversation, or what only its provider can read."""
+"""What is not part of the conversation, or what only its provider can read."""
 
 
 class ItemsReading(Reading):

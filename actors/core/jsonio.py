@@ -11,6 +11,7 @@ from itertools import chain
 from json.encoder import JSONEncoder, encode_basestring
 from math import isfinite
 from typing import NewType, TypeAlias
+from urllib.parse import unquote as percent_decoded
 
 import jiter
 
@@ -31,6 +32,7 @@ INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 _ENCODER = JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _SPACE = re.compile(r"\s+")
+_NAMES = {dict: "object", list: "array", bool: "boolean", type(None): "null", int: "number", float: "number"}
 
 
 class JsonRefused(ValueError):
@@ -50,7 +52,7 @@ def unquote(literal: Json) -> str:
     """Return the text of a JSON string literal. Raises JsonRefused if it is anything else."""
     value = _read(literal)
     if type(value) is not str:
-        raise JsonRefused(f"expected a JSON string, got {_kind(value)}")
+        raise JsonRefused(f"expected a JSON string, got {_NAMES[type(value)]}")
     return value
 
 
@@ -70,9 +72,11 @@ def nest(text: Json) -> Json:
 
 def sanitised(text: str) -> str:
     """Return `text` with surrogate pairs joined and each lone surrogate replaced by U+FFFD."""
-    return (
-        text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    )
+    try:
+        text.encode()
+        return text
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def parse(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> JsonValue:
@@ -95,22 +99,6 @@ def parse(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH
     return value
 
 
-def dump(value: JsonValue) -> Json:
-    """Return compact JSON in insertion order. Lone surrogates become U+FFFD.
-
-    Raises:
-        JsonRefused: NaN or an infinity, a cycle, or something that has no JSON form.
-    """
-    try:
-        text = _ENCODER.encode(value)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise JsonRefused(_one_line(error)) from None
-    try:
-        return Json(text.encode())
-    except UnicodeEncodeError:
-        return Json(sanitised(text).encode())
-
-
 def parse_object(
     raw: str, *, max_bytes: int = 256 * 1024, max_depth: int = 32
 ) -> dict[str, JsonValue] | None:
@@ -125,6 +113,42 @@ def parse_object(
     except ValueError:  # JsonRefused, and UnicodeEncodeError for lone surrogates
         return None
     return value if type(value) is dict else None
+
+
+def pointed(root: JsonValue, reference: str) -> JsonValue:
+    """Return what a JSON pointer (RFC 6901) in a reference, such as `#` or `#/$defs/A`, names inside `root`.
+
+    What is not a pointer (`#anchor`, an address) and what names nothing give None.
+    """
+    pointer = percent_decoded(reference.removeprefix("#"))
+    if not reference.startswith("#") or pointer[:1] not in ("", "/"):
+        return None
+    found = root
+    for token in pointer.split("/")[1:]:
+        key = token.replace("~1", "/").replace("~0", "~")
+        if type(found) is dict:
+            found = found.get(key)
+        elif type(found) is list and key.isdecimal() and int(key) < len(found):
+            found = found[int(key)]
+        else:
+            return None
+    return found
+
+
+def dump(value: JsonValue) -> Json:
+    """Return compact JSON in insertion order. Lone surrogates become U+FFFD.
+
+    Raises:
+        JsonRefused: NaN or an infinity, a cycle, or something that has no JSON form.
+    """
+    try:
+        text = _ENCODER.encode(value)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise JsonRefused(_one_line(error)) from None
+    try:
+        return Json(text.encode())
+    except UnicodeEncodeError:
+        return Json(sanitised(text).encode())
 
 
 def _read(data: bytes) -> JsonValue:
@@ -149,9 +173,7 @@ def _why_refused(value: JsonValue, max_depth: int) -> str | None:
             return "an integer is outside 64 bits"
         objects = [item for item in level if type(item) is dict] if dict in kinds else []
         lists = [item for item in level if type(item) is list] if list in kinds else []
-        if "\0" in "".join(
-            {key for item in objects for key in item}
-        ):  # most objects of a level have the same
+        if "\0" in "".join({key for item in objects for key in item}):  # most of a level have the same
             return "a key contains NUL"
         depth += bool(objects or lists)
         if depth > max_depth:
@@ -163,19 +185,3 @@ def _why_refused(value: JsonValue, max_depth: int) -> str | None:
 def _one_line(error: BaseException) -> str:
     text = "".join(char if char.isprintable() else "?" for char in _SPACE.sub(" ", str(error)[:400]))
     return text if len(text) <= 200 else text[:199] + "…"
-
-
-def _kind(value: JsonValue) -> str:
-    names = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
-    return names.get(type(value), "number")
-
-
-def encodable(text: str) -> bool:
-    """Say whether `text` is free of lone surrogates and of pairs written as two."""
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
