@@ -15,11 +15,11 @@ excluded. In the families `openai_chat` and `responses` a message is always whol
 `{"role":"user","content":[{...}` first, then `,{...}` for more blocks and
 `]},{"role":"assistant","content":[{...}` for the next message.
 
-A long text that comes as a piece of its own is not parsed, but for its end: ingestion has made a JSON string of it.
-A fragment is parsed twice only if it must be. The first parser takes half the time of the strict one, and does not see
-duplicate keys, a NUL in a key, numbers beyond 64 bits, or depth, neither in the fragment nor in arguments that are
-written as text. Ingestion has proven those of what it let in (`actors.core.jsonio`), and `check` sees them. Where the
-judge finds a fault in what the first parser gave, the fragment is parsed strictly and read again, and that counts.
+Of a long text that is a piece of its own only the end is parsed: ingestion has made a JSON string of it. The first
+parser takes half the time of the strict one, and does not see duplicate keys, a NUL in a key, numbers beyond 64 bits,
+or depth, neither in the fragment nor in arguments that are written as text. Ingestion lets none of those in
+(`actors.core.jsonio`), and `check` sees them. Where the judge finds a fault in what the first parser gave, the
+fragment is parsed strictly and read again, and that counts.
 
 Faults are returned, not raised, in the order in which they are met. Their `call_ids` are the ids on the
 wire: the judge knows no others. `canonical` gives those of the history.
@@ -208,13 +208,8 @@ def _read(state: CheckState, messages: JsonValue, *, strict: bool) -> CheckState
 
 
 def _unreadable(text: bytes, where: str, refused: JsonRefused, dialect: Dialect) -> Fault:
-    """Return the fault of bytes that are not strict JSON, or hold a lone surrogate."""
-    if not _has_lone_surrogate(text):
+    """Return the fault of bytes that are not strict JSON, or have half a character in an escape or in UTF-8."""
+    if not _LONE.search(_PAIRED.sub(b"-", text)):
         return ProjectionFault(f"{where}: not strict JSON: {refused} (ALL-01)", rule="ALL-01")
     rule = cited(dialect, "ALL-12")
     return CanonicalFault(f"{where}: the text holds a lone surrogate ({rule})", rule=rule)
-
-
-def _has_lone_surrogate(text: bytes) -> bool:
-    """Say whether an escape stands for half a character, or the bytes encode one."""
-    return _LONE.search(_PAIRED.sub(b"-", text)) is not None

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from actors.core.check.turns import Turns
+from actors.core.check.state import Turns
 from actors.core.check.words import excerpt, inside, kind_of, listed, shape
 from actors.core.jsonio import JsonValue
 
@@ -201,12 +201,10 @@ class Anthropic(Turns):
             self.misplaced(call_id, "tool_use_id")
 
     def _result_content(self, content: JsonValue, *, failed: bool) -> None:
+        if content == []:
+            self.fault("ANT-29", ".content", "the list is empty")
         where = f"{self.at}.content"
-        if type(content) is not list:
-            return self.wanted("a string or a list of blocks", where, content)
-        if not content:
-            self.fault("ANT-29", where, "the list is empty")
-        for part in content:
+        for _, part in self.each(content, where, "blocks"):
             kind = inside(part, "type")
             if failed and kind != "text":
                 self.fault("ANT-51", where, f"a block of type {excerpt(kind)} in the result of a failed tool")
@@ -216,14 +214,13 @@ class Anthropic(Turns):
                 self._media(part, str(kind), self.dialect.media.result_kinds)
             elif kind not in ("search_result", "tool_reference", "browser_state"):
                 self.fault("ALL-08", where, f"a block of type {excerpt(kind)} in a tool_result")
-        return None
 
     def _other(self, block: JsonValue) -> None:
         """Read a block of a kind that is rare or does not belong here."""
+        kind = inside(block, "type")
         if type(block) is not dict:
-            return self.wanted("a block is an object", "", block)
-        kind = block.get("type")
-        if self.role == "user" and kind in ("image", "document", "search_result"):
+            self.wanted("a block is an object", "", block)
+        elif self.role == "user" and kind in ("image", "document", "search_result"):
             if kind == "search_result":
                 self._filled(block, kind)
             else:
@@ -231,10 +228,11 @@ class Anthropic(Turns):
             self._beside()
         elif self.role == "assistant" and type(kind) is str and kind in _SERVER_IDS:
             call_id = block.get("id")
-            if type(call_id) is not str or not _SERVER_IDS[kind].fullmatch(call_id):
-                return self.fault("ALL-03", ".id", f"server tool id {excerpt(call_id)} is not of the form")
-            self.take(call_id)
-            self.server |= {call_id}
+            if type(call_id) is str and _SERVER_IDS[kind].fullmatch(call_id):
+                self.take(call_id)
+                self.server |= {call_id}
+            else:
+                self.fault("ALL-03", ".id", f"server tool id {excerpt(call_id)} is not of the form")
         elif self.role == "assistant" and type(kind) is str and kind.endswith("_tool_result"):
             call_id = block.get("tool_use_id")
             if type(call_id) is str and call_id in self.server:
@@ -244,23 +242,21 @@ class Anthropic(Turns):
                 self.fault("ANT-11", "", what)
         else:
             self.fault("ALL-08", "", f"a block of type {excerpt(kind)} in a message of role {self.role}")
-        return None
 
     def _media(self, block: dict[str, JsonValue], kind: str, held: frozenset[str]) -> None:
-        where = f"{self.at}.source"
         if kind not in held:
             return self.fault("ALL-10", "", f"{kind} is not accepted here")
         self.attach(kind)
         source = self._filled(block, kind)["source"]
         carrier, data, mime = (inside(source, key) for key in ("type", "data", "media_type"))
         if type(source) is not dict or type(carrier) is not str or carrier not in _SOURCE:
-            return self.fault("ALL-02", where, f"a source of type {excerpt(carrier)}")
-        self.allow_only(where, source, _SOURCE[carrier])
+            return self.fault("ALL-02", ".source", f"a source of type {excerpt(carrier)}")
+        self.allow_only(".source", source, _SOURCE[carrier])
         if carrier == "base64" and (type(data) is not str or not data):
-            return self.fault("ALL-02", where, "data is a base64 string with content")
-        if carrier == "base64" and (type(mime) is not str or mime not in self.dialect.media.types):
-            return self.fault("ALL-10", where, f"media of type {excerpt(mime)}")
-        if kind == "image" and type(data) is str and len(data) > _IMAGE_BYTES:
+            self.fault("ALL-02", ".source", "data is a base64 string with content")
+        elif carrier == "base64" and (type(mime) is not str or mime not in self.dialect.media.types):
+            self.fault("ALL-10", ".source", f"media of type {excerpt(mime)}")
+        elif kind == "image" and type(data) is str and len(data) > _IMAGE_BYTES:
             self.fault("ANT-30", "", f"an image of {len(data)} bytes as base64, at most {_IMAGE_BYTES}")
         return None
 
@@ -280,20 +276,25 @@ class Anthropic(Turns):
             self._tools(tools)
         if (choice := body.get("tool_choice")) is not None:
             self._choice(choice, manual=manual)
-        if (system := body.get("system")) is not None:
-            self._system(system)
+        system = body.get("system")
+        if type(system) is str or system is None:
+            system = [{"type": "text", "text": system}] if system else []
+        for _, block in self.each(system, "system", "text blocks"):
+            if type(block) is dict and block.get("type") == "text":
+                self._words(block, "system")
+            else:
+                self.fault("ALL-02", "system", "only text blocks stand here")
 
     def _choice(self, choice: JsonValue, *, manual: bool) -> None:
         kind = inside(choice, "type")
         if kind not in ("auto", "any", "tool", "none"):
-            return self.fault("ALL-02", "tool_choice", f"a choice of type {excerpt(kind)}")
-        if not self.names:
+            self.fault("ALL-02", "tool_choice", f"a choice of type {excerpt(kind)}")
+        elif not self.names:
             self.fault("ALL-14", "tool_choice", "given without tools")
         elif kind == "tool":
             self.chosen(inside(choice, "name"), "tool_choice")
         if manual and kind in ("any", "tool"):
             self.fault("ANT-48", "tool_choice", "a tool is forced while manual thinking is on")
-        return None
 
     def _tools(self, tools: JsonValue) -> None:
         for where, tool in self.each(tools, "tools", "tools"):
@@ -311,21 +312,9 @@ class Anthropic(Turns):
             if own:
                 self.rooted(tool.get("input_schema"), f"{where}.input_schema")
 
-    def _system(self, system: JsonValue) -> None:
-        if type(system) is str:
-            system = [{"type": "text", "text": system}] if system else []
-        if type(system) is not list:
-            return self.wanted("a string or a list of text blocks", "system", system)
-        for block in system:
-            if type(block) is dict and block.get("type") == "text":
-                self._words(block, "system")
-            else:
-                self.fault("ALL-02", "system", "only text blocks stand here")
-        return None
 
-
-_Check = Callable[[Anthropic, Any], None]  # Any: an object, but for the reader of what is of no known kind
-_CHECKS: dict[str, dict[str, _Check]] = {
+# Any: an object, but for the reader of what is of no known kind
+_CHECKS: dict[str, dict[str, Callable[[Anthropic, Any], None]]] = {
     "assistant": {
         "text": Anthropic._text,
         "thinking": Anthropic._thought,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import ClassVar
 
-from actors.core.check.turns import Turns
+from actors.core.check.state import Turns
 from actors.core.check.words import excerpt, inside, kind_of, shape
 from actors.core.jsonio import JsonValue
 
@@ -102,12 +102,11 @@ class Converse(Turns):
         held = self.fields(value, _REASONING) or {}
         data = held.get("redactedContent", "x")
         if len(held) != 1 or type(data) is not str or not data:
-            return self.fault("ALL-02", "", "either reasoningText or redactedContent, with content")
-        if "reasoningText" in held:
+            self.fault("ALL-02", "", "either reasoningText or redactedContent, with content")
+        elif "reasoningText" in held:
             thought = _THOUGHT | (self.fields(held["reasoningText"], _THOUGHT) or {})
             if type(thought["text"]) is not str or type(thought["signature"]) is not str:
                 self.fault("ALL-02", "", "reasoningText holds a text and a signature, both strings")
-        return None
 
     def _tool_use(self, value: JsonValue) -> None:
         call = _CALL | (self.fields(value, _CALL) or {})
@@ -130,11 +129,8 @@ class Converse(Turns):
             self.misplaced(call_id, "toolUseId")
         if result["status"] not in ("success", "error"):
             self.fault("ALL-02", "", f"status {excerpt(result['status'])}")
-        if type(content) is not list or not content:
-            return self.wanted("a list with content", ".content", content)
-        for part in content:
+        for _, part in self.each(content, ".content", "content", filled=True):
             self._said(part)
-        return None
 
     def _said(self, part: JsonValue) -> None:
         """Read a part of a result."""
@@ -175,11 +171,11 @@ class Converse(Turns):
 
     def _titled(self, name: JsonValue) -> None:
         if type(name) is not str or not _TITLE.fullmatch(name):
-            return self.fault("BED-18", ".name", f"the document's name {excerpt(name)} is not of the form")
-        if name in self.titles:
+            self.fault("BED-18", ".name", f"the document's name {excerpt(name)} is not of the form")
+        elif name in self.titles:
             self.fault("BED-15", ".name", f"two documents are named {excerpt(name)}")
-        self.titles |= {name}
-        return None
+        else:
+            self.titles |= {name}
 
     def _point(self, value: JsonValue, where: str = "") -> None:
         self.fields(value, _POINT, where)
@@ -203,22 +199,17 @@ class Converse(Turns):
 
     def _tools(self, config: JsonValue) -> None:
         held = _TOOLS | (self.fields(config, _TOOLS, "toolConfig") or {})
-        tools, choice = held["tools"], held["toolChoice"]
-        if type(tools) is not list or not tools:
-            return self.fault("ALL-02", "toolConfig.tools", f"a list with tools, not {excerpt(tools)}")
-        for where, tool in self.each(tools, "toolConfig.tools", "tools"):
+        choice = held["toolChoice"]
+        for where, tool in self.each(held["tools"], "toolConfig.tools", "tools", filled=True):
             entry = self.fields(tool, _ENTRY, where) or {}
             if "cachePoint" in entry:
                 self._point(entry["cachePoint"], where)
             if "toolSpec" in entry:
                 self._tool(entry["toolSpec"], where)
-        if choice is None:
-            return None
-        if type(choice) is not dict or len(choice) != 1 or not choice.keys() <= {"auto", "any", "tool"}:
-            return self.fault("ALL-02", "toolConfig.toolChoice", "one of auto, any and tool")
-        if "tool" in choice:
+        if type(choice) is dict and choice.keys() == {"tool"}:
             self.chosen(inside(choice, "tool", "name"), "toolConfig.toolChoice")
-        return None
+        elif choice is not None and (type(choice) is not dict or [*choice] not in (["auto"], ["any"])):
+            self.fault("ALL-02", "toolConfig.toolChoice", "one of auto, any and tool")
 
     def _tool(self, value: JsonValue, where: str) -> None:
         tool = _TOOL | (self.fields(value, _TOOL, where) or {})
@@ -230,8 +221,7 @@ class Converse(Turns):
             self.fault("ALL-02", f"{where}.description", "a string with content, or none")
 
 
-_Check = Callable[[Converse, JsonValue], None]
-_CHECKS: dict[str, dict[str, _Check]] = {
+_CHECKS: dict[str, dict[str, Callable[[Converse, JsonValue], None]]] = {
     "assistant": {
         "text": Converse._text,
         "reasoningContent": Converse._reasoning,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from actors.core.check.turns import Turns
+from actors.core.check.state import Turns
 from actors.core.check.words import excerpt, kind_of, shape
 from actors.core.jsonio import JsonValue
 
@@ -181,15 +181,12 @@ class Gemini(Turns):
 
     def _attached(self, parts: JsonValue) -> None:
         """Judge the media of a response."""
-        if type(parts) is not list or not parts:
-            return self.wanted("parts are a list with content", ".parts", parts)
-        for part in parts:
+        for _, part in self.each(parts, ".parts", "content", filled=True):
             blob = self.spelt(part)
             if type(blob) is not dict or blob.keys() != {"inlineData"}:
                 self.fault("ALL-07", ".parts", "a part of a response has inlineData and no other key")
             elif (kind := self._blob(blob["inlineData"])) not in (None, *self.dialect.media.result_kinds):
                 self.fault("ALL-10", ".parts", f"{kind} is not accepted in a response")
-        return None
 
     def _inline(self, part: dict[str, JsonValue]) -> None:
         self.mixed = True
@@ -264,25 +261,22 @@ class Gemini(Turns):
     def _calling(self, value: JsonValue, has_tools: bool) -> None:
         config, where = self.fields(value, _CONFIG, "toolConfig"), "toolConfig.functionCallingConfig"
         if config is None or "functionCallingConfig" not in config:
-            return None
+            return
         calling = self.fields(config["functionCallingConfig"], _CALLING, where) or {}
         mode, allowed = calling.get("mode", _MODES[0]), calling.get("allowedFunctionNames", [])
         if type(mode) is not str or mode.upper() not in _MODES:
-            return self.fault("ALL-02", where, f"a mode of {', '.join(_MODES)}")
-        if not has_tools:
-            return self.fault("ALL-14", "toolConfig", "given without tools")
-        for name in allowed if type(allowed) is list else [allowed]:
-            self.chosen(name, "toolConfig")
-        return None
+            self.fault("ALL-02", where, f"a mode of {', '.join(_MODES)}")
+        elif not has_tools:
+            self.fault("ALL-14", "toolConfig", "given without tools")
+        else:
+            for name in allowed if type(allowed) is list else [allowed]:
+                self.chosen(name, "toolConfig")
 
     def _system(self, value: JsonValue) -> None:
         parts = (self.fields(value, _SYSTEM, "systemInstruction") or {}).get("parts")
-        if type(parts) is not list or not parts:
-            return self.fault("ALL-02", "systemInstruction", "an object with parts")
-        for part in parts:
+        for _, part in self.each(parts, "systemInstruction", "parts", filled=True):
             if type(part) is not dict or part.keys() != {"text"} or type(part["text"]) is not str:
                 self.fault("ALL-02", "systemInstruction", f"only text parts stand here, not {excerpt(part)}")
-        return None
 
 
 _PARTS: Mapping[str, Callable[[Gemini, dict[str, JsonValue]], None]] = {

@@ -6,67 +6,98 @@ and arguments. Several system messages and runs of one role are accepted there, 
 the family demand besides is told by the dialect.
 """
 
-from actors.core.check.moonshot import schema_faults
-from actors.core.check.whole import INPUT, ROOTLESS, Whole
-from actors.core.check.words import excerpt, inside, kind_of
+from collections.abc import Iterator
+
+from actors.core.check.state import INPUT, ROOTLESS, Whole
+from actors.core.check.words import excerpt, inside, kind_of, shape
 from actors.core.dialect import ChatDialect
 from actors.core.jsonio import JsonValue
 
-_TOP = frozenset(
+_TOP = shape(
     """audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens
     messages metadata modalities model moderation n parallel_tool_calls prediction presence_penalty
     prompt_cache_key prompt_cache_options prompt_cache_retention reasoning_effort response_format
     safety_identifier seed service_tier stop store stream stream_options temperature tool_choice tools
-    top_logprobs top_p user verbosity web_search_options""".split()  # noqa: SIM905  as a list it is a page
+    top_logprobs top_p user verbosity web_search_options"""
 )
+_ASKED = {"type": "thinking", "reasoning": "reasoning", "provider": "provider"}
+"""The key by which thinking is switched, or an upstream is pinned, in the dialects that do so."""
 _LONGEST_KEY = 64
-_TOOL = {
-    "function": frozenset({"name", "description", "parameters", "strict"}),
-    "custom": frozenset({"name", "description", "format"}),
-}
+_TOOL = {"function": shape("name description parameters strict"), "custom": shape("name description format")}
 _CALL = {kind: frozenset({"id", "type", kind}) for kind in INPUT}
 _CALLED = {kind: frozenset({"name", argument}) for kind, argument in INPUT.items()}
-_TEXT_ONLY = frozenset({"text"})
-_PARTS = dict.fromkeys(("system", "developer", "function", "tool"), _TEXT_ONLY) | {
-    "user": frozenset({"text", "image_url", "input_audio", "file"}),
-    "assistant": frozenset({"text", "refusal"}),
-}
-_PART_KEYS = {
-    kind: frozenset({"type", kind, "prompt_cache_breakpoint"}) for kind in (*_PARTS["user"], "refusal")
-} | {"thinking": frozenset({"type", "thinking", "signature", "closed"})}
+_PARTS = {"user": {"text", "image_url", "input_audio", "file"}, "assistant": {"text", "refusal"}}
+_PART_KEYS = {kind: shape(f"type {kind} prompt_cache_breakpoint") for kind in (*_PARTS["user"], "refusal")}
+_PART_KEYS["thinking"] = shape("type thinking signature closed")
 _MEDIA = {"image_url": "image", "file": "document"}
 _FIELDS = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
 
-
-def _carrier(dialect: ChatDialect) -> str:
-    """Return the name of the field that carries reasoning."""
-    carrier = dialect.reasoning.carrier
-    return dialect.reasoning.field if carrier == "reasoning_content" else carrier
+_NAMED_SCHEMAS = {"properties", "patternProperties", "dependentSchemas", "$defs"}
+_LISTED_SCHEMAS = {"anyOf", "oneOf", "allOf", "prefixItems"}
+_ONE_SCHEMA = {"items", "contains", "not", "if", "then", "else"}
 
 
-def _keys(dialect: ChatDialect) -> dict[str, frozenset[str]]:
-    """Return the keys that a message may have, by the roles that there are."""
-    plain = frozenset({"role", "content"}) | (dialect.turns.message_keys & {"name"})
-    keys = {"system": plain, "user": plain, "tool": frozenset({"role", "content", "tool_call_id", "name"})}
-    keys["assistant"] = plain | dialect.turns.message_keys | {"tool_calls"} | (_FIELDS & {_carrier(dialect)})
-    if dialect.turns.developer_role:
-        keys["developer"] = plain
-    if "function_call" in dialect.turns.message_keys:
-        keys["function"] = plain
-    return keys
+def _moonshot(schema: JsonValue, path: str, *, is_root: bool = True) -> Iterator[str]:
+    """Yield what Moonshot does not take in a tool's JSON Schema (KIM-07), each with its place."""
+    if type(schema) is not dict:
+        yield f"{path}: a schema is an object"
+        return
+    chosen = "anyOf" in schema or "$ref" in schema
+    if not is_root and not chosen and "type" not in schema:
+        yield f"{path}: a schema without a type"
+    if "type" in schema and chosen:
+        yield f"{path}: a type beside a choice or a reference"
+    reference = schema.get("$ref")
+    if type(reference) is str and not reference.startswith("#/$defs/"):
+        yield f"{path}.$ref: a reference outside #/$defs/"
+    required, known = schema.get("required"), schema.get("properties")
+    for name in required if type(required) is list else ():
+        if type(name) is not str or type(known) is not dict or name not in known:
+            yield f"{path}.required: {excerpt(name)} is not among the properties"
+    for place, inner in _inside(schema):
+        yield from _moonshot(inner, f"{path}.{place}", is_root=False)
+
+
+def _inside(schema: dict[str, JsonValue]) -> Iterator[tuple[str, JsonValue]]:
+    """Yield the schemas directly inside one, each with its place."""
+    for key, value in schema.items():
+        if key in _NAMED_SCHEMAS and type(value) is dict:
+            yield from ((f"{key}.{name}", item) for name, item in value.items())
+        elif key in _LISTED_SCHEMAS and type(value) is list:
+            yield from ((f"{key}[{at}]", item) for at, item in enumerate(value))
+        elif key in _ONE_SCHEMA or (key == "additionalProperties" and type(value) is not bool):
+            yield key, value
 
 
 class OpenAIChat(Whole):
-    """The judge of the family `openai_chat`."""
+    """The judge of the family `openai_chat`.
+
+    Attributes:
+        field: The name of the field that carries reasoning, if one does.
+        keys: What a message may have, by the roles that there are.
+        signatures, part_marks: The keys of a signature on a call and of a cache mark on a part, where there are such.
+    """
 
     dialect: ChatDialect
 
     def __init__(self, dialect: ChatDialect) -> None:
         super().__init__(dialect)
-        self.keys = _keys(dialect)
-        self.part_marks = frozenset({"cache_control"} if dialect.caching.marks == "part" else ())
-        self.signatures = frozenset({"extra_content"} & {dialect.reasoning.carrier})
-        self.carrier = carrier if (carrier := _carrier(dialect)) in _FIELDS else None
+        carrier, named = dialect.reasoning.carrier, dialect.turns.message_keys
+        field = dialect.reasoning.field if carrier == "reasoning_content" else carrier
+        self.field = field if field in _FIELDS else None
+        self.signatures = frozenset({"extra_content"} & {carrier})
+        self.part_marks = {"cache_control": None} if dialect.caching.marks == "part" else {}
+        plain = frozenset({"role", "content"}) | (named & {"name"})
+        self.keys = {
+            "system": plain,
+            "user": plain,
+            "assistant": plain | named | {"tool_calls"} | (_FIELDS & {field}),
+        }
+        self.keys["tool"] = frozenset({"role", "content", "tool_call_id", "name"})
+        if dialect.turns.developer_role:
+            self.keys["developer"] = plain
+        if "function_call" in named:
+            self.keys["function"] = plain
 
     def read(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
         for value in messages:
@@ -141,9 +172,9 @@ class OpenAIChat(Whole):
         if calls is not None and type(calls) is not list:
             self.wanted("a list of tool calls", ".tool_calls", calls)
             calls = []
-        reasons = self.carrier is not None and self._reasons(
-            message[self.carrier] if self.carrier in message else None
-        )
+        reasons = message[self.field] if self.field is not None and self.field in message else None
+        if reasons is not None and type(reasons) is not (list if self.field == "reasoning_details" else str):
+            self.fault("ALL-02", f".{self.field}", f"{kind_of(reasons)} where reasoning belongs")
         if not calls:
             said = content is not None or bool(message.keys() & {"refusal", "audio", "function_call"})
             if not said or (content == "" and not rules.turns.empty_answers):
@@ -168,12 +199,6 @@ class OpenAIChat(Whole):
             given = inside(call, "extra_content") is not None or (demanded and not index)
             if given and (type(signature) is not str or not signature):
                 self.fault("GEM-04", f".tool_calls[{index}]", "the call has no thought_signature")
-
-    def _reasons(self, given: JsonValue) -> bool:
-        """Judge what stands in the field that carries reasoning, and say whether it is some."""
-        if given is not None and type(given) is not (list if self.carrier == "reasoning_details" else str):
-            self.fault("ALL-02", f".{self.carrier}", f"{kind_of(given)} where reasoning belongs")
-        return bool(given)
 
     def _call(self, call: JsonValue, where: str) -> None:
         kind = call["type"] if type(call) is dict and "type" in call else None
@@ -214,7 +239,10 @@ class OpenAIChat(Whole):
         if type(part) is not dict:
             return self.fault("OAC-05", where, f"a part is an object, not {kind_of(part)}")
         rules, kind = self.dialect.media, part.get("type")
-        if type(kind) is not str or kind not in self._held(role):
+        held = _PARTS.get(role, {"text"})
+        if role == "assistant" and self.dialect.reasoning.carrier == "thinking_chunk":
+            held = held | {"thinking"}
+        if type(kind) is not str or kind not in held:
             return self.fault("OAC-08", where, f"a part of type {excerpt(kind)} in a message of role {role}")
         taken = rules.user_kinds | {"text", *(["document"] if rules.user_files else [])}
         if role == "user" and _MEDIA.get(kind, "text") not in taken:
@@ -227,15 +255,6 @@ class OpenAIChat(Whole):
         if kind in _MEDIA:
             self.attach(_MEDIA[kind], where)
         return self._payload(part.get(kind), kind, where)
-
-    def _held(self, role: str) -> frozenset[str]:
-        """Return the parts that a message of this role may have."""
-        if role == "tool":
-            kinds = self.dialect.media.result_kinds
-            return _TEXT_ONLY | {kind for kind, media in _MEDIA.items() if media in kinds}
-        if role == "assistant" and self.dialect.reasoning.carrier == "thinking_chunk":
-            return _PARTS[role] | {"thinking"}
-        return _PARTS[role]
 
     def _payload(self, payload: JsonValue, kind: str, where: str) -> None:
         if kind == "thinking":
@@ -250,14 +269,9 @@ class OpenAIChat(Whole):
 
     def parameters(self, body: dict[str, JsonValue]) -> None:
         rules, tools, key = self.dialect, body.get("tools"), body.get("prompt_cache_key")
-        more = {
-            "thinking": rules.reasoning.switch == "type",
-            "reasoning": rules.reasoning.switch == "reasoning",
-            "provider": rules.request.upstream_pin == "provider",
-        }
-        known = rules.request.keys or _TOP.union(key for key, held in more.items() if held)
-        if unknown := [key for key in body if key not in known]:
-            self.fault("OAC-12", "request", "unknown key " + ", ".join(map(excerpt, unknown)))
+        more = {_ASKED.get(word, "") for word in (rules.reasoning.switch, rules.request.upstream_pin)}
+        known = rules.request.keys or _TOP.keys() | more
+        self.allow_only("request", body, known, "OAC-12")
         self.modelled(body.get("model"))
         if type(key) is str and len(key) > _LONGEST_KEY:
             self.fault("OAC-17", "prompt_cache_key", f"{len(key)} characters, at most {_LONGEST_KEY}")
@@ -301,11 +315,7 @@ class OpenAIChat(Whole):
             self.allow_only(where, declared, _TOOL[kind])
             self.declare(declared.get("name"), where)
             if (schema := declared.get("parameters")) is not None:
-                self._schema(schema, f"{where}.parameters")
-
-    def _schema(self, schema: JsonValue, where: str) -> None:
-        before = len(self.faults)
-        self.rooted(schema, where, ROOTLESS)
-        if len(self.faults) == before and self.dialect.request.schema_subset == "moonshot":
-            for what in schema_faults(schema, "parameters"):
-                self.fault("ALL-02 schema", where, what)
+                sound = self.rooted(schema, f"{where}.parameters", ROOTLESS)
+                if sound and self.dialect.request.schema_subset == "moonshot":
+                    for what in _moonshot(schema, "parameters"):
+                        self.fault("ALL-02 schema", f"{where}.parameters", what)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from actors.core.check.whole import INPUT, ROOTLESS, Whole
+from actors.core.check.state import INPUT, ROOTLESS, Whole
 from actors.core.check.words import Shape, excerpt, inside, shape
 from actors.core.jsonio import JsonValue
 
@@ -28,7 +28,9 @@ _ITEMS = {
     "message": _ANY | shape("role content phase"),
     "function_call": _ANY | shape("call_id name namespace caller arguments"),
     "custom_tool_call": _ANY | shape("call_id name namespace caller input"),
-    "output": _ANY | shape("call_id output caller name"),
+    **dict.fromkeys(
+        ("function_call_output", "custom_tool_call_output"), _ANY | shape("call_id output caller name")
+    ),
     "reasoning": _ANY | shape("summary content encrypted_content"),
     "compaction": _ANY | shape("encrypted_content"),
 }
@@ -89,16 +91,23 @@ class Responses(Whole):
             if type(kind) is not str or kind not in _CHECKS:
                 self.fault("ALL-02", "", f"an item of type {excerpt(kind)}")
             elif kind not in _ASIDE:
-                role = item["role"] if "role" in item else None
-                self._stand(kind, role, item["id"] if "id" in item else None)
+                if kind in _ITEMS and not item.keys() <= _ITEMS[kind].keys():
+                    self.allow_only("", item, _ITEMS[kind])
+                self._stand(
+                    kind, item["id"] if "id" in item else None, "role" in item and item["role"] == "assistant"
+                )
                 _CHECKS[kind](self, item)
 
-    def _stand(self, kind: str, role: JsonValue, item_id: JsonValue) -> None:
-        """An item of this kind, role and id stands behind the last."""
-        by_model = kind not in _OUTPUTS and (kind != "message" or role == "assistant")
-        identified = item_id is not None
+    def _stand(self, kind: str, item_id: JsonValue, by_assistant: bool) -> None:
+        """An item of this kind and id stands behind the last."""
+        by_model, identified = (
+            kind not in _OUTPUTS and (kind != "message" or by_assistant),
+            item_id is not None,
+        )
         if self.thinks is not None and not by_model:
-            self._unfollowed(f"before this {kind}")
+            self.fault(
+                "OAR-03", "", f"a reasoning item is not followed by what it led to, before this {kind}"
+            )
         elif self.thinks is not None and kind in _PREFIXES and kind != "reasoning":
             if identified and not self.thinks:
                 self.fault("OAR-04", "", "an item with an id behind reasoning without one")
@@ -114,9 +123,6 @@ class Responses(Whole):
         if identified and kind != "item_reference":
             self._item_id(kind, item_id)
 
-    def _unfollowed(self, when: str) -> None:
-        self.fault("OAR-03", "", f"a reasoning item is not followed by what it led to, {when}")
-
     def _item_id(self, kind: str, item_id: JsonValue) -> None:
         prefix = _PREFIXES.get(kind, "")
         if type(item_id) is not str or not _ITEM_ID.fullmatch(item_id):
@@ -130,7 +136,7 @@ class Responses(Whole):
 
     def finish(self, *, manual_thinking: bool) -> None:
         if self.thinks is not None:
-            self._unfollowed("at the end")
+            self.fault("OAR-03", "", "a reasoning item is not followed by what it led to, at the end")
         super().finish(manual_thinking=manual_thinking)
 
     def unanswered(self, when: str) -> None:
@@ -143,7 +149,6 @@ class Responses(Whole):
         content = item["content"] if "content" in item else None
         if type(role) is not str or role not in _PARTS:
             return self.fault("ALL-02", "", f"role {excerpt(role)} does not exist")
-        self.fields(item, _ITEMS["message"])
         if self.role is None and role in ("user", "assistant") and role not in self.dialect.turns.first_roles:
             self.fault("ALL-09", "", f"a transcript cannot begin with role {role}")
         if role in ("user", "assistant") or self.role is not None:
@@ -155,9 +160,7 @@ class Responses(Whole):
         return self._content(content, "ALL-02", ".content", _PARTS[role], self.dialect.media.user_kinds)
 
     def _call(self, item: dict[str, JsonValue]) -> None:
-        kind, name = str(item["type"]), item["name"] if "name" in item else None
-        argument = _ARGUMENTS[kind]
-        self.fields(item, _ITEMS[kind])
+        argument, name = _ARGUMENTS[str(item["type"])], item["name"] if "name" in item else None
         self.given(name, item[argument] if argument in item else None, argument, "")
         self._to_run(item)
 
@@ -167,13 +170,10 @@ class Responses(Whole):
         self.role = "assistant"
         if type(call_id) is not str:
             return self.wanted("a string", ".call_id", call_id)
-        self.open_call(call_id, ".call_id", item["type"])
-        if call_id in self.stale:
-            self.stale -= {call_id}
-        return None
+        self.stale -= {call_id}
+        return self.open_call(call_id, ".call_id", item["type"])
 
     def _output(self, item: dict[str, JsonValue]) -> None:
-        self.fields(item, _ITEMS["output"])
         self._answer(item)
         output = item["output"] if "output" in item else None
         self._content(output, "OAR-10", ".output", _INPUT_PARTS, self.dialect.media.result_kinds)
@@ -198,7 +198,6 @@ class Responses(Whole):
         return None
 
     def _reasoning(self, item: dict[str, JsonValue]) -> None:
-        self.fields(item, _ITEMS["reasoning"])
         if type(summary := item.get("summary")) is not list:
             self.wanted("a list", ".summary", summary)
         state = item.get("encrypted_content")
@@ -208,26 +207,17 @@ class Responses(Whole):
         if not (type(state) is str and state) and not self.stores:
             self.fault("OAR-05", "", "reasoning without its encrypted content is only a reference")
 
-    def _compaction(self, item: dict[str, JsonValue]) -> None:
-        self.fields(item, _ITEMS["compaction"])
+    def _earlier(self, item: dict[str, JsonValue]) -> None:
+        """Read an item that stands for what was said before."""
         self.role = self.role or "user"
-
-    def _reference(self, item: dict[str, JsonValue]) -> None:
-        self.role = self.role or "user"
-        if not self.stores:
+        if item["type"] == "item_reference" and not self.stores:
             self.fault("OAR-05", "", f"item_reference {excerpt(item.get('id'))}: nothing was stored")
 
     def _own(self, item: dict[str, JsonValue]) -> None:
-        """Read an item of the provider's own tools, which is whole in itself."""
         self.role = "assistant"
 
     def _content(
-        self,
-        content: JsonValue,
-        rule: str,
-        where: str,
-        held: Mapping[str, Shape],
-        media: frozenset[str],
+        self, content: JsonValue, rule: str, where: str, held: Mapping[str, Shape], media: frozenset[str]
     ) -> None:
         if type(content) is not str or len(content) > self.longest:
             for at, part in self.parts(content, where, rule):
@@ -272,8 +262,8 @@ class Responses(Whole):
             if type(tool) is not dict or type(kind) is not str:
                 self.fault("ALL-02", at, f"a tool of type {excerpt(kind)}")
                 continue
-            if kind == "namespace" and type(tool.get("tools")) is list:  # its names are its own
-                outer, self.names = self.names, set()
+            if kind == "namespace" and type(tool.get("tools")) is list:
+                outer, self.names = self.names, set()  # its names are its own
                 self._tools(tool["tools"], f"{at}.tools")
                 self.names |= outer
             if kind in INPUT:
@@ -284,8 +274,7 @@ class Responses(Whole):
                     self.rooted(schema, f"{at}.parameters", ROOTLESS)
 
 
-_Check = Callable[[Responses, dict[str, JsonValue]], None]
-_CHECKS: dict[str, _Check] = {
+_CHECKS: dict[str, Callable[[Responses, dict[str, JsonValue]], None]] = {
     **dict.fromkeys((*_OWN, *_ASIDE), Responses._own),
     **dict.fromkeys(_TO_RUN, Responses._to_run),
     **dict.fromkeys(_OUTPUTS, Responses._answer),
@@ -293,6 +282,6 @@ _CHECKS: dict[str, _Check] = {
     **dict.fromkeys(("function_call_output", "custom_tool_call_output"), Responses._output),
     "message": Responses._message,
     "reasoning": Responses._reasoning,
-    "compaction": Responses._compaction,
-    "item_reference": Responses._reference,
+    "compaction": Responses._earlier,
+    "item_reference": Responses._earlier,
 }

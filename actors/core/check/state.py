@@ -1,15 +1,16 @@
-"""Where the judge stands after some messages, and what every family asks of the next ones.
+"""Where the judge stands after some messages, and what families ask of the next ones: all, or those of one manner.
 
 A family's subclass reads messages and changes with each of them: it judges their shape, and what they may mean
 behind the ones before.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Callable, Container, Iterable, Iterator
 from functools import cache
 from typing import Any, ClassVar, Self
 
-from actors.core.check.words import CHOICES, Shape, excerpt, kind_of, listed
+from actors.core.check.words import CHOICES, Shape, excerpt, inside, kind_of, listed, why_no_object
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonValue
 from actors.core.rulebook import FAULTS, RULES, cited
@@ -18,6 +19,10 @@ from actors.errors import Fault
 
 _NOTHING: Any = ()  # Any: stands for an empty dict or set at no cost
 _MARKS = 4
+ROOTLESS = (*CHOICES, "enum", "not")
+"""Keywords of a schema that OpenAI does not take at the root of a tool's."""
+INPUT = {"function": "arguments", "custom": "input"}
+"""What a call of each kind gives its tool: an object as text, or any text."""
 
 
 @cache
@@ -31,21 +36,17 @@ class CheckState:
     Its size does not grow with the messages, but for the used ids.
 
     Attributes:
-        container: Key of the array of messages in a request.
+        container: Key of the array of messages in a request, whose items faults call by the word `piece`.
         opens: Key of the list of blocks in which a fragment leaves its last message open; None where messages are
             whole.
-        piece: What the array is made of, as faults name it.
         marking: The type of a cache mark, and the key under which it stands.
         names: The tools that the request declares; only while a whole request is read.
         strict: Whether JSON inside texts is read as strictly as the whole was.
         role: Role of the last message, as the wire spells it; None before the first.
-        count: Messages so far.
-        blocks: Blocks of the last message, which is still open in a family that leaves it so.
-        due: The calls that wait for their result, in call order.
-        answered: The calls answered since the last assistant message.
+        count, blocks: Messages so far, and blocks of the last, which is still open in a family that leaves it so.
+        due, answered: The calls that wait for their result, in call order; those answered since the assistant spoke.
         used: Every id so far; those of the current fragment are in `fresh`.
-        marks: Cache marks so far.
-        short: One of them is for five minutes.
+        marks, short: Cache marks so far; whether one of them is for five minutes.
         media, documents: Attachments so far, and how many of them are documents.
     """
 
@@ -75,7 +76,6 @@ class CheckState:
         self.faults: list[Fault] = []
 
     def copy(self) -> Self:
-        """Return a state that may be changed, and has no faults yet."""
         made = object.__new__(type(self))
         vars(made).update(vars(self))
         made.due, made.answered, made.fresh, made.faults = dict(self.due), set(self.answered), {}, []
@@ -91,13 +91,7 @@ class CheckState:
         del self.fresh, self.faults, self.strict
         return self, found
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and vars(other) == vars(self)
-
-    __hash__ = None  # type: ignore[assignment]  # it is changed while it is read into
-
     def parameters(self, body: dict[str, JsonValue]) -> None:
-        """Judge what a request holds beside its messages."""
         raise NotImplementedError
 
     def read(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
@@ -105,7 +99,6 @@ class CheckState:
         raise NotImplementedError
 
     def finish(self, *, manual_thinking: bool) -> None:
-        """Judge the end of the transcript as if it were sent now."""
         if self.due:
             self.unanswered("at the end")
         if self.role is None and (self.opens or not self.count):
@@ -126,17 +119,14 @@ class CheckState:
         self.faults.append(kind(f"{where}: {what} ({rule})", call_ids=call_ids, rule=rule))
 
     def wanted(self, what: str, where: str, value: JsonValue) -> None:
-        """Record that something of another type stands where `what` belongs."""
         self.fault("ALL-02", where, f"{what}, not {kind_of(value)}")
 
     @property
     def here(self) -> str:
-        """The current message, as faults name it."""
         return f"{self.container}[{self.count - 1}]"
 
     @property
     def at(self) -> str:
-        """The current block, or the message where messages are whole, as faults name it."""
         return f"{self.here}.{self.opens}[{self.blocks}]" if self.opens else self.here
 
     def fields(self, value: JsonValue, shape: Shape, where: str = "") -> dict[str, JsonValue] | None:
@@ -149,25 +139,24 @@ class CheckState:
         return value
 
     def spelt(self, value: JsonValue) -> JsonValue:
-        """Return an object with its keys in their first spelling; there is a second in one family."""
-        return value
+        return value  # one family has a second spelling of keys
 
-    def allow_only(self, where: str, value: dict[str, JsonValue], keys: Iterable[str]) -> None:
-        """Record the keys of `value` that are not among `keys`, if there are any."""
+    def allow_only(
+        self, where: str, value: dict[str, JsonValue], keys: Container[str], rule: str = "ALL-07"
+    ) -> None:
         if unknown := [excerpt(key) for key in value if key not in keys]:
-            self.fault("ALL-07", where, "unknown key " + ", ".join(unknown))
+            self.fault(rule, where, "unknown key " + ", ".join(unknown))
 
     def attach(self, kind: str, where: str = "") -> None:
         """Count an attachment, and judge whether the request may hold it."""
-        rules = self.dialect.media
+        most = self.dialect.media.max_count
         self.media += 1
-        if rules.max_count is not None and self.media > rules.max_count:
-            self.fault(
-                "ALL-15", where, f"attachment {self.media} of a request that may hold {rules.max_count}"
-            )
+        if most is not None and self.media > most:
+            self.fault("ALL-15", where, f"attachment {self.media} of a request that may hold {most}")
+        most = self.dialect.media.max_documents
         self.documents += kind == "document"
-        if kind == "document" and rules.max_documents is not None and self.documents > rules.max_documents:
-            what = f"document {self.documents} of a request that may hold {rules.max_documents}"
+        if most is not None and kind == "document" and self.documents > most:
+            what = f"document {self.documents} of a request that may hold {most}"
             self.fault("ALL-15 documents", where, what)
 
     def mark(self, mark: JsonValue, where: str = "") -> None:
@@ -183,24 +172,20 @@ class CheckState:
         return None
 
     def named(self, name: JsonValue, where: str = "") -> None:
-        """Judge the name of a tool."""
         if type(name) is not str or not self.is_name(name):
             self.fault("ALL-02 name", f"{where}.name", f"tool name {excerpt(name)}")
 
     def identified(self, call_id: JsonValue, where: str = ".id") -> None:
-        """Judge the form of a call's id."""
         if type(call_id) is not str:
             self.fault("ALL-03", where, f"id {excerpt(call_id)} is not of the form")
-        elif len(call_id) > self.dialect.ids.max_len and not self.is_id(call_id):
-            what = f"id {excerpt(call_id)} of {len(call_id)} characters is too long"
-            self.fault("ALL-03 long", where, what, call_id)
         elif not self.is_id(call_id):
-            self.fault("ALL-03", where, f"id {excerpt(call_id)} is not of the form", call_id)
+            long = f" of {len(call_id)} characters" if len(call_id) > self.dialect.ids.max_len else ""
+            what = f"id {excerpt(call_id)}{long} is {'too long' if long else 'not of the form'}"
+            self.fault("ALL-03 long" if long else "ALL-03", where, what, call_id)
 
-    def take(self, call_id: str, where: str = ".id") -> None:
-        """Note an id as used, and judge that it was not."""
+    def take(self, call_id: str) -> None:
         if call_id in self.fresh or call_id in self.used:
-            self.fault("ALL-04", where, f"id {excerpt(call_id)} is taken", call_id)
+            self.fault("ALL-04", ".id", f"id {excerpt(call_id)} is taken", call_id)
         self.fresh[call_id] = None
 
     def open_call(self, call_id: JsonValue, where: str = ".id", known: object = None) -> None:
@@ -226,16 +211,17 @@ class CheckState:
             self.fault("ALL-02 model", "model", f"a model name, not {excerpt(model)}")
 
     def limited(self, limit: JsonValue, where: str) -> None:
-        """Judge the most tokens that an answer may have."""
         if type(limit) is not int or limit < 1:
             self.fault("ALL-02", where, f"a whole number from 1, not {excerpt(limit)}")
 
-    def each(self, value: JsonValue, where: str, what: str) -> Iterator[tuple[str, JsonValue]]:
-        """Yield the items of a list, each with its place; none, with a fault, if it is no list."""
-        if type(value) is list:
+    def each(
+        self, value: JsonValue, where: str, what: str, *, filled: bool = False
+    ) -> Iterator[tuple[str, JsonValue]]:
+        """Yield the items of a list, each with its place. A fault, if it is none, or empty and has to be `filled`."""
+        if type(value) is list and (value or not filled):
             yield from ((f"{where}[{index}]", item) for index, item in enumerate(value))
         else:
-            self.wanted(f"a list of {what}", where, value)
+            self.wanted(f"a list {'with' if filled else 'of'} {what}", where, value)
 
     def declare(self, name: JsonValue, where: str) -> None:
         """Judge the name under which a request declares a tool, and note it."""
@@ -246,13 +232,154 @@ class CheckState:
             self.names.add(name)
 
     def chosen(self, name: JsonValue, where: str) -> None:
-        """Judge that a tool which is asked for is declared."""
         if type(name) is not str or name not in self.names:
             self.fault("ALL-14", where, f"tool {excerpt(name)} is not declared")
 
-    def rooted(self, schema: JsonValue, where: str, refused: Iterable[str] = CHOICES) -> None:
-        """Judge the root of a tool's schema."""
-        if type(schema) is not dict or schema.get("type") != "object":
+    def rooted(self, schema: JsonValue, where: str, refused: Iterable[str] = CHOICES) -> bool:
+        """Judge the root of a tool's schema, and say whether it is sound."""
+        typed = inside(schema, "type") == "object"
+        found = [keyword for keyword in refused if type(schema) is dict and keyword in schema]
+        if not typed:
             self.fault("ALL-02 schema", where, "a JSON Schema of type object")
-        elif found := [keyword for keyword in refused if keyword in schema]:
+        elif found:
             self.fault("ALL-02 schema", where, f"a JSON Schema without {found[0]} at its root")
+        return typed and not found
+
+
+class Whole(CheckState):
+    """What OpenAI's two protocols have in common: messages are whole, and a call writes its arguments as text."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        super().__init__(dialect)
+        self.longest = dialect.turns.max_string or sys.maxsize
+
+    def given(self, name: JsonValue, given: JsonValue, key: str, where: str) -> None:
+        """Judge the name of the tool that is called, and what it is given under `key`."""
+        if type(name) is not str or not self.is_name(name):
+            self.named(name, where)
+        if key == "arguments":
+            why = why_no_object(given, strict=self.strict)
+        else:
+            why = "" if type(given) is str else "not a string"
+        if why:
+            self.fault("ALL-06", f"{where}.{key}", f"{excerpt(given)} is {why}")
+        elif type(given) is str and len(given) > self.longest:
+            self.length(given, f"{where}.{key}")
+
+    def parts(self, content: JsonValue, where: str, rule: str) -> Iterator[tuple[str, JsonValue]]:
+        """Yield the parts of a content, each with its place. A text has none."""
+        if type(content) is str:
+            self.length(content, where)
+        elif type(content) is not list:
+            self.fault(rule, where, f"a string or a list of parts, not {kind_of(content)}")
+        elif not content:
+            self.fault("ALL-11", where, "the list of parts is empty")
+        else:
+            yield from self.each(content, where, "parts")
+
+    def text(self, text: JsonValue, key: str, kind: str, where: str) -> None:
+        if type(text) is not str:
+            self.wanted(f"{key} is a string", where, text)
+        elif not text and self.dialect.turns.drop_empty_text:
+            self.fault("ALL-11 part", where, f"the {kind} part is empty")
+        else:
+            self.length(text, where)
+
+    def length(self, text: str, where: str) -> None:
+        if len(text) > self.longest:
+            self.fault("ALL-02 long", where, f"a string of {len(text)} characters, at most {self.longest}")
+
+    def chooses(self, choice: JsonValue, tools: JsonValue, key: str = "tool_choice") -> None:
+        if choice is not None and not tools:
+            self.fault("ALL-14", key, "given without tools")
+
+
+class Turns(CheckState):
+    """What three protocols have in common: two roles take turns, and results stand among the user's blocks.
+
+    Pairing is between two neighbours: what one message of the model calls, the next message of the user answers at its
+    head. The last message of a fragment may be unfinished, so what can only be said of a whole message is said when
+    the next one begins or at the end.
+
+    Attributes:
+        model: The model's role, as the wire spells it.
+        may_end_empty: Whether a message of the model that is the last may be empty.
+        mixed: The last user message holds something beside results.
+        split: It follows another that left calls unanswered.
+    """
+
+    opens: ClassVar[str | None] = "content"
+    model: ClassVar[str] = "assistant"
+    may_end_empty: ClassVar[bool] = False
+
+    mixed = split = False
+
+    def read(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
+        key = str(self.opens)
+        for value in messages:
+            if type(value) is not dict:
+                self.count += 1
+                self.wanted("a message is an object", self.here, value)
+                continue
+            role = value["role"] if "role" in value else None
+            if resumes:
+                resumes = False
+            elif type(role) is str and role in ("user", self.model):
+                if not self.blocks and self.role is not None:
+                    self.fault("ALL-11", self.here, "the message is empty")
+                self.begin(role)
+                self.count += 1
+                if role == self.role:
+                    self.fault("CMP-01 turns", self.here, f"role {role} twice in a row")
+                elif self.role is None and role not in self.dialect.turns.first_roles:
+                    self.fault("ALL-09", self.here, f"a transcript cannot begin with role {role}")
+                self.role, self.blocks = role, 0
+            else:
+                self.count += 1
+                self.fault("ALL-02 role", self.here, f"role {excerpt(role)} is neither user nor {self.model}")
+                continue
+            if len(value) != 2 or key not in value:
+                self.allow_only(self.here, value, ("role", key))
+            self.content(value[key] if key in value else None)
+
+    def begin(self, role: str) -> None:
+        """Judge the message that ends where one of `role` begins, and forget what was true of it."""
+        raise NotImplementedError
+
+    def content(self, content: JsonValue) -> None:
+        """Read the blocks of the current message."""
+        if type(content) is list:
+            for block in content:
+                self.block(block)
+                self.blocks += 1
+        else:
+            self.wanted("a list of blocks", f"{self.here}.{self.opens}", content)
+            self.blocks += 1  # it is not empty, it is wrong
+
+    def block(self, block: JsonValue) -> None:
+        """Read one block of the current message."""
+        raise NotImplementedError
+
+    def finish(self, *, manual_thinking: bool) -> None:
+        super().finish(manual_thinking=manual_thinking)
+        if self.role and not self.blocks and (self.role == "user" or not self.may_end_empty):
+            self.fault("ALL-11", self.here, "the message is empty")
+
+    def misplaced(self, call_id: JsonValue, key: str) -> None:
+        """Judge a result that has no call, or does not stand where its call wants it."""
+        if type(call_id) is not str:
+            self.wanted(f"{key} is a string", "", call_id)
+        elif call_id in self.due:
+            if self.mixed:
+                what = f"the result of {excerpt(call_id)} stands after other content"
+                self.fault("ANT-03 order", "", what, call_id)
+            if self.split:
+                what = f"the result of {excerpt(call_id)} stands in a second user message"
+                self.fault("ANT-12", "", what, call_id)
+            del self.due[call_id]
+            self.answered.add(call_id)
+        elif call_id in self.answered:
+            self.fault("OAC-02 second", "", f"a second result for tool call {excerpt(call_id)}", call_id)
+        else:
+            what = f"a result for {excerpt(call_id)}, which the message before does not call"
+            self.fault("OAC-02 stray", "", what, call_id)

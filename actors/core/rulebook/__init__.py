@@ -41,16 +41,9 @@ REASONING = frozenset(
 )
 """Rules that only a transcript with sealed reasoning can break."""
 
-_INSTEAD = {
-    prefix: {
-        place: rule.id
-        for rule in RULES.values()
-        if rule.id.startswith(prefix)
-        for place in rule.instead_of.split(", ")
-    }
-    for prefixes in PREFIXES.values()
-    for prefix in prefixes
-}
+_INSTEAD: dict[str, dict[str, str]] = {}
+for _rule in RULES.values():
+    _INSTEAD.setdefault(_rule.id[:4], {}).update(dict.fromkeys(_rule.instead_of.split(", "), _rule.id))
 
 
 def cited(dialect: Dialect, rule: str, case: str = "") -> str:

@@ -46,8 +46,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "openai_chat: the role developer exists everywhere",
         "openai_chat",
-        "    if dialect.turns.developer_role:",
-        "    if True:",
+        "        if dialect.turns.developer_role:",
+        "        if True:",
         VENDORS,
     ),
     _demands(
@@ -59,9 +59,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     _demands(
         "kimi: a type may stand beside a choice",
-        "moonshot",
-        'if "type" in schema and not schema',
-        "if False and not schema",
+        "openai_chat",
+        'if "type" in schema and chosen:',
+        "if False:",
         VENDORS,
     ),
     _demands(
@@ -88,8 +88,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "bedrock: two documents may have one name",
         "converse",
-        "        if name in self.titles:",
-        "        if False:",
+        "        elif name in self.titles:",
+        "        elif False:",
         CHECK,
     ),
     _demands(
@@ -158,8 +158,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "responses: a reference needs nothing that was stored",
         "responses",
-        '        if not self.stores:\n            self.fault("OAR-05", "", f"item_reference',
-        '        if False:\n            self.fault("OAR-05", "", f"item_reference',
+        'if item["type"] == "item_reference" and not self.stores:',
+        "if False:",
         RESPONSES,
     ),
     _demands(
@@ -193,8 +193,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "a choice at the root of a tool's schema passes",
         "state",
-        "found := [keyword for keyword in refused if keyword in schema]",
-        "found := [keyword for keyword in () if keyword in schema]",
+        "found = [keyword for keyword in refused if",
+        "found = [keyword for keyword in () if",
         CHECK,
     ),
     _demands(
