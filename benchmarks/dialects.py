@@ -105,7 +105,7 @@ def _p2d(options: Options) -> list[Row]:
     rows = []
     for name in PROFILES:
         ours, floor = interleaved(
-            9 if options.quick else 25, *(partial(_mean, work) for work in decoding(name))
+            3 if options.quick else 25, *(partial(_mean, work) for work in decoding(name))
         )
         limit, note = (8.0, "frames and checksums besides") if name == "bedrock" else (5.0, "")
         rows.append(Row("P2D", _QUESTIONS["P2D"], name, "ms", limit, ours, floor, note))

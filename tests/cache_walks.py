@@ -9,8 +9,9 @@ between requests, now and then so much that what was cached is gone. In a shell,
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import ClassVar
 
 from actors.adapters.request import Settings
@@ -123,8 +124,9 @@ class Counts:
         return self.read[name] / max(self.ideal[name], 1)
 
 
-def counted(seeds: Iterable[int], kind: type[CacheWalk] = CacheWalk) -> Counts:
-    """Go these walks and count."""
+@cache
+def counted(seeds: range, kind: type[CacheWalk] = CacheWalk) -> Counts:
+    """Go these walks and count; once, whoever asks."""
     counts = Counts()
     for seed in seeds:
         walk = kind(seed)

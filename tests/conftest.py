@@ -39,7 +39,6 @@ LONG = (
     "test_all_dialects.py",
     "test_benchmarks.py",
     "test_cancel.py",
-    "test_collection.py",
     "test_docs.py",
     "test_durability.py",
     "test_generated_histories.py",

@@ -5,6 +5,8 @@ Read from the source: who writes down how a call ended, and who knows a vendor.
 
 import ast
 import re
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,15 @@ ORCHESTRATION = (
 )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def read_once() -> Iterator[None]:
+    """Parse each module once for all tests here, and let go of it then."""
+    yield
+    _tree.cache_clear()
+    _names.cache_clear()
+
+
+@cache
 def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
@@ -66,7 +77,7 @@ def _ends_made(tree: ast.Module) -> set[str]:
         name
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
-        for name in ENDS
+        for name in ENDS & {getattr(node.func, "attr", None), getattr(node.func, "id", None)}
         if ast.unparse(node.func) in {f"events.{name}", f"actors.core.events.{name}", *({name} & plain)}
     }
 
@@ -104,6 +115,7 @@ def test_a_class_name_stands_in_one_module() -> None:
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
+@cache
 def _names(tree: ast.Module) -> set[str]:
     """Return every name that a module gives or uses, and those of its keyword arguments."""
     kinds = ("name", "id", "attr", "arg", "asname")

@@ -13,6 +13,8 @@ from actors.core.caching import Cache
 from actors.runtime import Runtime
 from actors.testing import Call, PromptCache, Say, Script, Turn, serve
 from actors.testing.server import LoopbackServer
+from benchmarks.caches import MEASURES
+from benchmarks.table import Options
 from tests.cache_walks import CACHED, MARKED, TirelessWalk, counted
 from tests.marks import marks
 from tests.strict_hosts import backend, strict_host
@@ -32,6 +34,14 @@ def test_random_walks_read_what_an_ideal_cache_could_have_read() -> None:
     for name in CACHED:
         assert counts.ideal[name] > 5_000, name
         assert counts.share(name) >= 0.99, (name, counts.share(name))
+
+
+def test_the_benchmark_says_how_much_of_that_is_not_read() -> None:
+    rows = {row.case: row for row in MEASURES[0].run(Options(quick=True))}
+    assert set(rows) == set(CACHED)
+    assert all(
+        row.value is not None and row.met and f"{len(WALKS)} walks" in row.note for row in rows.values()
+    )
 
 
 def test_a_turn_at_its_limit_of_rounds_loses_messages_only_where_the_tool_choice_stands_before_them() -> None:

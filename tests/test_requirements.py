@@ -2,6 +2,7 @@
 
 import ast
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 from tests.requirements import REQUIREMENTS
@@ -9,6 +10,7 @@ from tests.requirements import REQUIREMENTS
 TESTS = Path(__file__).parent
 
 
+@cache
 def _named() -> dict[str, list[str]]:
     """Return, for each requirement a test names, the tests that name it."""
     named: dict[str, list[str]] = defaultdict(list)
