@@ -7,14 +7,15 @@ A schema cannot reach the network or a file (references outside it are refused),
 backtrack (the linear engine only; lookaround and backreferences are refused), and cannot multiply itself
 by references without bound. It is measured before it is compiled: its parts, its patterns, and what it costs with
 every reference written out. What a recursive one finds wrong is told only where that is no more work than
-`schema_cost` allows. `jsonschema_rs` is imported when the first schema is compiled.
+`schema_cost` allows.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from msgspec import Struct
 
 from actors.core.jsonio import JsonRefused, JsonValue, dump, parse, sanitised
 from actors.core.schema_cost import SchemaCost, nodes
@@ -39,8 +40,7 @@ _UNTOLD = "arguments that satisfy the schema (these are nested too deeply to say
 _CHOICES = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 
 
-@dataclass(frozen=True, slots=True)
-class ArgumentError:
+class ArgumentError(Struct, frozen=True):
     """One thing that is missing or wrong.
 
     Args:
@@ -56,13 +56,12 @@ class ArgumentError:
     is_missing: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class ArgumentCheck:
     """A compiled schema. Checks from several threads at once are safe."""
 
-    tool: str
-    _validator: "Validator" = field(repr=False)
-    _cost: SchemaCost = field(repr=False)
+    def __init__(self, validator: "Validator", cost: SchemaCost) -> None:
+        self._validator = validator
+        self._cost = cost
 
     def errors(self, arguments: JsonValue) -> tuple[ArgumentError, ...]:
         """Return what is missing or wrong, at most `MAX_ERRORS`, sorted by path. Empty means valid.
@@ -74,11 +73,8 @@ class ArgumentCheck:
                 return ()
             if not self._cost.explains(arguments):
                 return (ArgumentError("", _UNTOLD, _excerpt(arguments)),)
-            found = [
-                error
-                for fault in islice(self._validator.iter_errors(arguments), MAX_ERRORS * 4)
-                for error in _explained(fault)
-            ]
+            faults = islice(self._validator.iter_errors(arguments), MAX_ERRORS * 4)
+            found = [error for fault in faults for error in _explained(fault)]
         except ValueError as error:  # a value that is not JSON; the strict parser never gives one
             found = [ArgumentError("", "arguments in JSON", _clipped(str(error), _EXCERPT))]
         found.sort(key=lambda error: (error.path, not error.is_missing, error.expected, error.got))
@@ -92,19 +88,18 @@ def compile_schema(schema: Mapping[str, JsonValue], *, tool: str) -> ArgumentChe
         ToolDefinitionError: Not a schema for an object, not self-contained, too large, deep or costly, or with a
             pattern that is too long or that the linear regex engine cannot run.
     """
-    plain = _plain(schema, tool)
-    cost = SchemaCost(plain)
-    if reason := _why_unusable(plain, cost):
-        raise ToolDefinitionError(f"Tool {tool!r} has an unusable schema: {reason}")
-    from jsonschema_rs import RegexOptions, validator_for
+    from jsonschema_rs import RegexOptions, validator_for  # here, because most programs check no arguments
 
     limits = RegexOptions(size_limit=_PATTERN_BYTES, dfa_size_limit=4 * _PATTERN_BYTES)
-    try:
-        validator = validator_for(plain, retriever=_denied, pattern_options=limits)
-    except ValueError as error:
-        reason = _clipped(_first_line(error), 2 * _NAMED)
+    try:  # a strict, bounded copy: what is compiled cannot be changed later
+        plain: Any = parse(dump(dict(schema)), max_bytes=MAX_SCHEMA_BYTES, max_depth=MAX_SCHEMA_DEPTH)
+        cost = SchemaCost(plain)
+        if reason := _why_unusable(plain) or cost.why_too_much():
+            raise ValueError(reason)
+        return ArgumentCheck(validator_for(plain, retriever=_denied, pattern_options=limits), cost)
+    except (ValueError, TypeError) as error:
+        reason = _clipped(str(error).partition("\n")[0], 2 * _NAMED)
         raise ToolDefinitionError(f"Tool {tool!r} has an unusable schema: {reason}") from None
-    return ArgumentCheck(tool, validator, cost)
 
 
 def tool_error(tool: str, errors: Sequence[ArgumentError], raw: str | None = None) -> dict[str, JsonValue]:
@@ -117,16 +112,18 @@ def tool_error(tool: str, errors: Sequence[ArgumentError], raw: str | None = Non
     """
     name = _clipped(tool, _NAMED)
     if not errors:
-        got = _clipped(raw or "", _EXCERPT)
-        wrong = [ArgumentError("", "one JSON object", got)]
+        wrong = ArgumentError("", "one JSON object", _clipped(raw or "", _EXCERPT))
         message = f"The arguments of {name} are not one JSON object. Call it again with valid JSON arguments."
-        return _tool_error("malformed_arguments", name, (), wrong, message)
-    missing = [error.path for error in errors if error.is_missing]
-    wrong = [error for error in errors if not error.is_missing]
-    parts = [f"missing: {', '.join(missing)}"] if missing else []
-    parts += [f"{error.path or 'arguments'}: expected {error.expected}, got {error.got}" for error in wrong]
+        return _tool_error("malformed_arguments", name, message, [wrong])
+    missing = ", ".join(error.path for error in errors if error.is_missing)
+    parts = [f"missing: {missing}"] if missing else []
+    parts += [
+        f"{error.path or 'arguments'}: expected {error.expected}, got {error.got}"
+        for error in errors
+        if not error.is_missing
+    ]
     message = f"{name} was not run. {'; '.join(parts)}. Call it again with corrected arguments."
-    return _tool_error("invalid_arguments", name, missing, wrong, message)
+    return _tool_error("invalid_arguments", name, message, errors)
 
 
 def unknown_tool_error(tool: str, known: Iterable[str]) -> dict[str, JsonValue]:
@@ -134,20 +131,18 @@ def unknown_tool_error(tool: str, known: Iterable[str]) -> dict[str, JsonValue]:
     name, names = _clipped(tool, _NAMED), list(known)
     close = get_close_matches(name, names, n=1)
     hint = f" Did you mean {close[0]}?" if close else f" Tools: {', '.join(names[:MAX_ERRORS]) or 'none'}."
-    return _tool_error("unknown_tool", name, (), (), f"There is no tool {name}.{_clipped(hint, 1000)}")
+    return _tool_error("unknown_tool", name, f"There is no tool {name}.{_clipped(hint, 1000)}")
 
 
 def _tool_error(
-    kind: ErrorKind, tool: str, missing: Sequence[str], wrong: Sequence[ArgumentError], message: str
+    kind: ErrorKind, tool: str, message: str, errors: Sequence[ArgumentError] = ()
 ) -> dict[str, JsonValue]:
-    faults: list[JsonValue] = [
-        {"path": error.path, "expected": error.expected, "got": error.got} for error in wrong
-    ]
+    wrong = [error for error in errors if not error.is_missing]
     value: dict[str, JsonValue] = {
         "kind": kind,
         "tool": tool,
-        "missing": list(missing),
-        "wrong": faults,
+        "missing": [error.path for error in errors if error.is_missing],
+        "wrong": [{"path": error.path, "expected": error.expected, "got": error.got} for error in wrong],
         "message": _clipped(message, 2000),
     }
     return {"tool_error": value}
@@ -156,32 +151,20 @@ def _tool_error(
 # --- schemas -----------------------------------------------------------------------------------------
 
 
-def _plain(schema: Mapping[str, JsonValue], tool: str) -> dict[str, Any]:  # Any: what the validator takes
-    """Return a copy of the schema as strict, bounded JSON: what is compiled cannot be changed later."""
-    try:
-        plain = parse(dump(dict(schema)), max_bytes=MAX_SCHEMA_BYTES, max_depth=MAX_SCHEMA_DEPTH)
-    except (JsonRefused, TypeError, ValueError) as error:
-        reason = _clipped(str(error), _NAMED)
-        raise ToolDefinitionError(f"Tool {tool!r} has an unusable schema: {reason}") from None
-    assert isinstance(plain, dict)
-    return plain
-
-
-def _why_unusable(
-    schema: dict[str, Any], cost: SchemaCost
-) -> str | None:  # Any: any keyword may hold anything
+def _why_unusable(schema: dict[str, Any]) -> str | None:  # Any: any keyword may hold anything
     untyped = "object" if not _CHOICES.isdisjoint(schema) else None  # the arms say it
     if (kind := schema.get("type", untyped)) != "object":
         return f"its type is {kind!r}, providers take only 'object'"
     inside = list(nodes(schema))
-    if len(inside) > MAX_SUBSCHEMAS:
-        return f"it has {len(inside)} subschemas, at most {MAX_SUBSCHEMAS} are taken"
     patterns = [pattern for node in inside for pattern in _patterns(node)]
-    if len(patterns) > MAX_PATTERNS:
-        return f"it has {len(patterns)} patterns, at most {MAX_PATTERNS} are taken"
-    if (longest := max(map(len, patterns), default=0)) > MAX_PATTERN:
-        return f"it has a pattern of {longest} characters, at most {MAX_PATTERN} are taken"
-    return _why_unmeasurable(inside) or cost.why_too_much()
+    for what, size, most in (
+        ("{} subschemas", len(inside), MAX_SUBSCHEMAS),
+        ("{} patterns", len(patterns), MAX_PATTERNS),
+        ("a pattern of {} characters", max(map(len, patterns), default=0), MAX_PATTERN),
+    ):
+        if size > most:
+            return f"it has {what.format(size)}, at most {most} are taken"
+    return _why_unmeasurable(inside)
 
 
 def _why_unmeasurable(inside: list[dict[str, Any]]) -> str | None:  # Any: JSON
@@ -210,24 +193,7 @@ def _denied(uri: str) -> JsonValue:
     raise ValueError("a schema must hold all it refers to")
 
 
-def _first_line(error: ValueError) -> str:
-    return str(error).partition("\n")[0]
-
-
 # --- explanations ------------------------------------------------------------------------------------
-
-_LIMITS: Mapping[str, str] = {
-    "maximum": "at most {}",
-    "minimum": "at least {}",
-    "exclusiveMaximum": "less than {}",
-    "exclusiveMinimum": "more than {}",
-    "maxLength": "at most {} characters",
-    "minLength": "at least {} characters",
-    "maxItems": "at most {} items",
-    "minItems": "at least {} items",
-    "maxProperties": "at most {} fields",
-    "minProperties": "at least {} fields",
-}
 
 
 def _explained(fault: "ValidationError") -> list[ArgumentError]:
@@ -245,25 +211,12 @@ def _explained(fault: "ValidationError") -> list[ArgumentError]:
             return [ArgumentError(_path(path), _expected(fault, details), _excerpt(fault.instance))]
 
 
-def _expected(fault: "ValidationError", details: Mapping[str, Any]) -> str:  # Any: differs by keyword
-    keyword = fault.kind.name
-    match details:
-        case {"limit": limit} if keyword in _LIMITS:
-            words = _LIMITS[keyword].format(limit)
-        case {"types": [*types]}:
-            words = " or ".join(map(str, types))
-        case {"options": [*options]}:
-            words = "one of " + ", ".join(map(_excerpt, options))
-        case {"expected_value": value}:
-            words = _excerpt(value)
-        case {"pattern": str(pattern)}:
-            words = f"text matching {pattern}"
-        case {"format": str(name)}:
-            words = f"a {name}"
-        case {"context": [*branches]} if any(branches):
-            words = " or ".join(dict.fromkeys(_branch(branch, fault) for branch in branches if branch))
-        case _:
-            words = f"a value that satisfies {keyword}"
+def _expected(fault: "ValidationError", details: Mapping[str, Any]) -> str:  # Any: as above
+    words = f"a value that satisfies {fault.kind.name}"
+    if told := _EXPECTED.get(fault.kind.name):
+        words = told(*details.values())
+    elif branches := [branch for branch in details.get("context", ()) if branch]:
+        words = " or ".join(dict.fromkeys(_branch(branch, fault) for branch in branches))
     return _clipped(words, _NAMED)
 
 
@@ -293,3 +246,23 @@ def _excerpt(value: Any) -> str:  # Any: JSON as the validator gives it back
 def _clipped(text: str, size: int) -> str:
     text = sanitised(text[: size + 1])
     return text if len(text) <= size else text[: size - 1] + "…"
+
+
+# How the one detail that the validator gives of a keyword is said.
+_EXPECTED: Mapping[str, Callable[[Any], str]] = {  # Any: differs by keyword
+    "maximum": "at most {}".format,
+    "minimum": "at least {}".format,
+    "exclusiveMaximum": "less than {}".format,
+    "exclusiveMinimum": "more than {}".format,
+    "maxLength": "at most {} characters".format,
+    "minLength": "at least {} characters".format,
+    "maxItems": "at most {} items".format,
+    "minItems": "at least {} items".format,
+    "maxProperties": "at most {} fields".format,
+    "minProperties": "at least {} fields".format,
+    "pattern": "text matching {}".format,
+    "format": "a {}".format,
+    "type": " or ".join,
+    "enum": lambda options: f"one of {', '.join(map(_excerpt, options))}",
+    "const": _excerpt,
+}

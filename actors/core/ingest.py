@@ -186,7 +186,7 @@ class ValueWalk:
             return self._text(str.__str__(getattr(value, method)()))
         return self._text(self._mark("object", _described(value, kind)))
 
-    def _is_spent(self) -> bool:
+    def _is_exhausted(self) -> bool:
         """Say whether what follows must be left out. Of a set nothing may be."""
         if self._in_set and self._budget < 0:
             raise _Full
@@ -198,7 +198,7 @@ class ValueWalk:
         taken = list(islice(items, cap + 1))
         kept = 0
         for item in taken if len(taken) <= cap else taken[: cap - 1]:
-            if self._is_spent():
+            if self._is_exhausted():
                 break
             yield item
             kept += 1
@@ -231,8 +231,8 @@ class ValueWalk:
         outermost, marks = not self._in_set, set(self._marks)
         self._in_set = True
         try:
-            kept = [self.plain(item, depth) for item in items if not self._is_spent()]
-            self._is_spent()
+            kept = [self.plain(item, depth) for item in items if not self._is_exhausted()]
+            self._is_exhausted()
             return sorted(kept, key=dump)
         except _Full:
             if not outermost:
