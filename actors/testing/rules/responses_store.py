@@ -15,7 +15,7 @@ from actors.testing.rules.responses_rules import RULES
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _StoredItem:
     previous: str | None
     items: tuple[Json, ...]
     body: Json
@@ -30,7 +30,7 @@ class ResponsesStore:
 
     def __init__(self, limit: int = 10_000) -> None:
         self._limit = limit
-        self._responses: OrderedDict[str, _Kept] = OrderedDict()
+        self._responses: OrderedDict[str, _StoredItem] = OrderedDict()
         self._items: OrderedDict[str, Json] = OrderedDict()
         self._calls: OrderedDict[str, str] = OrderedDict()
 
@@ -51,7 +51,7 @@ class ResponsesStore:
         previous = request.get("previous_response_id")
         known = len((previous and self.conversation(previous)) or ())
         new = (*request["input"][known:], *response["output"])
-        kept = _Kept(previous, new, response)
+        kept = _StoredItem(previous, new, response)
         self._responses[response["id"]] = kept
         self._items.update((item["id"], item) for item in response["output"] if "id" in item)
         for held in (self._responses, self._items):
