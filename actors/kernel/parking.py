@@ -85,8 +85,8 @@ class Parking:
     """What the kernel needs of the running event loop.
 
     `spawn` starts a task of the loop's own, of a coroutine that must not raise; nobody waits for it, and its starter
-    must keep a reference to it, or it may be garbage collected. `next` calls a function at the loop's next turn; so does
-    `soon`, at a higher cost, from any thread and from a finalizer. `protect` keeps interrupts out of a plain function
+    must keep a reference to it, or it may be garbage collected. `next` calls a function at the loop's next turn; `soon`
+    does that from any thread and from a finalizer, at a higher cost. `protect` keeps interrupts out of a plain function
     and what it calls.
     """
 
