@@ -72,7 +72,7 @@ class Dispatcher:
                 self.busy = False
         if self.ready and not self._called:
             self._called = True
-            self._parking.soon(self._turn)
+            self._parking.next(self._turn)
 
     def _visit_ready(self) -> None:
         ready = self.ready

@@ -85,15 +85,17 @@ class Parking:
     """What the kernel needs of the running event loop.
 
     `spawn` starts a task of the loop's own, of a coroutine that must not raise; nobody waits for it, and its starter
-    must keep a reference to it, or it may be garbage collected. `soon` may be called in any thread and in a finalizer.
-    `protect` keeps interrupts out of a plain function and what it calls.
+    must keep a reference to it, or it may be garbage collected. `next` calls a function at the loop's next turn; `soon`
+    does that from any thread and from a finalizer, at a higher cost. `protect` keeps interrupts out of a plain function
+    and what it calls.
     """
 
     waiter: Callable[[], Waiter]
     scope: Callable[..., Scope]  # `shield` and `deadline` by name
     now: Callable[[], float]  # seconds on the loop's clock, the one that `anyio.current_time` reads
     task: Callable[[], object]  # the running one
-    soon: Callable[[Callable[[], None]], object]  # call a function at the loop's next turn
+    next: Callable[[Callable[[], None]], object]
+    soon: Callable[[Callable[[], None]], object]
     spawn: Callable[[Coroutine[Any, Any, None], str, Context], object]  # Any: the traps of the event loop
     uncancel: Callable[[], None]  # withdraw native cancellation requests against the running task
     cancelled: type[BaseException]
@@ -161,6 +163,7 @@ def _asyncio(loop: asyncio.AbstractEventLoop) -> Parking:
         ),  # found once: to ask for the loop's class costs as much as to make one
         now=loop.time,
         task=asyncio.current_task,
+        next=loop.call_soon,
         soon=loop.call_soon_threadsafe,
         spawn=_asyncio_spawn,
         uncancel=_uncancel,
@@ -187,6 +190,7 @@ def _trio(token: "trio.lowlevel.TrioToken") -> Parking:
         scope=trio.CancelScope,
         now=trio.current_time,
         task=trio.lowlevel.current_task,
+        next=token.run_sync_soon,
         soon=token.run_sync_soon,
         spawn=lambda coroutine, name, context: trio.lowlevel.spawn_system_task(
             lambda: coroutine, name=name, context=context

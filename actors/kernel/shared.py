@@ -52,6 +52,7 @@ class Shared:
         self.variables = copy_context()
         self.account = Account()
         self.cells = {}
+        self.ranks: dict[tuple[int, int], tuple[int, int]] = {}  # one object for all actors that stand alike
         self.dispatcher = Dispatcher(self.parking, self.variables)
         self.tasks = Tasks(self.parking)
         self.deadlines = Deadlines(self.parking)

@@ -112,7 +112,9 @@ class System(Shared):
         if self.draining and is_outside(self):
             raise Draining(f"Actor {name!r} is not started: the system is shutting down.")
         actor = factory()
-        cell = Cell(self, name, capacity, (depth, type(actor).level), factory=factory, restart=restart)
+        rank = (depth, type(actor).level)
+        rank = self.ranks.setdefault(rank, rank)
+        cell = Cell(self, name, capacity, rank, factory=factory, restart=restart)
         cell.life = Context(cell, actor)
         cell.closed = self.draining
         self.cells[name] = cell
