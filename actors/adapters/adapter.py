@@ -20,13 +20,7 @@ from actors.core.transcript import Encoder, TranscriptFacts
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """One dialect's codec.
-
-    Args:
-        dialect: The profile it serves.
-        encoder: Writes the array of messages.
-        make: Makes a request; see `actors.adapters.codec.Codec`.
-    """
+    """One dialect's codec: what writes the array of messages, and what makes a request of it."""
 
     dialect: Dialect
     encoder: Encoder

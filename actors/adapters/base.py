@@ -23,15 +23,11 @@ MAX_ANSWER = 32 * 1024 * 1024
 
 
 class AnswerReader(ABC):
-    """One dialect's understanding of an answer. Raises nothing but `StreamFault`.
-
-    Attributes:
-        ended: Whether the dialect's end marker was read.
-    """
+    """One dialect's understanding of an answer. Raises nothing but `StreamFault`."""
 
     def __init__(self, assembly: Assembly, dialect: Dialect) -> None:
         self.assembly = assembly
-        self.ended = False
+        self.ended = False  # whether the dialect's end marker was read
         self._dialect = dialect
 
     @abstractmethod

@@ -29,8 +29,7 @@ class Codec(Generic[D]):
         request: Returns the request that sends a lane's segments, the last message closed. What the dialect does not
             take of the settings is left out, and named in the request's `losses`. Some providers want the tools
             declared that the transcript shows (BED-03), or marks where it was cut before.
-        reader: Makes what reads an answer.
-        frames: Makes what splits the stream of an answer into events.
+        reader, frames: Make what reads an answer, and what splits the stream of one into events.
         reading: Makes what reads a transcript. What the model said in it has this origin.
     """
 
