@@ -25,13 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """One dialect's codec.
-
-    Args:
-        dialect: The profile it serves.
-        encoder: Writes the array of messages.
-        preamble: Makes the preamble of a request; see `actors.adapters.codec.Codec`.
-    """
+    """One dialect's codec: what writes the array of messages, and what makes the preamble of a request."""
 
     dialect: Dialect
     encoder: Encoder

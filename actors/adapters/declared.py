@@ -18,13 +18,10 @@ from actors.core.projection import flat_name
 
 
 class Declared(NamedTuple):
-    """What a body says beside its transcript.
+    """What a body says beside its transcript; the model is empty if it names none.
 
     Args:
-        model: The provider's name of the model; empty if it names none.
         tools: The client's tools.
-        max_tokens: Most tokens of the answer, None if it does not say.
-        stream: Whether the answer is to come as events.
         left_out: The path of each thing that is not carried, with how often it was met.
     """
 
@@ -92,13 +89,11 @@ _LISTS = ("functionDeclarations", "function_declarations")
 
 def _function(told: WireObject, kind: str, namespace: str) -> ToolSpec:
     name, about = flat_name(namespace, told.text("name")), told.text("description")
-    schema = next((schema for key in _SCHEMAS if (schema := told.inner(key))), None)
-    if schema is None and kind == "custom":
+    schema = told.inner(*_SCHEMAS)
+    if not schema and kind == "custom":
         return ToolSpec.free_form(name, about, _form(told.inner("format")), namespace)
-    if schema is None:
-        return ToolSpec(name, about, Json(b'{"type":"object","properties":{}}'), namespace=namespace)
-    whole = schema.inner("json") or schema
-    return ToolSpec(name, about, ingest(whole.whole()).json, namespace=namespace)
+    whole = (schema.inner("json") or schema).whole() or {"type": "object", "properties": {}}
+    return ToolSpec(name, about, ingest(whole).json, namespace=namespace)
 
 
 _SCHEMAS = ("parameters", "parametersJsonSchema", "parameters_json_schema", "input_schema", "inputSchema")

@@ -14,14 +14,9 @@ CLOSING = b"]}"
 
 
 class OpenMessages:
-    """Begins messages and keeps the pieces. How a block is written is the family's.
+    """Begins messages and keeps the pieces. How a block is written is the family's."""
 
-    Attributes:
-        opening: What begins a message, with the place of its role.
-        roles: Roles as the wire spells them.
-    """
-
-    opening: ClassVar[bytes] = b'{"role":"%b","content":['
+    opening: ClassVar[bytes] = b'{"role":"%b","content":['  # with a place for the role
     roles: ClassVar[Mapping[str, bytes]] = {"user": b"user", "assistant": b"assistant"}
 
     def __init__(self, _: Dialect, last_role: Role | None) -> None:

@@ -44,7 +44,7 @@ class Reading:
     def __init__(self, origin: Binding) -> None:
         self.remarks = Remarks()
         self._origin = origin
-        self._where = "transcript"
+        self.where = "transcript"
         self._speaker: Speaker = "human"
         self._runs: list[tuple[str, Speaker, list[Block]]] = []
         self._silent = False  # whether the wire message being read has said nothing so far
@@ -112,7 +112,7 @@ class Reading:
     def read(self, messages: Sequence[object]) -> None:
         """Read wire messages, oldest first. What is no object is kept as text."""
         for number, value in enumerate(messages):
-            self._where, self._silent = f"{self.container}[{number}]", True
+            self.where, self._silent = f"{self.container}[{number}]", True
             if not isinstance(value := plain(value), dict):
                 self.begin("human")
                 self.fold(self.stray_message, value)
@@ -145,14 +145,14 @@ class Reading:
     def note(self, kind: str, *about: str) -> None:
         """Note something odd about the wire message being read: `kind` with a `%s` for each thing it is about."""
         self._silent = False
-        self.remarks.add(self._where, kind, *about)
+        self.remarks.add(self.where, kind, *about)
 
     def say(self, block: Block) -> None:
         """Take a block. It may decide who speaks: models call and think, tools answer."""
         self._silent = False
         speaker = _SAID_BY.get(type(block), self._speaker)
         if self._fresh or self._runs[-1][1] != speaker:
-            self._runs.append((self._where, speaker, []))
+            self._runs.append((self.where, speaker, []))
             self._fresh = False
         self._runs[-1][2].append(block)
 

@@ -28,7 +28,6 @@ class ToolSpec:
 
     Args:
         name: Its name; a tool of a namespace has that in front (`crm__lookup`).
-        description: What it does.
         parameters: JSON Schema of its arguments, encoded.
         form: For a tool that is given free text: how the text looks, as Responses says it (`{"type":"text"}`, or a
             grammar). Where there are only functions, the text is an argument, and `parameters` say which.
@@ -111,7 +110,6 @@ class Request:
     Args:
         path: Path below the endpoint.
         headers: Headers the dialect asks for, without credentials.
-        segments: The body, in order.
         losses: Settings that were asked for and that the dialect does not take, by name.
         names: Tools that the provider knows by another name: that name to the tool's own.
         assumed: What nobody asked for and the dialect demands, in words (`max_tokens 8192`).

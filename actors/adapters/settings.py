@@ -9,9 +9,9 @@ demands, and how thinking is asked for, is its own.
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, assert_never
+from typing import Any
 
-from actors.adapters.request import TEXT, Settings, ToolSpec
+from actors.adapters.request import TEXT, Mode, Settings, ToolSpec
 from actors.adapters.schemas import rooted
 from actors.core.dialect import Dialect
 from actors.core.projection import flat_name, tool_name, within
@@ -77,13 +77,13 @@ def _taken(tool: ToolSpec, dialect: Dialect, lost: dict[str, None]) -> ToolSpec:
     return replace(tool, name=name, parameters=parameters)
 
 
-MANUAL_TOKENS = 1024
+_MANUAL_TOKENS = 1024
 """Fewest tokens of a manual thinking budget, and how many are left for the answer where it says less."""
 
 
-def budget(settings: Settings) -> int:
+def _budget(settings: Settings) -> int:
     """Return the tokens of a manual thinking budget."""
-    return max(settings.thinking_tokens or MANUAL_TOKENS, MANUAL_TOKENS)
+    return max(settings.thinking_tokens or _MANUAL_TOKENS, _MANUAL_TOKENS)
 
 
 def thinking_switch(settings: Settings) -> dict[str, str | int] | None:
@@ -91,17 +91,16 @@ def thinking_switch(settings: Settings) -> dict[str, str | int] | None:
 
     Theirs on any host (ANT-45, ANT-46).
     """
-    match settings.thinking:
-        case "adaptive":
-            return {"type": "adaptive"}
-        case "manual":
-            return {"type": "enabled", "budget_tokens": budget(settings)}
-        case "off":
-            return {"type": "disabled"}
-        case "default":
-            return None
-        case _:
-            assert_never(settings.thinking)
+    if settings.thinking == "manual":
+        return {"type": "enabled", "budget_tokens": _budget(settings)}
+    return _SWITCHES[settings.thinking]
+
+
+_SWITCHES: Mapping[Mode, dict[str, str | int] | None] = {
+    "default": None,
+    "adaptive": {"type": "adaptive"},
+    "off": {"type": "disabled"},
+}
 
 
 def room(settings: Settings, default: int) -> int:
@@ -109,4 +108,4 @@ def room(settings: Settings, default: int) -> int:
     most = settings.max_tokens or default
     if settings.thinking != "manual":
         return most
-    return max(most, budget(settings) + (MANUAL_TOKENS if settings.max_tokens else default))
+    return max(most, _budget(settings) + (_MANUAL_TOKENS if settings.max_tokens else default))

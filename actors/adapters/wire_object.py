@@ -54,7 +54,7 @@ class WireObject:
 
     def says(self, key: str, *values: object) -> bool:
         """Take a key if it says one of these values, and say whether it does."""
-        found = any(self.fields.get(key) is value or self.fields.get(key) == value for value in values)
+        found = self.fields.get(key) in values
         if found and key in self.fields:
             self._taken.add(key)
         return found

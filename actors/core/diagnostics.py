@@ -48,8 +48,7 @@ class Refusal:
     """A transcript that was refused for its structure: our bug, with its evidence.
 
     Args:
-        session: Whose it was.
-        binding: Whom it was for.
+        session, binding: Whose it was, and whom it was for.
         by: `judge`, before it was sent, or `provider`.
         why: In the words of who refused it.
         body: The request body.

@@ -15,16 +15,6 @@ from actors.adapters.wire_object import WireObject
 from actors.core.content import Code, Media, Speaker
 from actors.core.identity import Binding
 
-_KINDS = (
-    "functionCall",
-    "functionResponse",
-    "inlineData",
-    "fileData",
-    "executableCode",
-    "codeExecutionResult",
-    "text",
-)
-
 
 class ContentsReading(Reading):
     """A generateContent transcript being read. It remembers which calls wait, for responses without an id."""
@@ -38,11 +28,7 @@ class ContentsReading(Reading):
     def __init__(self, origin: Binding) -> None:
         super().__init__(origin)
         self._waiting: list[tuple[str, str]] = []  # name and key of each, in call order
-        self._is_first = True  # the next call is the first of its content
-
-    def said(self, role: str, message: WireObject) -> None:
-        self._is_first = True
-        super().said(role, message)
+        self._asked = ""  # where they were made
 
     def fold_role(self, message: WireObject) -> None:
         if (role := message.text("role")) not in ("", "function"):
@@ -55,35 +41,27 @@ class ContentsReading(Reading):
             return
         signature = blob(part.take(*_both("thoughtSignature")))
         self.think("", "thought_signature", signature)
-        there = (kind for kind in _KINDS if any(part.fields.get(key) is not None for key in _both(kind)))
-        kind = next(there, "")
-        if kind == "text":
-            self.text(part.text("text"))
-        elif kind or not signature:
-            self._data(kind, part)
-
-    def _data(self, kind: str, part: WireObject) -> None:
-        held = part.inner(*_both(kind))
-        match kind:
-            case "functionCall":
-                self._call(held)
-            case "functionResponse":
-                self._response(held)
-            case "executableCode":
-                self.say(Code(held.text("code"), held.text("language").lower()))
-            case "codeExecutionResult":
-                output = held.take("output")
-                self.fold("result of code", held.whole() if output is None else output)
-            case _ if found := self.media(part):
-                self.say(found)
-            case _:
-                self.fold(self.stray_part, part.whole())
+        if call := part.inner(*_both("functionCall")):
+            self._call(call)
+        elif response := part.inner(*_both("functionResponse")):
+            self._response(response)
+        elif found := self.media(part):
+            self.say(found)
+        elif code := part.inner(*_both("executableCode")):
+            self.say(Code(code.text("code"), code.text("language").lower()))
+        elif result := part.inner(*_both("codeExecutionResult")):
+            output = result.take("output")
+            self.fold("result of code", result.whole() if output is None else output)
+        elif words := part.text("text"):
+            self.text(words)
+        elif not signature and "text" not in part.fields:
+            self.fold(self.stray_part, part.whole())
 
     def _call(self, call: WireObject) -> None:
         key, name = _key(call), call.text("name")
-        if self._is_first:
+        if self.where != self._asked:
             self._waiting.clear()
-            self._is_first = False
+            self._asked = self.where
         self._waiting.append((name, key))
         self.call(key, name, call.take("args"))
 
@@ -126,9 +104,7 @@ def _key(value: WireObject) -> str:
 def _outcome(response: object) -> tuple[object, bool]:
     """Return what a response says and whether it is an error, by the convention of one key."""
     if isinstance(response, dict) and len(response) == 1:
-        for key in ("output", "result"):
-            if key in response:
-                return response[key], False
-        if response.get("error") is not None:
-            return response["error"], True
+        ((key, value),) = response.items()
+        if key in ("output", "result") or (key == "error" and value is not None):
+            return value, key == "error"
     return response, False

@@ -71,7 +71,6 @@ class Settling:
                 for result in message.results:
                     self._result(result, place)
                 continue
-            self._by_place.clear()
             if message.speaker == "human":
                 self._announce()
             elif calls := message.calls:

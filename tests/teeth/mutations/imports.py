@@ -39,9 +39,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "import: a transcript of another dialect is read all the same",
-        "actors/adapters/guess.py",
-        "    if told and all(mark.family != named.family for mark in told):\n",
-        "    if told and not told:\n",
+        "actors/adapters/importing.py",
+        "        if plain and named.family not in plain:\n",
+        "        if plain and not plain:\n",
         (TRIPS,),
     ),
     Mutation(

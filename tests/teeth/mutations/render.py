@@ -65,8 +65,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "door: empty ids pair across what stands between",
         "actors/core/door/settle.py",
-        "            self._by_place.clear()\n",
-        "",
+        "results = takewhile(lambda",
+        "results = filter(lambda",
         (DOOR,),
     ),
     Mutation(
