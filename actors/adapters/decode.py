@@ -19,5 +19,4 @@ def decode(
 ) -> Decoder:
     """Return a decoder for one answer, of a nameless backend if there is no binding; see `actors.adapters.base`."""
     binding = binding or Binding(profile.name, profile.name)
-    family = codec(profile.family)
-    return family.decoder(profile, binding, stream=stream, first_call=first_call, turn=turn, names=names)
+    return codec(profile.family).decoder(profile, binding, first_call, turn, names, stream=stream)
