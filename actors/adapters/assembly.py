@@ -50,14 +50,8 @@ MAX_CALLS = 1024
 class Assembly:
     """The parts of one answer, and the events not yet handed out.
 
-    Args:
-        dialect: The profile that is answering.
-        binding: Who is answering: the message's origin, and what its seals are stamped with.
-        first_call: Number of the first canonical id to mint.
-        turn: Number of the turn the message belongs to.
-        names: `Request.names` of what is being answered: tools the provider knows by another name.
-
     Attributes:
+        binding: Who is answering: the message's origin, and what its seals are stamped with.
         usage: The figures so far.
         upstream: Who served the answer behind a gateway, where the answer says so. Seals are stamped with it, or with
             the upstream that the binding is pinned to, whose name in answers may be another.

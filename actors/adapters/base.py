@@ -33,10 +33,7 @@ class Frames(Protocol):
 
 @dataclass(eq=False)
 class Decoder(Assembly, ABC):
-    """Feed it bytes, read events, close it once.
-
-    Args:
-        stream: Whether the answer is streamed; else it is one JSON document, whose events are in `late` after `close`.
+    """Feed it bytes, read events, close it once. `actors.adapters.decode` makes one.
 
     Attributes:
         ended: Whether the dialect's end marker was read: what follows it is not part of the answer.

@@ -42,7 +42,7 @@ class ChatDecoder(Decoder):
         super().begin()
         self._latest: dict[Slot, ArrivingCall] = {}
         self._by_id: dict[tuple[Slot, str], ArrivingCall] = {}
-        self._reasoning = ArrivingReasoning(self, self.dialect.reasoning.carrier)
+        self._reasoning = ArrivingReasoning(self)
 
     def event(self, name: str, payload: Fields) -> None:
         choice = _first_choice(payload)
