@@ -44,7 +44,7 @@ from actors.kernel.parking import Scope, parking
 from actors.transport import Response, Timeouts, Transport
 
 if TYPE_CHECKING:
-    from actors.adapters.base import Decoder  # what decodes is imported when the first answer comes
+    from actors.adapters.base import Decoder
 
 SECRET = 6
 """Fewest characters of an auth header that is removed from a provider's words."""
@@ -323,12 +323,15 @@ class _Round:
         return tuple(counts.items())
 
     def _fresh(self, *, stream: bool) -> "Decoder":
+        from actors.adapters.decode import decode  # only when the first answer comes
+
         command = self._command
-        return self._adapter.decoder(
+        return decode(
+            self._adapter.dialect,
             command.binding,
-            command.first_call,
-            command.turn,
             stream=stream,
+            first_call=command.first_call,
+            turn=command.turn,
             names=command.request.names,
         )
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
 
-from actors.adapters.adapter import adapter
+from actors.adapters.decode import decode
 from actors.core.profiles import PROFILES, dialect
 from actors.testing import (
     AnthropicServer,
@@ -54,8 +54,8 @@ def decoding(name: str) -> tuple[Callable[[], object], Callable[[], object]]:
     events = _wire(name).events(Turn(Say(said), fragment=_PIECE), request, 0)
     texts = _texts(name, events)
 
-    def decode() -> None:
-        decoder = adapter(dialect(name)).decoder(binding(name), 1, 1, stream=True)
+    def decoded() -> None:
+        decoder = decode(dialect(name), binding(name))
         for event in events:
             decoder.feed(event)
         assert decoder.close().text == said
@@ -64,7 +64,7 @@ def decoding(name: str) -> tuple[Callable[[], object], Callable[[], object]]:
         for text in texts:
             json.loads(text)
 
-    return decode, loads
+    return decoded, loads
 
 
 def _wire(name: str) -> Wire:

@@ -17,6 +17,7 @@ from random import Random
 from typing import ClassVar, Literal, TypeVar
 
 from actors.adapters.adapter import Adapter, adapter
+from actors.adapters.decode import decode
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.caching import lane_key
 from actors.core.content import Media, Message, Text, ToolCall
@@ -320,7 +321,9 @@ class Walk:
     ) -> tuple[Message, bool]:
         """Read an answer in pieces; say whether it came whole."""
         stream = not body.startswith(b"{")
-        decoder = codec.decoder(binding, first, self.number, stream=stream, names=request.names)
+        decoder = decode(
+            codec.dialect, binding, stream=stream, first_call=first, turn=self.number, names=request.names
+        )
         cuts = sorted(self.random.randrange(len(body) + 1) for _ in range(3))
         if stream and self.rarely(self.cut):
             decoder.feed(body[: cuts[0]])

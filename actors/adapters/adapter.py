@@ -1,14 +1,13 @@
 """Adapters by wire family: how each provider says it.
 
-An `Adapter` is pure: a rendered transcript to a request, bytes to events, an error to an action. It repairs
-nothing, retries nothing and opens nothing. What differs from family to family is in `actors.adapters.codec`, and
-is imported when the first adapter is asked for.
+An `Adapter` is pure: a rendered transcript to a request, an error to an action; `actors.adapters.decode` reads the
+answers. It repairs nothing, retries nothing and opens nothing. What differs from family to family is in
+`actors.adapters.codec`, and is imported when the first adapter is asked for.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
 
 from actors.adapters.failure import Failure
 from actors.adapters.marks import marked, routed
@@ -16,11 +15,7 @@ from actors.adapters.preamble import Preamble
 from actors.adapters.request import Request, Settings
 from actors.adapters.settings import fit
 from actors.core.dialect import Dialect
-from actors.core.identity import Binding
 from actors.core.transcript import NO_FACTS, Encoder, TranscriptFacts
-
-if TYPE_CHECKING:
-    from actors.adapters.base import Decoder  # what decodes is imported when the first answer comes
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +42,6 @@ class Adapter:
         opening = begun.before + ends + routed(asked, self.dialect, facts) + begun.after
         told = (*losses, *begun.losses)
         return Request(begun.path, begun.headers, (opening, *said, b"]}"), told, names, begun.assumed)
-
-    def decoder(
-        self,
-        binding: Binding,
-        first_call: int,
-        turn: int,
-        *,
-        stream: bool,
-        names: Mapping[str, str] | None = None,
-    ) -> "Decoder":
-        """Return a decoder for one answer; see `actors.adapters.decode`."""
-        from actors.adapters.decode import decode
-
-        return decode(self.dialect, binding, stream=stream, first_call=first_call, turn=turn, names=names)
 
     def classify(self, status: int, headers: Mapping[str, str], body: bytes, now: float) -> Failure:
         """Return what an error response means; `now` is Unix time, for a Retry-After that is a date."""

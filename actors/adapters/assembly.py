@@ -14,7 +14,8 @@ Where reasoning is bound to its prefix, what the model thought behind something 
 empty text, an unfinished call, a block of an unknown kind) loses its seal: it could only be refused (ANT-44, OAR-09).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from actors.adapters.arriving import ArrivingCall, Own, Part, Pieces, Words
@@ -45,23 +46,30 @@ MAX_CALLS = 1024
 """Calls one message may hold. The scheduler refuses extras far below this; past it the answer is a fault."""
 
 
+@dataclass(eq=False)
 class Assembly:
-    """The parts of one answer, and the events not yet handed out."""
+    """The parts of one answer, and the events not yet handed out.
 
-    def __init__(
-        self, dialect: Dialect, binding: Binding, first_call: int, turn: int, names: Mapping[str, str] | None
-    ) -> None:
-        self._dialect = dialect
-        self._binding = binding
-        self._first_call = first_call
-        self._turn = turn
-        self._names = names or {}
+    Attributes:
+        binding: Who is answering: the message's origin, and what its seals are stamped with.
+        usage: The figures so far.
+        upstream: Who served the answer behind a gateway, where the answer says so. Seals are stamped with it, or with
+            the upstream that the binding is pinned to, whose name in answers may be another.
+        withheld: Why the provider hid parts of the request from its model, a reason for each part.
+        left_out: What the answer held that the message does not, by the provider's word for it, and how many: logprobs,
+            what a search was grounded in, calls that were cut (`cut_call`).
+    """
+
+    dialect: Dialect
+    binding: Binding
+    first_call: int = 1
+    turn: int = 0
+    names: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
         self.usage = Usage()
         self.upstream = ""
-        """Who served the answer behind a gateway, where the answer says so. Seals are stamped with it, or with the
-        upstream that the binding is pinned to, whose name in answers may be another."""
         self.withheld: tuple[str, ...] = ()
-        """Why the provider hid parts of the request from its model, a reason for each part."""
         self._calls = 0
         self._known: list[StreamEvent] = []
         self.begin()
@@ -70,8 +78,6 @@ class Assembly:
         """Begin with nothing said."""
         self.finish_reason: str | None = None
         self.left_out: dict[str, int] = {}
-        """What the answer held that the message does not, by the provider's word for it, and how many: logprobs, what
-        a search was grounded in, calls that were cut (`cut_call`)."""
         self._parts: list[Part] = []
         self._marks: dict[str, Own] = {}
         self._figures: dict[str, int] = {}
@@ -116,8 +122,8 @@ class Assembly:
     @property
     def _maker(self) -> Binding:
         """Who seals: the binding, and the upstream that served it."""
-        served = self._binding.upstream or self.upstream
-        return replace(self._binding, upstream=served) if served else self._binding
+        served = self.binding.upstream or self.upstream
+        return replace(self.binding, upstream=served) if served else self.binding
 
     def complete(self, part: Words | ArrivingCall, whole: str) -> None:
         """Add what is missing of a text that the provider tells whole at the end. On arguments it has the last word."""
@@ -145,8 +151,10 @@ class Assembly:
 
     def mark(self, name: str, value: object, *, more: bool = True) -> None:
         """Take what is said about the words. `more`: a list comes in pieces; else each time it is all there is."""
+        if not value:
+            return
         known = self._marks.get(name := _word(name))
-        if not value or (known is None and len(self._marks) == _KINDS):
+        if known is None and len(self._marks) == _KINDS:
             return
         if more and known is not None and isinstance(known.value, list) and isinstance(value, list):
             value = [*known.value, *value]
@@ -160,7 +168,7 @@ class Assembly:
         """
         if self._calls == MAX_CALLS:
             raise broken(f"the answer holds more than {MAX_CALLS} tool calls")
-        part = ArrivingCall(mint(self._first_call + self._calls))
+        part = ArrivingCall(mint(self.first_call + self._calls))
         self._calls += 1
         self._append(part)
         self.identify(part, native_id, name)
@@ -171,8 +179,8 @@ class Assembly:
         if not call.native_id and native_id.strip():
             call.native_id = sanitised(native_id)
         if not call.name and name:
-            call.name = self._names.get(name) or sanitised(name)
-            call.renamed = tool_name(call.name, self._dialect.ids.tool_name_pattern) != name
+            call.name = (self.names or {}).get(name) or sanitised(name)
+            call.renamed = tool_name(call.name, self.dialect.ids.tool_name_pattern) != name
         if call.name:
             self._announce(call)
 
@@ -216,11 +224,6 @@ class Assembly:
             self.end(part)
         self._release()
 
-    def settle_all(self) -> None:
-        """Let every part be kept if the answer breaks off: the provider said it stopped. More may still come."""
-        for part in self._parts:
-            part.done = True
-
     def finish(self, reason: str) -> None:
         """Note why the provider says it stopped. Calls that came whole are calls, whatever the reason."""
         self.finish_reason = sanitised(reason)
@@ -238,17 +241,21 @@ class Assembly:
             self.usage = usage
             self._known.append(usage)
 
-    def count(self, usage: object, names: Sequence[tuple[str, ...]]) -> None:
+    def count(self, usage: object, places: Mapping[str, tuple[int, ...]]) -> None:
         """Take the figures that are given, keep the others: they are cumulative, and not always all there.
 
         Args:
             usage: Figures by the provider's name.
-            names: The names that are added up to each figure of a `Usage`.
+            places: The fields of a `Usage` that a name is added to: 0 input, 1 output, 2 cache read, 3 cache written.
         """
         for name, value in fields(usage).items():
-            if (figure := number(value)) is not None:
+            if name in places and (figure := number(value)) is not None:
                 self._figures[name] = figure
-        self.report_usage(Usage(*(sum(self._figures.get(name, 0) for name in group) for group in names)))
+        totals = [0, 0, 0, 0]
+        for name, figure in self._figures.items():
+            for place in places[name]:
+                totals[place] += figure
+        self.report_usage(Usage(*totals))
 
     def report_withheld(self, given: object) -> None:
         """Note the provider's list of what it hid from its model; a later list replaces it.
@@ -291,16 +298,16 @@ class Assembly:
         blocks: list[Block] = []
         stands = True
         for part in self._parts:
-            block = part.block(self._binding, self._maker) if whole or part.is_keepable else None
+            block = part.block(self.binding, self._maker) if whole or part.is_keepable else None
             if block is None and isinstance(part, Own):
                 self.leave_out_once(part.name, True)
             if block is not None:
                 blocks.append(block if stands else _unbound(block))
-            if self._dialect.reasoning.binding == "prefix":
-                stands = stands and part.is_said_again(block, self._dialect)
-        marks = (mark.block(self._binding, self._maker) for mark in self._marks.values())
+            if self.dialect.reasoning.binding == "prefix":
+                stands = stands and part.is_said_again(block, self.dialect)
+        marks = (mark.block(self.binding, self._maker) for mark in self._marks.values())
         blocks += [mark for mark in marks if mark is not None]
-        return Message("model", blocks, self._turn, self._binding)
+        return Message("model", blocks, self.turn, self.binding)
 
     @property
     def _is_cut(self) -> bool:

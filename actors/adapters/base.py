@@ -6,7 +6,8 @@ ignored, and after a fault every further call raises it again.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar, NoReturn, Protocol
 
 from actors.adapters.assembly import Assembly
@@ -15,8 +16,6 @@ from actors.adapters.failure import AnswerFault, broken
 from actors.adapters.sse import DONE, EventParser, ServerEvent
 from actors.adapters.wire import Fields, loaded, number
 from actors.core.content import Message
-from actors.core.dialect import Dialect
-from actors.core.identity import Binding
 from actors.core.stream import StreamEvent
 from actors.errors import StreamFault
 
@@ -32,16 +31,9 @@ class Frames(Protocol):
     def close(self) -> Sequence[ServerEvent]: ...
 
 
+@dataclass(eq=False)
 class Decoder(Assembly, ABC):
-    """Feed it bytes, read events, close it once.
-
-    Args:
-        dialect: What the provider speaks.
-        binding: Who is answering.
-        stream: Whether the answer is streamed; else it is one JSON document, whose events are in `late` after `close`.
-        first_call: Number of the first canonical id to mint.
-        turn: Number of the turn the message belongs to.
-        names: `Request.names` of what is being answered: tools the provider knows by another name.
+    """Feed it bytes, read events, close it once. `actors.adapters.decode` makes one.
 
     Attributes:
         ended: Whether the dialect's end marker was read: what follows it is not part of the answer.
@@ -49,21 +41,13 @@ class Decoder(Assembly, ABC):
     """
 
     frames: ClassVar[type[Frames]] = EventParser
+    stream: bool = field(default=True, kw_only=True)
 
-    def __init__(
-        self,
-        dialect: Dialect,
-        binding: Binding,
-        *,
-        stream: bool,
-        first_call: int = 1,
-        turn: int = 0,
-        names: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(dialect, binding, first_call, turn, names)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.ended = False
         self.late: list[StreamEvent] = []
-        self._parser = self.frames() if stream else None
+        self._parser = self.frames() if self.stream else None
         self._chunks: list[bytes] = []  # of a body
         self._size = 0
         self._fault: StreamFault | None = None
@@ -82,7 +66,7 @@ class Decoder(Assembly, ABC):
 
     def report(self, payload: Fields) -> NoReturn:
         """Raise the error that an answer reports."""
-        raise AnswerFault(in_answer(payload, self._dialect))
+        raise AnswerFault(in_answer(payload, self.dialect))
 
     def feed(self, chunk: bytes) -> list[StreamEvent]:
         """Take bytes cut anywhere and return what became known. What follows the end is ignored.

@@ -17,7 +17,15 @@ def decode(
     turn: int = 0,
     names: Mapping[str, str] | None = None,
 ) -> Decoder:
-    """Return a decoder for one answer, of a nameless backend if there is no binding; see `actors.adapters.base`."""
+    """Return a decoder for one answer.
+
+    Args:
+        profile: The dialect the provider speaks.
+        binding: Who is answering; without it, a nameless backend of this dialect.
+        stream: Whether the answer is streamed; else it is one JSON document, whose events are in `late` after `close`.
+        first_call: Number of the first canonical id to mint.
+        turn: Number of the turn the message belongs to.
+        names: `Request.names` of what is being answered: tools the provider knows by another name.
+    """
     binding = binding or Binding(profile.name, profile.name)
-    family = codec(profile.family)
-    return family.decoder(profile, binding, stream=stream, first_call=first_call, turn=turn, names=names)
+    return codec(profile.family).decoder(profile, binding, first_call, turn, names, stream=stream)

@@ -19,13 +19,13 @@ _SENTENCE = re.compile(
 )
 _AMOUNT = re.compile(rf"({_NUMBER})\s?({_UNIT})(?![a-z])", re.IGNORECASE)
 _RETRY_INFO = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
-_SECONDS_IN = {
-    "ms": 0.001,
-    "milli": 0.001,
-    "h": 3600.0,
-    "m": 60.0,
-    "s": 1.0,
-}  # by how a unit begins, in this order
+_SECONDS_IN = (
+    ("ms", 0.001),
+    ("milli", 0.001),
+    ("h", 3600.0),
+    ("m", 60.0),
+    ("s", 1.0),
+)  # by how a unit begins
 
 
 def retry_after(headers: Mapping[str, str], body: str, now: float | None) -> float | None:
@@ -73,4 +73,4 @@ def _said(body: str) -> float | None:
 
 
 def _seconds_in(unit: str) -> float:
-    return next(seconds for start, seconds in _SECONDS_IN.items() if unit.startswith(start))
+    return next(seconds for start, seconds in _SECONDS_IN if unit.startswith(start))

@@ -11,7 +11,7 @@ too large, leaves a text where it stood that says its type and why.
 import re
 
 from actors.core.content import Media
-from actors.core.ingest import Ingested, ingest
+from actors.core.ingest import ingest
 from actors.core.jsonio import Json, sanitised
 
 MAX_MEDIA_BYTES = 5 * 1024 * 1024
@@ -40,15 +40,9 @@ def parted(value: object) -> tuple[Json, tuple[Media, ...]]:
         else:
             media.append(Media(item.mime, item.data, sanitised(item.url)))
             room -= len(item.data) + len(item.url)
-    return _joined(words).json, tuple(media)
-
-
-def _joined(words: list[object]) -> Ingested:
-    if len(words) == 1:
-        return ingest(words[0])
     if all(type(item) is str for item in words):
-        return ingest("\n".join(map(str, words)))
-    return ingest(words)
+        return ingest("\n".join(map(str, words))).json, tuple(media)
+    return ingest(words[0] if len(words) == 1 else words).json, tuple(media)
 
 
 def _why_not(media: Media, room: int, count: int) -> str | None:

@@ -11,6 +11,7 @@ import pytest
 
 from actors.adapters.adapter import adapter
 from actors.adapters.base import Decoder
+from actors.adapters.decode import decode
 from actors.adapters.request import Settings, ToolSpec
 from actors.core.content import Message, Text, ToolCall
 from actors.core.history import History
@@ -46,7 +47,7 @@ def stream(name: str) -> bytes:
 
 
 def decoder(name: str) -> Decoder:
-    return adapter(dialect(name)).decoder(Binding("here", name, "", "", "model-1"), 1, 1, stream=True)
+    return decode(dialect(name), Binding("here", name, "", "", "model-1"))
 
 
 def called(message: Message) -> list[tuple[str, object]]:

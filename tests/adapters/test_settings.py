@@ -7,6 +7,7 @@ import pytest
 
 from actors import History, Ledger, dialect
 from actors.adapters.adapter import adapter
+from actors.adapters.decode import decode
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.content import Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.dialect import Dialect
@@ -168,6 +169,6 @@ def test_a_tool_name_the_dialect_refuses_goes_out_under_another_and_comes_back_a
         "content": [{"type": "tool_use", "id": "t", "name": sent, "input": {}}],
         "stop_reason": "tool_use",
     }
-    decoder = adapter(choosy).decoder(CLAUDE, 1, 1, stream=False, names=made.names)
+    decoder = decode(choosy, CLAUDE, stream=False, names=made.names)
     decoder.feed(json.dumps(answer).encode())
     assert [call.name for call in decoder.close().calls] == ["search"]

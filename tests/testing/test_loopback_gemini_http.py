@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from actors.adapters.adapter import Adapter, adapter
+from actors.adapters.decode import decode
 from actors.adapters.failure import AnswerFault, Failure
 from actors.adapters.request import Settings, ToolSpec
 from actors.core.content import Message, Text, ToolResult
@@ -64,7 +65,7 @@ class Line:
         settings = Settings(model=self.binding.model, tools=TOOLS, system="Be brief.", stream=stream)
         made = self.codec.request(rendered.segments, settings)
         headers = (("x-goog-api-key", "key"),)
-        decoder = self.codec.decoder(self.binding, 1 + 10 * len(messages), 1, stream=stream)
+        decoder = decode(profile, self.binding, stream=stream, first_call=1 + 10 * len(messages), turn=1)
         async with self.transport.send(self.url + made.path, headers, made.segments, Timeouts()) as response:
             chunks = [chunk async for chunk in response.chunks()]
             if response.status != 200:

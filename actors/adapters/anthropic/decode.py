@@ -22,8 +22,12 @@ _SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
 _SERVER_RESULTS = frozenset(
     f"{tool}_tool_result" for tool in ("web_search", "web_fetch", "code_execution", "tool_search", "advisor")
 )
-_READ, _WRITTEN = "cache_read_input_tokens", "cache_creation_input_tokens"
-_FIGURES = (("input_tokens", _READ, _WRITTEN), ("output_tokens",), (_READ,), (_WRITTEN,))
+_FIGURES = {
+    "input_tokens": (0,),
+    "output_tokens": (1,),
+    "cache_read_input_tokens": (0, 2),
+    "cache_creation_input_tokens": (0, 3),
+}
 
 
 class MessagesDecoder(Decoder):
@@ -149,7 +153,7 @@ class MessagesDecoder(Decoder):
                 _take_input(part, given)
             case ArrivingCall() if not part.pieces.whole():
                 self.argue(part, given)
-            case Words(kind="thinking", seal=None) if self._dialect.reasoning.required == "with_calls":
+            case Words(kind="thinking", seal=None) if self.dialect.reasoning.required == "with_calls":
                 self.seal(part, UNSIGNED, UNSIGNED)  # copies that do not sign want it back
         self.end(part, told=told)
 

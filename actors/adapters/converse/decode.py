@@ -17,8 +17,12 @@ from actors.adapters.converse.frames import FrameParser
 from actors.adapters.failure import broken
 from actors.adapters.wire import Fields, fields, items, json_text, string
 
-_FRESH, _READ, _WRITTEN = "inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens"
-_FIGURES = ((_FRESH, _READ, _WRITTEN), ("outputTokens",), (_READ,), (_WRITTEN,))
+_FIGURES = {
+    "inputTokens": (0,),
+    "outputTokens": (1,),
+    "cacheReadInputTokens": (0, 2),
+    "cacheWriteInputTokens": (0, 3),
+}
 
 
 class ConverseDecoder(Decoder):

@@ -23,12 +23,13 @@ _FLAGS = frozenset({"thought", "thoughtSignature"})
 _OWN = frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"})
 _BESIDE = ("groundingMetadata", "citationMetadata", "urlContextMetadata")
 _IN_PIECES = "a call came in pieces (partialArgs), which was not asked for"
-_FIGURES = (
-    ("promptTokenCount", "toolUsePromptTokenCount"),
-    ("candidatesTokenCount", "thoughtsTokenCount"),
-    ("cachedContentTokenCount",),
-    (),
-)
+_FIGURES = {
+    "promptTokenCount": (0,),
+    "toolUsePromptTokenCount": (0,),
+    "candidatesTokenCount": (1,),
+    "thoughtsTokenCount": (1,),
+    "cachedContentTokenCount": (2,),
+}
 
 
 class GenerateContentDecoder(Decoder):
@@ -42,7 +43,8 @@ class GenerateContentDecoder(Decoder):
     def event(self, name: str, payload: Fields) -> None:
         if payload.get("error"):
             self.report(payload)
-        self.count(payload.get("usageMetadata"), _FIGURES)
+        if usage := payload.get("usageMetadata"):
+            self.count(usage, _FIGURES)
         if blocked := string(fields(payload.get("promptFeedback")).get("blockReason")):
             raise broken(f"the prompt was blocked: {blocked!r}", "refusal", blocked)
         candidate = _first_candidate(payload)
@@ -92,7 +94,7 @@ class GenerateContentDecoder(Decoder):
         if not text.strip():
             self._signature(BLANK, signature, text)
         else:
-            self._signature(self._dialect.reasoning.carrier, signature)
+            self._signature(self.dialect.reasoning.carrier, signature)
             self._text("text", text, signed=True)
 
     def _signature(self, kind: str, signature: str, text: str = "") -> Words:
@@ -105,7 +107,7 @@ class GenerateContentDecoder(Decoder):
     def _function_call(self, given: Fields, signature: str) -> None:
         if given.get("partialArgs") or given.get("willContinue"):
             raise broken(_IN_PIECES, "config")
-        signed = self._signature(self._dialect.reasoning.carrier, signature) if signature else None
+        signed = self._signature(self.dialect.reasoning.carrier, signature) if signature else None
         call = self.call(string(given.get("id")), string(given.get("name")))
         call.signature, call.told = signed, True
         arguments = given.get("args")

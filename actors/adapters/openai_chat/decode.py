@@ -17,7 +17,7 @@ from actors.adapters.base import Decoder
 from actors.adapters.failure import broken
 from actors.adapters.openai_chat.reasoning import ArrivingReasoning
 from actors.adapters.wire import Fields, fields, items, json_text, number, string
-from actors.core.jsonio import parse_object, sanitised
+from actors.core.jsonio import sanitised
 from actors.core.stream import Usage
 
 Slot: TypeAlias = int | None  # None stands for the latest call, wherever it is
@@ -42,7 +42,7 @@ class ChatDecoder(Decoder):
         super().begin()
         self._latest: dict[Slot, ArrivingCall] = {}
         self._by_id: dict[tuple[Slot, str], ArrivingCall] = {}
-        self._reasoning = ArrivingReasoning(self, self._dialect.reasoning.carrier)
+        self._reasoning = ArrivingReasoning(self)
 
     def event(self, name: str, payload: Fields) -> None:
         choice = _first_choice(payload)
@@ -78,7 +78,10 @@ class ChatDecoder(Decoder):
             if reason in _CUT:
                 raise broken(f"the provider ended the answer with finish_reason {reason!r}")
             self._reasoning.seal()
-            self.settle_all()  # some servers send arguments behind it
+            for part in self._parts:
+                part.done = (
+                    True  # it is kept if the answer breaks off now; some servers send arguments behind it
+                )
             self.finish(reason)
 
     def _said(self, delta: Fields) -> None:
@@ -150,7 +153,7 @@ class ChatDecoder(Decoder):
         self.leave_out_once("logprobs", choice.get("logprobs"))
         for name in ("citations", "search_results"):
             self.mark(name, answer.get(name), more=False)
-        if (upstream := string(answer.get("provider"))) and self._dialect.reasoning.binding == "upstream":
+        if (upstream := string(answer.get("provider"))) and self.dialect.reasoning.binding == "upstream":
             self.upstream = sanitised(upstream)
 
     def _fragment(self, fragment: Fields, touched: set[ArrivingCall]) -> None:
@@ -160,9 +163,8 @@ class ChatDecoder(Decoder):
         when it brings a name although the call at its index is whole already. A fragment without an index is
         taken by its id, else by the call before it.
         """
-        slot, native_id = _slot(fragment.get("index")), string(fragment.get("id"))
-        if not native_id.strip():
-            native_id = ""
+        slot = index if type(index := fragment.get("index")) is int else None
+        native_id = given if (given := string(fragment.get("id"))).strip() else ""
         function = fields(fragment.get("function")) or fields(fragment.get("custom"))
         name, text = string(function.get("name")), _argument_text(function)
         call = self._existing(slot, native_id)
@@ -195,7 +197,7 @@ class ChatDecoder(Decoder):
         """Return the signature of a call, in front of it, where it goes back; count what is no signature or stays."""
         extra = fragment.get("extra_content")
         signature = string(fields(fields(extra).get("google")).get("thought_signature"))
-        if not signature or self._dialect.reasoning.carrier != "extra_content":
+        if not signature or self.dialect.reasoning.carrier != "extra_content":
             if extra:
                 self.leave_out("extra_content")
             return None
@@ -215,16 +217,8 @@ def _begins_another(call: ArrivingCall, name: str, text: str, *, repeated: bool)
         return False
     if repeated or call.name != name:
         return True
-    return bool(text.strip()) and call.pieces.size < _WHOLE_BELOW and _is_whole(call.pieces.whole())
-
-
-def _is_whole(text: str) -> bool:
-    text = text.strip()
-    return text.startswith("{") and text.endswith("}") and parse_object(text) is not None
-
-
-def _slot(index: object) -> Slot:
-    return index if isinstance(index, int) and not isinstance(index, bool) else None
+    is_small = call.pieces.size < _WHOLE_BELOW  # and ends like an object, before it is parsed
+    return bool(text.strip()) and is_small and call.pieces.whole().rstrip().endswith("}") and call.is_whole
 
 
 def _argument_text(function: Fields) -> str:

@@ -29,7 +29,7 @@ _OWN = frozenset(
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _WORDS = ("output_text", "refusal", None)
 _PHASES = ("commentary", "final_answer")
-_FIGURES = (("input_tokens",), ("output_tokens",), ("cached_tokens",), ("cache_write_tokens",))
+_FIGURES = {"input_tokens": (0,), "output_tokens": (1,), "cached_tokens": (2,), "cache_write_tokens": (3,)}
 _ENDS = ("completed", "incomplete", "failed", "cancelled")
 _OF_EVENT = {
     "output_text": "message",

@@ -97,7 +97,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "anthropic: thinking that a copy did not sign is nobody's to send back",
         "actors/adapters/anthropic/decode.py",
-        'seal=None) if self._dialect.reasoning.required == "with_calls":',
+        'seal=None) if self.dialect.reasoning.required == "with_calls":',
         "seal=None) if False:",
         ("tests/test_anthropic_copies.py",),
     ),
@@ -258,7 +258,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "openrouter: what a pinned upstream sealed is its answer's",
         "actors/adapters/assembly.py",
-        "served = self._binding.upstream or self.upstream",
+        "served = self.binding.upstream or self.upstream",
         "served = self.upstream",
         (VENDORS,),
     ),
@@ -331,8 +331,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "gemini: a stream may end without a finish reason",
         "actors/adapters/gemini/decode.py",
-        '        self.count(payload.get("usageMetadata"), _FIGURES)\n',
-        '        self.count(payload.get("usageMetadata"), _FIGURES)\n        self.ended = True\n',
+        "        candidate = _first_candidate(payload)\n",
+        "        candidate = _first_candidate(payload)\n        self.ended = True\n",
         (GEMINI_DECODE,),
     ),
     Mutation(
