@@ -54,12 +54,7 @@ def marked(
 ) -> tuple[bytes, Sequence[bytes]]:
     """Return a mark for the whole request, and a lane's segments with marks where it ended before and ends now.
 
-    Args:
-        segments: The lane's text, its last message closed by `closing`, which is no part of the lane.
-        settings: As the dialect takes them.
-        dialect: The profile.
-        before: How many bytes of the text were sent before.
-        closing: What closes the last message.
+    `closing` closes the last message and is no part of the lane, whose first `before` bytes were sent before.
     """
     if settings.cache == "off" or dialect.caching.marks == "none" or not segments:
         return b"", segments

@@ -9,18 +9,19 @@ from typing import ClassVar
 from actors.core.concerns import Role
 from actors.core.dialect import Dialect
 
-CLOSING = b"]}"
-"""What ends the open message."""
-
 
 class OpenMessages:
     """Begins messages and keeps the pieces. How a block is written is the family's.
 
     Attributes:
+        closing: What ends the open message.
+        natives: Whether a provider's own parts can be written.
         opening: What begins a message, with the place of its role.
         roles: Roles as the wire spells them.
     """
 
+    closing: ClassVar[bytes] = b"]}"
+    natives: ClassVar[bool] = True
     opening: ClassVar[bytes] = b'{"role":"%b","content":['
     roles: ClassVar[Mapping[str, bytes]] = {"user": b"user", "assistant": b"assistant"}
 
@@ -33,7 +34,7 @@ class OpenMessages:
         """Let what follows be said in this role, in the open message if it is of that."""
         if role != self._role:
             opening = self.opening % self.roles[role]
-            self._pieces.append(opening if self._role is None else CLOSING + b"," + opening)
+            self._pieces.append(opening if self._role is None else self.closing + b"," + opening)
             self._role, self._comma = role, b""
 
     def block(self, *pieces: bytes) -> None:

@@ -21,8 +21,7 @@ MAX_EXPLAINED = 4_000  # pairs of a schema node and a part of the value, each as
 
 _UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 _SAME = frozenset({"not", "if", "then", "else", "propertyNames"})
-_SAME_LISTED = frozenset({"allOf", "anyOf", "oneOf"})
-_SAME_NAMED = frozenset({"dependentSchemas", "dependencies"})
+_SAME_EACH = frozenset({"allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies"})
 _EACH = frozenset({"additionalProperties", "additionalItems", "contains", *_UNEVALUATED})
 
 
@@ -126,7 +125,7 @@ class SchemaCost:
                 yield self._target(inner), value
             elif key in _SAME:
                 yield inner, value
-            elif key in _SAME_LISTED or key in _SAME_NAMED:
+            elif key in _SAME_EACH:
                 yield from ((item, value) for item in _children(inner))
             elif key == "properties" and isinstance(inner, dict) and isinstance(value, dict):
                 yield from ((inner[name], part) for name, part in value.items() if name in inner)

@@ -4,14 +4,8 @@ from actors.adapters.anthropic.decode import MessagesReader
 from actors.adapters.anthropic.encode import AnthropicWriter, preamble
 from actors.adapters.anthropic.importing import media, read
 from actors.adapters.codec import Codec
-from actors.adapters.open_messages import CLOSING
+from actors.core.dialect import AnthropicDialect
 
-CODEC = Codec(
-    writer=AnthropicWriter,
-    closing=CLOSING,
-    natives=True,
-    preamble=preamble,
-    reader=MessagesReader,
-    read=read,
-    media=media,
+CODEC: Codec[AnthropicDialect] = Codec(
+    writer=AnthropicWriter, preamble=preamble, reader=MessagesReader, read=read, media=media
 )

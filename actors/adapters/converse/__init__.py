@@ -5,11 +5,9 @@ from actors.adapters.converse.decode import ConverseReader
 from actors.adapters.converse.encode import ConverseWriter, preamble
 from actors.adapters.converse.frames import FrameParser
 from actors.adapters.converse.importing import media, read
-from actors.adapters.open_messages import CLOSING
 
 CODEC = Codec(
     writer=ConverseWriter,
-    closing=CLOSING,
     preamble=preamble,
     reader=ConverseReader,
     frames=FrameParser,

@@ -1,7 +1,6 @@
 """AWS Bedrock Converse: a rendered transcript in, a request body out.
 
-Shape only. The renderer has settled pairing, order, ids and synthetic results; a transcript that looks
-wrong here is a bug there. A block is an object with one key, which names its kind. The model stands in the
+A block is an object with one key, which names its kind. The model stands in the
 path, and so does whether the answer is a stream. Only the fields named here are ever sent (rulebook BED-11).
 """
 
@@ -35,6 +34,8 @@ _ANY_INPUT = Json(b'{"type":"object","properties":{}}')
 
 class ConverseWriter(OpenMessages):
     """Writes `messages`, block by block."""
+
+    natives = False
 
     def __init__(self, dialect: ConverseDialect, last_role: Role | None) -> None:
         super().__init__(dialect, last_role)

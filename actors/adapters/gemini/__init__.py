@@ -4,14 +4,5 @@ from actors.adapters.codec import Codec
 from actors.adapters.gemini.decode import GenerateContentReader
 from actors.adapters.gemini.encode import GeminiWriter, preamble
 from actors.adapters.gemini.importing import media, read
-from actors.adapters.open_messages import CLOSING
 
-CODEC = Codec(
-    writer=GeminiWriter,
-    closing=CLOSING,
-    natives=True,
-    preamble=preamble,
-    reader=GenerateContentReader,
-    read=read,
-    media=media,
-)
+CODEC = Codec(writer=GeminiWriter, preamble=preamble, reader=GenerateContentReader, read=read, media=media)
