@@ -94,10 +94,9 @@ class OpenAIChatWriter:
         self._comma = b","
         if failed:  # the wire has no error flag
             self._pieces += (opening, b'"', self._error_prefix, json[1:], b"}")
-        elif self._nothing != b'""' and is_blank(json):
-            self._pieces += (opening, self._nothing, b"}")
-        else:
-            self._pieces += (opening, json, b"}")
+            return
+        blank = self._nothing != b'""' and is_blank(json)
+        self._pieces += (opening, self._nothing if blank else json, b"}")
 
     def _spread(self) -> None:
         """Let the content be a list of parts from here on."""
@@ -140,8 +139,7 @@ class OpenAIChatWriter:
             self._parts += map(_chunk, self._thoughts)
             self._spread()
         elif self._carrier == "reasoning_content":
-            words = [block.json[1:-1] for block in self._thoughts]
-            self._pieces += (self._reasoning, *words, b'"')
+            self._pieces += (self._reasoning, *(block.json[1:-1] for block in self._thoughts), b'"')
         else:
             details = [unquote(block.seal.data).encode()[1:-1] for block in self._thoughts if block.seal]
             self._pieces += (b',"reasoning_details":[', b",".join(details), b"]")
