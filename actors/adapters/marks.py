@@ -1,10 +1,8 @@
 """Cache marks: spliced into a request's text when its body is put together.
 
-A lane's segments are immutable, and no mark is in them. The segment in which a mark stands is cut there, and every
-other goes out as it is.
-
-Two places of a lane are marked. An entry is written where a request ends, so the end of the lane's previous request is
-where it is found, however much came since; the end of this one is where the next request will look.
+A lane's segments are immutable, and no mark is in them: the segment in which a mark stands is cut there. Two places of
+a lane are marked. An entry is written where a request ends, so the end of the lane's previous request is where it is
+found, however much came since; the end of this one is where the next request will look.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -3,10 +3,9 @@
 In:  a schema as strict JSON, with references into itself only, and perhaps a value.
 Out: how many parts the validator may visit.
 
-Written out, references can multiply a schema without bound, so it is measured before it is compiled. A cycle counts
-once there: how often it is followed is up to the value. To say that a value is valid, the validator remembers what it
-has judged. To say what is wrong it does not, and a recursive schema that reaches a child in two ways doubles the work
-with each level. So the work of explaining one value is counted before it is done.
+References can multiply a schema without bound, so it is measured before it is compiled. A cycle counts once there: how
+often it is followed is up to the value. To explain what is wrong with a value the validator remembers nothing, and a
+recursive schema that reaches a child in two ways doubles the work with each level; so that work is counted first.
 """
 
 from collections.abc import Iterable, Iterator
