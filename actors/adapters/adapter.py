@@ -66,5 +66,6 @@ def adapter(dialect: Dialect) -> Adapter:
     from actors.adapters.codec import codec
 
     family = codec(dialect.family)
-    encoder = Encoder(partial(family.writer, dialect), family.closing, family.natives)
+    writer = family.writer
+    encoder = Encoder(partial(writer, dialect), writer.closing, writer.natives)
     return Adapter(dialect, encoder, family.preamble)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from actors.adapters.base import Decoder
 from actors.adapters.preamble import Preamble
@@ -17,23 +17,29 @@ from actors.core.transcript import Writer
 D = TypeVar("D", bound=Dialect, contravariant=True)
 
 
+class WriterClass(Protocol[D]):
+    """Makes a family's writers. Says how the last message is closed, and whether a provider's own parts are written."""
+
+    @property
+    def closing(self) -> bytes: ...
+    @property
+    def natives(self) -> bool: ...
+    def __call__(self, dialect: D, last_role: Role | None, /) -> Writer: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codec(Generic[D]):
     """One wire family.
 
     Args:
         writer: Makes what writes a lane for a profile, behind a message of this role.
-        closing: What ends the last message of a lane, where the family leaves that open.
-        natives: Whether a provider's own parts can be written.
         preamble: Returns what a request says before its messages, for settings and the tools called where those declare
             none: some providers want them declared (BED-03). What a dialect does not take of the settings is a loss.
         decoder: Reads an answer.
         reading: Makes what reads a transcript. What the model said in it has this origin.
     """
 
-    writer: Callable[[D, Role | None], Writer]
-    closing: bytes = b""
-    natives: bool = False
+    writer: WriterClass[D]
     preamble: Callable[[Settings, D, frozenset[str]], Preamble]
     decoder: type[Decoder]
     reading: Callable[[Binding], Reading]

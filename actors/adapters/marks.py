@@ -1,10 +1,8 @@
 """Cache marks: spliced into a request's text when its body is put together.
 
-A lane's segments are immutable, and no mark is in them. The segment in which a mark stands is cut there, and every
-other goes out as it is.
-
-Two places of a lane are marked. An entry is written where a request ends, so the end of the lane's previous request is
-where it is found, however much came since; the end of this one is where the next request will look.
+A lane's segments are immutable, and no mark is in them: the segment in which a mark stands is cut there. Two places of
+a lane are marked. An entry is written where a request ends, so the end of the lane's previous request is where it is
+found, however much came since; the end of this one is where the next request will look.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -54,12 +52,7 @@ def marked(
 ) -> tuple[bytes, Sequence[bytes]]:
     """Return a mark for the whole request, and a lane's segments with marks where it ended before and ends now.
 
-    Args:
-        segments: The lane's text, its last message closed by `closing`, which is no part of the lane.
-        settings: As the dialect takes them.
-        dialect: The profile.
-        before: How many bytes of the text were sent before.
-        closing: What closes the last message.
+    `closing` closes the last message and is no part of the lane, whose first `before` bytes were sent before.
     """
     if settings.cache == "off" or dialect.caching.marks == "none" or not segments:
         return b"", segments

@@ -9,13 +9,12 @@ from typing import ClassVar
 from actors.core.concerns import Role
 from actors.core.dialect import Dialect
 
-CLOSING = b"]}"
-"""What ends the open message."""
-
 
 class OpenMessages:
     """Begins messages and keeps the pieces. How a block is written is the family's."""
 
+    closing: ClassVar[bytes] = b"]}"  # what ends the open message
+    natives: ClassVar[bool] = True  # a provider's own parts can be written
     opening: ClassVar[bytes] = b'{"role":"%b","content":['  # with a place for the role
     roles: ClassVar[Mapping[str, bytes]] = {"user": b"user", "assistant": b"assistant"}
 
@@ -28,7 +27,7 @@ class OpenMessages:
         """Let what follows be said in this role, in the open message if it is of that."""
         if role != self._role:
             opening = self.opening % self.roles[role]
-            self._pieces.append(opening if self._role is None else CLOSING + b"," + opening)
+            self._pieces.append(opening if self._role is None else self.closing + b"," + opening)
             self._role, self._comma = role, b""
 
     def block(self, *pieces: bytes) -> None:

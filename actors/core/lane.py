@@ -118,14 +118,12 @@ def advanced(
         CanonicalFault: The lane is of another dialect, or has rendered more than the history holds: a history
             that was shortened needs a new epoch (`begun`).
     """
-    if lane.judge.dialect.family != dialect.family:
-        raise CanonicalFault(
-            f"This lane is of dialect {lane.judge.dialect.name!r}, not {dialect.name!r}; begin one"
-        )
-    if lane.state.cursor > history.length:
-        raise CanonicalFault(
-            f"This lane has rendered {lane.state.cursor} messages of a history of {history.length}; begin an epoch"
-        )
+    other, sent = lane.judge.dialect, lane.state.cursor
+    if other.family != dialect.family:
+        raise CanonicalFault(f"This lane is of dialect {other.name!r}, not {dialect.name!r}; begin one")
+    if sent > history.length:
+        held = f"{sent} messages of a history of {history.length}"
+        raise CanonicalFault(f"This lane has rendered {held}; begin an epoch")
     notes = Notes()
     walk = RenderWalk(lane.state, history, ledger, dialect, encoder, target, notes)
     segments, judge, size = lane.segments, lane.judge, lane.size

@@ -1,12 +1,11 @@
 """Projection: canonical ids and tool names to what a provider accepts.
 
-Injective within a lane and stable for its life: an id, once given, is never given to another call and
-never changes, whatever the epoch. It depends on the canonical id and on earlier first appearances alone; in
-Kimi's form also on the name and on how many calls the lane has seen, an index that is never given twice.
+Injective within a lane and stable for its life: an id is never given to another call and never changes, whatever the
+epoch. It depends on the canonical id and on earlier first appearances alone; in Kimi's form also on the name and on how
+many calls the lane has seen, an index that is never given twice.
 
-A native id goes back to the binding that minted it, where the dialect allows and the lane does not use it
-already; newer models bind their reasoning to the bytes before it, ids included. The forms of REQ-915-018
-and -019 are those of the ids we mint.
+A native id goes back to the binding that minted it, where the dialect allows and the lane does not use it already;
+newer models bind their reasoning to the bytes before it, ids included. REQ-915-018 and -019 govern the ids we mint.
 """
 
 import re

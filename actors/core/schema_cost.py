@@ -3,10 +3,9 @@
 In:  a schema as strict JSON, with references into itself only, and perhaps a value.
 Out: how many parts the validator may visit.
 
-Written out, references can multiply a schema without bound, so it is measured before it is compiled. A cycle counts
-once there: how often it is followed is up to the value. To say that a value is valid, the validator remembers what it
-has judged. To say what is wrong it does not, and a recursive schema that reaches a child in two ways doubles the work
-with each level. So the work of explaining one value is counted before it is done.
+References can multiply a schema without bound, so it is measured before it is compiled. A cycle counts once there: how
+often it is followed is up to the value. To explain what is wrong with a value the validator remembers nothing, and a
+recursive schema that reaches a child in two ways doubles the work with each level; so that work is counted first.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,8 +20,7 @@ MAX_EXPLAINED = 4_000  # pairs of a schema node and a part of the value, each as
 
 _UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 _SAME = frozenset({"not", "if", "then", "else", "propertyNames"})
-_SAME_LISTED = frozenset({"allOf", "anyOf", "oneOf"})
-_SAME_NAMED = frozenset({"dependentSchemas", "dependencies"})
+_SAME_EACH = frozenset({"allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies"})
 _EACH = frozenset({"additionalProperties", "additionalItems", "contains", *_UNEVALUATED})
 
 
@@ -126,7 +124,7 @@ class SchemaCost:
                 yield self._target(inner), value
             elif key in _SAME:
                 yield inner, value
-            elif key in _SAME_LISTED or key in _SAME_NAMED:
+            elif key in _SAME_EACH:
                 yield from ((item, value) for item in _children(inner))
             elif key == "properties" and isinstance(inner, dict) and isinstance(value, dict):
                 yield from ((inner[name], part) for name, part in value.items() if name in inner)

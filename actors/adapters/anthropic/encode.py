@@ -1,7 +1,6 @@
 """Anthropic Messages: a rendered transcript in, a request body out.
 
-Shape only. The renderer has settled pairing, order, ids and synthetic results; a transcript that looks
-wrong here is a bug there. Only the fields named here are ever sent (rulebook ANT-28).
+Only the fields named here are ever sent (rulebook ANT-28).
 """
 
 from collections.abc import Mapping, Sequence

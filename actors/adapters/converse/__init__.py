@@ -4,11 +4,9 @@ from actors.adapters.codec import Codec
 from actors.adapters.converse.decode import ConverseDecoder
 from actors.adapters.converse.encode import ConverseWriter, preamble
 from actors.adapters.converse.importing import ConverseReading
-from actors.adapters.open_messages import CLOSING
 
 CODEC = Codec(
     writer=ConverseWriter,
-    closing=CLOSING,
     preamble=preamble,
     decoder=ConverseDecoder,
     reading=ConverseReading,

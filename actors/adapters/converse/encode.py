@@ -1,7 +1,6 @@
 """AWS Bedrock Converse: a rendered transcript in, a request body out.
 
-Shape only. The renderer has settled pairing, order, ids and synthetic results; a transcript that looks
-wrong here is a bug there. A block is an object with one key, which names its kind. The model stands in the
+A block is an object with one key, which names its kind. The model stands in the
 path, and so does whether the answer is a stream. Only the fields named here are ever sent (rulebook BED-11).
 """
 
@@ -19,22 +18,14 @@ from actors.core.dialect import ConverseDialect
 from actors.core.jsonio import Json, is_blank, quote
 from actors.core.transcript import Titled
 
-_FORMATS = {
-    "image/png": b"png",
-    "image/jpeg": b"jpeg",
-    "image/gif": b"gif",
-    "image/webp": b"webp",
-    "application/pdf": b"pdf",
-    "text/csv": b"csv",
-    "text/html": b"html",
-    "text/markdown": b"md",
-    "text/plain": b"txt",
-}
+_FORMATS = {"text/markdown": "md", "text/plain": "txt"}  # the others are called as their media type is
 _ANY_INPUT = Json(b'{"type":"object","properties":{}}')
 
 
 class ConverseWriter(OpenMessages):
     """Writes `messages`, block by block."""
+
+    natives = False
 
     def __init__(self, dialect: ConverseDialect, last_role: Role | None) -> None:
         super().__init__(dialect, last_role)
@@ -78,7 +69,8 @@ class ConverseWriter(OpenMessages):
 def _media(media: Media, title: str) -> bytes:
     """Write an attachment. A document has the name the transcript gave it, and a text beside it (BED-13)."""
     source = b'"source":{"bytes":%b}' % quote(media.data)
-    kind, form = _FORMATS[media.mime], b'"format":"%b",' % _FORMATS[media.mime]
+    kind = (_FORMATS.get(media.mime) or media.mime.partition("/")[2]).encode()
+    form = b'"format":"%b",' % kind
     if media.mime.startswith("image/"):
         return b'{"image":{%b%b}}' % (form, source)
     name = title.encode()

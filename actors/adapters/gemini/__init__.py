@@ -4,13 +4,5 @@ from actors.adapters.codec import Codec
 from actors.adapters.gemini.decode import GenerateContentDecoder
 from actors.adapters.gemini.encode import GeminiWriter, preamble
 from actors.adapters.gemini.importing import ContentsReading
-from actors.adapters.open_messages import CLOSING
 
-CODEC = Codec(
-    writer=GeminiWriter,
-    closing=CLOSING,
-    natives=True,
-    preamble=preamble,
-    decoder=GenerateContentDecoder,
-    reading=ContentsReading,
-)
+CODEC = Codec(writer=GeminiWriter, preamble=preamble, decoder=GenerateContentDecoder, reading=ContentsReading)

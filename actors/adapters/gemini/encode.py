@@ -1,7 +1,6 @@
 """Google's generateContent: a rendered transcript in, a request body out.
 
-Shape only. The renderer has settled pairing, order, ids and synthetic results; a transcript that looks
-wrong here is a bug there. Only the fields named here are ever sent (rulebook GEM-10).
+Only the fields named here are ever sent (rulebook GEM-10).
 
 A thought signature is the property of a part. In a transcript it is a thinking block directly before the block
 that becomes that part; with nothing behind it, or sealed as the signature of a blank text, it gets a text part of

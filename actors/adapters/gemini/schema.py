@@ -1,8 +1,7 @@
 """A tool's JSON Schema in the subset that generateContent takes as `parameters`.
 
 The provider refuses a keyword outside its subset (rulebook GEM-10), a schema without a type, an array without
-items, and anything beside `anyOf`. What the subset can say in other words is said so; what it cannot say is left out
-and named. A schema is a description for the model: our own validation of arguments reads the whole of it.
+items, and anything beside `anyOf`. What the subset cannot say in other words is left out and named.
 """
 
 from collections.abc import Mapping
@@ -36,15 +35,11 @@ _LARGEST = 4096  # schemas, references followed, in one tool
 
 @lru_cache(maxsize=1024)  # a session declares the same tools in every request
 def projected(schema: Json) -> tuple[Json | None, tuple[str, ...]]:
-    """Return a tool's schema in the provider's subset, None for one without parameters, and what was lost.
-
-    Losses are the names of JSON Schema keywords, each once.
-    """
+    """Return a tool's schema in the provider's subset, None for one without parameters, and the keywords lost."""
     whole = parse(schema)
     projector = _Projector(whole if type(whole) is dict else {})
     made = projector.schema(projector.root, _DEEPEST)
-    lost = tuple(dict.fromkeys(projector.lost))
-    return (dump(made) if made.get("properties") else None), lost
+    return (dump(made) if made.get("properties") else None), tuple(dict.fromkeys(projector.lost))
 
 
 class _Projector:
@@ -67,7 +62,7 @@ class _Projector:
         around = self._followed
         given = self._flat(given, depth)
         arms = self._arms(given)
-        made = self._one(given, depth) if arms is None else self._either(given, arms, depth)
+        made = self._either(given, arms, depth) if arms else self._one(given, depth)
         self._followed = around
         return made
 
@@ -80,10 +75,9 @@ class _Projector:
             inner += listed(given.get("allOf"))
             if not inner:
                 return given
-            own = {key: value for key, value in given.items() if key not in ("$ref", "allOf")}
-            given = _merged([*(item for item in inner if type(item) is dict), own])
+            given = _merged([*(item for item in inner if type(item) is dict), _own(given)])
         self.lost.append("$ref")
-        return {key: value for key, value in given.items() if key not in ("$ref", "allOf")}
+        return _own(given)
 
     def _referred(self, reference: JsonValue) -> JsonValue:
         """Return what a local reference names. A foreign one, or one inside what it names, is an object."""
@@ -93,7 +87,7 @@ class _Projector:
         self._followed = (*self._followed, reference)
         return pointed(self.root, reference)
 
-    def _arms(self, given: Schema) -> list[JsonValue] | None:
+    def _arms(self, given: Schema) -> list[JsonValue]:
         """Return the alternatives of a schema, if it is a choice among several."""
         for keyword in ("anyOf", "oneOf"):
             if arms := listed(given.get(keyword)):
@@ -101,7 +95,7 @@ class _Projector:
                     self.lost.append(keyword)
                 return arms
         kinds = listed(given.get("type"))
-        return [{**given, "type": kind} for kind in kinds] if len(kinds) > 1 else None
+        return [{**given, "type": kind} for kind in kinds] if len(kinds) > 1 else []
 
     def _either(self, given: Schema, arms: list[JsonValue], depth: int) -> Schema:
         """Return a choice. Nothing may stand beside it, so `null` and the description go into its arms."""
@@ -150,12 +144,17 @@ class _Projector:
             self.lost.append("const" if "const" in given else "enum")
 
     def _members(self, given: Schema, made: Schema, depth: int) -> None:
-        members = given.get("properties")
-        known = members if type(members) is dict else {}
+        known = given.get("properties")
+        if type(known) is not dict:
+            return
         if known:
             made["properties"] = {name: self.schema(value, depth - 1) for name, value in known.items()}
         if there := [name for name in listed(given.get("required")) if type(name) is str and name in known]:
             made["required"] = list[JsonValue](there)
+
+
+def _own(given: Schema) -> Schema:
+    return {key: value for key, value in given.items() if key not in ("$ref", "allOf")}
 
 
 def _kind(given: Mapping[str, JsonValue]) -> str:

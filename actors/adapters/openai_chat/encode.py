@@ -1,7 +1,6 @@
 """OpenAI Chat Completions and its vendors: a rendered transcript in, a request body out.
 
-Shape only. The renderer has settled pairing, order, ids and synthetic results; a transcript that looks
-wrong here is a bug there. Only the fields named here are ever sent (rulebook OAC-12, MIS-32).
+Only the fields named here are ever sent (rulebook OAC-12, MIS-32).
 
 Reasoning has four carriers. As `reasoning_content` it is a field with the words; as `reasoning_details` a field
 with the provider's own list; as `thinking_chunk` it leads the content; as `extra_content` it is the signature of a
@@ -9,6 +8,7 @@ call, and stands in the call. Where the dialect has none, none comes here.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from actors.adapters.marks import mark
 from actors.adapters.openai_chat.schema import moonshot
@@ -25,6 +25,9 @@ _ABSENT = {"null": b',"content":null', "empty": b',"content":""', "omit": b""}
 
 class OpenAIChatWriter:
     """Writes `messages`. Every message is closed, so what is appended never changes what was."""
+
+    closing: ClassVar[bytes] = b""
+    natives: ClassVar[bool] = False
 
     def __init__(self, dialect: ChatDialect, last_role: Role | None) -> None:
         self._error_prefix = quote(dialect.turns.error_prefix)[1:-1]
@@ -91,10 +94,9 @@ class OpenAIChatWriter:
         self._comma = b","
         if failed:  # the wire has no error flag
             self._pieces += (opening, b'"', self._error_prefix, json[1:], b"}")
-        elif self._nothing != b'""' and is_blank(json):
-            self._pieces += (opening, self._nothing, b"}")
-        else:
-            self._pieces += (opening, json, b"}")
+            return
+        blank = self._nothing != b'""' and is_blank(json)
+        self._pieces += (opening, self._nothing if blank else json, b"}")
 
     def _spread(self) -> None:
         """Let the content be a list of parts from here on."""
@@ -137,8 +139,7 @@ class OpenAIChatWriter:
             self._parts += map(_chunk, self._thoughts)
             self._spread()
         elif self._carrier == "reasoning_content":
-            words = [block.json[1:-1] for block in self._thoughts]
-            self._pieces += (self._reasoning, *words, b'"')
+            self._pieces += (self._reasoning, *(block.json[1:-1] for block in self._thoughts), b'"')
         else:
             details = [unquote(block.seal.data).encode()[1:-1] for block in self._thoughts if block.seal]
             self._pieces += (b',"reasoning_details":[', b",".join(details), b"]")

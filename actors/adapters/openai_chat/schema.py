@@ -26,10 +26,7 @@ _CHOICES = ("anyOf", "oneOf", "allOf")
 
 @lru_cache(maxsize=1024)  # a session declares the same tools in every request
 def moonshot(schema: Json) -> tuple[Json, tuple[str, ...]]:
-    """Return a tool's schema as Moonshot takes it, and the keywords of which something was left out.
-
-    One that is already of the kind is only written anew. A reference that leads elsewhere is lost.
-    """
+    """Return a tool's schema as Moonshot takes it, and the keywords of which something was left out."""
     value = parse(schema)
     if type(value) is not dict:
         return schema, ()

@@ -5,6 +5,4 @@ from actors.adapters.responses.decode import ResponsesDecoder
 from actors.adapters.responses.encode import ResponsesWriter, preamble
 from actors.adapters.responses.importing import ItemsReading
 
-CODEC = Codec(
-    writer=ResponsesWriter, natives=True, preamble=preamble, decoder=ResponsesDecoder, reading=ItemsReading
-)
+CODEC = Codec(writer=ResponsesWriter, preamble=preamble, decoder=ResponsesDecoder, reading=ItemsReading)

@@ -1,7 +1,6 @@
 """OpenAI Responses: a rendered transcript in, a request body out.
 
-Shape only. The renderer has settled pairing, order, ids and synthetic results; a transcript that looks
-wrong here is a bug there. A message becomes a run of items. The request is stateless: nothing is stored, nothing is
+A message becomes a run of items. The request is stateless: nothing is stored, nothing is
 referred to by id, and reasoning comes back encrypted, to be sent again.
 
 Items stand in the order of the blocks. The renderer lets no words come behind a call, so that outputs can follow
@@ -9,6 +8,7 @@ directly after their calls (rulebook OAR-14).
 """
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from actors.adapters.preamble import Preamble, Wire, chosen, system, written
 from actors.adapters.request import Settings, ToolSpec
@@ -25,6 +25,9 @@ MIN_TOKENS = 16
 
 class ResponsesWriter:
     """Writes `input`, item by item. Every item is closed, so what is appended never changes what was."""
+
+    closing: ClassVar[bytes] = b""
+    natives: ClassVar[bool] = True
 
     def __init__(self, dialect: ResponsesDialect, last_role: Role | None) -> None:
         self._error_prefix = quote(dialect.turns.error_prefix)[1:-1]

@@ -21,12 +21,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
 class Attachments:
-    """What a request holds of attachments, and still takes.
-
-    Args:
-        dialect: Says which it takes, where, how many, and whether documents have names.
-        usage: What the epoch has shown already.
-    """
+    """What a request holds of attachments, and still takes behind what its epoch has shown already."""
 
     def __init__(self, dialect: Dialect, usage: EpochUsage) -> None:
         self._dialect = dialect

@@ -3,13 +3,11 @@
 In:  a call of a normal history, the ledger, and what the history's own blocks say where the ledger is silent.
 Out: exactly one completion: sealed, else real, else synthetic with its reason.
 
-Providers refuse a transcript that leaves a call unanswered, and an interrupted batch leaves several. The ledger says
-why a result is missing; the blocks alone could only suggest it. A synthetic result fills a gap. It never replaces,
-moves or repeats a real one, and it says what is known: that no result was recorded, and why. Its text depends on the
-reason alone, so what was sealed is said again in the same words.
+Providers refuse a transcript that leaves a call unanswered, and an interrupted batch leaves several. A synthetic result
+fills a gap. It never replaces, moves or repeats a real one, and it says what is known: that no result was recorded, and
+why. Its text depends on the reason alone, so what was sealed is said again in the same words.
 
-A call that its ledger knows and that has no end yet is running. No request of a session is rendered then; a preview, or
-whoever renders a copy of its history, may be.
+A call that its ledger knows and that has no end yet is running. No session sends a request then; a preview may show it.
 
 A real result that came after the seal is told once, as a text ahead of the next human message, with its media.
 """
@@ -41,11 +39,7 @@ SYNTHETIC: dict[Gap, Json] = {
 class Choice:
     """What has been decided of the calls of one tail.
 
-    Args:
-        ledger: The truth, where it knows the call.
-        own: What the history's own blocks say; empty in a session.
-        state: What the epoch has told already, and what waits.
-        notes: Receives dedupe decisions and the reason code of every synthetic result.
+    The ledger's word goes before that of the history's own blocks (`own`, empty in a session).
 
     Attributes:
         answer: Gives the real result that a call is answered with, or None: then a synthetic one is.

@@ -5,11 +5,10 @@ Out: those that are left, calls last where the dialect wants that; without the r
      the same message which is not sent as the model said it; with an unsealed placeholder where calls must have
      reasoning and none is left.
 
-A lane sends the messages before an answer as the request did that the model answered, so what reasoning was bound
-to can have changed in its own message only: a blank text was left out, arguments were no object, an id or a name
-was no valid one, words behind a call had to come before it. The answer is compared with what is sent, whichever
-step changed it, and reasoning behind the first difference stays behind (rulebook ANT-44, OAR-09). Nothing later is
-lost with it: what the model thinks next is bound to what it was sent.
+A lane sends the messages before an answer as they were when the model answered, so what reasoning was bound to can
+have changed in its own message only: a blank text left out, arguments that were no object, an invalid id or name,
+words behind a call. The answer is compared with what is sent, and reasoning behind the first difference stays behind
+(rulebook ANT-44, OAR-09). Nothing later is lost with it: what the model thinks next is bound to what it was sent.
 """
 
 from collections.abc import Sequence, Set
@@ -85,18 +84,14 @@ def supplied(blocks: list[Block], dialect: Dialect, notes: Notes) -> list[Block]
     if ToolCall not in kinds:
         return blocks
     at = kinds.index(ToolCall) if demand == "before_calls" else 0
-    if Thinking in kinds if demand == "with_calls" else _says_for_the_call(blocks[at - 1 : at], dialect):
+    fits = Thinking in kinds
+    if demand == "before_calls":  # reasoning sealed as another kind is a part of its own, and not the call's
+        seals = [block.seal for block in blocks[at - 1 : at] if isinstance(block, Thinking)]
+        fits = any(seal is None or seal.kind == dialect.reasoning.carrier for seal in seals)
+    if fits:
         return blocks
     notes.filled("thinking")
     return [*blocks[:at], Thinking(dialect.reasoning.placeholder), *blocks[at:]]
-
-
-def _says_for_the_call(before: Sequence[Block], dialect: Dialect) -> bool:
-    """Say whether reasoning in front of a call is the call's: sealed as another kind, it is a part of its own."""
-    return any(
-        isinstance(block, Thinking) and (block.seal is None or block.seal.kind == dialect.reasoning.carrier)
-        for block in before
-    )
 
 
 def _same_until(said: Sequence[Block], left: Sequence[Block], altered: Set[CallId]) -> int:

@@ -79,14 +79,9 @@ def upstream(tail: Iterable[Message], dialect: Dialect, target: RenderTarget) ->
 def decided(
     blocks: Sequence[Block], dialect: Dialect, target: RenderTarget, notes: Notes, *, sealed: bool = True
 ) -> list[Block]:
-    """Return what a model said with only such reasoning as `target` may be sent.
+    """Return what a model said with only such reasoning as `target` may be sent; without a binding it is none.
 
-    Args:
-        blocks: As they were said.
-        dialect: Says who may open a seal.
-        target: The binding rendered for (without one nothing is replayed), and its policy.
-        notes: Counts what is lost.
-        sealed: Whether seals still count: those from before an epoch were bound to a prefix that is gone.
+    Seals from before an epoch do not count (`sealed`): they were bound to a prefix that is gone.
     """
     kept: list[Block] = []
     returns = sealed and _returns(blocks, dialect, target)
@@ -108,14 +103,10 @@ def worded(block: Thinking, target: RenderTarget, notes: Notes) -> Text | None:
 
 def _returns(blocks: Sequence[Block], dialect: Dialect, target: RenderTarget) -> bool:
     """Say whether a message's own reasoning may go back: all of it, or none where it would not come first."""
-    if target.policy == "drop" and not _demanded(blocks, dialect):
+    demanded = dialect.reasoning.required == "with_calls" and ToolCall in map(type, blocks)  # KIM-03, DSK-05
+    if target.policy == "drop" and not demanded:
         return False
     return not dialect.reasoning.first or is_own(blocks[0], dialect, target.binding)
-
-
-def _demanded(blocks: Sequence[Block], dialect: Dialect) -> bool:
-    """Say whether its maker demands this message's reasoning back as it was (KIM-03, DSK-05)."""
-    return dialect.reasoning.required == "with_calls" and ToolCall in map(type, blocks)
 
 
 def is_own(block: Block, dialect: Dialect, target: Binding | None) -> bool:
@@ -138,10 +129,7 @@ class Items:
         self._new: dict[str, None] = {}
 
     def withholds(self, block: Block) -> bool:
-        """Say whether reasoning must stay behind: its item went out in this epoch before, or is none.
-
-        An item that may go is noted.
-        """
+        """Say whether reasoning must stay behind: its item went out in this epoch before, or is none. Else note it."""
         if type(block) is not Thinking or block.seal is None:
             return False
         if block.seal.kind == "phase":
@@ -183,12 +171,10 @@ def _reasoning_id(data: Json) -> str | None:
     return item_id if type(item_id) is str and REASONING_ID.fullmatch(item_id) else None
 
 
+_NAMED = ("reasoning_content", "reasoning_details", "thinking_chunk", "extra_content")
 _SEALS: Mapping[str, tuple[str, ...]] = {
     "reasoning_item": ("reasoning_item", "phase"),
-    "reasoning_content": ("reasoning_content",),
-    "reasoning_details": ("reasoning_details",),
-    "thinking_chunk": ("thinking_chunk",),
-    "extra_content": ("extra_content",),
+    **{carrier: (carrier,) for carrier in _NAMED},
 }
 """The kinds of seal that a carrier can write. One that is not named writes whatever its provider sealed."""
 

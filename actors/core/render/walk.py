@@ -33,15 +33,7 @@ _NO_CALLS: Iterator[tuple[ToolCall, str, str]] = iter(())
 
 
 class RenderWalk:
-    """One render: what brings a lane to the end of `history`.
-
-    Args:
-        begun: Where the lane stands. `RenderState()` renders everything.
-        history, ledger: The canonical state.
-        dialect, encoder: Whom to please, and how their family writes.
-        target: The binding and its thinking policy.
-        notes: Receives every decision.
-    """
+    """One render: what brings a lane from where it has `begun` to the end of `history`; `notes` hears of decisions."""
 
     def __init__(
         self,
@@ -240,7 +232,11 @@ class RenderWalk:
             elif isinstance(block, (ToolCall, ToolResult)):
                 kept.append(block)
             elif isinstance(block, Media):
-                kept.append(self._medium(block, by_human))
+                if by_human and self._attachments.takes(block, dialect.media.user_kinds):
+                    kept.append(block)
+                else:
+                    notes.lost("media")
+                    kept.append(Text(self._attachments.noted(block)))
             elif isinstance(block, Code):
                 notes.lost("code")
                 kept.append(Text(f"```{block.language}\n{block.source}\n```"))
@@ -254,12 +250,6 @@ class RenderWalk:
             else:
                 assert_never(block)
         return kept
-
-    def _medium(self, media: Media, by_human: bool) -> Media | Text:
-        if by_human and self._attachments.takes(media, self._dialect.media.user_kinds):
-            return media
-        self._notes.lost("media")
-        return Text(self._attachments.noted(media))
 
     def _thoughts_left(self, blocks: list[Block]) -> list[Block]:
         """Return blocks without reasoning that would stand last, alone or twice where that is refused."""

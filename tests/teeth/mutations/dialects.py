@@ -309,8 +309,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "gemini: the signature of a blank text stands for the call behind it",
         "actors/core/render/order.py",
-        "(block.seal is None or block.seal.kind == dialect.reasoning.carrier)",
-        "True",
+        "any(seal is None or seal.kind == dialect.reasoning.carrier for seal in seals)",
+        "bool(seals)",
         (GEMINI_ENCODE,),
     ),
     Mutation(
