@@ -27,7 +27,7 @@ from actors.core.content import (
 from actors.core.form import kept
 from actors.core.identity import Binding
 from actors.core.ingest import Ingested, ingest
-from actors.core.intake import PathTally, Remarks
+from actors.core.intake import NameTally, Remarks
 from actors.core.jsonio import Json, parse_object, quote, sanitised
 from actors.core.projection import flat_name
 
@@ -75,7 +75,7 @@ class Reading:
         self._fresh = True  # the next block begins a message of its own
         self._system: list[str] = []
         self._remarks = Remarks()
-        self._left_out = PathTally()
+        self._left_out = NameTally()
 
     @property
     def begun(self) -> bool:

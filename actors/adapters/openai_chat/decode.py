@@ -18,7 +18,6 @@ from actors.adapters.base import AnswerReader
 from actors.adapters.failure import broken
 from actors.adapters.openai_chat.reasoning import ArrivingReasoning
 from actors.adapters.wire import Fields, fields, items, json_text, number, string
-from actors.core.concerns import Carrier
 from actors.core.dialect import Dialect
 from actors.core.jsonio import parse_object, sanitised
 from actors.core.stream import Usage
@@ -189,7 +188,7 @@ class _Slots:
     taken by its id, else by the call before it.
     """
 
-    def __init__(self, assembly: Assembly, carrier: Carrier) -> None:
+    def __init__(self, assembly: Assembly, carrier: str) -> None:
         self._assembly = assembly
         self._takes_back = carrier == "extra_content"
         self._latest: dict[Slot, ArrivingCall] = {}

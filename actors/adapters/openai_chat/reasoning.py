@@ -10,7 +10,6 @@ A seal is given when the provider says that the answer is complete, not before: 
 from actors.adapters.arriving import Words
 from actors.adapters.assembly import Assembly
 from actors.adapters.wire import Fields, fields, items, json_text, string
-from actors.core.concerns import Carrier
 
 _WORDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
@@ -18,7 +17,7 @@ _WORDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
 class ArrivingReasoning:
     """The reasoning of one answer while it arrives."""
 
-    def __init__(self, assembly: Assembly, carrier: Carrier) -> None:
+    def __init__(self, assembly: Assembly, carrier: str) -> None:
         self._assembly = assembly
         self._carrier = carrier
         self._parts: list[Words] = []
