@@ -12,7 +12,7 @@ from actors.adapters.request import TEXT, ToolSpec
 from actors.adapters.wire import number
 from actors.adapters.wire_object import WireObject
 from actors.core.ingest import ingest
-from actors.core.intake import PathTally
+from actors.core.intake import NameTally
 from actors.core.jsonio import Json
 from actors.core.projection import flat_name
 
@@ -34,7 +34,7 @@ class Declared(NamedTuple):
 
 def declared(body: object) -> Declared:
     """Return what a request body declares; of a list of messages, nothing."""
-    read, left = WireObject(body), PathTally()
+    read, left = WireObject(body), NameTally()
     for key in (*HOLDERS, *INSTRUCTIONS):  # which `from_wire` reads
         read.take(key)
     tools: list[ToolSpec] = []
@@ -59,7 +59,7 @@ def _limit(body: WireObject) -> int | None:
     return None
 
 
-def _tools(tool: object, left: PathTally, namespace: str = "") -> Iterator[ToolSpec]:
+def _tools(tool: object, left: NameTally, namespace: str = "") -> Iterator[ToolSpec]:
     """Give the client's tools of one entry; count what is none."""
     if not isinstance(tool, WireObject):
         left.add("tools[]")

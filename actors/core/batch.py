@@ -39,13 +39,7 @@ class Runnable(Protocol):
 
 
 class Planned(Struct, frozen=True):
-    """A call that can run.
-
-    Args:
-        call: As the model made it.
-        arguments: Its function's arguments.
-        asks: Whether someone must approve of it first.
-    """
+    """A call that can run, with its function's arguments; `asks` says whether someone must approve of it first."""
 
     call: ToolCall
     arguments: Mapping[str, Any]  # Any: see `BoundArguments`

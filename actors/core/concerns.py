@@ -11,17 +11,6 @@ from msgspec import Struct, StructMeta
 IdStyle: TypeAlias = Literal["openai", "anthropic", "mistral", "kimi", "bedrock", "none"]
 Role: TypeAlias = Literal["user", "assistant", "tool"]
 Kind: TypeAlias = Literal["image", "document"]
-Carrier: TypeAlias = Literal[
-    "none",
-    "anthropic_blocks",
-    "reasoning_item",
-    "thought_signature",
-    "thinking_chunk",
-    "reasoning_content",
-    "reasoning_details",
-    "extra_content",
-    "bedrock_reasoning",
-]
 
 
 class _ByKeyword(StructMeta):
@@ -138,7 +127,7 @@ class ReasoningRules(Demands):
     """
 
     once: ClassVar[bool] = False
-    carrier: Carrier
+    carrier: str
     binding: Literal["none", "model", "upstream", "prefix"]
     first: bool = True
     followed: bool = False

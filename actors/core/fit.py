@@ -43,13 +43,12 @@ class SizeLimits(Struct, frozen=True):
 class Gap(str):
     """The marker that ends a shortened container; remembers how much it stands for."""
 
-    hidden = 0
+    hidden: int
 
-
-def gap(count: int, what: str) -> Gap:
-    marker = Gap(f"[{count} more {what} cut]")
-    marker.hidden = count
-    return marker
+    def __new__(cls, hidden: int, what: str) -> "Gap":
+        marker = super().__new__(cls, f"[{hidden} more {what} cut]")
+        marker.hidden = hidden
+        return marker
 
 
 def unused(name: str, taken: Mapping[str, object], repeats: dict[str, int]) -> str:
@@ -161,4 +160,4 @@ def _thinned(value: JsonValue, cap: int) -> JsonValue:
 def _rest(items: list[JsonValue], kept: int, what: str) -> Gap:
     """Return the marker for what follows the first `kept`, which may itself end in a marker."""
     last = items[-1]
-    return gap(len(items) - kept + (last.hidden - 1 if isinstance(last, Gap) else 0), what)
+    return Gap(len(items) - kept + (last.hidden - 1 if isinstance(last, Gap) else 0), what)

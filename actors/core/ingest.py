@@ -23,7 +23,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from actors.core.fit import Gap, SizeLimits, fit, gap, unused
+from actors.core.fit import Gap, SizeLimits, fit, unused
 from actors.core.jsonio import INT_MAX, INT_MIN, Json, JsonValue, dump, quote, sanitised
 
 Mark: TypeAlias = Literal[
@@ -44,20 +44,10 @@ _MAX_NAME = 60
 _WIDE_BITS = 4096
 
 # Types whose own text says all there is, by name, so that none of their modules is imported here.
-_TEXTUAL: Mapping[tuple[str, str], str] = {
-    ("datetime", "datetime"): "isoformat",
-    ("datetime", "date"): "isoformat",
-    ("datetime", "time"): "isoformat",
-    ("datetime", "timedelta"): "__str__",
-    ("datetime", "tzinfo"): "__str__",
-    ("decimal", "Decimal"): "__str__",
-    ("fractions", "Fraction"): "__str__",
-    ("uuid", "UUID"): "__str__",
-    ("pathlib", "PurePath"): "__str__",
-    ("ipaddress", "_IPAddressBase"): "__str__",
-    ("builtins", "complex"): "__str__",
-    ("collections", "UserString"): "__str__",
-}
+_TEXTUAL = frozenset(
+    """datetime.datetime datetime.date datetime.time datetime.timedelta datetime.tzinfo decimal.Decimal builtins.complex
+    fractions.Fraction uuid.UUID pathlib.PurePath ipaddress._IPAddressBase collections.UserString""".split()  # noqa: SIM905
+)
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]{4,}")
 _TYPE_NAME = type.__dict__["__name__"]
 _TYPE_MRO = type.__dict__["__mro__"]
@@ -182,8 +172,8 @@ class ValueWalk:
             return read(self, items(value), size(value), depth + 1)
         if _is_model(kind):
             return self.plain(_dumped(value), depth)
-        if method := _textual(kind):
-            return self._text(str.__str__(getattr(value, method)()))
+        if _is_textual(kind):  # dates and times have a form of their own
+            return self._text(str.__str__(getattr(value, "isoformat", value.__str__)()))
         return self._text(self._mark("object", _described(value, kind)))
 
     def _is_exhausted(self) -> bool:
@@ -204,7 +194,7 @@ class ValueWalk:
             kept += 1
         if kept < len(taken):
             self._marks.add("truncated")
-            yield gap(max(size, len(taken)) - kept, what)
+            yield Gap(max(size, len(taken)) - kept, what)
 
     def sequence(self, items: Iterable[object], size: int, depth: int) -> JsonValue:
         """Return the first items, in order."""
@@ -302,7 +292,7 @@ def _shape(kind: type) -> _Shape | None:
             return shape
     if hasattr(kind, "__dataclass_fields__"):
         return _record([field.name for field in fields(kind)])
-    if _is_model(kind) or _textual(kind):
+    if _is_model(kind) or _is_textual(kind):
         return None
     if found := next((shape for base, shape in _GENERIC.items() if issubclass(kind, base)), None):
         return found
@@ -328,10 +318,8 @@ def _dumped(model: Any) -> object:  # Any: pydantic is not imported here
         return dict(vars(model))
 
 
-def _textual(kind: type) -> str | None:
-    """Return the name of the method whose text says all there is, if a type has one."""
-    names = ((base.__module__, base.__qualname__) for base in _TYPE_MRO.__get__(kind))
-    return next((_TEXTUAL[name] for name in names if name in _TEXTUAL), None)
+def _is_textual(kind: type) -> bool:
+    return any(f"{base.__module__}.{base.__qualname__}" in _TEXTUAL for base in _TYPE_MRO.__get__(kind))
 
 
 def _described(value: object, kind: type) -> str:

@@ -17,6 +17,7 @@ LISTED = 3
 """Lines of one kind that are kept in full."""
 KINDS = 64
 """Kinds that are told apart, so that a transcript that makes them up cannot fill a report."""
+_OTHERS = "of other kinds"
 
 
 class Finding(Form, frozen=True):
@@ -49,7 +50,7 @@ class Intake(Form, frozen=True):
 
     def then(self, later: "Intake") -> "Intake":
         """Return the report of messages and of others that came in behind them."""
-        if later == _IN_ORDER:
+        if later == Intake():
             return self
         return Intake(
             self.findings + later.findings,
@@ -59,24 +60,23 @@ class Intake(Form, frozen=True):
         )
 
 
-_IN_ORDER = Intake()
+class NameTally:
+    """How often each of some names was met. New ones beyond `KINDS` are counted together."""
 
-
-class PathTally:
-    """How often each of some paths was met, while they are being counted."""
-
-    def __init__(self) -> None:
+    def __init__(self, others: str = "other keys") -> None:
+        self._others = others
         self._counts: dict[str, int] = {}
 
-    def add(self, path: str) -> None:
-        """Count a path once more."""
-        path = sanitised(path)
-        if path not in self._counts and len(self._counts) >= KINDS:
-            path = "other keys"
-        self._counts[path] = self._counts.get(path, 0) + 1
+    def add(self, name: str) -> str:
+        """Count a name once more, and return the one that it is counted under."""
+        name = sanitised(name)
+        if name not in self._counts and len(self._counts) >= KINDS:
+            name = self._others
+        self._counts[name] = self._counts.get(name, 0) + 1
+        return name
 
     def counts(self) -> tuple[tuple[str, int], ...]:
-        """Return each path with its count, in order of appearance."""
+        """Return each name with its count, in order of appearance."""
         return tuple(self._counts.items())
 
 
@@ -84,29 +84,25 @@ class Remarks:
     """An `Intake` while it is being written."""
 
     def __init__(self) -> None:
-        self.left_out = PathTally()
+        self.left_out = NameTally()
         self.dedupe: list[tuple[CallId, Dedupe]] = []
         self._findings: list[Finding] = []
-        self._lines: dict[str, list[str]] = {}
-        self._more: dict[str, int] = {}
+        self._tally = NameTally(_OTHERS)
+        self._lines: dict[str, list[str]] = {_OTHERS: []}
 
     def add(self, place: str, kind: str, *about: str) -> None:
         """Add a line. `kind` is the text that lines of a kind share, with a `%s` for each value that differs."""
-        if kind not in self._lines and len(self._lines) == KINDS:
-            kind, about = "of other kinds", ()
-        lines = self._lines.setdefault(kind, [])
-        if len(lines) < LISTED and kind != "of other kinds":
+        lines = self._lines.setdefault(counted := self._tally.add(kind), [])
+        if len(lines) < LISTED and counted != _OTHERS:
             lines.append(f"{place}: {sanitised(kind % about if about else kind)}")
-        else:
-            self._more[kind] = self._more.get(kind, 0) + 1
 
     def lines(self) -> tuple[str, ...]:
         """Return them: the first few of each kind, then how many more there are."""
         told: list[str] = []
-        for kind, lines in self._lines.items():
-            told += lines
-            if count := self._more.get(kind, 0):
-                told.append(f"{count:,} more: {sanitised(kind).replace('%s', '...')}")
+        for kind, count in self._tally.counts():
+            told += self._lines[kind]
+            if more := count - len(self._lines[kind]):
+                told.append(f"{more:,} more: {kind.replace('%s', '...')}")
         return tuple(told)
 
     def found(self, code: str, *call_ids: CallId) -> None:

@@ -41,6 +41,15 @@ from actors.core.dialect import (
 from actors.core.form import replace
 from actors.errors import UnknownTarget
 
+OPENAI_CHAT = ChatDialect(
+    name="openai_chat",
+    turns=ChatTurns(max_string=1_048_576),  # OAC-14
+    media=ChatMedia(max_count=500),  # documented for images; newer models take more
+    reasoning=ChatReasoning(switch="effort"),
+    caching=ChatCaching(keyed=True, long="retention"),
+    request=ChatRequest(custom_tools=True, max_tokens_field="max_completion_tokens"),
+)
+
 ANTHROPIC = AnthropicDialect(
     name="anthropic",
     ids=Ids(
@@ -142,16 +151,6 @@ BEDROCK = ConverseDialect(
     request=FunctionRequest(forced_choice="not_when_thinking", max_temperature=1.0, overflow_rule="BED-12"),
 )
 
-OPENAI_CHAT = ChatDialect(
-    name="openai_chat",
-    turns=ChatTurns(max_string=1_048_576),  # OAC-14
-    media=ChatMedia(max_count=500),  # documented for images; newer models take more
-    reasoning=ChatReasoning(switch="effort"),
-    caching=ChatCaching(keyed=True, long="retention"),
-    request=ChatRequest(custom_tools=True, max_tokens_field="max_completion_tokens"),
-)
-OPENAI_COMPATIBLE = ChatDialect(name="openai_compatible")
-
 MISTRAL = ChatDialect(
     name="mistral",
     rules="MIS",
@@ -237,7 +236,7 @@ DEEPSEEK = ChatDialect(
 OPENROUTER = ChatDialect(
     name="openrouter",
     ids=replace(
-        OPENAI_COMPATIBLE.ids,
+        OPENAI_CHAT.ids,
         style="mistral",  # its upstreams include Mistral's (MIS-01); every other takes such ids too
         accepted=r"[A-Za-z0-9_-]{1,64}",  # it gives ids of 50 characters, and takes them back
         tool_name_pattern=r"[a-zA-Z][a-zA-Z0-9_-]{0,63}",  # what every upstream takes
@@ -252,16 +251,10 @@ OPENROUTER = ChatDialect(
     request=ChatRequest(upstream_pin="provider"),
 )
 XAI = ChatDialect(name="xai", reasoning=ChatReasoning(switch="effort"), caching=ChatCaching(keyed=True))
-GROQ = ChatDialect(
-    name="groq",
-    media=ChatMedia(max_count=5),  # documented for images
-    reasoning=ChatReasoning(switch="effort"),
-)
-MINIMAX = ChatDialect(name="minimax")
 QWEN = ChatDialect(
     name="qwen",
     # "Tool names are not allowed to be [search]"
-    ids=replace(OPENAI_COMPATIBLE.ids, tool_name_pattern=r"(?!search\Z)[a-zA-Z0-9_-]{1,64}"),
+    ids=replace(OPENAI_CHAT.ids, tool_name_pattern=r"(?!search\Z)[a-zA-Z0-9_-]{1,64}"),
     # "developer is not one of ['system', 'assistant', 'user', 'tool', 'function']"
     turns=ChatTurns(developer_role=False),
 )
@@ -270,6 +263,12 @@ GLM = ChatDialect(
     turns=ChatTurns(developer_role=False, absent_content="empty"),
     reasoning=ChatReasoning(switch="type"),
     request=ChatRequest(stream_usage=False),  # it comes on the last chunk unasked
+)
+MINIMAX = ChatDialect(name="minimax")
+GROQ = ChatDialect(
+    name="groq",
+    media=ChatMedia(max_count=5),  # documented for images
+    reasoning=ChatReasoning(switch="effort"),
 )
 VLLM = ChatDialect(
     name="vllm",
@@ -280,29 +279,11 @@ VLLM = ChatDialect(
 LLAMA_CPP = replace(VLLM, name="llama_cpp")
 OLLAMA = replace(VLLM, name="ollama", media=ChatMedia(urls=False))
 
-_ALL = (
-    OPENAI_CHAT,
-    ANTHROPIC,
-    OPENAI_RESPONSES,
-    GEMINI,
-    VERTEX,
-    GEMINI_2,
-    BEDROCK,
-    MISTRAL,
-    KIMI,
-    DEEPSEEK,
-    OPENROUTER,
-    XAI,
-    QWEN,
-    GLM,
-    MINIMAX,
-    GROQ,
-    VLLM,
-    LLAMA_CPP,
-    OLLAMA,
-    OPENAI_COMPATIBLE,
-)
-PROFILES: dict[str, Dialect] = {profile.name: profile for profile in _ALL}
+OPENAI_COMPATIBLE = ChatDialect(name="openai_compatible")
+
+PROFILES: dict[str, Dialect] = {  # all of the above, in the order of the pages that show them
+    profile.name: profile for profile in list(globals().values()) if isinstance(profile, Dialect)
+}
 ALIASES = {
     "openai": "openai_chat",
     "responses": "openai_responses",

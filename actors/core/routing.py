@@ -7,8 +7,9 @@ is applied at the turn's end, or has failed by then.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from actors.core.events import SwitchApplied, SwitchFailed
 from actors.errors import ConfigError
@@ -16,8 +17,7 @@ from actors.errors import ConfigError
 Policy: TypeAlias = Literal["manual", "round_robin", "failover"]
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
+class Pool(Struct, frozen=True):
     """Backends that stand in for each other.
 
     Args:
@@ -34,46 +34,39 @@ class Pool:
     cooldown: float = 30.0
     failover_after_output: bool = False
 
+    def order(self, start: int) -> tuple[str, ...]:
+        """Return all members, beginning with the one at `start`."""
+        return (*self.members[start:], *self.members[:start])
+
 
 def first(pool: Pool, ask: int, cooldowns: Mapping[str, float], now: float) -> str:
     """Return the member that serves the first turn of an ask.
 
-    Args:
-        pool: The target.
-        ask: Number of the ask, from 1: what a round robin counts.
-        cooldowns: Until when members rest, by name, on the clock of `now`.
-        now: Monotonic seconds.
-
-    A resting member is passed over, unless all rest: then the choice is made as if none did.
+    Asks are numbered from 1; `cooldowns` say until when members rest, on the monotonic clock of `now`. A resting member
+    is passed over, unless all rest: then the choice is made as if none did.
     """
-    start = (ask - 1) % len(pool.members) if pool.policy == "round_robin" else 0
-    order = (*pool.members[start:], *pool.members[:start])
     if pool.policy == "manual":
-        return order[0]
+        return pool.members[0]
+    order = pool.order((ask - 1) % len(pool.members) if pool.policy == "round_robin" else 0)
     return next((name for name in order if cooldowns.get(name, now) <= now), order[0])
 
 
 def after_failure(pool: Pool, tried: Sequence[str], visible: bool) -> str | None:
     """Return the member for a continuation turn, or None if the ask has failed.
 
-    Args:
-        pool: The target.
-        tried: Members tried in this ask, in order.
-        visible: Whether any of an answer has reached the caller.
+    `visible` says whether any of an answer has reached the caller.
     """
     if pool.policy == "manual" or (visible and not pool.failover_after_output):
         return None
     start = pool.members.index(tried[-1]) + 1 if tried and tried[-1] in pool.members else 0
-    order = (*pool.members[start:], *pool.members[:start])
-    return next((name for name in order if name not in tried), None)
+    return next((name for name in pool.order(start) if name not in tried), None)
 
 
 def settled(held: str, pool: Callable[[str], Pool]) -> SwitchApplied | SwitchFailed:
     """Return how a held switch ends at the turn's boundary.
 
-    Args:
-        held: Its target, which could be used when the switch was asked for.
-        pool: Gives a target's pool, or raises `ConfigError` with the reason why it cannot be used any more.
+    Its target could be used when the switch was asked for; `pool` may raise `ConfigError`, which says why it no longer
+    can.
     """
     try:
         pool(held)

@@ -111,8 +111,8 @@ PLANTS = (
         (
             Edit(
                 _PROFILES,
-                "    OLLAMA,\n",
-                '    OLLAMA,\n    replace(OPENAI_COMPATIBLE, name="acme"),\n',
+                "OPENAI_COMPATIBLE = ",
+                'ACME = replace(OPENAI_CHAT, name="acme")\nOPENAI_COMPATIBLE = ',
             ),
         ),
         (
