@@ -10,10 +10,10 @@ from hypothesis import given
 from actors.core.content import Block, Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.diagnostics import Report
 from actors.core.dialect import Dialect
-from actors.core.events import Cancelled, Reason, RequestSent, Returned, Scheduled, Started
+from actors.core.events import Cancelled, Interaction, Reason, RequestSent, Returned, Scheduled, Started
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, quote
-from actors.core.ledger import Interaction, Ledger
+from actors.core.ledger import Ledger
 from actors.core.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
 from actors.core.profiles.vendors import LLAMA_CPP
 from actors.core.render import ThinkingPolicy

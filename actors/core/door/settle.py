@@ -19,11 +19,11 @@ from actors.core.content import Block, Media, Message, Text, ToolCall, ToolResul
 from actors.core.diagnostics import Notes
 from actors.core.door.attribute import Placed
 from actors.core.door.pairing import Unanswered
-from actors.core.events import Reason
+from actors.core.events import Interaction, Reason
 from actors.core.form import replace
 from actors.core.identity import RUNTIME, CallId, mint
 from actors.core.jsonio import MAX_DEPTH, Json, parse_object, sanitised, unquote
-from actors.core.ledger import Interaction, Ledger
+from actors.core.ledger import Ledger
 
 
 @dataclass(slots=True)
