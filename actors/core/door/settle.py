@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import takewhile
+from sys import intern
 
 from actors.core.content import Block, Media, Message, Text, ToolCall, ToolResult
 from actors.core.diagnostics import Notes
@@ -107,7 +108,7 @@ class Settling:
         return [
             Interaction(
                 call_id,
-                known.call.name,
+                intern(known.call.name),
                 known.call.json,
                 started=bool(known.results) or known.missing == "outcome_unknown",
                 end=known.results[0] if known.results else None,
@@ -185,7 +186,7 @@ class Settling:
                 place, "another result for call %s kept as a duplicate", _said(result.call_id)
             )
         if not again:
-            results.append(_answering(result, name))
+            results.append(replace(result, call_id=name))
 
     def _orphan(self, call_id: CallId, result: ToolResult, place: str) -> None:
         known = self._ledger.get(call_id) if call_id else None  # an empty id names nothing
@@ -252,18 +253,6 @@ def _canonical(call: ToolCall, name: CallId, notes: Notes) -> ToolCall:
 
 def _under(name: CallId, call: ToolCall) -> ToolCall:
     return call if name == call.id else replace(call, id=name)
-
-
-def _answering(result: ToolResult, call_id: CallId) -> ToolResult:
-    if result.call_id == call_id:
-        return result
-    return ToolResult(
-        call_id,
-        content_json=result.content_json,
-        error_json=result.error_json,
-        is_complete=result.is_complete,
-        media=result.media,
-    )
 
 
 def _same(one: ToolResult, other: ToolResult) -> bool:

@@ -72,8 +72,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "door: the last real result wins",
         "actors/core/door/settle.py",
-        "            results.append(_answering(result, name))",
-        "            results.insert(0, _answering(result, name))",
+        "            results.append(replace(result, call_id=name))",
+        "            results.insert(0, replace(result, call_id=name))",
         (DOOR,),
     ),
     Mutation(
