@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from actors.core.check import check
     from actors.core.content import Code, Media, Message, Native, Seal, Text, Thinking, ToolCall, ToolResult
     from actors.core.dialect import Dialect
+    from actors.core.events import Interaction
     from actors.core.feed import Applied, Deferred, SessionEvent, TurnResult
     from actors.core.history import History
     from actors.core.identity import Binding
-    from actors.core.ledger import Interaction, Ledger
+    from actors.core.ledger import Ledger
     from actors.core.profiles import dialect
     from actors.errors import ActorsError
     from actors.executor import ToolFailure
@@ -77,7 +78,8 @@ _HOMES = {
     "core.feed": ("Applied", "Deferred", "SessionEvent", "TurnResult"),
     "core.history": ("History",),
     "core.identity": ("Binding",),
-    "core.ledger": ("Interaction", "Ledger"),
+    "core.events": ("Interaction",),
+    "core.ledger": ("Ledger",),
     "errors": ("ActorsError",),
     "executor": ("ToolFailure",),
     "handle": ("Preview", "Session"),

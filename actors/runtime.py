@@ -11,7 +11,7 @@ live in one process, on asyncio or on trio.
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
@@ -21,6 +21,7 @@ from weakref import WeakValueDictionary
 
 import anyio
 import anyio.to_thread
+from msgspec import MsgspecError
 
 from actors import telemetry
 from actors.activation import Activation, SessionHost
@@ -30,12 +31,12 @@ from actors.core.content import Message
 from actors.core.diagnostics import Refusal
 from actors.core.dialect import Dialect
 from actors.core.events import Opened
+from actors.core.form import replace
 from actors.core.history import History
 from actors.core.identity import Binding
-from actors.core.intake import Intake
 from actors.core.packed import Packed, packed_for_host
 from actors.core.render import RenderTarget
-from actors.core.state import Rules
+from actors.core.state import Rules, opening
 from actors.core.transcript import Encoder
 from actors.core.turn import Bounds
 from actors.errors import (
@@ -75,7 +76,6 @@ EVIDENCE = 16
 """Refused transcripts that are kept."""
 
 SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-CALL_ID = re.compile(r"hist_tool_([0-9]{1,18})")
 
 
 class Runtime:
@@ -229,11 +229,11 @@ class Runtime:
             raise KernelError("This runtime is being left; no session is opened any more")
         if not isinstance(system, str | None):
             raise ConfigError(f"system= takes a text, not {type(system).__name__}")
-        report = Intake()
-        if isinstance(messages, History):
-            system, report = messages.system if system is None else system, messages.report
+        history = _history(messages)
+        if system is not None:
+            history = replace(history, system=system)
         toolset = self._toolset(tools)
-        self._resolver(toolset, system).pool(target)
+        self._resolver(toolset, history.system).pool(target)
         name = self._reserved(id)
         try:
             while await self._has_log(name):
@@ -242,9 +242,7 @@ class Runtime:
                     name = self._reserved(None)
                     continue
                 raise SessionExists(f"Session {name!r} has ended and its log is kept; take another id")
-            imported = tuple(messages)
-            packed, calls = _packed(imported), _calls_used(imported)
-            opened = Opened(name, target, system, packed, calls, report)
+            opened = _opening(name, target, history)
             return await self._opened(Activation(opened, host, toolset, approve, _below_caller()), opened)
         finally:
             self._reserving.discard(name)
@@ -403,22 +401,24 @@ def _configured(given: "str | Path | Config | None", environ: Mapping[str, str])
     return given if isinstance(given, Config) else load(given, environ)
 
 
-def _packed(messages: Iterable[Message]) -> tuple[Packed, ...]:
-    """Return an imported history packed. An invalid message would otherwise fail only in the actor that keeps it."""
-    packed: list[Packed] = []
-    for number, message in enumerate(messages):
+def _opening(name: str, target: str, history: History) -> Opened:
+    """Return the first event of a session. What a host has put into a history is read here for the first time."""
+    try:
+        return opening(name, target, history)
+    except MsgspecError as error:
+        raise TranscriptError(f"messages: a block or a field of one has the wrong type: {error}") from None
+
+
+def _history(messages: Iterable[Message]) -> History:
+    """Return a history to begin with. An invalid message would otherwise fail only in the actor that keeps it."""
+    if isinstance(messages, History):
+        return messages
+    came, packed = tuple(messages), list[Packed]()
+    for number, message in enumerate(came):
         try:
             packed.append(packed_for_host(message))
         except ValueError as error:
             raise TranscriptError(
                 f"messages[{number}]: {error}; a provider's own are read by from_wire(messages, dialect)"
             ) from None
-    return tuple(packed)
-
-
-def _calls_used(messages: Sequence[Message]) -> int:
-    """Return the highest number of a canonical id in an imported history, so that none is minted twice."""
-    ids = [call.id for message in messages for call in message.calls]
-    ids += [result.call_id for message in messages for result in message.results]
-    numbers = (int(match[1]) for name in ids if (match := CALL_ID.fullmatch(name)))
-    return max(numbers, default=0)
+    return History.came(came, packed)

@@ -17,11 +17,10 @@ import anyio.lowlevel
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings, PoolSettings, RuntimeLimits
 from actors.config.providers import kind_of
 from actors.core.codec import decode_event, encode_event
-from actors.core.events import Closed, Event
+from actors.core.events import Closed, Event, Interaction
 from actors.core.feed import SessionEvent
 from actors.core.form import replace
 from actors.core.identity import CallId
-from actors.core.ledger import Interaction
 from actors.core.profiles import dialect
 from actors.core.state import Lanes, SessionState, rebuilt
 from actors.executor import ToolFailure

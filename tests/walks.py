@@ -28,7 +28,6 @@ from actors.core.events import (
     Denied,
     EpochBegan,
     Failed,
-    Opened,
     Refused,
     Returned,
     RoundEnded,
@@ -36,13 +35,15 @@ from actors.core.events import (
     Started,
     Submitted,
 )
+from actors.core.form import replace as with_fields
+from actors.core.history import History
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, quote
 from actors.core.lane import Rendered
 from actors.core.packed import pack
 from actors.core.profiles import PROFILES, dialect
 from actors.core.render import RenderTarget
-from actors.core.state import Lanes, rebuilt
+from actors.core.state import Lanes, opening, rebuilt
 from actors.core.transcript import Encoder
 from actors.driver import INTERRUPTED
 from actors.testing.histories import history
@@ -172,7 +173,8 @@ class Walk:
         self.bindings = [self.binding() for _ in range(self.random.randrange(2, 6))]
         self.system = self.random.choice((None, "Be brief."))
         imported = tuple(history(seed)[0]) if self.rarely(4) else ()
-        self.session.write(Opened("s", "t", self.system, tuple(map(pack, imported)), IMPORTED))
+        came = with_fields(History(imported), system=self.system)
+        self.session.write(with_fields(opening("s", "t", came), calls=IMPORTED))
 
     def rarely(self, n: int = 8) -> bool:
         return self.random.randrange(n) == 0

@@ -17,10 +17,11 @@ from actors.cli.screen import screen
 from actors.cli.shape import number
 from actors.cli.show import LEGEND, JsonLines, Printed, Watch
 from actors.cli.world import STOPS
+from actors.core.events import Interaction
 from actors.core.feed import Deferred, SessionEvent, ToolCallEvent
 from actors.core.identity import CallId, mint
 from actors.core.intake import Intake
-from actors.core.ledger import Interaction, Ledger
+from actors.core.ledger import Ledger
 from actors.handle import Session
 from actors.pure import from_wire
 from actors.runtime import Runtime

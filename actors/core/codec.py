@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 from msgspec import MsgspecError, Raw, json, msgpack
 from msgspec.structs import fields
 
-from actors.core.content import Block, Message, Seal
-from actors.core.events import VERSION, Event, Happening
+from actors.core.content import Block, Message, Seal, ToolResult
+from actors.core.events import VERSION, End, Event, Interaction
 from actors.core.form import Form, set_field
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, JsonObject, Quoted
@@ -40,7 +40,10 @@ _ENCODER, _RAW = msgpack.Encoder(), json.Decoder(Raw)
 _BEGINS: Mapping[object, bytes] = {Quoted: b'"', JsonObject: b"{", Json: b"", Json | None: b""}
 """How JSON begins, by the type of the field that holds it."""
 _PACKED = (Packed, Packed | None)
-_HOLDS_MORE = (*_BEGINS, *_PACKED, Binding, Seal | None, tuple[Packed, ...], tuple[Block, ...])
+_HOLDS_MORE = (
+    *(*_BEGINS, *_PACKED, Binding, Seal | None, End | None),
+    *(tuple[Packed, ...], tuple[Block, ...], tuple[Interaction, ...], tuple[ToolResult, ...]),
+)
 """Types of fields that say less than is checked."""
 
 
@@ -123,7 +126,7 @@ def _fault(
 ) -> str | None:  # Any: a type as annotated, and what should be of it
     """Return the first thing in a value that is not of its type, with its place; None if there is none."""
     form = _form(kind, value)
-    if form is not None and issubclass(form, Happening):
+    if form is not None and place == ".event":
         place = str(form.__struct_config__.tag)
     if isinstance(value, list):
         below = _columns(form) if form is not None else _items(kind, len(value))

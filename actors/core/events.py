@@ -16,7 +16,7 @@ catalogue is closed and versioned; an event is written before what it announces 
 
 from typing import Final, Literal, TypeAlias
 
-from actors.core.content import Media, ToolResult
+from actors.core.content import Media, Status, ToolResult
 from actors.core.form import Form, kept
 from actors.core.identity import Binding, CallId
 from actors.core.intake import Intake
@@ -47,20 +47,6 @@ def _word(name: str) -> str:
 
 class Happening(Form, frozen=True, tag=_word):
     """What all events have: a name in the log, which is that of their class."""
-
-
-class Opened(Happening, frozen=True):
-    """A session began, on an imported history of `messages` if it has any.
-
-    `calls` is how many canonical ids those used, `report` what was done to them before they came here.
-    """
-
-    session: str
-    target: str
-    system: str | None = None
-    messages: tuple[Packed, ...] = ()
-    calls: int = 0
-    report: Intake = Intake()
 
 
 class Submitted(Happening, frozen=True):
@@ -232,6 +218,82 @@ class Closed(Happening, frozen=True):
 
 Completion: TypeAlias = Returned | Failed | Denied | Refused
 """A tool call's real end. Its `result` answers the call."""
+
+End: TypeAlias = Completion | ToolResult
+"""How a call ended: the log's own event, or the result that an imported history held."""
+
+
+class Interaction(Form, frozen=True):
+    """All that is known about one tool call.
+
+    Args:
+        tool, arguments: As the model gave them, the arguments as JSON; None while only its end is known.
+        started: Whether the tool is known to have begun.
+        end: Its first real completion; None without one.
+        cancelled: Why the call was stopped, if it was.
+        sealed: Reason code of the synthetic result that was sent for it, if one was. A real completion came after it.
+        duplicates: Further real completions that differ from the first. Never emitted.
+    """
+
+    call_id: CallId
+    tool: str | None = None
+    arguments: Json | None = None
+    started: bool = False
+    end: End | None = None
+    cancelled: Reason | None = None
+    sealed: Reason | None = None
+    duplicates: tuple[ToolResult, ...] = ()
+
+    @property
+    def completion(self) -> ToolResult | None:
+        """The effective real completion; None without one, and where a synthetic result was sent before it came."""
+        return None if self.end is None or self.sealed is not None else result_of(self.end)
+
+    @property
+    def late(self) -> ToolResult | None:
+        """A real completion that came after the seal; the model gets it as a note."""
+        return None if self.end is None or self.sealed is None else result_of(self.end)
+
+    @property
+    def status(self) -> Status:
+        """Pending, complete, error or cancelled."""
+        if (completion := self.completion) is not None:
+            return completion.status
+        return "pending" if (self.cancelled or self.sealed) is None else "cancelled"
+
+    @property
+    def reason(self) -> Gap | None:
+        """Why there is no result: the seal's reason, else `denied`, else the state's. None if the tool ran to its end.
+
+        A denial is emitted, as the error it is; for the other reasons a synthetic result is.
+        """
+        if self.sealed is not None:
+            return self.sealed
+        if self.end is not None:
+            return "denied" if type(self.end) is Denied else None
+        return self.cancelled or "running"
+
+
+def result_of(end: End) -> ToolResult:
+    """Return the result that answers a call that ended so."""
+    return end if isinstance(end, ToolResult) else end.result
+
+
+class Opened(Happening, frozen=True):
+    """A session began, on an imported history if it has `messages`.
+
+    They are normal. `known` is what is known about their calls, `calls` how many canonical ids they used, `report` what
+    was done to make them so.
+    """
+
+    session: str
+    target: str
+    system: str | None = None
+    messages: tuple[Packed, ...] = ()
+    known: tuple[Interaction, ...] = ()
+    calls: int = 0
+    report: Intake = Intake()
+
 
 CallEvent: TypeAlias = Scheduled | Started | Completion | Cancelled
 """What happens to one tool call. Only a session's scheduler reports these."""

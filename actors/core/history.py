@@ -13,9 +13,10 @@ from actors.core.chunked import EMPTY, ChunkedVector, appended, from_index, item
 from actors.core.content import Message, ToolResult
 from actors.core.door import imported, normal
 from actors.core.door.attribute import Placed, is_attributed
+from actors.core.events import Interaction
 from actors.core.form import Public, kept, replace
 from actors.core.intake import Intake, Remarks
-from actors.core.ledger import Interaction, Ledger
+from actors.core.ledger import Ledger
 from actors.core.packed import Packed, pack, unpack
 from actors.errors import CanonicalFault
 

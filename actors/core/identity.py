@@ -8,9 +8,12 @@ Canonical call ids are minted by the session, whatever the provider called the c
 restart their ids with every response, and some leave them empty.
 """
 
+import re
 from typing import NewType
 
 from actors.core.form import Form
+
+_MINTED = re.compile(r"hist_tool_([0-9]{1,18})").fullmatch
 
 CallId = NewType("CallId", str)
 """A canonical call id, unique within a session: `hist_tool_<n>`, n counting from 1."""
@@ -49,3 +52,9 @@ RUNTIME = Binding("runtime", "runtime")
 def mint(number: int) -> CallId:
     """Return the canonical id of a session's call, counted from 1."""
     return CallId(f"hist_tool_{number}")
+
+
+def number_of(call_id: CallId) -> int:
+    """Return which number an id was minted with; 0 if it was not."""
+    match = _MINTED(call_id)
+    return int(match[1]) if match else 0

@@ -14,85 +14,34 @@ from typing import Self, TypeAlias
 
 from msgspec import Struct
 
-from actors.core.content import Media, Status, ToolResult, in_words
+from actors.core.content import Media, ToolResult, in_words
 from actors.core.events import (
     CallEvent,
     Cancelled,
     Completion,
-    Denied,
-    Gap,
+    Interaction,
     Reason,
     RequestSent,
     Returned,
     Scheduled,
     Started,
+    result_of,
 )
-from actors.core.form import Form, Public, kept, replace
+from actors.core.form import Public, kept, replace
 from actors.core.identity import CallId
 from actors.core.jsonio import Json
 from actors.core.table import Table, nothing
-
-End: TypeAlias = Completion | ToolResult
-"""How a call ended: the log's own event, or the result that an imported history held."""
-
 
 Answer: TypeAlias = tuple[Json, bool, tuple[Media, ...]]
 """A real result as a transcript shows it: its words as a JSON string literal, whether they are an error, its media."""
 
 
-class Interaction(Form, frozen=True):
-    """All that is known about one tool call.
-
-    Args:
-        tool, arguments: As the model gave them, the arguments as JSON; None while only its end is known.
-        started: Whether the tool is known to have begun.
-        end: Its first real completion; None without one.
-        cancelled: Why the call was stopped, if it was.
-        sealed: Reason code of the synthetic result that was sent for it, if one was. A real completion came after it.
-        duplicates: Further real completions that differ from the first. Never emitted.
-    """
-
-    call_id: CallId
-    tool: str | None = None
-    arguments: Json | None = None
-    started: bool = False
-    end: End | None = None
-    cancelled: Reason | None = None
-    sealed: Reason | None = None
-    duplicates: tuple[ToolResult, ...] = ()
-
-    @property
-    def completion(self) -> ToolResult | None:
-        """The effective real completion; None without one, and where a synthetic result was sent before it came."""
-        return None if self.end is None or self.sealed is not None else _result(self.end)
-
-    @property
-    def late(self) -> ToolResult | None:
-        """A real completion that came after the seal; the model gets it as a note."""
-        return None if self.end is None or self.sealed is None else _result(self.end)
-
-    @property
-    def status(self) -> Status:
-        """Pending, complete, error or cancelled."""
-        if (completion := self.completion) is not None:
-            return completion.status
-        return "pending" if (self.cancelled or self.sealed) is None else "cancelled"
-
-    @property
-    def reason(self) -> Gap | None:
-        """Why there is no result: the seal's reason, else `denied`, else the state's. None if the tool ran to its end.
-
-        A denial is emitted, as the error it is; for the other reasons a synthetic result is.
-        """
-        if self.sealed is not None:
-            return self.sealed
-        if self.end is not None:
-            return "denied" if type(self.end) is Denied else None
-        return self.cancelled or "running"
-
-
-def _result(end: End) -> ToolResult:
-    return end if isinstance(end, ToolResult) else end.result
+def closed(known: Interaction) -> Interaction:
+    """Return what another session may take over of what is known about a call: it has sent and runs nothing yet."""
+    if known.end is not None:
+        return replace(known, sealed=None)
+    reason = "outcome_unknown" if known.reason == "running" else known.reason
+    return replace(known, sealed=None, cancelled=reason)
 
 
 class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Public):
@@ -123,7 +72,7 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Publ
             return None
         if type(end) is Returned:
             return in_words(end.content), False, end.media
-        result = _result(end)
+        result = result_of(end)
         return result.rendered_json, result.error_json is not None, result.media
 
     def is_sealed(self, call_id: CallId) -> bool:
@@ -186,7 +135,7 @@ def _ended(known: Interaction, event: Completion) -> Interaction:
     if known.end is None:
         return replace(known, end=event)
     new = event.result
-    if new == _result(known.end) or new in known.duplicates:
+    if new == result_of(known.end) or new in known.duplicates:
         return known
     return replace(known, duplicates=(*known.duplicates, new))
 

@@ -15,14 +15,14 @@ from typing import TypeAlias
 from msgspec import field
 
 from actors.core import events
+from actors.core.chunked import from_index
 from actors.core.dialect import Dialect
 from actors.core.events import EpochBegan, Event, RequestSent, Scheduled
 from actors.core.form import Form, replace
 from actors.core.history import History
-from actors.core.identity import Binding
+from actors.core.identity import Binding, number_of
 from actors.core.lane import Lane, Rendered, advanced, begun, empty
-from actors.core.ledger import Ledger
-from actors.core.packed import unpack
+from actors.core.ledger import Ledger, closed
 from actors.core.render import RenderTarget
 from actors.core.transcript import Encoder
 
@@ -64,12 +64,10 @@ class SessionState(Form, frozen=True):
                 return replace(self, history=self.history.replaced(start, stop, summary))
             case EpochBegan():
                 return self
-            case events.Opened(session=session, target=target, system=system, messages=messages, calls=calls):
-                came = History.came(tuple(map(unpack, messages)), messages)
-                report = event.report.then(came.report)
-                # what its blocks say of its calls is the session's ledger now
-                history = replace(came, ledger=Ledger(), report=report, system=system)
-                return SessionState(session, target, None, history, came.ledger, calls)
+            case events.Opened(session=session, target=target, messages=messages, known=known):
+                history = History().extended(messages)
+                history = replace(history, report=event.report, system=event.system)
+                return SessionState(session, target, None, history, Ledger(known), event.calls)
             case events.Bound(turn=turn, binding=binding):
                 return replace(self, turns=turn, bound=binding)
             case events.SwitchHeld(target=target):
@@ -88,6 +86,15 @@ class SessionState(Form, frozen=True):
         calls = self.history[-1].calls if self.bound is not None and self.history.length else ()
         coming = [Scheduled(call.id, call.name, call.json) for call in calls if call.id not in ledger]
         return ledger.apply(*coming)
+
+
+def opening(session: str, target: str, history: History) -> events.Opened:
+    """Return the first event of a session that goes on from a history: what this keeps, and its ledger, is shared."""
+    known = tuple(map(closed, history.ledger.interactions()))
+    made = {call.id for message in history.since(0) for call in message.calls}
+    used = max(map(number_of, made.union(item.call_id for item in known)), default=0)
+    messages = tuple(from_index(history.packed, 0))
+    return events.Opened(session, target, history.system, messages, known, used, history.report)
 
 
 Rules: TypeAlias = Callable[[Binding], tuple[Dialect, Encoder, RenderTarget]]

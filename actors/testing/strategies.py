@@ -195,6 +195,9 @@ def events() -> "SearchStrategy[Event]":
 
     count = st.integers(0, 2**40)
     packed = messages().map(pack)
+    said = st.lists(packed, max_size=2).map(tuple)
+    news = st.lists(call_events(words()), max_size=3)
+    known = news.map(lambda told: tuple(Ledger().apply(*told).interactions()))
     reasons = st.sampled_from(REASONS)
     usage = st.builds(Usage, count, count, count, count)
     sealed = st.lists(st.tuples(words().map(CallId), reasons), max_size=2).map(tuple)
@@ -202,9 +205,7 @@ def events() -> "SearchStrategy[Event]":
     why = st.sampled_from(["compaction", "thinking", "refusal"])
     return st.one_of(
         call_events(words()),
-        st.builds(
-            Opened, words(), words(), st.none() | words(), st.lists(packed, max_size=2).map(tuple), count
-        ),
+        st.builds(Opened, words(), words(), st.none() | words(), said, known, count),
         st.builds(Submitted, count, packed),
         st.builds(Bound, count, count, bindings()),
         st.builds(RequestSent, count, count, bindings(), count, count, sealed),

@@ -26,6 +26,7 @@ from actors.core.events import (
     EpochBegan,
     Event,
     Failed,
+    Interaction,
     Opened,
     RequestSent,
     Returned,
@@ -38,7 +39,7 @@ from actors.core.history import History
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, sanitised
 from actors.core.lane import Rendered, advanced, empty, seals
-from actors.core.ledger import Interaction, Ledger
+from actors.core.ledger import Ledger
 from actors.core.packed import pack
 from actors.core.profiles import PROFILES, dialect
 from actors.core.render import RenderTarget, ThinkingPolicy

@@ -10,7 +10,7 @@ import pytest
 from actors.adapters.adapter import adapter
 from actors.core.content import Block, Media, Message, Text, ToolCall, ToolResult
 from actors.core.dialect import ConverseMedia, Dialect
-from actors.core.events import Opened, Submitted
+from actors.core.events import Submitted
 from actors.core.form import replace
 from actors.core.history import History
 from actors.core.lane import Rendered, advanced, empty
@@ -18,7 +18,7 @@ from actors.core.ledger import Ledger
 from actors.core.packed import pack
 from actors.core.profiles import BEDROCK, PROFILES
 from actors.core.render import RenderTarget
-from actors.core.state import rebuilt
+from actors.core.state import opening, rebuilt
 from actors.core.transcript import Encoder
 from actors.testing.histories import READERS
 from tests.core.recorded import Recorder
@@ -88,7 +88,7 @@ def at_once(*said: Message, profile: Dialect = BEDROCK) -> Rendered:
 
 def session(*said: Message) -> Simulated:
     simulated = Simulated()
-    simulated.write(Opened("s", "t", messages=tuple(map(pack, said))))
+    simulated.write(opening("s", "t", History(said)))
     return simulated
 
 

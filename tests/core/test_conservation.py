@@ -10,12 +10,12 @@ from hypothesis import given
 from actors import check, dialect, encode, render
 from actors.core.content import Media, Message, Text, ToolCall, ToolResult
 from actors.core.diagnostics import Report
-from actors.core.events import RequestSent, Returned, Scheduled
+from actors.core.events import Interaction, RequestSent, Returned, Scheduled
 from actors.core.history import History
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, quote, unquote
 from actors.core.lane import Rendered
-from actors.core.ledger import Interaction, Ledger
+from actors.core.ledger import Ledger
 from actors.core.packed import pack, unpack
 from actors.core.profiles import PROFILES
 from actors.testing import validate

@@ -6,11 +6,11 @@ from hypothesis import given
 from actors import Ledger, dialect, render
 from actors.core.content import Block, Media, Message, Text, Thinking, ToolCall, ToolResult
 from actors.core.door.attribute import attributed
+from actors.core.events import Interaction
 from actors.core.history import History
 from actors.core.identity import RUNTIME, CallId
 from actors.core.intake import Remarks
 from actors.core.jsonio import Json, parse
-from actors.core.ledger import Interaction
 from actors.core.packed import pack, unpack
 from actors.errors import TranscriptError
 from actors.testing.histories import history

@@ -30,7 +30,7 @@ from actors.core.lane import SEGMENT, SHARED, Rendered, advanced, appended, empt
 from actors.core.ledger import Ledger
 from actors.core.packed import pack
 from actors.core.render import STRIDE
-from actors.core.state import Lanes, SessionState, rebuilt
+from actors.core.state import Lanes, SessionState, opening, rebuilt
 from actors.errors import CanonicalFault
 from actors.testing import AnthropicProfile, AnthropicSettings, validate
 from actors.testing.histories import READERS, history
@@ -137,7 +137,7 @@ def test_a_preview_changes_nothing() -> None:
         half = len(messages) // 2
         plain, previewed = Simulated(), Simulated()
         for session in (plain, previewed):
-            session.write(Opened("s", "t", messages=tuple(map(pack, messages[:half]))))
+            session.write(opening("s", "t", History(messages[:half])))
             session.send(CLAUDE)
         adopted = previewed.lanes.of(CLAUDE)
         for number, message in enumerate(messages[half:]):
@@ -265,9 +265,7 @@ def test_an_epoch_forgets_sealed_thinking_and_keeps_every_id() -> None:
 def test_thinking_in_an_imported_history_is_not_sent_back_for_no_lane_here_ever_sent_its_prefix() -> None:
     thought = Thinking("t", Seal("signature", quote("c2ln"), CLAUDE))
     session = Simulated()
-    session.write(
-        Opened("s", "t", messages=tuple(map(pack, (Message("model", [thought, Text("a")], origin=CLAUDE),))))
-    )
+    session.write(opening("s", "t", History((Message("model", [thought, Text("a")], origin=CLAUDE),))))
     assert b"c2ln" not in text(session.send(CLAUDE))
     session.write(RoundEnded(1, 1, pack(Message("model", [thought, Text("b")], origin=CLAUDE))))
     assert text(session.send(CLAUDE)).count(b"c2ln") == 1
@@ -323,11 +321,7 @@ def test_a_call_whose_result_was_compacted_away_keeps_the_real_result_from_the_l
     asked = Message("model", [ToolCall("hist_tool_1", "read")])
     answered = Message("tool", [ToolResult("hist_tool_1", "REAL")])
     session = Simulated()
-    session.write(
-        Opened(
-            "s", "t", messages=(pack(Message("human", [Text("go")])), pack(asked), pack(answered)), calls=1
-        )
-    )
+    session.write(opening("s", "t", History((Message("human", [Text("go")]), asked, answered))))
     session.send(binding)
     session.write(Compacted(0, 1, pack(Message("human", [Text("summary")]))))
     session.restart(binding, plain=False)
@@ -363,7 +357,7 @@ def test_an_id_given_stays_given_after_its_neighbour_was_compacted_away() -> Non
         return Message("model", [ToolCall(f"hist_tool_{number}", "read", native=native)], origin=CLAUDE)
 
     session = Simulated()
-    session.write(Opened("s", "t", messages=tuple(map(pack, (call(1), call(2))))))
+    session.write(opening("s", "t", History((call(1), call(2)))))
     first = session.send(CLAUDE).report.emitted_calls
     session.write(Compacted(0, 1, pack(Message("human", [Text("summary")]))))
     session.restart(CLAUDE, plain=False)
@@ -377,7 +371,7 @@ def test_the_conservative_render_says_everything_in_words(binding: Binding) -> N
     for seed in range(share(300)):
         messages, _ = history(seed)
         session = Simulated()
-        session.write(Opened("s", "t", messages=tuple(map(pack, messages))))
+        session.write(opening("s", "t", History(messages)))
         session.restart(binding, plain=True)
         rendered = session.send(binding)
         assert refused(rendered) is None
@@ -389,9 +383,7 @@ def test_the_conservative_render_says_everything_in_words(binding: Binding) -> N
 def test_the_conservative_render_loses_no_result(binding: Binding) -> None:
     call = ToolCall("c1", "weather", {"city": "Oslo"})
     session = Simulated()
-    session.write(
-        Opened("s", "t", messages=(pack(Message("human", [Text("u")])), pack(Message("model", [call]))))
-    )
+    session.write(opening("s", "t", History((Message("human", [Text("u")]), Message("model", [call])))))
     session.write(Returned(CallId("c1"), quote("21 C")))
     session.restart(binding, plain=True)
     sent = text(session.send(binding)).decode()

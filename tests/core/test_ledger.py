@@ -12,6 +12,7 @@ from actors.core.events import (
     Cancelled,
     Denied,
     Failed,
+    Interaction,
     Refused,
     RequestSent,
     Returned,
@@ -20,7 +21,7 @@ from actors.core.events import (
 )
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, quote
-from actors.core.ledger import Interaction, Ledger
+from actors.core.ledger import Ledger
 from actors.testing.strategies import call_events
 from tests.core.session_log import examples
 

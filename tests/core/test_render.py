@@ -10,11 +10,11 @@ from hypothesis import given
 from actors.core.content import Block, Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.diagnostics import Report
 from actors.core.dialect import Dialect
-from actors.core.events import Cancelled, Reason, RequestSent, Returned, Scheduled, Started
+from actors.core.events import Cancelled, Interaction, Reason, RequestSent, Returned, Scheduled, Started
 from actors.core.form import replace
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, quote
-from actors.core.ledger import Interaction, Ledger
+from actors.core.ledger import Ledger
 from actors.core.profiles import ANTHROPIC, LLAMA_CPP, OPENAI_CHAT, PROFILES
 from actors.core.render import ThinkingPolicy
 from actors.core.render.choose import SYNTHETIC

@@ -4,9 +4,11 @@ import gc
 
 import pytest
 
+from actors.core.codec import decode_event, encode_event
 from actors.core.content import Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.events import (
     Bound,
+    Cancelled,
     Closed,
     Compacted,
     EpochBegan,
@@ -30,7 +32,7 @@ from actors.core.identity import CallId
 from actors.core.jsonio import quote
 from actors.core.ledger import Ledger
 from actors.core.packed import pack
-from actors.core.state import Lanes, SessionState, rebuilt
+from actors.core.state import Lanes, SessionState, opening, rebuilt
 from actors.testing.histories import READERS, history
 from tests.core.session_log import BINDINGS, Simulated, rules, simulated, text
 
@@ -85,7 +87,7 @@ def test_a_held_switch_changes_the_target_only_when_applied() -> None:
 @pytest.mark.requirement("REQ-915-046")
 def test_an_imported_history_brings_the_ledger_its_blocks_support() -> None:
     messages = (ASKED, ANSWER, Message("tool", [ToolResult(CALL.id, "ok")]))
-    state = after(Opened("s", "t", messages=tuple(map(pack, messages)), calls=1))
+    state = after(opening("s", "t", History(messages)))
     assert state.ledger == History(messages).ledger
     assert state.history.since(0) == [ASKED, ANSWER]
     assert list(state.history.knowing(state.ledger)) == list(messages)
@@ -157,7 +159,7 @@ def test_what_was_said_since_the_import_keeps_its_seals_in_a_lane_that_begins_af
     imported = [Message("human", [Text(f"{number}")]) for number in range(6)]
     thought = Thinking("hm", Seal("signature", quote("c2ln"), claude))
     session = Simulated()
-    session.write(Opened("s", "t", messages=tuple(map(pack, imported))))
+    session.write(opening("s", "t", History(imported)))
     session.write(Compacted(1, 5, pack(Message("human", [Text("summary")]))))
     session.write(Submitted(1, pack(Message("human", [Text("go")]))))
     session.send(claude)
@@ -172,7 +174,7 @@ def test_reasoning_in_the_clear_that_was_said_since_the_import_outlives_a_compac
     kimi = READERS["kimi"]
     seal = Seal("reasoning_content", quote("reasoning_content"), kimi)
     session = Simulated()
-    session.write(Opened("s", "t", messages=tuple(map(pack, (ASKED,) * 4))))
+    session.write(opening("s", "t", History((ASKED,) * 4)))
     for number in range(3):
         said = Message("model", [Thinking(f"THOUGHT{number}", seal), Text("So.")], origin=kimi)
         session.write(Submitted(number + 1, pack(ASKED)), RoundEnded(1, 1, pack(said)))
@@ -192,7 +194,7 @@ IMPORTED = (
 
 
 def test_nothing_of_a_state_is_visited_by_the_garbage_collector() -> None:
-    state = after(Opened("s", "t", "Be brief.", tuple(map(pack, IMPORTED)), 1), Submitted(1, pack(ASKED)))
+    state = after(opening("s", "t", History(IMPORTED)), Submitted(1, pack(ASKED)))
     assert len(state.ledger) == 1
     gc.collect()  # what is a tuple of such things is no longer tracked then
     gc.collect()
@@ -200,8 +202,28 @@ def test_nothing_of_a_state_is_visited_by_the_garbage_collector() -> None:
         assert not gc.is_tracked(kept)
 
 
+def test_a_session_opened_on_anothers_history_takes_over_how_calls_ended_and_not_what_was_sent_or_runs() -> (
+    None
+):
+    calls = [ToolCall(f"hist_tool_{number}", "read") for number in range(1, 5)]
+    ids = [call.id for call in calls]
+    ledger = Ledger().apply(
+        *(Scheduled(call_id, "read") for call_id in ids),
+        Cancelled(ids[0]),
+        RequestSent(1, 1, OPENAI, 0, 1, ((ids[1], "interrupted"), (ids[2], "lost"))),
+        Returned(ids[2], quote("late")),
+    )
+    opened = opening("s", "t", History([Message("model", calls)]).knowing(ledger))
+    known = after(opened).ledger.interactions()
+    assert [item.reason for item in known] == ["cancelled", "interrupted", None, "outcome_unknown"]
+    assert [item.sealed for item in known] == [None] * 4
+    assert known[2].completion == Returned(ids[2], quote("late")).result
+    assert (after(opened).ledger.late, opened.calls) == ((), 4)
+    assert decode_event(encode_event(opened)) == opened
+
+
 def test_a_ledger_of_an_import_learns_of_its_calls_and_of_others() -> None:
-    opened = after(Opened("s", "t", messages=tuple(map(pack, IMPORTED))))
+    opened = after(opening("s", "t", History(IMPORTED)))
     state = opened.apply(Scheduled(CallId("d"), "read")).apply(Returned(CallId("d")))
     first = state.ledger.completion(CallId("c"))
     assert first == IMPORTED[1].results[0]

@@ -13,15 +13,17 @@ else it is told ahead of the next human message.
 from collections import deque
 from collections.abc import Iterable
 from itertools import takewhile
+from sys import intern
 
 from actors.core.content import Block, Media, Message, Text, ToolCall, ToolResult
 from actors.core.door.attribute import Placed, attributed
 from actors.core.door.pairing import Unanswered
+from actors.core.events import Interaction
 from actors.core.form import replace
 from actors.core.identity import RUNTIME, CallId, mint
 from actors.core.intake import Remarks
 from actors.core.jsonio import MAX_DEPTH, Json, parse_object, sanitised, unquote
-from actors.core.ledger import Interaction, Ledger
+from actors.core.ledger import Ledger
 
 
 class Settling:
@@ -205,7 +207,7 @@ class Settling:
 
 def _taken_up(call: ToolCall, seen: Interaction | None) -> Interaction:
     """Return what is known of a call: that it is lost, or what was. What was running then may have ended since."""
-    known = Interaction(call.id, call.name, call.json, cancelled="lost")
+    known = Interaction(call.id, intern(call.name), call.json, cancelled="lost")
     if seen is None:
         return known
     if (end := seen.completion) is not None:

@@ -53,7 +53,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "ledger: the same completion again is a duplicate",
         "actors/core/ledger.py",
-        "    if new == _result(known.end) or new in known.duplicates:\n        return known\n",
+        "    if new == result_of(known.end) or new in known.duplicates:\n        return known\n",
         "",
         (LEDGER,),
     ),
@@ -66,7 +66,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "ledger: a result after the seal takes the synthetic one's place",
-        "actors/core/ledger.py",
+        "actors/core/events.py",
         "None if self.end is None or self.sealed is not None else",
         "None if self.end is None else",
         (f"{LEDGER}::test_between_a_completion_and_a_seal_the_first_wins",),
@@ -121,8 +121,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "codec: a message is read over",
         "actors/core/codec.py",
-        "_HOLDS_MORE = (*_BEGINS, *_PACKED, ",
-        "_HOLDS_MORE = (*_BEGINS, ",
+        "    *(*_BEGINS, *_PACKED, Binding,",
+        "    *(*_BEGINS, Binding,",
         ("tests/core/test_codec.py",),
     ),
     Mutation(
@@ -190,7 +190,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "ledger: a denial is no reason",
-        "actors/core/ledger.py",
+        "actors/core/events.py",
         'return "denied" if type(self.end) is Denied else None',
         "return None",
         (LEDGER,),

@@ -61,8 +61,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "import: a session forgets what its door found",
         "actors/core/state.py",
-        "ledger=Ledger(), report=report, system=system)",
-        "ledger=Ledger(), system=system)",
+        "replace(history, report=event.report, system=event.system)",
+        "replace(history, system=event.system)",
         (SESSIONS,),
     ),
     Mutation(

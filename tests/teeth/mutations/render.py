@@ -130,7 +130,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choose: of a call that is running its outcome is unknown",
-        "actors/core/ledger.py",
+        "actors/core/events.py",
         'return self.cancelled or "running"',
         'return self.cancelled or "outcome_unknown"',
         ("tests/test_while_tools_run.py",),
