@@ -22,7 +22,7 @@ from tests.walks import Model
 pytestmark = pytest.mark.anyio
 
 SESSIONS = 40
-ASKS = 12
+ASKS = 8
 SECONDS = 300
 NAMES = tuple(PROFILES)
 POOLS = {

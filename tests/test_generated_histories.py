@@ -25,7 +25,7 @@ from tests.at_scale import main, share
 from tests.core.session_log import broken, cold, refused, simulated
 from tests.core.test_conservation import all_is_conserved, kept
 
-COUNT = share(12_000)
+COUNT = share(4_000)
 PARTS = 2
 EACH = 2
 """Dialects that one conversation is rendered for."""

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actors import dialect
@@ -30,6 +30,7 @@ from tests.core.converse_rows import (
     user,
 )
 from tests.core.recorded import walked
+from tests.core.session_log import examples
 from tests.core.test_check_fold import ANY_JSON, block_pieces, folded, glued, told
 
 Json = dict[str, Any]  # Any: wire messages are built by hand, broken ones on purpose
@@ -48,7 +49,7 @@ MESSAGES = st.builds(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(messages=st.lists(MESSAGES, max_size=6), cuts=st.sets(st.integers(1, 24)) | st.just(set(range(99))))
 def test_bedrock_blocks_are_judged_alike_in_pieces_and_as_a_whole(
     messages: list[Json], cuts: set[int]
@@ -89,7 +90,7 @@ def _places(value: Any) -> list[tuple[Any, Any]]:  # Any: JSON, and the keys of 
     return [(value, key) for key, _ in found] + [place for _, inner in found for place in _places(inner)]
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(data=st.data(), new=ANY_JSON)
 def test_any_json_anywhere_in_a_request_is_judged_without_an_exception(
     data: st.DataObject, new: object

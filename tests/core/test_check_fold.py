@@ -19,6 +19,7 @@ from actors.core.check import CheckState, check, extend, finish, start
 from actors.core.dialect import Dialect
 from actors.core.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
 from actors.errors import Fault
+from tests.core.session_log import examples
 
 Json: TypeAlias = dict[str, Any]  # Any: wire messages are built by hand, broken ones on purpose
 
@@ -143,7 +144,7 @@ def whole(messages: Sequence[Json], dialect: Dialect, **more: object) -> list[Fa
     )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(messages=st.lists(CHAT_MESSAGES, max_size=10), cuts=st.sets(st.integers(1, 10)))
 def test_openai_messages_are_judged_alike_in_pieces_and_as_a_whole(
     messages: list[Json], cuts: set[int]
@@ -152,7 +153,7 @@ def test_openai_messages_are_judged_alike_in_pieces_and_as_a_whole(
     assert told(faults) == told(whole(messages, OPENAI_CHAT))
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(
     messages=st.lists(BLOCK_MESSAGES, max_size=6), cuts=st.sets(st.integers(1, 24)) | st.just(set(range(99)))
 )
@@ -224,7 +225,7 @@ def test_a_state_may_be_extended_twice_and_neither_branch_knows_of_the_other() -
     assert "a" not in state.used
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     shared=st.lists(BLOCK_MESSAGES, max_size=3),
     left=st.lists(BLOCK_MESSAGES, max_size=3),
@@ -347,7 +348,7 @@ FULL_BLOCKS = {
 }
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(data=st.data(), new=ANY_JSON)
 def test_any_json_anywhere_in_a_request_is_judged_without_an_exception(
     data: st.DataObject, new: object
@@ -358,7 +359,7 @@ def test_any_json_anywhere_in_a_request_is_judged_without_an_exception(
             assert len(str(fault)) < 1000
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(body=ANY_JSON, raw=st.binary(max_size=60), dialect=st.sampled_from(list(PROFILES.values())))
 def test_any_bytes_are_judged_without_an_exception(body: object, raw: bytes, dialect: Dialect) -> None:
     for text in (raw, json.dumps(body).encode(), json.dumps({"messages": [body]}).encode()):

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.core.check import CheckState, check, container, extend, finish, start
@@ -26,6 +26,7 @@ from actors.errors import Fault
 from actors.pure import render
 from actors.testing.histories import READERS, history
 from tests.core import test_check, test_check_gemini, test_check_responses, test_check_vendors
+from tests.core.session_log import examples
 from tests.core.test_check import without
 from tests.core.test_check_fold import ANY_JSON, _places, _replaced
 from tests.readings import accepted
@@ -177,7 +178,7 @@ def _read(text: str) -> object:
         return None
 
 
-@settings(max_examples=600)
+@examples(600)
 @given(data=st.data(), new=ANY_JSON.map(json.dumps).map(_read))
 def test_any_json_anywhere_in_a_fragment_is_read_alike_in_both_ways(data: st.DataObject, new: object) -> None:
     assert {PROFILES[name].family for name in SOUND} == set(PREFIXES)
@@ -207,7 +208,7 @@ LONG = (
 )
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(data=st.data(), text=st.sampled_from(LONG))
 def test_a_long_text_that_is_a_piece_of_its_own_is_judged_as_if_it_were_read(
     data: st.DataObject, text: str

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, TypeAlias
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.core.check import check, extend, finish, start
@@ -17,6 +17,7 @@ from actors.core.dialect import Dialect, PartMedia
 from actors.core.form import replace
 from actors.core.profiles import OPENAI_RESPONSES
 from actors.core.rulebook import FAULTS, PREFIXES, RULES
+from tests.core.session_log import examples
 from tests.core.test_check_fold import ANY_JSON, _places, _replaced
 
 Json: TypeAlias = dict[str, Any]  # Any: wire bodies are built by hand, broken ones on purpose
@@ -274,7 +275,7 @@ def test_everything_a_request_may_hold_is_accepted() -> None:
     assert [str(fault) for fault in check(encoded(FULL), OPENAI_RESPONSES)] == []
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(data=st.data(), new=ANY_JSON)
 def test_any_json_anywhere_in_a_request_is_judged_without_an_exception(
     data: st.DataObject, new: object

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, get_args
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 from pydantic import BaseModel, RootModel, SecretStr
@@ -29,6 +29,7 @@ from pydantic import BaseModel, RootModel, SecretStr
 from actors.core.fit import SizeLimits
 from actors.core.ingest import Mark, ingest
 from actors.core.jsonio import JsonValue, dump, parse, unquote
+from tests.core.session_log import examples
 from tests.core.test_jsonio import LONE, json_values
 
 SMALL = SizeLimits(max_bytes=2048, max_depth=4, max_items=8, max_string=256)
@@ -425,7 +426,7 @@ python_values = st.recursive(
 
 
 @pytest.mark.requirement("REQ-915-038")
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     python_values,
     st.sampled_from([SMALL, SizeLimits(), SizeLimits(max_bytes=512, max_depth=2, max_string=128)]),

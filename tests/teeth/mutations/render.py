@@ -9,7 +9,6 @@ ORDER = "tests/core/test_order.py"
 LANE = "tests/core/test_lane.py"
 ATTACHMENTS = "tests/core/test_attachments.py"
 PROJECTION = "tests/core/test_projection.py"
-WALKS = "tests/test_walks.py::test_no_request_of_a_random_walk_is_refused_or_changes_what_was_sent[0]"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -579,11 +578,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{LANE}::test_a_late_result_whose_call_was_compacted_away_is_told_all_the_same",),
     ),
     Mutation(
-        "walks: reasoning goes back in a lane that was rewritten",
+        "lane: reasoning goes back when it is rewritten",
         "actors/core/render/walk.py",
         "fresh = self._begun.epoch_start - self._begun.cursor",
         "fresh = 0",
-        (WALKS,),
+        (f"{LANE}::test_an_epoch_forgets_sealed_thinking_and_keeps_every_id",),
     ),
     Mutation(
         "lane: reasoning in the clear is forgotten when it is rewritten",
