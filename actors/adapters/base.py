@@ -18,8 +18,7 @@ from actors.core.dialect import Dialect
 from actors.core.stream import Cut, Decoder, StreamEvent, Usage
 from actors.errors import StreamFault
 
-MAX_ANSWER = 32 * 1024 * 1024
-"""Bytes of one answer."""
+MAX_ANSWER = 32 * 1024 * 1024  # bytes
 
 
 class AnswerReader(ABC):

@@ -9,8 +9,7 @@ from typing import ClassVar
 from actors.core.concerns import Role
 from actors.core.dialect import Dialect
 
-CLOSING = b"]}"
-"""What ends the open message."""
+CLOSING = b"]}"  # what ends the open message
 
 
 class OpenMessages:
