@@ -1,8 +1,8 @@
 """Adapters by wire family: how each provider says it.
 
 An `Adapter` is pure: a rendered transcript to a request, an error to an action; `actors.adapters.decode` reads the
-answers. It repairs nothing, retries nothing and opens nothing. What differs from family to family is in
-`actors.adapters.codec`, and is imported when the first adapter is asked for.
+answers. It repairs, retries and opens nothing. What differs by family is in `actors.adapters.codec`, imported when the
+first adapter is asked for.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,10 +29,9 @@ class Adapter:
     def request(
         self, segments: Sequence[bytes], settings: Settings, facts: TranscriptFacts = NO_FACTS
     ) -> Request:
-        """Return the request that sends a lane's segments.
+        """Return the request that sends a lane's segments, its last message closed.
 
         Args:
-            segments: The lane's text, its last message closed.
             settings: As they were asked for, tools under their own names.
             facts: What the transcript shows (`Rendered.facts`).
         """

@@ -19,8 +19,7 @@ from actors.core.content import Message
 from actors.core.stream import StreamEvent
 from actors.errors import StreamFault
 
-MAX_ANSWER = 32 * 1024 * 1024
-"""Bytes of one answer."""
+MAX_ANSWER = 32 * 1024 * 1024  # bytes
 
 
 class Frames(Protocol):

@@ -18,11 +18,9 @@ from actors.core.projection import flat_name
 
 
 class Declared(NamedTuple):
-    """What a body says beside its transcript; the model is empty if it names none.
+    """What a body says beside its transcript: the client's tools, and the model, empty if none is named.
 
-    Args:
-        tools: The client's tools.
-        left_out: The path of each thing that is not carried, with how often it was met.
+    `left_out` has the path of each thing that is not carried, with how often it was met.
     """
 
     model: str

@@ -17,10 +17,8 @@ from actors.core.intake import Remarks
 from actors.core.profiles import ANTHROPIC, BEDROCK, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES, dialect
 from actors.errors import TranscriptError
 
-HOLDERS = ("messages", "input", "contents")
-"""Keys under which a request body holds its transcript."""
-INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")
-"""Keys under which it holds the system prompt."""
+HOLDERS = ("messages", "input", "contents")  # keys under which a request body holds its transcript
+INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")  # and its system prompt
 
 
 def read(transcript: object, name: str | None) -> tuple[list[tuple[str, Message]], Remarks, str | None]:

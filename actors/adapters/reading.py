@@ -18,8 +18,7 @@ from actors.core.intake import Remarks
 from actors.core.jsonio import Json, parse_object, quote, sanitised
 from actors.core.projection import flat_name
 
-_NAMED = "\0"
-"""Begins what pairs a result with its call where the protocol goes by the tool's name."""
+_NAMED = "\0"  # begins what pairs a result with its call where the protocol goes by the tool's name
 _WORDS = ("text", "input_text", "output_text")
 _SAID_BY: Mapping[type[Block], Speaker] = {ToolCall: "model", Thinking: "model", ToolResult: "tool"}
 
@@ -166,16 +165,12 @@ class Reading:
         self.note(f"{label} kept as text".replace("%", ""))
         self.say(Text(f"[{label}] {as_text(value)}"))
 
-    def unknown(self, what: str, value: WireObject) -> None:
-        """Take an object of a type that is not known as labelled text."""
-        self.fold(f"{what} of type {value.text('type')[:40]!r}", value.whole())
-
     def attached(self, what: str, part: WireObject) -> None:
-        """Take a part that is an attachment, or else of a type that is not known."""
+        """Take what is an attachment, or else of a type that is not known: as labelled text."""
         if found := self.media(part):
             self.say(found)
         else:
-            self.unknown(what, part)
+            self.fold(f"{what} of type {part.text('type')[:40]!r}", part.whole())
 
     def think(self, text: str, kind: str = "", state: str = "") -> None:
         """Take reasoning, sealed if the provider left its state."""
@@ -269,12 +264,12 @@ class Reading:
         if not text:
             return
         self._silent = False
-        if not self._runs:
+        if self._runs:
+            self.note("system message in mid-conversation kept as a note")
+            self._speaker = "human"
+            self.say(Text(f"[System note] {text}"))
+        else:
             self._system.append(text)
-            return
-        self.note("system message in mid-conversation kept as a note")
-        self._speaker = "human"
-        self.say(Text(f"[System note] {text}"))
 
     def _instruction(self, part: object) -> str | None:
         """Return the words of a part of the system prompt; None if it has none."""
@@ -314,10 +309,9 @@ def blob(value: object) -> str:
 
 
 def data_url(url: str, kind: str = "") -> Media | None:
-    """Return the media that a URL holds or points to; None if it is empty.
+    """Return the media of a type that a URL holds or points to; None if it is empty.
 
-    Args:
-        kind: Its media type. Else it is the URL's own, or that of an image: nothing more is known of what is elsewhere.
+    Without a type it is the URL's own, or that of an image: nothing more is known of what is elsewhere.
     """
     header, comma, data = url.partition(",")
     if comma and header.startswith("data:") and header.endswith(";base64"):

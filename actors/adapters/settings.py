@@ -27,7 +27,9 @@ def fit(settings: Settings, dialect: Dialect) -> tuple[Settings, Mapping[str, st
     changes: dict[str, Any] = {}  # Any: each setting has its own type
     if settings.temperature is not None and not _samples(settings, dialect):
         changes["temperature"] = None
-    if settings.tool_choice == "required" and not _forces(settings, dialect):
+    forced = dialect.request.forced_choice
+    forces = not _thinks(settings, dialect) if forced == "not_when_thinking" else forced == "yes"
+    if settings.tool_choice == "required" and not forces:
         changes["tool_choice"] = "auto"
     if dialect.reasoning.switch == "none":
         asked = {"thinking": "default", "thinking_tokens": None, "effort": None}
@@ -50,18 +52,9 @@ def _thinks(settings: Settings, dialect: Dialect) -> bool:
 
 def _samples(settings: Settings, dialect: Dialect) -> bool:
     """Say whether a temperature may be sent. Anthropic's models take none but their own while they think."""
-    fixed = dialect.reasoning.switch == "anthropic" and _thinks(settings, dialect)
-    return (
-        dialect.request.sampling
-        and not fixed
-        and (settings.temperature or 0) <= dialect.request.max_temperature
-    )
-
-
-def _forces(settings: Settings, dialect: Dialect) -> bool:
-    if dialect.request.forced_choice == "not_when_thinking":
-        return not _thinks(settings, dialect)
-    return dialect.request.forced_choice == "yes"
+    if dialect.reasoning.switch == "anthropic" and _thinks(settings, dialect):
+        return False
+    return dialect.request.sampling and (settings.temperature or 0) <= dialect.request.max_temperature
 
 
 def _taken(tool: ToolSpec, dialect: Dialect, lost: dict[str, None]) -> ToolSpec:
@@ -77,8 +70,7 @@ def _taken(tool: ToolSpec, dialect: Dialect, lost: dict[str, None]) -> ToolSpec:
     return replace(tool, name=name, parameters=parameters)
 
 
-_MANUAL_TOKENS = 1024
-"""Fewest tokens of a manual thinking budget, and how many are left for the answer where it says less."""
+_MANUAL_TOKENS = 1024  # fewest of a manual thinking budget; also left for the answer where less is asked for
 
 
 def _budget(settings: Settings) -> int:

@@ -29,21 +29,19 @@ class WireObject:
     def __bool__(self) -> bool:
         return bool(self.fields)
 
-    def take(self, *keys: str) -> object:
-        """Take the value of the first of these keys that holds one, whatever it is; None if none does."""
+    def take(self, *keys: str, kind: type = object) -> object:
+        """Take the value of the first of these keys that holds one of a kind; None if none does."""
         for key in keys:
-            if (value := self.fields.get(key)) is not None:
+            value = self.fields.get(key)
+            if value is not None and isinstance(value, kind):
                 self._taken.add(key)
                 return value
         return None
 
     def text(self, *keys: str) -> str:
         """Take the first of these keys that holds a text, which is sanitised; an empty one if none does."""
-        for key in keys:
-            if isinstance(value := self.fields.get(key), str):
-                self._taken.add(key)
-                return sanitised(value)
-        return ""
+        value = self.take(*keys, kind=str)
+        return sanitised(value) if isinstance(value, str) else ""
 
     def native_id(self, *keys: str) -> str:
         """Take what a call and its results pair by: the first of these keys that holds anything. A blank id is none."""

@@ -13,8 +13,7 @@ from actors.core.intake import Dedupe
 from actors.errors import Fault
 
 Filler: TypeAlias = Literal["first", "last", "between", "thinking"]
-"""What stands in where a protocol demands it: a message before all others, after the model's, between two users', or
-reasoning in front of a call."""
+"""A message before all others, behind the model's or between two users', or reasoning in front of a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,6 @@ class Report:
     """What one render did.
 
     Args:
-        dialect: Name of the profile rendered for.
         calls: Canonical ids of the calls rendered, in order.
         emitted_calls, emitted_results: Ids as the provider sees them, in order.
         dedupe: Result blocks not emitted as results, as (canonical id, reason).

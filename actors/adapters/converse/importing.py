@@ -69,6 +69,5 @@ def _attachment(part: WireObject, kind: str) -> Media | None:
     if not (data := blob(held.inner("source").take("bytes"))):
         return None
     form = held.text("format")
-    return Media(
-        f"image/{form}" if kind == "image" else _DOCUMENTS.get(form, f"application/{form}"), data=data
-    )
+    mime = f"image/{form}" if kind == "image" else _DOCUMENTS.get(form, f"application/{form}")
+    return Media(mime, data)

@@ -6,8 +6,12 @@ from typing import ClassVar
 from actors.adapters.reading import Reading, named_key
 from actors.adapters.wire_object import WireObject
 
-_OURS = ("", "function", "custom", "tool_call")
-"""Types of calls that are the client's to run; a provider's own tools have others."""
+_OURS = (
+    "",
+    "function",
+    "custom",
+    "tool_call",
+)  # calls of the client's tools; a provider's own have other types
 
 
 class ChatReading(Reading):
@@ -68,7 +72,7 @@ class ChatReading(Reading):
     def _call(self, call: WireObject) -> None:
         """Take a call of type `function` or `custom`, or with name and arguments beside its id."""
         if call.text("type") not in _OURS:
-            self.unknown("call", call)
+            self.attached("call", call)
             return
         call.take("index")  # the list says as much
         key, custom = call.native_id("id"), call.inner("custom")

@@ -14,8 +14,8 @@ from actors.core.content import Media, Speaker
 from actors.core.ingest import ingest
 
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool message")
+# Not part of the conversation, or something that only its provider can read.
 _LEFT_OUT = ("additional_tools", "compaction", "compaction_summary", "compaction_trigger")
-"""What is not part of the conversation, or what only its provider can read."""
 
 
 class ItemsReading(Reading):
@@ -55,7 +55,7 @@ class ItemsReading(Reading):
                 self.note(f"item of type {kind!r} left out")
                 item.whole()
             case _:
-                self.unknown("item", item)
+                self.attached("item", item)
 
     def _reasoning(self, item: WireObject) -> None:
         """Take reasoning, sealed as the whole item where it holds more than words."""

@@ -52,13 +52,9 @@ def normal(
 
 
 def imported(placed: Iterable[Placed], remarks: Remarks) -> Normal:
-    """Return a provider's transcript as a normal history has it.
+    """Return a provider's transcript as a normal history has it; `remarks` say what was odd as it was read.
 
     Its call ids are that provider's, and each call gets a canonical id by order of appearance.
-
-    Args:
-        placed: The messages with the places where they stood.
-        remarks: What was odd about the transcript as it was read.
     """
     settling = Settling(_NOTHING, remarks, minted=True)
     return settling.settled(placed), settling.ledger(_NOTHING), remarks.intake()

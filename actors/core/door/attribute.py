@@ -27,8 +27,7 @@ from actors.core.content import (
 from actors.core.form import replace
 from actors.core.intake import Remarks
 
-Placed: TypeAlias = tuple[str, Message]
-"""A message, and where it stood."""
+Placed: TypeAlias = tuple[str, Message]  # where a message stood, and the message
 
 SAID_BY: dict[type[Block], tuple[Speaker, ...]] = {
     Text: ("human", "model"),
@@ -49,10 +48,8 @@ def attributed(placed: Iterable[Placed], remarks: Remarks) -> Iterator[Placed]:
             remarks.found("unknown_speaker")
             remarks.add(place, "speaker %s taken as the human", f"{message.speaker!r:.40}")
             message = replace(message, speaker="human")
-        if is_attributed(message):
-            yield place, message
-        else:
-            yield from ((place, part) for part in _split(message, remarks))
+        for part in [message] if is_attributed(message) else _split(message, remarks):
+            yield place, part
 
 
 def is_attributed(message: Message) -> bool:
@@ -60,8 +57,7 @@ def is_attributed(message: Message) -> bool:
     return all(message.speaker in SAID_BY[type(block)] for block in message.blocks)
 
 
-def owner(block: Block, speaker: Speaker) -> Speaker:
-    """Return whose a block is that was found under a speaker."""
+def _owner(block: Block, speaker: Speaker) -> Speaker:
     said_by = SAID_BY[type(block)]
     return speaker if speaker in said_by else said_by[0]
 
@@ -72,5 +68,5 @@ def _split(message: Message, remarks: Remarks) -> list[Message]:
             remarks.found("misplaced_call", block.id)
         elif isinstance(block, ToolResult) and message.speaker != "tool":
             remarks.found("misplaced_result", block.call_id)
-    parts = groupby(message.blocks, lambda block: owner(block, message.speaker))
+    parts = groupby(message.blocks, lambda block: _owner(block, message.speaker))
     return [replace(message, speaker=speaker, blocks=tuple(blocks)) for speaker, blocks in parts]

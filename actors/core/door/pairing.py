@@ -15,7 +15,7 @@ class Unanswered(Generic[K, V]):
     """The calls that wait for a result, by id. Read a history from its oldest message on."""
 
     def __init__(self) -> None:
-        self._waiting: dict[K, list[tuple[int, deque[V]]]] = {}
+        self._waiting: dict[K, dict[int, deque[V]]] = {}  # by id, then by message, the last one last
         self._message = 0
 
     def next_message(self) -> None:
@@ -24,18 +24,15 @@ class Unanswered(Generic[K, V]):
 
     def add(self, key: K, call: V) -> None:
         """Note a call that waits."""
-        groups = self._waiting.setdefault(key, [])
-        if not groups or groups[-1][0] != self._message:
-            groups.append((self._message, deque()))
-        groups[-1][1].append(call)
+        self._waiting.setdefault(key, {}).setdefault(self._message, deque()).append(call)
 
     def take(self, key: K) -> V | None:
         """Return the call that a result of this id answers, which waits no longer; None if none does."""
         groups = self._waiting.get(key)
         if not groups:
             return None
-        calls = groups[-1][1]
+        message, calls = groups.popitem()
         call = calls.popleft()
-        if not calls:
-            groups.pop()
+        if calls:
+            groups[message] = calls
         return call

@@ -10,7 +10,6 @@ result whose call nobody made is never guessed into a pair and never lost: the l
 else it is told ahead of the next human message.
 """
 
-from collections import deque
 from collections.abc import Iterable
 from itertools import takewhile
 from sys import intern
@@ -45,7 +44,6 @@ class Settling:
         self._early: dict[CallId, list[tuple[str, ToolResult]]] = {}
         self._open: Unanswered[CallId, CallId] = Unanswered()
         self._latest: dict[CallId, CallId] = {}
-        self._by_place: deque[CallId] = deque()
         self._waiting: list[Text | Media] = []
         self._told: set[Block] = set()
 
@@ -104,11 +102,10 @@ class Settling:
     def _call(self, call: ToolCall, by_place: bool) -> ToolCall:
         original = _whole(call.id)
         name = self._name(original)
-        if original:
+        if original or by_place:
             self._open.add(original, name)
+        if original:
             self._latest[original] = name
-        elif by_place:
-            self._by_place.append(name)
         if name != original and not self._minted:
             self.remarks.found("repeated_id", original)
         if name != call.id:
@@ -142,10 +139,7 @@ class Settling:
 
     def _result(self, result: ToolResult, place: str) -> None:
         original = _whole(result.call_id)
-        if not original:
-            name = self._by_place.popleft() if self._by_place else None
-        else:
-            name = self._open.take(original) or self._latest.get(original)
+        name = self._open.take(original) or self._latest.get(original)
         if name is not None:
             self._answer(name, result, place)
         elif original and original in self._coming:

@@ -11,8 +11,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "pairing: a repeated id's result goes to the first message's call of that id",
         "actors/core/door/pairing.py",
-        "calls = groups[-1][1]",
-        "calls = groups[0][1]",
+        "message, calls = groups.popitem()",
+        "calls = groups.pop(message := next(iter(groups)))",
         ("tests/core/test_pairing.py", "tests/core/test_recovery.py"),
     ),
     Mutation(

@@ -19,8 +19,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "import: a value of another type than its reader wants counts as read",
         "actors/adapters/wire_object.py",
-        "            if isinstance(value := self.fields.get(key), str):\n                self._taken.add(key)\n",
-        "            self._taken.add(key)\n            if isinstance(value := self.fields.get(key), str):\n",
+        "            if value is not None and isinstance(value, kind):\n                self._taken.add(key)\n",
+        "            self._taken.add(key)\n            if value is not None and isinstance(value, kind):\n",
         (UNREAD,),
     ),
     Mutation(
