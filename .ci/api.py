@@ -18,6 +18,7 @@ from typing import Any, get_args
 import actors
 from actors import errors
 from actors.core import diagnostics, events, feed, intake, stream
+from actors.core.concerns import Demands
 from actors.core.dialect import Profile
 from actors.core.feed import SessionEvent
 
@@ -181,7 +182,7 @@ def _default(value: object) -> str:
     if isinstance(value, frozenset):
         return f"{{{', '.join(sorted(map(repr, value)))}}}"
     text = repr(value)
-    return "..." if text.startswith("<") or " object at 0x" in text else text
+    return "..." if isinstance(value, Demands) or text.startswith("<") or " object at 0x" in text else text
 
 
 _HEADINGS = {"Args": "Arguments", "Returns": "Returns", "Raises": "Raises"}

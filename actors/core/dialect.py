@@ -52,7 +52,7 @@ class Profile(Demands):
         return sealed_by == target
 
 
-# --- OpenAI Chat Completions, and who speaks like it: each default is that of a host of which nothing more is known
+# --- OpenAI Chat Completions
 
 
 class ChatTurns(TurnRules):
@@ -132,6 +132,8 @@ class ChatCaching(Caching):
 
 
 class ChatDialect(Profile):
+    """OpenAI Chat Completions, and who speaks like it. The defaults are those of a host of which nothing is known."""
+
     family: ClassVar[Literal["openai_chat"]] = "openai_chat"
     ids: Ids = Ids(
         style="openai",
@@ -206,6 +208,8 @@ class ResponsesCaching(Caching):
 
 
 class ResponsesDialect(Profile):
+    """OpenAI Responses."""
+
     family: ClassVar[Literal["responses"]] = "responses"
     turns: ResponsesTurns
     media: PartMedia
@@ -214,7 +218,7 @@ class ResponsesDialect(Profile):
     caching: ResponsesCaching = ResponsesCaching()
 
 
-# --- Anthropic Messages, and who speaks like it
+# --- Anthropic Messages
 
 
 class AnthropicReasoning(ReasoningRules):
@@ -238,6 +242,8 @@ class AnthropicCaching(Caching):
 
 
 class AnthropicDialect(Profile):
+    """Anthropic Messages, and who speaks like it."""
+
     family: ClassVar[Literal["anthropic"]] = "anthropic"
     turns: BlockTurns
     media: PartMedia
@@ -291,6 +297,8 @@ class GeminiCaching(Caching):
 
 
 class GeminiDialect(Profile):
+    """Google's generateContent."""
+
     family: ClassVar[Literal["gemini"]] = "gemini"
     turns: GeminiTurns
     media: GeminiMedia
@@ -335,6 +343,8 @@ class ConverseCaching(Caching):
 
 
 class ConverseDialect(Profile):
+    """AWS Bedrock Converse."""
+
     family: ClassVar[Literal["converse"]] = "converse"
     turns: ConverseTurns
     media: ConverseMedia
