@@ -22,11 +22,11 @@ set_field = force_setattr
 """Sets a field of a form that nobody else has seen yet."""
 
 
-class _Kept(Protocol):
+class _FromFields(Protocol):
     def __call__(self, kind: type[F], /, *values: object) -> F: ...
 
 
-kept: _Kept = StructMeta.__call__
+kept: _FromFields = StructMeta.__call__
 """Returns a form made of its fields as they are kept, whatever its constructor takes."""
 
 
