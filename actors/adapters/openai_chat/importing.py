@@ -71,8 +71,8 @@ class ChatReading(Reading):
 
     def _call(self, call: WireObject) -> None:
         """Take a call of type `function` or `custom`, or with name and arguments beside its id."""
-        if call.text("type") not in _OURS:
-            self.attached("call", call)
+        if (kind := call.text("type")) not in _OURS:
+            self.fold(f"call of type {kind[:40]!r}", call.whole())
             return
         call.take("index")  # the list says as much
         key, custom = call.native_id("id"), call.inner("custom")

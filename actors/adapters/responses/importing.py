@@ -55,7 +55,7 @@ class ItemsReading(Reading):
                 self.note(f"item of type {kind!r} left out")
                 item.whole()
             case _:
-                self.attached("item", item)
+                self.fold(f"item of type {kind[:40]!r}", item.whole())
 
     def _reasoning(self, item: WireObject) -> None:
         """Take reasoning, sealed as the whole item where it holds more than words."""
