@@ -29,7 +29,7 @@ REQUESTS: dict[str, Any] = {  # Any: vendors' typed dicts
 }
 PAIRING = ["openai_chat", "anthropic"]  # what turnsafe knows
 TOOLS = [{"name": "read", "description": "Read.", "parameters": {"type": "object", "properties": {}}}]
-COUNT = share(1500)
+COUNT = share(600)
 NOT_OURS = {"tokens", turnsafe.EMPTY_CONTENT}
 
 

@@ -131,7 +131,7 @@ def all_is_conserved(messages: list[Message], ledger: Ledger, rendered: Rendered
 @pytest.mark.requirement("PROMISE-1", "PROMISE-2", "REQ-915-005", "REQ-915-013")
 @pytest.mark.requirement("REQ-915-006", "REQ-915-007", "REQ-915-008", "REQ-915-009", "REQ-915-012")
 @pytest.mark.requirement("REQ-915-016", "REQ-915-017")
-@examples(800)
+@examples(400)
 @given(conversation=conversations())
 def test_any_history_is_accepted_with_each_real_result_told_once_and_each_call_answered(
     conversation: tuple[list[Message], Ledger],

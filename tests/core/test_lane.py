@@ -64,7 +64,7 @@ def assert_lanes_hold(session: Simulated) -> None:
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4", "REQ-915-042")
 def test_a_lane_is_a_prefix_of_its_later_self_and_every_request_is_accepted() -> None:
-    for seed in range(share(1200)):
+    for seed in range(share(400)):
         assert_lanes_hold(simulated(*history(seed), seed))
 
 
@@ -77,7 +77,7 @@ def test_the_same_holds_for_any_conversation(conversation: tuple[list[Message], 
 
 @pytest.mark.requirement("PROMISE-3", "REQ-915-046")
 def test_lanes_rebuilt_from_the_log_are_the_same_bytes() -> None:
-    for seed in range(share(500)):
+    for seed in range(share(240)):
         session = simulated(*history(seed), seed)
         for log in (session.log, reread(session.log)):
             state, lanes = rebuilt(log, rules)
@@ -104,7 +104,7 @@ from hashlib import sha256
 from actors.testing.histories import history
 from tests.core.session_log import BINDINGS, cold, simulated, text
 digest = sha256()
-for seed in range(60):
+for seed in range(20):
     messages, ledger = history(seed)
     for binding in BINDINGS:
         digest.update(text(cold(messages, ledger, binding)))
