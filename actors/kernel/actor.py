@@ -55,10 +55,8 @@ class Actor(Generic[C]):
 class Context(Generic[C]):
     """An actor's hold on the system around it, for the life of one object. Given to `started`; keep it.
 
-    After a crash of the actor it holds nothing: what the lost object still does through it has no effect.
-
-    `ref`: the actor's own address. `fresh`: `started` has not been called. `is_over`: it was stopped or lost. `holds`:
-    why it handles nothing for now, counted. `deferred`: the questions whose handler returned before the answer.
+    `fresh`: `started` has not been called. `is_over`: it was stopped or lost. `holds`: why it handles nothing for now,
+    counted. `deferred`: the questions whose handler returned before the answer.
     """
 
     ref: Ref[C]
@@ -130,7 +128,6 @@ class Context(Generic[C]):
             self.ref.occupy()
 
     def release(self) -> None:
-        """Handle messages again."""
         self.holds -= 1
         if not self.holds and not self.is_over:
             self.ref.resume()
@@ -143,8 +140,7 @@ class Context(Generic[C]):
     def defer(self, reply: Reply[Any]) -> None:  # Any: replies of every type
         """Remember a question whose handler returned before it was answered, to fail it if its reply is forgotten."""
         waiter = reply.waiter = reply.waiter or self.ref.system.parking.waiter()
-        if self.deferred is None:
-            self.deferred = {}
+        self.deferred = self.deferred or {}
         self.deferred[waiter] = weakref.ref(reply, partial(self._forgotten, waiter))
 
     def _forgotten(self, waiter: Waiter, _reply: object) -> None:
@@ -153,11 +149,9 @@ class Context(Generic[C]):
             self.deferred.pop(waiter, None)
         if waiter.done():
             return
-        error = ActorFailed(
-            f"Actor {self.ref.name!r} dropped a question without an answer; keep its reply, or answer it."
-        )
+        why = f"Actor {self.ref.name!r} dropped a question without an answer; keep its reply, or answer it."
         with suppress(RuntimeError):  # the loop has ended, and the asker with it
-            self.ref.system.parking.soon(partial(wake, waiter, ErrorReply(error)))
+            self.ref.system.parking.soon(partial(wake, waiter, ErrorReply(ActorFailed(why))))
 
     def end(self, error: BaseException | None = None) -> None:
         """Start no more children, cancel those there are, and wait for them no longer than the system's patience.
@@ -182,14 +176,12 @@ class Context(Generic[C]):
             self.ref.childless()
 
     def _child_ended(self, child: Child, holds: bool, error: BaseException | None) -> None:
-        """Take note of a child's end, and of what it raised."""
         ref, system = self.ref, self.ref.system
         if error is not None and not system.is_crash(error):
             system.fatal(error)
         elif error is not None and not (child.is_cancelled and isinstance(error, ActorStopped | ActorFailed)):
-            if (
-                self.is_over
-            ):  # a cancelled child may meet the end of those it works with; no other error is expected
+            # a cancelled child may meet the end of those it works with; no other error is expected
+            if self.is_over:
                 system.crashed(ref.name, error)
             else:
                 ref.crash(error)

@@ -61,11 +61,6 @@ class Group:
         if self.error is not None:
             cell.go_down(self.error)
 
-    def leave(self, cell: "AnyCell") -> None:
-        """Forget `cell`, which has ended."""
-        self.members.remove(cell)
-        self.settle()
-
     def crashed(self, error: BaseException) -> None:
         """Take all members down, at once."""
         now = self.system.now()
@@ -178,7 +173,6 @@ class Cell(Ref[C]):
         return self.life
 
     def _raised(self, error: BaseException) -> None:
-        """Deal with what came out of the actor's own code."""
         if self.system.is_crash(error):
             self.crash(error)
         else:
@@ -261,7 +255,8 @@ class Cell(Ref[C]):
         system.account.handled += self.handled
         del system.cells[self.name]
         if self.group is not None:
-            self.group.leave(self)
+            self.group.members.remove(self)
+            self.group.settle()
         watchers, self.watchers = self.watchers, None
         for watcher in watchers or ():
             self.notify(watcher)
@@ -287,7 +282,6 @@ class Cell(Ref[C]):
         self.control = self.mail = None
 
     def _failure(self, cause: BaseException) -> ActorFailed:
-        """Return what askers get after a crash with `cause`."""
         kind = type(cause).__name__
         error = ActorFailed(f"Actor {self.name!r} crashed with {kind}; the message is not tried again.")
         error.__cause__ = cause

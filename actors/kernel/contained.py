@@ -29,11 +29,8 @@ if TYPE_CHECKING:
 
 Run: TypeAlias = Coroutine[Any, Any, None]  # Any: as in `Work`
 
-SPARES = 16
-"""Nurseries that are kept for the next pieces."""
-
-PASSES = 64
-"""Turns of the event loop that dropped code has to end."""
+SPARES = 16  # nurseries that are kept for the next pieces
+PASSES = 64  # turns of the event loop that dropped code has to end
 
 
 class Dropped(BaseException):

@@ -16,18 +16,14 @@ import anyio
 from actors.kernel.parking import Changes, Parking
 from actors.kernel.tasks import Tasks
 
-HURRY = 0.2
-"""Seconds that a step of the leaving may take once it is hurried."""
+HURRY = 0.2  # seconds that a step of the leaving may take once it is hurried
 
 
 class SystemHost:
     """Runs `leave` once it is asked to, or once its task is cancelled.
 
-    Args:
-        parking: The loop it runs on.
-        room: What is open while it runs, in its own task.
-        leave: Ends everything, by `step`s of the host; says whether the room can be left now.
-        context: What it all runs in.
+    `room` is open while it runs, in its own task. `leave` ends everything, by `step`s of the host, and says whether the
+    room can be left now.
     """
 
     def __init__(
@@ -84,7 +80,6 @@ class SystemHost:
         return swallowed
 
     def _hurry(self) -> None:
-        """Leave at once."""
         self._is_hurried = True
         if self._step is not None:
             self._step.deadline = min(self._step.deadline, anyio.current_time() + HURRY)

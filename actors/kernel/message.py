@@ -50,7 +50,6 @@ class Reply(Generic[R]):
         return waiter is not None and waiter.done() and not waiter.cancelled()
 
     def send(self, value: R) -> None:
-        """Answer with `value`."""
         waiter = self.waiter
         if waiter is not None:
             if not waiter.done():  # as `wake` does, a call less: each answer comes by here

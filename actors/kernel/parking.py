@@ -37,11 +37,9 @@ class TrioWaiter:
         self._value: Any = None  # Any: it carries whatever its owner wakes it with
 
     def done(self) -> bool:
-        """Tell whether it was woken or its task was cancelled."""
         return self._done
 
     def cancelled(self) -> bool:
-        """Tell whether its task was cancelled before it was woken."""
         return self._cancelled
 
     def set_result(self, value: Any, /) -> None:  # Any: as above
@@ -53,7 +51,6 @@ class TrioWaiter:
             sys.modules["trio"].lowlevel.reschedule(task)
 
     def result(self) -> Any:  # Any: as above
-        """Return what it was woken with."""
         return self._value
 
     def __await__(self) -> Generator[Any, None, Any]:  # Any: the traps of the event loop, and as above
@@ -112,13 +109,10 @@ class Changes:
         self._waiting: list[Waiter] = []
 
     def tell(self) -> None:
-        """Say that something has changed."""
         for waiter in self._waiting:
-            if not waiter.done():
-                waiter.set_result(None)
+            wake(waiter)
 
     async def next(self) -> None:
-        """Wait until something has changed."""
         waiter = self._parking.waiter()
         self._waiting.append(waiter)
         try:
@@ -158,22 +152,18 @@ def _parking(loop: Any) -> Parking:  # Any: trio's token, or asyncio's loop
 def _asyncio(loop: asyncio.AbstractEventLoop) -> Parking:
     return Parking(
         waiter=partial(asyncio.Future, loop=loop),
-        scope=type(
-            anyio.CancelScope()
-        ),  # found once: to ask for the loop's class costs as much as to make one
+        # found once: to ask for the loop's class costs as much as to make one
+        scope=type(anyio.CancelScope()),
         now=loop.time,
         task=asyncio.current_task,
         next=loop.call_soon,
         soon=loop.call_soon_threadsafe,
-        spawn=_asyncio_spawn,
+        # never eager, whatever the loop's factory is
+        spawn=lambda coroutine, name, context: asyncio.Task(coroutine, name=name, context=context),
         uncancel=_uncancel,
         cancelled=asyncio.CancelledError,
         protect=lambda _function: None,  # it raises no interrupt in the midst of a task
     )
-
-
-def _asyncio_spawn(coroutine: Coroutine[Any, Any, None], name: str, context: Context) -> object:
-    return asyncio.Task(coroutine, name=name, context=context)  # never eager, whatever the loop's factory is
 
 
 def _uncancel() -> None:

@@ -102,9 +102,8 @@ class Ref(Generic[C]):
         """
         if not self.offer(command):
             self.system.account.refuse(self.name, command, "overflow")
-            raise MailboxFull(
-                f"Mailbox of actor {self.name!r} is full ({self.capacity} messages); send later or slower."
-            )
+            full = f"Mailbox of actor {self.name!r} is full ({self.capacity} messages)"
+            raise MailboxFull(f"{full}; send later or slower.")
 
     def offer(self, command: Command) -> bool:
         """Send without waiting; False if there is no room."""
@@ -256,7 +255,6 @@ class Ref(Generic[C]):
 
     def handle(self, command: Command) -> None:
         """Have the actor handle one message. Raises nothing."""
-        raise NotImplementedError
 
     def visit(self, most: int) -> bool:
         """Handle up to `most` messages that are queued; return whether there are more. Raises nothing."""
@@ -264,8 +262,6 @@ class Ref(Generic[C]):
 
     def crash(self, error: BaseException) -> None:
         """Go down with `error`, at once or behind the handler that runs."""
-        raise NotImplementedError
 
     def childless(self) -> None:
         """Go on with what waited for the last child to end."""
-        raise NotImplementedError

@@ -20,14 +20,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Items were dropped because the reader was slow.
+    """So many items were dropped because the reader was slow, since the last time it was told.
 
-    Args:
-        count: How many, since the last time it was told.
-        resync: Whether one of them may not be missed: read it where it is kept, by its sequence number.
-
-    It arrives before the items that were there when they were lost, so a reader that resyncs may
-    then see some items again.
+    `resync`: one of them may not be missed; read it where it is kept, by its sequence number. This arrives before the
+    items that were there when they were lost, so a reader that resyncs may then see some items again.
     """
 
     count: int
@@ -37,11 +33,9 @@ class Lost:
 class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
     """A stream that never makes its sender wait. Several tasks may use either end; each item goes to one reader.
 
-    Args:
-        capacity: Items held for the reader.
-        droppable: Tells whether the reader may miss an item. When there is no room, an item it may miss is
-            dropped; for one it may not miss, all queued ones it may miss are; if there are none, that item is
-            lost too, and the reader is told to resync.
+    It holds `capacity` items. When there is no room, an item that the reader may miss (`droppable`) is dropped; for one
+    it may not miss, all queued ones it may miss are; if there are none, that item is lost too, and the reader is told
+    to resync.
     """
 
     def __init__(self, capacity: int, *, droppable: Callable[[T], bool]) -> None:
@@ -73,7 +67,6 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
         self._changes.tell()
 
     async def aclose(self) -> None:
-        """Leave, as an object stream is left."""
         self.leave()
 
     async def receive(self) -> T | Lost:

@@ -28,10 +28,8 @@ from actors.kernel.ref import C, Ref, current, is_outside
 from actors.kernel.shared import Shared
 
 SHARED = 1 << 30  # the depth of actors that those of every other depth may ask
-GRACE = 0.5
-"""Seconds that foreign code has to end when the system is left, before it is dropped."""
-SHUTDOWN = 10.0
-"""Seconds that all actors together may take to end when the system is left; what is left then is cancelled."""
+GRACE = 0.5  # seconds that foreign code has to end when the system is left, before it is dropped
+SHUTDOWN = 10.0  # seconds that all actors together have to end then; what is left is cancelled
 
 Step = Callable[[], Awaitable[object]]
 
@@ -155,10 +153,7 @@ class System(Shared):
         """Take no more work from outside, let what is under way end, then stop all actors.
 
         Under way is all mail and all children, and what these send to each other. Call it from outside, not from
-        a child, which would wait for itself.
-
-        Args:
-            grace: Seconds until what has not ended is stopped.
+        a child, which would wait for itself. What has not ended after `grace` seconds is stopped.
 
         Returns:
             Whether all of it ended by itself.

@@ -57,13 +57,9 @@ class Tasks:
     ) -> Scope:
         """Start `work` in a task, and return the scope that cancels it.
 
-        Args:
-            work: What to do.
-            ended: Called at the end with what was raised, or None; being cancelled by the scope raises nothing.
-                It must not raise.
-            name: Shown by debuggers.
-            context: What it runs in; a copy of the caller's if not given.
-            shielded: Whether only their owner cancels it, and not the end of trio's run.
+        `ended` is called at the end with what was raised, or None, and must not raise; being cancelled by the scope
+        raises nothing. `context` is a copy of the caller's if not given. `shielded`: only their owner cancels it, and
+        not the end of trio's run.
         """
         scope = self._parking.scope(shield=shielded)
         if self.cancelled:
@@ -73,13 +69,11 @@ class Tasks:
         return scope
 
     def cancel(self) -> None:
-        """Cancel all of them."""
         self.cancelled = True
         for scope in tuple(self._running):
             scope.cancel()
 
     async def join(self) -> None:
-        """Wait until all of them have ended."""
         await self._changes.until(lambda: not self._running)
 
     async def _run(self, scope: Scope, work: Work, ended: Ended) -> None:
