@@ -13,7 +13,7 @@ every reference written out. What a recursive one finds wrong is told only where
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -23,8 +23,6 @@ from actors.errors import ToolDefinitionError
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError, Validator
-
-ErrorKind: TypeAlias = Literal["invalid_arguments", "malformed_arguments", "unknown_tool"]
 
 MAX_SCHEMA_BYTES = 256 * 1024
 MAX_SCHEMA_DEPTH = 48
@@ -105,10 +103,7 @@ def compile_schema(schema: Mapping[str, JsonValue], *, tool: str) -> ArgumentChe
 def tool_error(tool: str, errors: Sequence[ArgumentError], raw: str | None = None) -> dict[str, JsonValue]:
     """Return the `tool_error` value that answers a call whose arguments cannot be used.
 
-    Args:
-        tool: The name the model called.
-        errors: What `ArgumentCheck.errors` found; empty if the arguments are not a JSON object at all.
-        raw: The argument text as the model wrote it, quoted in part when `errors` is empty.
+    No `errors`: the arguments are not a JSON object at all, and `raw`, the text the model wrote, is quoted in part.
     """
     name = _clipped(tool, _NAMED)
     if not errors:
@@ -135,7 +130,7 @@ def unknown_tool_error(tool: str, known: Iterable[str]) -> dict[str, JsonValue]:
 
 
 def _tool_error(
-    kind: ErrorKind, tool: str, message: str, errors: Sequence[ArgumentError] = ()
+    kind: str, tool: str, message: str, errors: Sequence[ArgumentError] = ()
 ) -> dict[str, JsonValue]:
     wrong = [error for error in errors if not error.is_missing]
     value: dict[str, JsonValue] = {
@@ -146,9 +141,6 @@ def _tool_error(
         "message": _clipped(message, 2000),
     }
     return {"tool_error": value}
-
-
-# --- schemas -----------------------------------------------------------------------------------------
 
 
 def _why_unusable(schema: dict[str, Any]) -> str | None:  # Any: any keyword may hold anything
@@ -191,9 +183,6 @@ def _patterns(node: dict[str, Any]) -> list[str]:  # Any: JSON
 
 def _denied(uri: str) -> JsonValue:
     raise ValueError("a schema must hold all it refers to")
-
-
-# --- explanations ------------------------------------------------------------------------------------
 
 
 def _explained(fault: "ValidationError") -> list[ArgumentError]:

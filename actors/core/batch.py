@@ -47,13 +47,7 @@ class Planned(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """What is to be done with a batch.
-
-    Args:
-        run: Calls that can run, in call order.
-        answered: Calls that will not be run and how each is answered, in call order.
-        scheduled: The events that must be durable before anything runs: one for each call.
-    """
+    """What is to be done with a batch, in call order. What is `scheduled` must be durable before anything runs."""
 
     run: tuple[Planned, ...]
     answered: tuple[Refused | Denied, ...]
@@ -63,11 +57,8 @@ class Plan(Struct, frozen=True):
 def plan(calls: tuple[ToolCall, ...], tools: Mapping[str, Runnable], most: int, *, can_ask: bool) -> Plan:
     """Sort the calls of one message into those that can run and those that are answered at once.
 
-    Args:
-        calls: In the model's order.
-        tools: The session's tools by name.
-        most: Calls of one message that are run; the rest are refused, and the model is told.
-        can_ask: Whether there is someone to approve of a call; without, tools that want that are denied.
+    No more than `most` are run; the rest are refused, and the model is told. `can_ask`: somebody can approve of a call;
+    if not, tools that want that are denied.
     """
     run: list[Planned] = []
     answered: list[Refused | Denied] = []

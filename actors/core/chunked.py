@@ -12,18 +12,15 @@ from typing import Never, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
-BLOCK = 32
-"""Items of a full block."""
+BLOCK = 32  # items of a full block
 
 ChunkedVector: TypeAlias = tuple[tuple[tuple[T, ...], ...], tuple[T, ...]]
 """Full blocks, oldest first; and the rest, which is less than a block."""
 
 EMPTY: ChunkedVector[Never] = ((), ())
-"""The empty vector."""
 
 
 def appended(vector: ChunkedVector[T], items: Iterable[T]) -> ChunkedVector[T]:
-    """Return the vector with these items at its end."""
     blocks, rest = vector
     rest = (*rest, *items)
     if len(rest) < BLOCK:
@@ -34,7 +31,6 @@ def appended(vector: ChunkedVector[T], items: Iterable[T]) -> ChunkedVector[T]:
 
 
 def item_count(vector: ChunkedVector[T]) -> int:
-    """Return how many items there are."""
     return len(vector[0]) * BLOCK + len(vector[1])
 
 

@@ -10,11 +10,11 @@ from functools import lru_cache
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from msgspec import MsgspecError, Raw, json, msgpack
-from msgspec.structs import fields
+from msgspec.structs import fields, force_setattr
 
 from actors.core.content import Block, Message, Seal, ToolResult
 from actors.core.events import VERSION, End, Event, Interaction
-from actors.core.form import Form, set_field
+from actors.core.form import Form
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, JsonObject, Quoted
 from actors.core.packed import Packed, encoded, seal_of, shared
@@ -31,7 +31,6 @@ class LogRecord(Form, frozen=True):
 
 
 def encode_event(event: Event) -> bytes:
-    """Return an event as a log holds it."""
     return encoded(LogRecord(VERSION, event))
 
 
@@ -73,7 +72,6 @@ def _strictly(decoder: msgpack.Decoder[F], data: bytes) -> F:
 
 @lru_cache(maxsize=256)
 def _checked(kind: type[Form]) -> tuple[tuple[str, Any], ...]:  # Any: a type as annotated
-    """Return which fields of a form are checked, and their types."""
     return tuple((item.name, item.type) for item in fields(kind) if item.type in _HOLDS_MORE)
 
 
@@ -83,7 +81,7 @@ def _check(form: Form, name: str, kind: Any) -> None:  # Any: as above
     if value is None:
         return
     if kind is Binding:
-        set_field(form, name, shared(value))
+        force_setattr(form, name, shared(value))
     elif kind in _BEGINS:
         _check_json(value, _BEGINS[kind])
     else:
@@ -110,9 +108,6 @@ def _check_json(text: bytes, begins: bytes) -> None:
     raise ValueError("not JSON of its kind")
 
 
-# ---- what is wrong, and where
-
-
 def _why(record: bytes) -> str | None:
     """Return what is wrong in a record, in names of fields; None if it cannot be read at all."""
     try:
@@ -121,9 +116,7 @@ def _why(record: bytes) -> str | None:
         return None
 
 
-def _fault(
-    kind: Any, value: Any, place: str
-) -> str | None:  # Any: a type as annotated, and what should be of it
+def _fault(kind: Any, value: Any, place: str) -> str | None:  # Any: a type as annotated, and any value
     """Return the first thing in a value that is not of its type, with its place; None if there is none."""
     form = _form(kind, value)
     if form is not None and place == ".event":
@@ -157,7 +150,6 @@ def _form(kind: Any, value: object) -> type[Form] | None:
 
 
 def _columns(form: type[Form]) -> list[tuple[str, Any]]:
-    """Return the names and types of what a form's array holds, in order."""
     named = [(f".{item.name}", item.type) for item in fields(form)]
     return named if form.__struct_config__.tag is None else [(".kind", str), *named]
 

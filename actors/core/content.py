@@ -109,14 +109,10 @@ class ToolCall(Form, frozen=True, tag="c", init=False, metaclass=Public):
 
     @staticmethod
     def free_form(
-        id: str,  # noqa: A002  as above
-        name: str,
-        text: str,
-        native: Seal | None = None,
-        namespace: str = "",
+        call_id: str, name: str, text: str, native: Seal | None = None, namespace: str = ""
     ) -> "ToolCall":
         """Return a call of a tool that takes free text. Where there are only functions, the text is their `input`."""
-        return ToolCall(id, name, raw=text, native=native, namespace=namespace, json=_free(text))
+        return ToolCall(call_id, name, raw=text, native=native, namespace=namespace, json=_free(text))
 
     @property
     def text(self) -> str | None:

@@ -4,6 +4,7 @@
 line here, with canonical ids: what was dropped as a duplicate, what was synthesized, which faults were met.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -71,20 +72,10 @@ class Notes:
     emitted_results: list[str] = field(default_factory=list)
     dedupe: list[tuple[CallId, Dedupe]] = field(default_factory=list)
     synthetic: list[tuple[CallId, Gap]] = field(default_factory=list)
-    losses: dict[str, int] = field(default_factory=dict)
-    fillers: dict[Filler, int] = field(default_factory=dict)
-
-    def lost(self, kind: str, count: int = 1) -> None:
-        """Count something the target is not shown."""
-        if count:
-            self.losses[kind] = self.losses.get(kind, 0) + count
-
-    def filled(self, kind: Filler) -> None:
-        """Count something that nobody said."""
-        self.fillers[kind] = self.fillers.get(kind, 0) + 1
+    losses: Counter[str] = field(default_factory=Counter)
+    fillers: Counter[Filler] = field(default_factory=Counter)
 
     def report(self, dialect: str, faults: tuple[Fault, ...] = ()) -> Report:
-        """Return the finished report."""
         return Report(
             dialect,
             tuple(self.calls),

@@ -52,9 +52,6 @@ class Profile(Demands):
         return sealed_by == target
 
 
-# --- OpenAI Chat Completions
-
-
 class ChatTurns(TurnRules):
     """Every message is whole, a result is one with the role `tool`.
 
@@ -148,9 +145,6 @@ class ChatDialect(Profile):
     caching: ChatCaching = ChatCaching()
 
 
-# --- families whose messages are lists of parts
-
-
 PartType: TypeAlias = Literal["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"]
 
 
@@ -172,9 +166,6 @@ class BlockTurns(TurnRules):
 
 class FunctionRequest(RequestRules):
     custom_tools: Literal[False] = False
-
-
-# --- OpenAI Responses
 
 
 class ResponsesTurns(TurnRules):
@@ -218,9 +209,6 @@ class ResponsesDialect(Profile):
     caching: ResponsesCaching = ResponsesCaching()
 
 
-# --- Anthropic Messages
-
-
 class AnthropicReasoning(ReasoningRules):
     """Thinking blocks with a signature, or without where a copy signs nothing."""
 
@@ -250,9 +238,6 @@ class AnthropicDialect(Profile):
     reasoning: AnthropicReasoning
     request: AnthropicRequest
     caching: AnthropicCaching = AnthropicCaching()
-
-
-# --- Google's generateContent
 
 
 class GeminiTurns(BlockTurns):
@@ -305,9 +290,6 @@ class GeminiDialect(Profile):
     reasoning: GeminiReasoning
     request: GeminiRequest
     caching: GeminiCaching = GeminiCaching()
-
-
-# --- AWS Bedrock Converse
 
 
 ConverseType: TypeAlias = Literal[PartType, "text/csv", "text/html", "text/markdown", "text/plain"]

@@ -12,14 +12,11 @@ from inspect import Signature, signature
 from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct, StructMeta
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
-__all__ = ["Form", "Public", "kept", "replace", "set_field"]
+__all__ = ["Form", "Public", "kept", "replace"]
 
 F = TypeVar("F")
-
-set_field = force_setattr
-"""Sets a field of a form that nobody else has seen yet."""
 
 
 class _FromFields(Protocol):
@@ -51,8 +48,8 @@ class Public(StructMeta):
         bases: tuple[type, ...],
         namespace: dict[str, Any],
         init: bool = True,  # for type checkers: there is no constructor that takes the fields
-        **options: Any,
-    ) -> "Public":  # Any: what a class statement holds
+        **options: Any,  # Any: what a class statement holds
+    ) -> "Public":
         make = namespace.pop("__new__", None)
         cls: Public = super().__new__(mcls, name, bases, namespace, **options)
         if make is not None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from actors.core.chunked import EMPTY, ChunkedVector, appended, from_index, item, item_count, up_to
 from actors.core.content import Message, ToolResult
 from actors.core.door import imported, normal
-from actors.core.door.attribute import Placed, is_attributed
+from actors.core.door.attribute import Placed
 from actors.core.events import Interaction
 from actors.core.form import Public, kept, replace
 from actors.core.intake import Intake, Remarks
@@ -69,19 +69,17 @@ class History(
     def read(cls, placed: Iterable[Placed], remarks: Remarks, system: str | None) -> "History":
         """Return the history of a provider's transcript, whose call ids are that provider's.
 
-        Args:
-            placed: What was read, in wire order, and where it stood. A wire message that mixes speakers may be several.
-            remarks: What was odd about it.
-            system: The system prompt, if the transcript begins with one.
+        `placed` is in wire order; a wire message that mixes speakers may be several.
         """
         said, ledger, report = imported(placed, remarks)
         return _of(map(pack, said), ledger, report, system)
 
     def append(self, *messages: Message, ledger: Ledger = _NOTHING) -> "History":
         """Return the history with these messages at its end, of whatever shape they are."""
-        if all(message.speaker == "human" and is_attributed(message) for message in messages):
-            return self.extended(map(pack, messages)) if messages else self
-        said, known, report = normal(messages, ledger, before=self.since(0), known=self.ledger)
+        if not messages:
+            return self
+        before = map(unpack, from_index(self.packed, 0))  # a human's messages make nobody read it
+        said, known, report = normal(messages, ledger, before=before, known=self.ledger)
         return replace(self.extended(map(pack, said)), ledger=known, report=self.report.then(report))
 
     def extended(self, packed: Iterable[Packed]) -> "History":
@@ -116,16 +114,6 @@ class History(
         packed = appended(up_to(self.packed, start), (summary, *from_index(self.packed, stop)))
         return replace(self, packed=packed)
 
-    def _told(self) -> Iterator[Message]:
-        for message in map(unpack, from_index(self.packed, 0)):
-            yield message
-            if message.speaker == "model" and (results := self._results(message)):
-                yield Message("tool", results, message.turn)
-
-    def _results(self, message: Message) -> list[ToolResult]:
-        known = [item for call in message.calls if (item := self.ledger.get(call.id)) is not None]
-        return [result for item in known if (result := _so_far(item)) is not None]
-
     def __len__(self) -> int:
         return sum(1 for _ in self) if len(self.ledger) else self.length
 
@@ -139,14 +127,16 @@ class History(
         return unpack(item(self.packed, range(self.length)[index]))
 
     def __iter__(self) -> Iterator[Message]:
-        return self._told() if len(self.ledger) else map(unpack, from_index(self.packed, 0))
+        for message in map(unpack, from_index(self.packed, 0)):
+            yield message
+            known = [item for call in message.calls if (item := self.ledger.get(call.id)) is not None]
+            if results := [result for item in known if (result := _so_far(item)) is not None]:
+                yield Message("tool", results, message.turn)
 
     def __eq__(self, other: object) -> bool:
-        return (
-            self.packed == other.packed and self.ledger == other.ledger
-            if isinstance(other, History)
-            else NotImplemented
-        )
+        if not isinstance(other, History):
+            return NotImplemented
+        return self.packed == other.packed and self.ledger == other.ledger
 
     __hash__ = None  # type: ignore[assignment]  # compared by value; never a key
 

@@ -64,9 +64,8 @@ class Ingested(Struct, frozen=True):
 
 
 DEFAULT_LIMITS = SizeLimits()
-_UNREADABLE = Ingested(
-    quote("[a value that could not be read]"), ("repr_failed",)
-)  # made while there is room
+# made while there is room
+_UNREADABLE = Ingested(quote("[a value that could not be read]"), ("repr_failed",))
 
 
 def ingest(value: object, limits: SizeLimits = DEFAULT_LIMITS) -> Ingested:
@@ -197,12 +196,10 @@ class ValueWalk:
             yield Gap(max(size, len(taken)) - kept, what)
 
     def sequence(self, items: Iterable[object], size: int, depth: int) -> JsonValue:
-        """Return the first items, in order."""
         first = self._first(items, size, "items")
         return [item if type(item) is Gap else self.plain(item, depth) for item in first]
 
     def mapping(self, pairs: Iterable[tuple[object, object]], size: int, depth: int) -> JsonValue:
-        """Return the first entries, in order."""
         kept: dict[str, JsonValue] = {}
         repeats: dict[str, int] = {}
         for pair in self._first(pairs, size, "entries"):
@@ -323,7 +320,6 @@ def _is_textual(kind: type) -> bool:
 
 
 def _described(value: object, kind: type) -> str:
-    """Return a text for a value that has no JSON form."""
     if issubclass(kind, BaseException):
         return f"{_name(kind)}: {_ADDRESS.sub('', str(value))}"
     if kind.__repr__ is object.__repr__:

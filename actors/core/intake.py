@@ -13,10 +13,8 @@ from actors.core.jsonio import sanitised
 Dedupe: TypeAlias = Literal["duplicate", "conflicting_duplicate", "late"]
 """Why a result was not emitted as one: the same again; a different one; after its seal."""
 
-LISTED = 3
-"""Lines of one kind that are kept in full."""
-KINDS = 64
-"""Kinds that are told apart, so that a transcript that makes them up cannot fill a report."""
+LISTED = 3  # lines of one kind that are kept in full
+KINDS = 64  # told apart, so that a transcript that makes them up cannot fill a report
 _OTHERS = "of other kinds"
 
 
@@ -50,8 +48,6 @@ class Intake(Form, frozen=True):
 
     def then(self, later: "Intake") -> "Intake":
         """Return the report of messages and of others that came in behind them."""
-        if later == Intake():
-            return self
         return Intake(
             self.findings + later.findings,
             self.dedupe + later.dedupe,
@@ -106,9 +102,7 @@ class Remarks:
         return tuple(told)
 
     def found(self, code: str, *call_ids: CallId) -> None:
-        """Add something wrong that was worked around."""
         self._findings.append(Finding(code, "canonical", call_ids))
 
     def intake(self) -> Intake:
-        """Return the finished report."""
         return Intake(tuple(self._findings), tuple(self.dedupe), self.lines(), self.left_out.counts())

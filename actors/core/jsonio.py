@@ -15,15 +15,9 @@ from urllib.parse import unquote as percent_decoded
 
 import jiter
 
-Json = NewType("Json", bytes)
-"""UTF-8 bytes of exactly one JSON text."""
-
-Quoted = NewType("Quoted", Json)
-"""A JSON string literal, quotes included."""
-
+Json = NewType("Json", bytes)  # UTF-8, exactly one JSON text
+Quoted = NewType("Quoted", Json)  # a JSON string literal, quotes included
 JsonObject = NewType("JsonObject", Json)
-"""A JSON object."""
-
 JsonValue: TypeAlias = bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
 
 MAX_BYTES = 32 * 1024 * 1024
@@ -80,12 +74,9 @@ def sanitised(text: str) -> str:
 
 
 def parse(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> JsonValue:
-    """Return the value of one JSON text, strictly.
+    """Return the value of one JSON text, in UTF-8 without a byte order mark, strictly.
 
-    Args:
-        data: UTF-8 without a byte order mark.
-        max_bytes: Size of `data` above which it is refused unread.
-        max_depth: Containers inside each other; a scalar has depth 0.
+    More than `max_bytes` are refused unread. A scalar has depth 0.
 
     Raises:
         JsonRefused: Not JSON, trailing data, a duplicate key, NaN, Infinity, a number that overflows, an

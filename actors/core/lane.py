@@ -25,21 +25,15 @@ from actors.core.rulebook import FAULTS, RULES
 from actors.core.transcript import Encoder, RenderState, TranscriptFacts
 from actors.errors import CanonicalFault, Fault
 
-SEGMENT = 128 * 1024
-"""Bytes up to which neighbouring segments are joined."""
-SHARED = 512
-"""Bytes from which a literal is a segment of its own: less than that costs more in objects than its copy."""
+SEGMENT = 128 * 1024  # bytes up to which neighbouring segments are joined
+SHARED = 512  # bytes from which a literal is a segment of its own: less costs more in objects than its copy
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A lane at one point of its life.
+    """A lane at one point of its life: where its rendering has got to, and what the judge knows.
 
-    Args:
-        state: Where its rendering has got to.
-        segments: The encoded messages, without what closes the last one.
-        judge: What the judge knows after these bytes.
-        size: How many bytes they are.
+    `segments` are the encoded messages, without what closes the last one; `size` is their length in bytes.
     """
 
     state: RenderState
@@ -50,15 +44,10 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """What a render gives.
+    """What a render gives: the lane's next version, to be adopted only when the request is sent, and what was done.
 
-    Args:
-        lane: The lane's next version. Adopt it only when the request is sent.
-        report: What was done, and why.
-        dialect: The profile rendered for.
-        closing: Bytes that close the last message.
-        before: Bytes of the lane that had been sent before; they stay as they are.
-        system: The system prompt that came with the history.
+    `closing` closes the last message. `before` counts the lane's bytes that had been sent before, which stay as they
+    are. `system` is the system prompt that came with the history.
     """
 
     lane: Lane

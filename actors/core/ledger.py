@@ -14,7 +14,7 @@ from typing import Self, TypeAlias
 
 from msgspec import Struct
 
-from actors.core.content import Media, ToolResult, in_words
+from actors.core.content import Media, in_words
 from actors.core.events import (
     CallEvent,
     Cancelled,
@@ -30,7 +30,7 @@ from actors.core.events import (
 from actors.core.form import Public, kept, replace
 from actors.core.identity import CallId
 from actors.core.jsonio import Json
-from actors.core.table import Table, nothing
+from actors.core.table import NOTHING, Table
 
 Answer: TypeAlias = tuple[Json, bool, tuple[Media, ...]]
 """A real result as a transcript shows it: its words as a JSON string literal, whether they are an error, its media."""
@@ -54,16 +54,11 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Publ
     def __new__(cls, interactions: Iterable[Interaction] = ()) -> Self:
         known = {item.call_id: item for item in interactions}
         late = tuple([item.call_id for item in known.values() if item.late is not None])
-        return kept(cls, Table(known) if known else nothing(), late)
+        return kept(cls, Table(known) if known else NOTHING, late)
 
     def get(self, call_id: CallId) -> Interaction | None:
         """Return what is known about a call, or None."""
         return self._known.get(call_id)
-
-    def completion(self, call_id: CallId) -> ToolResult | None:
-        """Return a call's effective real completion."""
-        known = self.get(call_id)
-        return None if known is None else known.completion
 
     def answer(self, call_id: CallId) -> Answer | None:
         """Return what a transcript answers a call with; None where nothing real came before its seal."""
@@ -74,11 +69,6 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Publ
             return in_words(end.content), False, end.media
         result = result_of(end)
         return result.rendered_json, result.error_json is not None, result.media
-
-    def is_sealed(self, call_id: CallId) -> bool:
-        """Say whether a synthetic result has been sent for a call."""
-        known = self.get(call_id)
-        return known is not None and known.sealed is not None
 
     def __contains__(self, call_id: CallId) -> bool:
         return self.get(call_id) is not None
@@ -118,7 +108,6 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Publ
 
 
 def _told(known: Interaction, event: CallEvent) -> Interaction:
-    """Return what is known of a call once `event` is known too."""
     match event:
         case Scheduled(tool=tool, arguments=arguments):
             return replace(known, tool=known.tool or tool, arguments=known.arguments or arguments)

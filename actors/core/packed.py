@@ -11,14 +11,14 @@ from typing import TypeAlias
 
 from msgspec import MsgspecError, ValidationError
 from msgspec.msgpack import Decoder, Encoder
+from msgspec.structs import force_setattr
 
 from actors.core.content import Block, Media, Message, Native, Seal, Text, Thinking, ToolCall, ToolResult
-from actors.core.form import Form, kept, replace, set_field
+from actors.core.form import Form, kept, replace
 from actors.core.identity import Binding
 from actors.core.jsonio import sanitised
 
-LARGE = 2048
-"""Characters from which media are kept beside a message's bytes."""
+LARGE = 2048  # characters from which media are kept beside a message's bytes
 
 Packed: TypeAlias = bytes | tuple[bytes, tuple[str, ...]]
 """What `pack` makes and only `unpack` reads: the bytes, and what is beside them in the message's order."""
@@ -28,7 +28,6 @@ _ENCODER, _DECODER = Encoder(), Decoder(Message)
 
 
 def pack(message: Message) -> Packed:
-    """Return a message as it is kept."""
     beside: list[str] = []
     slim = [_slim(block, message.origin, beside) for block in message.blocks]
     body = encoded(replace(message, blocks=tuple(slim)))
@@ -48,13 +47,13 @@ def unpack(packed: Packed) -> Message:
         _bring_back(message, iter(packed[1]))
     origin = None if message.origin is None else shared(message.origin)
     if origin is not None:
-        set_field(message, "origin", origin)
+        force_setattr(message, "origin", origin)
     for block in message.blocks:
         if type(block) is not Text and (seal := seal_of(block)) is not None:
             maker = origin if seal.maker is None else shared(seal.maker)
             if maker is None:
                 raise ValidationError("A seal names nobody who made it")
-            set_field(seal, "maker", maker)
+            force_setattr(seal, "maker", maker)
     return message
 
 
@@ -98,7 +97,6 @@ def seal_of(block: Block) -> Seal | None:
 
 
 def _slim(block: Block, origin: Binding | None, beside: list[str]) -> Block:
-    """Return a block as it is packed."""
     seal = seal_of(block)
     if seal is not None and seal.maker == origin and origin is not None:
         own = replace(seal, maker=None)
@@ -124,7 +122,7 @@ def _bring_back(message: Message, beside: Iterator[str]) -> None:
         held = (block,) if type(block) is Media else block.media if type(block) is ToolResult else ()
         for media in held:
             if media.data == _BESIDE:
-                set_field(media, "data", next(beside, ""))
+                force_setattr(media, "data", next(beside, ""))
 
 
 def _whole(value: object) -> object:

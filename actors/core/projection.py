@@ -72,12 +72,12 @@ class Projection:
         self._new[call.id] = emitted
         if emitted:
             self._taken[emitted] = call.id
-        self._index = max(self._index, _ordinal(emitted) if ":" in emitted else -1) + 1
+        ordinal = _ORDINAL.search(emitted) if ":" in emitted else None
+        self._index = max(self._index, int(ordinal[1]) if ordinal else -1) + 1
         return emitted, name
 
     @property
     def names(self) -> frozenset[str]:
-        """The tool names given out, as the provider sees them."""
         return frozenset(self._names.values())
 
     def adopted(self) -> tuple[Table[CallId, str], Table[str, CallId], int]:
@@ -106,12 +106,7 @@ class Projection:
 REASONING_ID = re.compile(r"rs_[A-Za-z0-9_-]{1,61}")
 """The id of a reasoning item that may be sent again (OAR-06)."""
 _ORDINAL = re.compile(r":(\d{1,9})\Z")
-
-
-def _ordinal(emitted: str) -> int:
-    """Return the index at the end of an id in Kimi's form, -1 where there is none (REQ-915-020)."""
-    found = _ORDINAL.search(emitted)
-    return int(found[1]) if found else -1
+"""The index at the end of an id in Kimi's form (REQ-915-020)."""
 
 
 @lru_cache(maxsize=8192)  # sessions number their calls alike, so they share these

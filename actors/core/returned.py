@@ -14,11 +14,9 @@ from actors.core.content import Media
 from actors.core.ingest import ingest
 from actors.core.jsonio import Json, sanitised
 
+# of one result, base64 as written: what the strictest provider takes of one image
 MAX_MEDIA_BYTES = 5 * 1024 * 1024
-"""Most bytes of all media of one result, base64 as written: what the strictest provider takes of one image."""
-
-MAX_MEDIA = 100
-"""Most media in one result."""
+MAX_MEDIA = 100  # in one result
 
 _MIME = re.compile(r"[A-Za-z0-9][\w.+-]*/[\w.+*-]+", re.ASCII).fullmatch
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}").fullmatch

@@ -18,14 +18,10 @@ Policy: TypeAlias = Literal["manual", "round_robin", "failover"]
 
 
 class Pool(Struct, frozen=True):
-    """Backends that stand in for each other.
+    """Backends that stand in for each other, in order of preference; or a single one, under its own name.
 
-    Args:
-        name: The pool's name; for a single backend, its own.
-        members: Backend names, in order of preference.
-        policy: How one is chosen.
-        cooldown: Seconds a member rests after it failed for good.
-        failover_after_output: Whether a continuation may follow an answer that was partly shown.
+    A member that failed for good rests for `cooldown` seconds. `failover_after_output`: a continuation may follow an
+    answer that was partly shown.
     """
 
     name: str

@@ -30,13 +30,9 @@ from actors.core.transcript import Encoder
 class SessionState(Form, frozen=True):
     """What a session knows.
 
-    Args:
-        session: Its id; empty before `Opened`.
-        target: What the next turn is sent to: a backend or a pool, as the user named it.
-        held: Target of a switch that waits for the turn's end.
-        calls: How many canonical call ids have been used.
-        bound: Binding of the turn in flight, None between turns.
-        closed: Whether the session has ended.
+    Its id (`session`) is empty before `Opened`. `target`: a backend or a pool, as the user named it; `held`: that of a
+    switch that waits for the turn's end; `bound`: the binding of the turn in flight. `calls` counts the canonical call
+    ids that have been used.
     """
 
     session: str = ""
@@ -51,7 +47,6 @@ class SessionState(Form, frozen=True):
     closed: bool = False
 
     def apply(self, event: Event) -> "SessionState":  # noqa: C901  a case for each event
-        """Return the state after `event`."""
         match event:
             case events.CallHappening() | RequestSent():
                 return replace(self, ledger=self.ledger.apply(event))
@@ -65,8 +60,7 @@ class SessionState(Form, frozen=True):
             case EpochBegan():
                 return self
             case events.Opened(session=session, target=target, messages=messages, known=known):
-                history = History().extended(messages)
-                history = replace(history, report=event.report, system=event.system)
+                history = replace(History().extended(messages), report=event.report, system=event.system)
                 return SessionState(session, target, None, history, Ledger(known), event.calls)
             case events.Bound(turn=turn, binding=binding):
                 return replace(self, turns=turn, bound=binding)

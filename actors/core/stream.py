@@ -4,7 +4,10 @@ A decoder (`actors.decode`) is fed bytes cut anywhere and gives these events; `c
 message. An event here is ephemeral: nothing is rebuilt from it.
 """
 
+from operator import add
 from typing import Literal, TypeAlias
+
+from msgspec.structs import astuple
 
 from actors.core.form import Form
 from actors.core.identity import CallId
@@ -65,13 +68,7 @@ class Usage(Form, frozen=True):
     cache_write_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
-        """Return the sum, figure by figure."""
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cache_read_tokens + other.cache_read_tokens,
-            self.cache_write_tokens + other.cache_write_tokens,
-        )
+        return Usage(*map(add, astuple(self), astuple(other)))
 
 
 class Finish(Form, frozen=True):

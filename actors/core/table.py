@@ -2,7 +2,7 @@
 
 All versions share one dict, which belongs to the newest. An older version keeps what its successor overwrote, and reads
 the rest through it. So the newest costs what a dict costs, an older one stays true, and nothing is copied. Updating an
-older version copies once and forks. An empty table is not changed by its successors, so one serves all (`nothing`).
+older version copies once and forks. An empty table is not changed by its successors, so one serves all (`NOTHING`).
 Values are never removed.
 """
 
@@ -17,7 +17,7 @@ D = TypeVar("D")
 
 
 class Table(Generic[K, V]):
-    """An immutable mapping. `set` and `update` return the next version and leave this one as it was."""
+    """An immutable mapping. `update` returns the next version and leaves this one as it was."""
 
     __slots__ = ("_live", "_newer", "_undo")
 
@@ -27,7 +27,6 @@ class Table(Generic[K, V]):
         self._undo: dict[K, V | UnsetType] = {}  # unset: a key that this version does not have
 
     def get(self, key: K, default: D | None = None) -> V | D | None:
-        """Return the value of `key`, or `default`."""
         table = self
         while table._live is None:
             if key in table._undo:
@@ -49,12 +48,7 @@ class Table(Generic[K, V]):
         """Return all pairs, in order of first appearance."""
         return list(self._dict().items())
 
-    def set(self, key: K, value: V) -> "Table[K, V]":
-        """Return the version in which `key` has this value."""
-        return self.update({key: value})
-
     def update(self, changes: Mapping[K, V]) -> "Table[K, V]":
-        """Return the version with all of `changes`."""
         if not changes:
             return self
         if not self._live:  # an older one forks; the empty one has nothing to hand on and stays anybody's
@@ -93,9 +87,4 @@ class Table(Generic[K, V]):
         return f"Table({self._dict()!r})"
 
 
-_NOTHING: Table[Any, Any] = Table()  # Any: it has neither keys nor values
-
-
-def nothing() -> Table[Any, Any]:
-    """Return the empty table, the same one each time."""
-    return _NOTHING
+NOTHING: Table[Any, Any] = Table()  # Any: it has neither keys nor values

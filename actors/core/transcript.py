@@ -12,7 +12,7 @@ from actors.core.concerns import Role
 from actors.core.content import Media, Text, Thinking, ToolCall
 from actors.core.identity import CallId
 from actors.core.jsonio import Json
-from actors.core.table import Table, nothing
+from actors.core.table import NOTHING, Table
 
 
 class TranscriptFacts(NamedTuple):
@@ -37,9 +37,7 @@ class Loop(NamedTuple):
     thinking a provider demands that its first message begins with thinking; one that another provider opened does not.
     """
 
-    thinks: bool | None = (
-        None  # the message that opened it begins with thinking; None before the first message
-    )
+    thinks: bool | None = None  # the message that opened it begins with thinking; None before the first
     answered: bool = False  # the last user message holds results
     mixed: bool = False  # and something else
 
@@ -55,8 +53,6 @@ class Loop(NamedTuple):
         return _LOOPS[opened if answered and not mixed and opened is not None else thinks]
 
 
-OUTSIDE = Loop()
-"""Where a transcript stands before its first message."""
 _LOOPS = {True: Loop(True), False: Loop(False)}
 
 
@@ -69,8 +65,8 @@ class EpochUsage(NamedTuple):
 
     media: int = 0  # images and documents
     documents: int = 0
-    titles: Table[str, int] = nothing()
-    items: Table[str, None] = nothing()
+    titles: Table[str, int] = NOTHING
+    items: Table[str, None] = NOTHING
 
 
 class RenderState(NamedTuple):
@@ -95,16 +91,16 @@ class RenderState(NamedTuple):
     epoch_start: int = 0
     plain: bool = False
     cursor: int = 0
-    calls: Table[CallId, str] = nothing()
-    used: Table[str, CallId] = nothing()
+    calls: Table[CallId, str] = NOTHING
+    used: Table[str, CallId] = NOTHING
     index: int = 0  # type: ignore[assignment]  # hides a tuple's method, which nobody calls here
     tools: frozenset[str] = frozenset()
-    missing: Table[CallId, bool] = nothing()
+    missing: Table[CallId, bool] = NOTHING
     carried: tuple[Text | Media, ...] = ()
     told: int = 0
     upstream: str | None = None
     last_role: Role | None = None
-    loop: Loop = OUTSIDE
+    loop: Loop = Loop()
     usage: EpochUsage = EpochUsage()
 
 
@@ -150,11 +146,9 @@ class Writer(Protocol):
 class Encoder(NamedTuple):
     """How a dialect writes.
 
-    Args:
-        writer: Makes a writer that goes on behind a message of a role, None before the first.
-        closing: What closes the message that the last piece left open. A lane does not keep it, because the next piece
-            may go on inside that message.
-        natives: Whether a provider's own parts can be written.
+    `writer` makes one that goes on behind a message of a role, None before the first. `closing` closes the message that
+    the last piece left open; a lane does not keep it, because the next piece may go on inside that message. `natives`:
+    a provider's own parts can be written.
     """
 
     writer: Callable[[Role | None], Writer]

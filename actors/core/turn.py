@@ -42,9 +42,6 @@ class Bounds(Struct, frozen=True):
     corrections: int = 3
 
 
-# ---- what a turn asks for
-
-
 class RenderStep(Struct, frozen=True):
     """Render the history for the turn's binding. `tools_off`: for a final text."""
 
@@ -91,8 +88,6 @@ class CloseStep(Struct, frozen=True):
 
 Asking: TypeAlias = RenderStep | RewriteStep | GenerateStep | BatchStep
 Step: TypeAlias = Asking | CloseStep
-
-# ---- what it is told
 
 
 class Ready(Struct, frozen=True):

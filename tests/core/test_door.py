@@ -151,7 +151,9 @@ def test_the_occurrences_of_an_id_are_counted_across_what_is_appended() -> None:
     said = said.append(model(ONE)).append(tool(ToolResult("c1", "b", media=[IMAGE])))
     assert [call.id for message in said.since(0) for call in message.calls] == ["c1", "c1~2"]
     assert answers(said) == {"c1": "a", "c1~2": "b"}
-    assert said.ledger.completion(CallId("c1~2")) == ToolResult("c1~2", "b", media=[IMAGE])
+    known = said.ledger.get(CallId("c1~2"))
+    assert known is not None
+    assert known.completion == ToolResult("c1~2", "b", media=[IMAGE])
     assert [(found.code, found.call_ids) for found in said.report.findings] == [("repeated_id", ("c1",))]
 
 

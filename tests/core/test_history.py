@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from actors.core.content import Message, Text, ToolCall, ToolResult
 from actors.core.history import History
 from actors.core.packed import pack, unpack
-from actors.core.table import Table, nothing
+from actors.core.table import NOTHING, Table
 from actors.testing.strategies import messages
 from tests.core.session_log import examples
 
@@ -83,7 +83,7 @@ def test_every_version_of_a_table_is_the_dict_it_was(log: list[tuple[int, dict[s
 
 def test_tables_are_equal_by_what_they_hold() -> None:
     one = Table({"a": 1})
-    two = one.set("b", 2)
+    two = one.update({"b": 2})
     assert one == Table({"a": 1})
     assert two == Table({"a": 1, "b": 2}) != one
     assert one.get("b", "absent") == "absent"
@@ -91,9 +91,9 @@ def test_tables_are_equal_by_what_they_hold() -> None:
 
 
 def test_the_empty_table_is_not_changed_by_those_that_begin_with_it() -> None:
-    one, two = nothing().set("a", 1), nothing().set("b", 2)
-    assert (dict(one.items()), dict(two.items()), len(nothing())) == ({"a": 1}, {"b": 2}, 0)
-    assert one.set("c", 3).get("a") == 1
+    one, two = NOTHING.update({"a": 1}), NOTHING.update({"b": 2})
+    assert (dict(one.items()), dict(two.items()), len(NOTHING)) == ({"a": 1}, {"b": 2}, 0)
+    assert one.update({"c": 3}).get("a") == 1
 
 
 @pytest.mark.parametrize("kind", [Table, History])

@@ -80,10 +80,11 @@ def test_a_ledger_refers_to_the_events_that_ended_its_calls_and_holds_no_second_
         known = ledger.get(event.call_id)
         assert known is not None
         assert known.end is event
-    completion = ledger.completion(CALL)
-    assert completion is not None
-    assert completion.content_json is ONE
-    assert completion.media is ends[0].media
+    known = ledger.get(CALL)
+    assert known is not None
+    assert known.completion is not None
+    assert known.completion.content_json is ONE
+    assert known.completion.media is ends[0].media
 
 
 def test_a_seal_and_everything_but_a_completion_may_come_in_any_order() -> None:

@@ -7,17 +7,18 @@ import pytest
 from actors import Ledger, Message, Text, ToolCall, ToolResult, check, dialect, encode, from_wire, render
 from actors.core.door.pairing import Unanswered
 from actors.core.history import History
+from actors.core.identity import CallId
 from tests.core.recorded import Answer, Called, walked
 
 
 def test_calls_of_one_message_are_answered_in_their_order_and_the_last_message_first() -> None:
-    waiting: Unanswered[str, str] = Unanswered()
+    waiting, repeated = Unanswered(), CallId("id")
     for message in (("a1", "a2"), ("b1", "b2")):
         waiting.next_message()
         for call in message:
-            waiting.add("id", call)
-    assert [waiting.take("id") for _ in range(5)] == ["b1", "b2", "a1", "a2", None]
-    assert waiting.take("unknown") is None
+            waiting.add(repeated, CallId(call))
+    assert [waiting.take(repeated) for _ in range(5)] == ["b1", "b2", "a1", "a2", None]
+    assert waiting.take(CallId("unknown")) is None
 
 
 @pytest.mark.requirement("REQ-915-022")

@@ -137,9 +137,10 @@ def test_a_ledger_asked_for_one_thing_answers_as_when_asked_for_all() -> None:
     )
     for call_id in calls:
         known = ledger.get(call_id)
-        assert ledger.completion(call_id) == (known.completion if known else None)
-        assert ledger.is_sealed(call_id) == (known is not None and known.sealed is not None)
-    assert [ledger.is_sealed(call_id) for call_id in calls] == [False, False, True, True, False, False]
+        result = known.completion if known else None
+        shown = result and (result.rendered_json, result.error is not None, result.media)
+        assert ledger.answer(call_id) == shown
+    assert [ledger.answer(call_id) is not None for call_id in calls] == [True, True, *[False] * 4]
 
 
 @pytest.mark.parametrize("call_id", ["hist_tool_1", "", "é", "hist_tool_1#1", *map(str, range(50))])

@@ -225,8 +225,9 @@ def test_a_session_opened_on_anothers_history_takes_over_how_calls_ended_and_not
 def test_a_ledger_of_an_import_learns_of_its_calls_and_of_others() -> None:
     opened = after(opening("s", "t", History(IMPORTED)))
     state = opened.apply(Scheduled(CallId("d"), "read")).apply(Returned(CallId("d")))
-    first = state.ledger.completion(CallId("c"))
-    assert first == IMPORTED[1].results[0]
+    first = state.ledger.get(CallId("c"))
+    assert first is not None
+    assert first.completion == IMPORTED[1].results[0]
     assert [item.call_id for item in state.ledger.interactions()] == ["c", "d"]
     assert state.apply(Returned(CallId("c"), quote("other"))).ledger.get(CallId("c")) == replace(
         History(IMPORTED).ledger.interactions()[0], duplicates=(Returned(CallId("c"), quote("other")).result,)

@@ -14,7 +14,7 @@ from actors.core.check.words import CHOICES, Shape, excerpt, inside, kind_of, li
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonValue
 from actors.core.rulebook import FAULTS, RULES, cited
-from actors.core.table import Table, nothing
+from actors.core.table import NOTHING, Table
 from actors.errors import Fault
 
 _NOTHING: Any = ()  # Any: stands for an empty dict or set at no cost
@@ -69,7 +69,7 @@ class CheckState:
         self.strict = True
         self.is_id = _form(dialect.ids.accepted or dialect.ids.pattern)
         self.is_name = _form(dialect.ids.tool_name_pattern)
-        self.used: Table[str, None] = nothing()
+        self.used: Table[str, None] = NOTHING
         self.fresh: dict[str, None] = {}
         self.due: dict[str, Any] = {}  # Any: what a family must know of an open call
         self.answered: set[str] = set()

@@ -37,11 +37,9 @@ def normal(
 ) -> Normal:
     """Return messages as a normal history has them.
 
-    Args:
-        messages: Oldest first, of any shape.
-        ledger: The truth about calls, where there is one: a result without its call gets the call back that it knows.
-        before: The normal messages that stand before them already.
-        known: What the blocks of those said. The ledger that is returned holds it too.
+    `ledger` is the truth about calls, where there is one: a result without its call gets the call back that it knows.
+    `before` are the normal messages that stand before them already, and `known` what the blocks of those said; the
+    ledger that is returned holds it too.
     """
     if all(message.speaker == "human" and is_attributed(message) for message in messages):
         return messages, known, Intake()

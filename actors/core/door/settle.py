@@ -22,16 +22,13 @@ from actors.core.form import replace
 from actors.core.identity import RUNTIME, CallId, mint
 from actors.core.intake import Remarks
 from actors.core.jsonio import MAX_DEPTH, Json, parse_object, sanitised, unquote
-from actors.core.ledger import Ledger
+from actors.core.ledger import Ledger, closed
 
 
 class Settling:
     """Messages being settled, oldest first.
 
-    Args:
-        ledger: Knows calls that the messages do not hold any more.
-        remarks: Receives what was found and what was dropped.
-        minted: Whether ids are a provider's, so that each call gets one of ours.
+    The ledger knows calls that the messages no longer hold. `minted`: ids are a provider's, so each call gets ours.
     """
 
     def __init__(self, ledger: Ledger, remarks: Remarks, *, minted: bool) -> None:
@@ -42,7 +39,7 @@ class Settling:
         self._known: dict[CallId, Interaction] = {}
         self._coming: set[CallId] = set()
         self._early: dict[CallId, list[tuple[str, ToolResult]]] = {}
-        self._open: Unanswered[CallId, CallId] = Unanswered()
+        self._open = Unanswered()
         self._latest: dict[CallId, CallId] = {}
         self._waiting: list[Text | Media] = []
         self._told: set[Block] = set()
@@ -54,7 +51,7 @@ class Settling:
             if message.origin == RUNTIME:
                 self._told.update(message.blocks)
             for call in message.calls:
-                seen = self._known[call.id] = _taken_up(call, known.get(call.id))
+                seen = self._known[call.id] = closed(known.get(call.id) or _lost(call))
                 first = CallId(call.id.rpartition("~")[0])
                 original = first if first in self._known else call.id
                 self._latest[original] = call.id
@@ -62,10 +59,9 @@ class Settling:
                     self._open.add(original, call.id)
 
     def settled(self, pieces: Iterable[Placed]) -> list[Message]:
-        """Return the normal messages."""
         placed = list(attributed(pieces, self.remarks))
         if not self._minted:
-            self._coming = {_whole(call.id) for _, message in placed for call in message.calls}
+            self._coming = {CallId(sanitised(call.id)) for _, message in placed for call in message.calls}
         for number, (place, message) in enumerate(placed):
             if message.speaker == "tool":
                 for result in message.results:
@@ -87,10 +83,7 @@ class Settling:
         """Return what was known, with what the blocks say of each call, in order of appearance."""
         return Ledger([*known.interactions(), *self._known.values()])
 
-    # ---- calls
-
     def _called(self, message: Message, *, by_place: bool) -> Message:
-        """Return a model's message with its calls under ids of their own."""
         self._open.next_message()
         blocks = [
             self._call(block, by_place) if type(block) is ToolCall else block for block in message.blocks
@@ -100,7 +93,7 @@ class Settling:
         return Message(message.speaker, blocks, message.turn, message.origin)
 
     def _call(self, call: ToolCall, by_place: bool) -> ToolCall:
-        original = _whole(call.id)
+        original = CallId(sanitised(call.id))  # lone surrogates have no bytes
         name = self._name(original)
         if original or by_place:
             self._open.add(original, name)
@@ -112,7 +105,7 @@ class Settling:
             call = replace(call, id=name)
         if not self._minted:  # what a provider's call was given is an object since it was read
             call = self._canonical(call)
-        self._known[name] = _taken_up(call, None)
+        self._known[name] = _lost(call)
         for place, result in self._early.pop(name, ()):
             self._answer(name, result, place)
         return call
@@ -128,17 +121,14 @@ class Settling:
         return name
 
     def _canonical(self, call: ToolCall) -> ToolCall:
-        """Return a call whose arguments are a JSON object."""
         text, size = call.json.decode("utf-8", "replace"), len(call.json)
         if text.startswith("{") and parse_object(text, max_bytes=size, max_depth=MAX_DEPTH) is not None:
             return call
         self.remarks.found("malformed_arguments", call.id)
         return replace(call, raw=text if call.raw is None else call.raw, json=Json(b"{}"))
 
-    # ---- results
-
     def _result(self, result: ToolResult, place: str) -> None:
-        original = _whole(result.call_id)
+        original = CallId(sanitised(result.call_id))
         name = self._open.take(original) or self._latest.get(original)
         if name is not None:
             self._answer(name, result, place)
@@ -199,25 +189,13 @@ class Settling:
             self._waiting.clear()
 
 
-def _taken_up(call: ToolCall, seen: Interaction | None) -> Interaction:
-    """Return what is known of a call: that it is lost, or what was. What was running then may have ended since."""
-    known = Interaction(call.id, intern(call.name), call.json, cancelled="lost")
-    if seen is None:
-        return known
-    if (end := seen.completion) is not None:
-        return replace(known, started=True, end=end, cancelled=None, duplicates=seen.duplicates)
-    missing = "outcome_unknown" if seen.reason == "running" else seen.reason or "lost"
-    return replace(known, started=missing == "outcome_unknown", cancelled=missing)
+def _lost(call: ToolCall) -> Interaction:
+    return Interaction(call.id, intern(call.name), call.json, cancelled="lost")
 
 
 def _named(call_id: str) -> str:
     """Return an id as a note has it: what pairs by name begins with a NUL."""
     return repr(call_id.removeprefix("\0"))[:80]
-
-
-def _whole(call_id: str) -> CallId:
-    """Return an id as it is kept: lone surrogates have no bytes."""
-    return CallId(sanitised(call_id))
 
 
 def _completing(result: ToolResult) -> tuple[object, ...]:

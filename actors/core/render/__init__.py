@@ -7,7 +7,7 @@
     attach      attachments where they may stand, as many as a request holds
 
 Ids and names come from `actors.core.projection`; bytes are the family's writer's (`actors.core.transcript`). The walk
-sees only the messages past the lane's cursor, and the lane's `Standing`; a full render is the tail of an empty lane.
+sees only the messages past the lane's cursor, and the lane's `RenderState`; a full render is the tail of an empty lane.
 """
 
 from actors.core.render.sealed import RenderTarget, ThinkingPolicy

@@ -56,7 +56,6 @@ class Attachments:
         return f"{stood} and cannot be shown.]"
 
     def usage(self) -> EpochUsage:
-        """Return what the epoch has shown now."""
         if self._media == self._usage.media:
             return self._usage
         titles = self._usage.titles.update(self._titles)

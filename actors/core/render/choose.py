@@ -5,9 +5,8 @@ Out: exactly one completion: sealed, else real, else synthetic with its reason.
 
 Providers refuse a transcript that leaves a call unanswered, and an interrupted batch leaves several. A synthetic result
 fills a gap. It never replaces, moves or repeats a real one, and it says what is known: that no result was recorded, and
-why. Its text depends on the reason alone, so what was sealed is said again in the same words.
-
-A call that its ledger knows and that has no end yet is running. No session sends a request then; a preview may show it.
+why. Its text depends on the reason alone, so what was sealed is said again in the same words. A call that its ledger
+knows and that has no end yet is running: no session sends a request then, but a preview may show it.
 
 A real result that came after the seal is told once, as a text ahead of the next human message, with its media.
 """
@@ -43,6 +42,7 @@ class Choice:
 
     Attributes:
         answer: Gives the real result that a call is answered with, or None: then a synthetic one is.
+        some_are_late: Whether something may have come of calls in the tail after they were sealed.
         waiting: What goes ahead of the next human message.
     """
 
@@ -50,12 +50,11 @@ class Choice:
         self._ledger = ledger
         self._own = own
         self._has_own = len(own) > 0
-        self._differs = self._has_own and own is not ledger
-        self.answer = self._either if self._differs else ledger.answer
+        self.some_are_late = self._has_own and own is not ledger
+        self.answer = self._either if self.some_are_late else ledger.answer
         self._notes = notes
         self._known_missing = state.missing
         self._missing: dict[CallId, bool] = {}
-        self._late: set[CallId] = set()
         self._told = state.told
         self.waiting: list[Text | Media] = list(state.carried)
 
@@ -65,7 +64,7 @@ class Choice:
         made = {call.id for message in tail for call in message.calls} if came else ()
         for call_id in came:
             if call_id in made:
-                self._late.add(call_id)
+                self.some_are_late = True
             elif self._known_missing.get(call_id) is not False and (known := self._ledger.get(call_id)):
                 said = known if known.tool else self._own.get(call_id)
                 self._tell(call_id, known.late, None if said is None else said.tool)
@@ -75,7 +74,7 @@ class Choice:
 
     def _either(self, call_id: CallId) -> Answer | None:
         """Return what the ledger says, else what the history's own blocks do."""
-        if self._ledger.is_sealed(call_id):
+        if (known := self._ledger.get(call_id)) is not None and known.sealed is not None:
             return None
         recorded, said = self._ledger.answer(call_id), self._own.answer(call_id)
         if recorded is not None and said is not None and recorded != said:
@@ -83,30 +82,20 @@ class Choice:
         return recorded or said
 
     def synthetic(self, call_id: CallId) -> Answer:
-        """Return what stands in for a result."""
         known = self._ledger.get(call_id) or self._own.get(call_id)
         reason = "lost" if known is None else known.reason or "lost"
         self._notes.synthetic.append((call_id, reason))
         self._missing[call_id] = True
         return SYNTHETIC[reason], False, ()
 
-    @property
-    def some_are_late(self) -> bool:
-        """Whether something may have come of calls in the tail after they were sealed."""
-        return bool(self._late) or self._differs
-
     def tell_late(self, call: ToolCall) -> None:
         """Tell what came of a call after its synthetic result was sealed, if something did."""
-        if self._known_missing.get(call.id) is False:
-            return  # before its call came
-        known = self._ledger.get(call.id)
-        if call.id in self._late:
-            self._tell(call.id, None if known is None else known.late, call.name)
-        elif known is not None and known.sealed is not None:
-            self._tell(call.id, self._own.completion(call.id), call.name)
+        known, said = self._ledger.get(call.id), self._own.get(call.id)
+        if known is None or known.sealed is None or self._known_missing.get(call.id) is False:
+            return  # nothing came after a seal, or it was told before its call came
+        self._tell(call.id, known.late or (said.completion if said else None), call.name)
 
     def adopted(self, state: RenderState) -> RenderState:
-        """Return `state` with what is told and what waits."""
         return state._replace(
             missing=state.missing.update(self._missing),
             carried=tuple(self.waiting),

@@ -66,14 +66,11 @@ def still_bound(said: Sequence[Block], left: list[Block], made: Made, notes: Not
     stands = _same_until(before, [block for block in left if not _is_free(block)], altered)
     kept: list[Block] = []
     for block in left:
-        if _is_free(block):
-            kept.append(block)
-            continue
-        if stands > 0 or not _is_bound(block):
+        if stands > 0 or _is_free(block) or type(block) is not Thinking or block.seal is None:
             kept.append(block)
         else:
-            notes.lost("thinking")
-        stands -= 1
+            notes.losses["thinking"] += 1
+        stands -= not _is_free(block)
     return kept
 
 
@@ -90,7 +87,7 @@ def supplied(blocks: list[Block], dialect: Dialect, notes: Notes) -> list[Block]
         fits = any(seal is None or seal.kind == dialect.reasoning.carrier for seal in seals)
     if fits:
         return blocks
-    notes.filled("thinking")
+    notes.fillers["thinking"] += 1
     return [*blocks[:at], Thinking(dialect.reasoning.placeholder), *blocks[at:]]
 
 
@@ -107,10 +104,6 @@ def _is_as_said(call: ToolCall, call_id: str, name: str) -> bool:
     if call.native is None or call.raw is not None or call.name != name:
         return False
     return call.native.data[1:-1] == call_id.encode() or unquote(call.native.data) == call_id
-
-
-def _is_bound(block: Block) -> bool:
-    return type(block) is Thinking and block.seal is not None and block.seal.is_bound
 
 
 def _is_free(block: Block) -> bool:

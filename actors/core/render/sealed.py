@@ -35,12 +35,9 @@ ThinkingPolicy: TypeAlias = Literal["native", "drop", "text"]
 
 @dataclass(frozen=True, slots=True)
 class RenderTarget:
-    """Whom a transcript is for.
+    """Whom a transcript is for, and what it may see of reasoning.
 
-    Args:
-        binding: Its binding, if there is one.
-        policy: What it may see of reasoning.
-        budgeted: Whether it is asked to think with a budget, and so takes no tool loop that began without (ANT-40).
+    `budgeted`: it is asked to think with a budget, and so takes no tool loop that began without (ANT-40).
     """
 
     binding: Binding | None = None
@@ -48,7 +45,6 @@ class RenderTarget:
     budgeted: bool = False
 
     def served_by(self, upstream: str | None) -> "RenderTarget":
-        """Return this reader behind one upstream of its gateway."""
         if self.binding is None or upstream is None:
             return self
         return RenderTarget(replace(self.binding, upstream=upstream), self.policy, self.budgeted)
@@ -97,7 +93,7 @@ def worded(block: Thinking, target: RenderTarget, notes: Notes) -> Text | None:
     """Return reasoning that does not go back as words, where the policy asks for that."""
     if target.policy == "text" and block.json != b'""':
         return Text(f"[Reasoning: {block.text}]")
-    notes.lost("thinking")
+    notes.losses["thinking"] += 1
     return None
 
 
@@ -145,7 +141,6 @@ class Items:
         return True
 
     def usage(self, usage: EpochUsage) -> EpochUsage:
-        """Return what the epoch has used up with the new items among it."""
         return usage._replace(items=usage.items.update(self._new)) if self._new else usage
 
 
@@ -200,14 +195,13 @@ def returned(
 
 def told(block: Native, notes: Notes) -> Iterable[Text]:
     """Return what says that something stood here which its reader cannot be sent. A mark is not spoken of."""
-    notes.lost("native")
+    notes.losses["native"] += 1
     if block.seal.kind == "mark":
         return ()
     return (Text(f"[Not shown here: {block.name}, its provider's own.]"),)
 
 
 def wire(block: Native) -> bytes:
-    """Return the JSON of a part as it came."""
     return unquote(block.seal.data).encode()
 
 

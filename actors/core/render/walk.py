@@ -90,7 +90,6 @@ class RenderWalk:
         yield self._writer.taken()
 
     def state(self) -> RenderState:
-        """Return the lane's next standing."""
         calls, used, index = self._projection.adopted()
         return self._choice.adopted(self._begun)._replace(
             cursor=self._length,
@@ -193,7 +192,7 @@ class RenderWalk:
                 moved.append(media)
                 said.append(f"[Attachment {len(moved)}, of type {media.mime}, follows the tool results.]")
             else:
-                self._notes.lost("media")
+                self._notes.losses["media"] += 1
                 said.append(attachments.noted(media))
         if is_blank(words):
             words = Json(b'""')
@@ -224,7 +223,7 @@ class RenderWalk:
         for block in blocks:
             if isinstance(block, Text):
                 if dialect.turns.drop_empty_text and block.json[1] in MAYBE_BLANK and is_blank(block.json):
-                    notes.lost("empty")
+                    notes.losses["empty"] += 1
                 elif dialect.turns.max_string is not None and len(block.json) > dialect.turns.max_string:
                     kept += _pieces(block, dialect.turns.max_string, dialect)
                 else:
@@ -235,10 +234,10 @@ class RenderWalk:
                 if by_human and self._attachments.takes(block, dialect.media.user_kinds):
                     kept.append(block)
                 else:
-                    notes.lost("media")
+                    notes.losses["media"] += 1
                     kept.append(Text(self._attachments.noted(block)))
             elif isinstance(block, Code):
-                notes.lost("code")
+                notes.losses["code"] += 1
                 kept.append(Text(f"```{block.language}\n{block.source}\n```"))
             elif isinstance(block, Thinking) and by_human:
                 said = worded(block, self._target, notes)
@@ -256,14 +255,14 @@ class RenderWalk:
         dialect, notes = self._dialect, self._notes
         while dialect.reasoning.followed and blocks and type(blocks[-1]) is Thinking:  # OAR-03
             blocks.pop()
-            notes.lost("thinking")
-        if not dialect.reasoning.alone and {Thinking}.issuperset(map(type, blocks)):
-            notes.lost("thinking", len(blocks))
+            notes.losses["thinking"] += 1
+        if not dialect.reasoning.alone and blocks and {Thinking}.issuperset(map(type, blocks)):
+            notes.losses["thinking"] += len(blocks)
             return []
         if dialect.reasoning.once:
-            going = [block for block in blocks if not self._items.withholds(block)]
-            notes.lost("thinking", len(blocks) - len(going))
-            return going
+            said, blocks = blocks, [block for block in blocks if not self._items.withholds(block)]
+            if len(blocks) < len(said):
+                notes.losses["thinking"] += len(said) - len(blocks)
         return blocks
 
     def _ordered(self, said: Sequence[Block], left: list[Block], made: Made) -> list[Block]:
@@ -325,11 +324,10 @@ class RenderWalk:
     def _fill(self, role: Role, kind: Filler, words: str) -> None:
         self._begin(role)
         self._writer.text(quote(words))
-        self._notes.filled(kind)
+        self._notes.fillers[kind] += 1
 
 
 def _spoken(block: Block) -> Block:
-    """Return what was said, a call as a text."""
     if type(block) is not ToolCall:
         return block
     return Text(f"[Called the tool {block.name} with {block.json.decode()}]")

@@ -50,8 +50,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "door: ids of messages that came earlier are forgotten",
         "actors/core/door/settle.py",
-        "seen = self._known[call.id] = _taken_up",
-        "seen = _taken_up",
+        "seen = self._known[call.id] = closed",
+        "seen = closed",
         (DOOR,),
     ),
     Mutation(
@@ -307,7 +307,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "order: reasoning goes back behind another prefix",
         "actors/core/render/order.py",
-        "if stands > 0 or not _is_bound(block):",
+        "if stands > 0 or _is_free(block) or type(block) is not Thinking or block.seal is None:",
         "if True:",
         (ORDER,),
     ),
@@ -468,7 +468,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "walk: what nobody said is in no report",
         "actors/core/render/walk.py",
-        "        self._notes.filled(kind)\n",
+        "        self._notes.fillers[kind] += 1\n",
         "",
         (RENDER,),
     ),
