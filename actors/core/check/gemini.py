@@ -149,7 +149,6 @@ class Gemini(Turns):
         return self._answers(call_id, name)
 
     def _answers(self, call_id: str, name: JsonValue) -> None:
-        """Judge a result by the next call that waits."""
         ids = (call_id,) if call_id else ()
         if not self.due and self.answered:
             return self.fault("GEM-01", "", "more functionResponses than functionCalls", *ids)

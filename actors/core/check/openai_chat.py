@@ -191,7 +191,6 @@ class OpenAIChat(Whole):
             self._signed(calls)
 
     def _signed(self, calls: list[JsonValue]) -> None:
-        """Judge the signatures of calls; the first has one where that is demanded."""
         demanded = self.dialect.reasoning.required == "before_calls"
         for index, call in enumerate(calls):
             signature = inside(call, "extra_content", "google", "thought_signature")

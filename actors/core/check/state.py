@@ -145,7 +145,6 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
             self.fault(rule, where, f"unknown key {unknown}")
 
     def attach(self, kind: str, where: str = "") -> None:
-        """Count an attachment, and judge whether the request may hold it."""
         most = self.dialect.media.max_count
         self.media += 1
         if most is not None and self.media > most:
@@ -198,7 +197,6 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         self.due[call_id] = known
 
     def unanswered(self, when: str) -> None:
-        """Judge the calls that wait where no result can come any more."""
         ids = tuple(self.due)
         names = ", ".join(map(excerpt, ids))
         self.fault("OAC-01 open", self.here, f"no result for tool call {names} {when}", *ids)
@@ -222,7 +220,6 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         return []
 
     def declare(self, name: JsonValue, where: str) -> None:
-        """Judge the name under which a request declares a tool, and note it."""
         self.named(name, where)
         if type(name) is str and name in self.names:
             self.fault("ALL-13", f"{where}.name", f"tool name {excerpt(name)} is declared twice")
