@@ -374,7 +374,12 @@ def main() -> int:
     if given.url is None:
         with model() as url:  # in a thread, and what forks must have none
             return subprocess.run([sys.executable, *sys.orig_argv[1:], "--url", url], check=False).returncode
-    failures = tried([(*case, given.url, TOOLS) for case in CASES] * given.count, given.workers)
+    failures = list[str]()
+    for done in range(0, given.count, 10):
+        times = min(10, given.count - done)
+        failures += tried([(*case, given.url, TOOLS) for case in CASES] * times, given.workers)
+        sys.stdout.write(f"{done + times} of {given.count} times: {len(failures)} failed\n")
+        sys.stdout.flush()
     sys.stdout.write(("\n".join(failures) or "every program ended as it should") + "\n")
     return int(bool(failures))
 

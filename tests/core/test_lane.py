@@ -85,7 +85,7 @@ def test_lanes_rebuilt_from_the_log_are_the_same_bytes() -> None:
             for binding in BINDINGS:
                 assert b"".join(lanes.of(binding).segments) == b"".join(session.lanes.of(binding).segments)
                 assert lanes.of(binding).state == session.lanes.of(binding).state
-                assert vars(lanes.of(binding).judge) == vars(session.lanes.of(binding).judge)
+                assert lanes.of(binding).judge == session.lanes.of(binding).judge
 
 
 @pytest.mark.requirement("PROMISE-3", "REQ-915-010")

@@ -60,8 +60,8 @@ PLANTS = (
         (
             Edit(
                 _EVENTS,
-                "Event: TypeAlias = (",
-                "class Paused(Happening, frozen=True):\n    turn: int\n\n\nEvent: TypeAlias = (\n    Paused |",
+                "\nEvent: TypeAlias = ",
+                "\nclass Paused(Happening, frozen=True):\n    turn: int\n\n\nEvent: TypeAlias = Paused | ",
             ),
         ),
         (
@@ -94,7 +94,7 @@ PLANTS = (
             Edit(
                 _FEED,
                 "SessionEvent: TypeAlias = ",
-                "@dataclass(frozen=True, slots=True)\nclass PausedEvent:\n"
+                "class PausedEvent(Struct, frozen=True):\n"
                 '    type: ClassVar[Literal["paused"]] = "paused"\n    turn: int\n    seq: int\n\n\n'
                 "SessionEvent: TypeAlias = PausedEvent | ",
             ),

@@ -39,8 +39,7 @@ from actors.core.check.state import CheckState
 from actors.core.check.words import excerpt, inside
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonRefused, JsonValue, parse
-from actors.core.rulebook import cited
-from actors.errors import CanonicalFault, Fault, ProjectionFault
+from actors.errors import Fault
 
 __all__ = ["CheckState", "canonical", "check", "container", "extend", "finish", "start"]
 
@@ -79,13 +78,12 @@ def extend(state: CheckState, *pieces: bytes, whole: bool = False) -> tuple[Chec
     """Read what was appended to the `messages` array, and return the next state and the faults in it.
 
     Args:
-        state: The state before it.
+        state: The state before it. It stays as it was and may be extended again.
         pieces: The fragment that was appended, in one piece or cut. A piece that begins with a quotation mark is one
             JSON string, as ingestion made it.
         whole: Read it whole in any case: for what has been refused before, or must be seen by every rule.
 
-    The given state stays as it was and may be extended again. After a fragment that is not JSON the
-    state returned is the one given.
+    After a fragment that is not JSON the state returned is the one given.
     """
     if not any(pieces):
         return state, []
@@ -95,7 +93,8 @@ def extend(state: CheckState, *pieces: bytes, whole: bool = False) -> tuple[Chec
     try:
         return strictly(state, fragment).settled()
     except JsonRefused as refused:
-        return state, [_unreadable(fragment, f"{state.container}[{state.count}:]", refused, state.dialect)]
+        where = f"{state.container}[{state.count}:]"
+        return state, _unreadable(state.copy(), fragment, where, refused)
 
 
 def accepted(state: CheckState, *pieces: bytes) -> CheckState | None:
@@ -129,9 +128,7 @@ def strictly(state: CheckState, fragment: bytes) -> CheckState:
 def finish(state: CheckState, *, manual_thinking: bool = False) -> list[Fault]:
     """Return what is wrong if the request were sent now: open calls, a wrong last role, no message.
 
-    Args:
-        state: The state after the last fragment.
-        manual_thinking: The request asks for thinking of type `enabled` (ANT-40).
+    With `manual_thinking` it asks for thinking of type `enabled` (ANT-40).
     """
     end = state.copy()
     end.finish(manual_thinking=manual_thinking)
@@ -148,19 +145,18 @@ def check(body: bytes, dialect: Dialect) -> list[Fault]:
     try:
         request = parse(body, max_bytes=_MAX_BYTES, max_depth=_MAX_DEPTH)
     except JsonRefused as refused:
-        return [_unreadable(body, "request", refused, dialect)]
+        return _unreadable(state, body, "request", refused)
     if type(request) is not dict:
-        return [
-            ProjectionFault(f"request: {excerpt(request)} where an object belongs (ALL-01)", rule="ALL-01")
-        ]
+        state.fault("ALL-01", "request", f"{excerpt(request)} where an object belongs")
+        return state.faults
     state.names = set()
     state.parameters(request)
     messages = request.get(state.container)
-    if type(messages) is not list:
+    if type(messages) is list:
+        state.read(messages)
+        state.finish(manual_thinking=inside(request, "thinking", "type") == "enabled")
+    else:
         state.fault("ALL-02", state.container, f"a list of messages, not {excerpt(messages)}")
-        return state.faults
-    state.read(messages)
-    state.finish(manual_thinking=inside(request, "thinking", "type") == "enabled")
     return state.faults
 
 
@@ -169,10 +165,8 @@ def canonical(
 ) -> list[Fault]:
     """Return the faults with the ids that the history has for their calls.
 
-    Args:
-        faults: What the judge found.
-        known: Gives the canonical id of an id on the wire, if it has one. Others stay as they are.
-        calls: Gives the canonical ids of all calls in the request, in order, for those that have no id on the wire.
+    `known` gives the canonical id of one on the wire, if it has one; `calls` those of all calls in the request, in
+    order, for calls without an id on the wire.
     """
     return [_renamed(fault, known, calls) if fault.call_ids else fault for fault in faults]
 
@@ -207,9 +201,10 @@ def _read(state: CheckState, messages: JsonValue, *, strict: bool) -> CheckState
     return read
 
 
-def _unreadable(text: bytes, where: str, refused: JsonRefused, dialect: Dialect) -> Fault:
+def _unreadable(state: CheckState, text: bytes, where: str, refused: JsonRefused) -> list[Fault]:
     """Return the fault of bytes that are not strict JSON, or have half a character in an escape or in UTF-8."""
-    if not _LONE.search(_PAIRED.sub(b"-", text)):
-        return ProjectionFault(f"{where}: not strict JSON: {refused} (ALL-01)", rule="ALL-01")
-    rule = cited(dialect, "ALL-12")
-    return CanonicalFault(f"{where}: the text holds a lone surrogate ({rule})", rule=rule)
+    if _LONE.search(_PAIRED.sub(b"-", text)):
+        state.fault("ALL-12", where, "the text holds a lone surrogate")
+    else:
+        state.fault("ALL-01", where, f"not strict JSON: {refused}")
+    return state.faults

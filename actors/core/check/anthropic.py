@@ -6,10 +6,10 @@ they are read as merged, so that one mistake is one fault.
 
 import re
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from actors.core.check.state import Turns
-from actors.core.check.words import excerpt, inside, kind_of, listed, shape
+from actors.core.check.words import excerpt, inside, kind_of, shape
 from actors.core.jsonio import JsonValue
 
 _TOP = shape(
@@ -60,7 +60,7 @@ class Anthropic(Turns):
         moving: The mark of the whole request, which stands on its last block and so comes after all others.
     """
 
-    may_end_empty: ClassVar[bool] = True
+    may_end_empty = True
 
     thinks = dangles = ragged = False
     loop: bool | None = None
@@ -73,7 +73,7 @@ class Anthropic(Turns):
                 self.unanswered("in the next message")
             elif self.due:
                 ids, where = tuple(self.due), f"messages[{self.count}]"
-                what = f"a user message with results of {listed(ids)} belongs here"
+                what = f"a user message with results of {', '.join(map(excerpt, ids))} belongs here"
                 self.fault("ANT-04", where, what, *ids)
             if self.mixed or not self.answered:
                 self.loop = None
@@ -125,7 +125,7 @@ class Anthropic(Turns):
     def _beside(self) -> None:
         """A block stands here that is neither a result, nor a call, nor thinking."""
         if self.server and self.role == "user":
-            pending = listed(sorted(self.server))
+            pending = ", ".join(map(excerpt, sorted(self.server)))
             self.fault("ANT-10", "", f"only results here: server tool {pending} is pending")
         self.mixed = True
 
@@ -201,11 +201,13 @@ class Anthropic(Turns):
             self.misplaced(call_id, "tool_use_id")
 
     def _result_content(self, content: JsonValue, *, failed: bool) -> None:
-        if content == []:
-            self.fault("ANT-29", ".content", "the list is empty")
+        if type(content) is not list:
+            return self.wanted("a string or a list of blocks", ".content", content)
         where = f"{self.at}.content"
-        for _, part in self.each(content, where, "blocks"):
-            kind = inside(part, "type")
+        if not content:
+            self.fault("ANT-29", where, "the list is empty")
+        for part in content:
+            kind = part.get("type") if type(part) is dict else None
             if failed and kind != "text":
                 self.fault("ANT-51", where, f"a block of type {excerpt(kind)} in the result of a failed tool")
             if type(part) is dict and kind == "text":
@@ -214,10 +216,10 @@ class Anthropic(Turns):
                 self._media(part, str(kind), self.dialect.media.result_kinds)
             elif kind not in ("search_result", "tool_reference", "browser_state"):
                 self.fault("ALL-08", where, f"a block of type {excerpt(kind)} in a tool_result")
+        return None
 
     def _other(self, block: JsonValue) -> None:
-        """Read a block of a kind that is rare or does not belong here."""
-        kind = inside(block, "type")
+        kind = block.get("type") if type(block) is dict else None
         if type(block) is not dict:
             self.wanted("a block is an object", "", block)
         elif self.role == "user" and kind in ("image", "document", "search_result"):
@@ -248,9 +250,10 @@ class Anthropic(Turns):
             return self.fault("ALL-10", "", f"{kind} is not accepted here")
         self.attach(kind)
         source = self._filled(block, kind)["source"]
-        carrier, data, mime = (inside(source, key) for key in ("type", "data", "media_type"))
+        carrier = source.get("type") if type(source) is dict else None
         if type(source) is not dict or type(carrier) is not str or carrier not in _SOURCE:
             return self.fault("ALL-02", ".source", f"a source of type {excerpt(carrier)}")
+        data, mime = source.get("data"), source.get("media_type")
         self.allow_only(".source", source, _SOURCE[carrier])
         if carrier == "base64" and (type(data) is not str or not data):
             self.fault("ALL-02", ".source", "data is a base64 string with content")

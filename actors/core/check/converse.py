@@ -1,11 +1,7 @@
-"""What AWS Bedrock Converse demands, block by block.
-
-A block is an object with one key, which names its kind.
-"""
+"""What AWS Bedrock Converse demands, block by block. A block is an object whose one key names its kind."""
 
 import re
 from collections.abc import Callable
-from typing import ClassVar
 
 from actors.core.check.state import Turns
 from actors.core.check.words import excerpt, inside, kind_of, shape
@@ -45,7 +41,7 @@ class Converse(Turns):
         declares: The request declares tools, as far as its parameters were read.
     """
 
-    marking: ClassVar[tuple[str, str]] = ("default", "cachePoint")
+    marking = ("default", "cachePoint")
 
     thinks = worded = documented = called = False
     declares = True
@@ -133,7 +129,6 @@ class Converse(Turns):
             self._said(part)
 
     def _said(self, part: JsonValue) -> None:
-        """Read a part of a result."""
         kind, value = next(iter(part.items())) if type(part) is dict and len(part) == 1 else (None, None)
         if kind == "text":
             self._words(value, ".content")

@@ -7,7 +7,6 @@ under the calls' names. Ids, where there are any, only repeat that. Keys are tak
 
 import re
 from collections.abc import Callable, Mapping
-from typing import ClassVar
 
 from actors.core.check.state import Turns
 from actors.core.check.words import excerpt, kind_of, shape
@@ -55,9 +54,9 @@ class Gemini(Turns):
         unasked: No user content stands before the current model content.
     """
 
-    container: ClassVar[str] = "contents"
-    opens: ClassVar[str | None] = "parts"
-    model: ClassVar[str] = "model"
+    container = "contents"
+    opens = "parts"
+    model = "model"
 
     calls = 0
     unasked = False
@@ -78,10 +77,9 @@ class Gemini(Turns):
         if type(value) is not dict or "_" not in "".join(value):
             return value
         first = {key: _UNDERSCORE.sub(lambda found: found[1].upper(), key) for key in value}
-        return {
-            key if first[key] != key and first[key] in value else first[key]: item
-            for key, item in value.items()
-        }  # a key that is there in both stays in both, and is unknown in the second: the host refuses it too
+        # a key that is there in both spellings stays in both, and is unknown in the second: the host refuses it too
+        twice = {key for key in value if first[key] != key and first[key] in value}
+        return {key if key in twice else first[key]: item for key, item in value.items()}
 
     def block(self, block: JsonValue) -> None:
         if type(block) is not dict or not block.keys() <= _PART:
@@ -101,8 +99,6 @@ class Gemini(Turns):
     def _signed(self, signature: JsonValue) -> None:
         if self.role != "model":
             self.fault("ALL-08", "", "a thoughtSignature outside a model content")
-        if self.dialect.reasoning.carrier == "none":
-            self.fault("ALL-08", "", "this dialect carries no thoughtSignature")
         stem = signature.rstrip("=") if type(signature) is str else ""
         if type(signature) is not str or not _BASE64.fullmatch(signature) or len(stem) % 4 == 1:
             self.fault("GEM-06", "", f"thoughtSignature {excerpt(signature)} is not base64")
@@ -153,11 +149,10 @@ class Gemini(Turns):
         return self._answers(call_id, name)
 
     def _answers(self, call_id: str, name: JsonValue) -> None:
-        """Judge a result by the next call that waits."""
         ids = (call_id,) if call_id else ()
+        if not self.due and self.answered:
+            return self.fault("GEM-01", "", "more functionResponses than functionCalls", *ids)
         if not self.due:
-            if self.answered:
-                return self.fault("GEM-01", "", "more functionResponses than functionCalls", *ids)
             return self.fault("GEM-03", "", "a functionResponse without a function call turn", *ids)
         number, (wanted_id, wanted_name) = next(iter(self.due.items()))
         if self.mixed:
@@ -169,18 +164,14 @@ class Gemini(Turns):
         return self.answered.add(number)
 
     def _id(self, value: dict[str, JsonValue]) -> str:
-        """Return the id of a call or of its result, judged; empty if there is none."""
-        if "id" not in value:
-            return ""
-        call_id = value["id"]
-        if not self.dialect.ids.native_passthrough:
+        call_id = value["id"] if "id" in value else ""
+        if "id" in value and not self.dialect.ids.native_passthrough:
             self.fault("GEM-09", ".id", "this host refuses ids")
-        else:
+        elif "id" in value:
             self.identified(call_id)
         return call_id if type(call_id) is str else ""
 
     def _attached(self, parts: JsonValue) -> None:
-        """Judge the media of a response."""
         for _, part in self.each(parts, ".parts", "content", filled=True):
             blob = self.spelt(part)
             if type(blob) is not dict or blob.keys() != {"inlineData"}:
@@ -208,11 +199,9 @@ class Gemini(Turns):
 
     def _file(self, part: dict[str, JsonValue]) -> None:
         self.mixed = True
-        if self.role != "user" or not self.dialect.media.urls:
-            self.fault("ALL-10", "", "fileData is not accepted here")
+        self.fault("ALL-10", "", "fileData is not accepted here")
 
     def _own(self, part: dict[str, JsonValue]) -> None:
-        """Read a part of the provider's own tools."""
         self.mixed = True
         if self.role != "model":
             self.fault("ALL-08", "", "a part of the provider's own tools outside a model content")
@@ -246,7 +235,6 @@ class Gemini(Turns):
                 self.wanted("a JSON Schema is an object", f"{where}.parametersJsonSchema", plain)
 
     def _schema(self, value: JsonValue, where: str, depth: int) -> None:
-        """Judge the keys of a schema, which is of the provider's own subset."""
         schema = self.fields(value, _SCHEMA, where)
         if schema is None or not depth:
             return None
@@ -285,9 +273,6 @@ _PARTS: Mapping[str, Callable[[Gemini, dict[str, JsonValue]], None]] = {
     "functionResponse": Gemini._response,
     "inlineData": Gemini._inline,
     "fileData": Gemini._file,
-    "executableCode": Gemini._own,
-    "codeExecutionResult": Gemini._own,
-    "toolCall": Gemini._own,
-    "toolResponse": Gemini._own,
+    **dict.fromkeys(("executableCode", "codeExecutionResult", "toolCall", "toolResponse"), Gemini._own),
 }
 _PART = _FLAGS.keys() | _PARTS.keys()

@@ -20,8 +20,8 @@ _TOP = shape(
     safety_identifier seed service_tier stop store stream stream_options temperature tool_choice tools
     top_logprobs top_p user verbosity web_search_options"""
 )
+# the key by which thinking is switched, or an upstream is pinned, in the dialects that do so
 _ASKED = {"type": "thinking", "reasoning": "reasoning", "provider": "provider"}
-"""The key by which thinking is switched, or an upstream is pinned, in the dialects that do so."""
 _LONGEST_KEY = 64
 _TOOL = {"function": shape("name description parameters strict"), "custom": shape("name description format")}
 _CALL = {kind: frozenset({"id", "type", kind}) for kind in INPUT}
@@ -59,7 +59,6 @@ def _moonshot(schema: JsonValue, path: str, *, is_root: bool = True) -> Iterator
 
 
 def _inside(schema: dict[str, JsonValue]) -> Iterator[tuple[str, JsonValue]]:
-    """Yield the schemas directly inside one, each with its place."""
     for key, value in schema.items():
         if key in _NAMED_SCHEMAS and type(value) is dict:
             yield from ((f"{key}.{name}", item) for name, item in value.items())
@@ -192,7 +191,6 @@ class OpenAIChat(Whole):
             self._signed(calls)
 
     def _signed(self, calls: list[JsonValue]) -> None:
-        """Judge the signatures of calls; the first has one where that is demanded."""
         demanded = self.dialect.reasoning.required == "before_calls"
         for index, call in enumerate(calls):
             signature = inside(call, "extra_content", "google", "thought_signature")
@@ -223,7 +221,6 @@ class OpenAIChat(Whole):
         return self.given(name, inner[key] if key in inner else None, key, where)
 
     def _known(self, kind: str, where: str) -> None:
-        """Judge the kind of a tool, or of a call."""
         if kind != "function" and not self.dialect.request.custom_tools:
             self.fault("ALL-02 kind", where, f"a tool of type {excerpt(kind)}")
 
@@ -231,7 +228,7 @@ class OpenAIChat(Whole):
         for at, part in self.parts(content, ".content", "OAC-05"):
             self._part(part, role, at)
         if role == "assistant" and type(content) is list:
-            thinks = [inside(part, "type") == "thinking" for part in content]
+            thinks = [type(part) is dict and part.get("type") == "thinking" for part in content]
             if sorted(thinks, reverse=True) != thinks:
                 self.fault("ALL-08 thinking", ".content", "thinking after other content")
 
@@ -289,7 +286,8 @@ class OpenAIChat(Whole):
     def _choice(self, body: dict[str, JsonValue], tools: JsonValue) -> None:
         choice, allowed = body.get("tool_choice"), self.dialect.request.forced_choice
         for key in ("tool_choice", "parallel_tool_calls"):
-            self.chooses(body.get(key), tools, key)
+            if body.get(key) is not None and not tools:
+                self.fault("ALL-14", key, "given without tools")
         if type(kind := inside(choice, "type")) is str and kind in _TOOL:
             self.chosen(inside(choice, kind, "name"), "tool_choice")
         thinks = inside(body, "thinking", "type") != "disabled"

@@ -9,7 +9,6 @@ whether the request stores its own.
 
 import re
 from collections.abc import Callable, Mapping
-from typing import ClassVar
 
 from actors.core.check.state import INPUT, ROOTLESS, Whole
 from actors.core.check.words import Shape, excerpt, inside, shape
@@ -74,8 +73,8 @@ class Responses(Whole):
         continues: The input goes on behind a conversation that the provider keeps.
     """
 
-    container: ClassVar[str] = "input"
-    piece: ClassVar[str] = "item"
+    container = "input"
+    piece = "item"
 
     thinks: bool | None = None
     outputs = stores = continues = False
@@ -165,7 +164,6 @@ class Responses(Whole):
         self._to_run(item)
 
     def _to_run(self, item: dict[str, JsonValue]) -> None:
-        """Read a call that is the client's to run."""
         call_id = item["call_id"] if "call_id" in item else None
         self.role = "assistant"
         if type(call_id) is not str:
@@ -179,7 +177,6 @@ class Responses(Whole):
         self._content(output, "OAR-10", ".output", _INPUT_PARTS, self.dialect.media.result_kinds)
 
     def _answer(self, item: dict[str, JsonValue]) -> None:
-        """Read whose output an item is."""
         call_id = item["call_id"] if "call_id" in item else None
         self.role = "tool"
         if type(call_id) is not str:
@@ -193,8 +190,7 @@ class Responses(Whole):
             self.fault("OAR-14", "", f"the output of {excerpt(call_id)} is not behind its call", call_id)
             self.stale -= {call_id}
         del self.due[call_id]
-        if not self.due:
-            self.outputs = False
+        self.outputs = self.outputs and bool(self.due)
         return None
 
     def _reasoning(self, item: dict[str, JsonValue]) -> None:
@@ -208,7 +204,6 @@ class Responses(Whole):
             self.fault("OAR-05", "", "reasoning without its encrypted content is only a reference")
 
     def _earlier(self, item: dict[str, JsonValue]) -> None:
-        """Read an item that stands for what was said before."""
         self.role = self.role or "user"
         if item["type"] == "item_reference" and not self.stores:
             self.fault("OAR-05", "", f"item_reference {excerpt(item.get('id'))}: nothing was stored")
@@ -224,7 +219,7 @@ class Responses(Whole):
                 self._part(part, at, held, media)
 
     def _part(self, part: JsonValue, where: str, held: Mapping[str, Shape], media: frozenset[str]) -> None:
-        kind = inside(part, "type")
+        kind = part.get("type") if type(part) is dict else None
         if type(part) is not dict or type(kind) is not str or kind not in held:
             return self.fault("ALL-02", where, f"a part of type {excerpt(kind)}")
         self.allow_only(where, part, held[kind])
@@ -252,8 +247,9 @@ class Responses(Whole):
         tools, choice = body.get("tools"), body.get("tool_choice")
         if tools is not None:
             self._tools(tools, "tools")
-        self.chooses(choice, tools)
-        if tools and inside(choice, "type") in ("function", "custom"):
+        if choice is not None and not tools:
+            self.fault("ALL-14", "tool_choice", "given without tools")
+        elif inside(choice, "type") in ("function", "custom"):
             self.chosen(inside(choice, "name"), "tool_choice")
 
     def _tools(self, tools: JsonValue, where: str) -> None:

@@ -6,11 +6,10 @@ behind the ones before.
 
 import re
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator
-from functools import cache
+from collections.abc import Collection, Iterable
 from typing import Any, ClassVar, Self
 
-from actors.core.check.words import CHOICES, Shape, excerpt, inside, kind_of, listed, why_no_object
+from actors.core.check.words import CHOICES, Shape, excerpt, inside, kind_of, why_no_object
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonValue
 from actors.core.rulebook import FAULTS, RULES, cited
@@ -19,18 +18,14 @@ from actors.errors import Fault
 
 _NOTHING: Any = ()  # Any: stands for an empty dict or set at no cost
 _MARKS = 4
-ROOTLESS = (*CHOICES, "enum", "not")
-"""Keywords of a schema that OpenAI does not take at the root of a tool's."""
-INPUT = {"function": "arguments", "custom": "input"}
-"""What a call of each kind gives its tool: an object as text, or any text."""
+ROOTLESS = (*CHOICES, "enum", "not")  # keywords that OpenAI does not take at the root of a schema
+INPUT = {
+    "function": "arguments",
+    "custom": "input",
+}  # what a call gives its tool: an object as text, or any text
 
 
-@cache
-def _form(pattern: str) -> Callable[[str], re.Match[str] | None]:
-    return re.compile(pattern).fullmatch
-
-
-class CheckState:
+class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it is read into
     """A lane keeps one, tries a fragment on a copy, and keeps the copy only if the request is sent.
 
     Its size does not grow with the messages, but for the used ids.
@@ -41,7 +36,7 @@ class CheckState:
             whole.
         marking: The type of a cache mark, and the key under which it stands.
         names: The tools that the request declares; only while a whole request is read.
-        strict: Whether JSON inside texts is read as strictly as the whole was.
+        strict: Whether JSON inside texts is read as strictly as the whole was; only while messages are read.
         role: Role of the last message, as the wire spells it; None before the first.
         count, blocks: Messages so far, and blocks of the last, which is still open in a family that leaves it so.
         due, answered: The calls that wait for their result, in call order; those answered since the assistant spoke.
@@ -56,19 +51,15 @@ class CheckState:
     marking: ClassVar[tuple[str, str]] = ("ephemeral", "cache_control")
     names: set[str]
 
-    marks = 0
-    short = False
     role: str | None = None
-    count = 0
-    blocks = 0
-    media = 0
-    documents = 0
+    count = blocks = marks = media = documents = 0
+    short = False
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
         self.strict = True
-        self.is_id = _form(dialect.ids.accepted or dialect.ids.pattern)
-        self.is_name = _form(dialect.ids.tool_name_pattern)
+        self.is_id = re.compile(dialect.ids.accepted or dialect.ids.pattern).fullmatch
+        self.is_name = re.compile(dialect.ids.tool_name_pattern).fullmatch
         self.used: Table[str, None] = NOTHING
         self.fresh: dict[str, None] = {}
         self.due: dict[str, Any] = {}  # Any: what a family must know of an open call
@@ -79,7 +70,6 @@ class CheckState:
         made = object.__new__(type(self))
         vars(made).update(vars(self))
         made.due, made.answered, made.fresh, made.faults = dict(self.due), set(self.answered), {}, []
-        made.strict = True
         return made
 
     def settled(self) -> tuple[Self, list[Fault]]:
@@ -90,6 +80,12 @@ class CheckState:
         self.due, self.answered = self.due or _NOTHING, self.answered or _NOTHING
         del self.fresh, self.faults, self.strict
         return self, found
+
+    def __eq__(self, other: object) -> bool:
+        compiled = dict.fromkeys(
+            ("is_id", "is_name")
+        )  # told by the dialect, and not equal when compiled anew
+        return type(other) is type(self) and vars(self) | compiled == vars(other) | compiled
 
     def parameters(self, body: dict[str, JsonValue]) -> None:
         raise NotImplementedError
@@ -131,7 +127,7 @@ class CheckState:
 
     def fields(self, value: JsonValue, shape: Shape, where: str = "") -> dict[str, JsonValue] | None:
         """Return an object, its keys judged; None, with a fault, if it is none."""
-        if type(value) is not dict or not value.keys() <= shape.keys():
+        if type(value) is not dict or value.keys() - shape:
             if type(value := self.spelt(value)) is not dict:
                 self.wanted("an object", where, value)
                 return None
@@ -142,13 +138,13 @@ class CheckState:
         return value  # one family has a second spelling of keys
 
     def allow_only(
-        self, where: str, value: dict[str, JsonValue], keys: Container[str], rule: str = "ALL-07"
+        self, where: str, value: dict[str, JsonValue], keys: Collection[str], rule: str = "ALL-07"
     ) -> None:
-        if unknown := [excerpt(key) for key in value if key not in keys]:
-            self.fault(rule, where, "unknown key " + ", ".join(unknown))
+        if value.keys() - keys:
+            unknown = ", ".join(excerpt(key) for key in value if key not in keys)
+            self.fault(rule, where, f"unknown key {unknown}")
 
     def attach(self, kind: str, where: str = "") -> None:
-        """Count an attachment, and judge whether the request may hold it."""
         most = self.dialect.media.max_count
         self.media += 1
         if most is not None and self.media > most:
@@ -201,9 +197,9 @@ class CheckState:
         self.due[call_id] = known
 
     def unanswered(self, when: str) -> None:
-        """Judge the calls that wait where no result can come any more."""
         ids = tuple(self.due)
-        self.fault("OAC-01 open", self.here, f"no result for tool call {listed(ids)} {when}", *ids)
+        names = ", ".join(map(excerpt, ids))
+        self.fault("OAC-01 open", self.here, f"no result for tool call {names} {when}", *ids)
         self.due.clear()
 
     def modelled(self, model: JsonValue) -> None:
@@ -216,15 +212,14 @@ class CheckState:
 
     def each(
         self, value: JsonValue, where: str, what: str, *, filled: bool = False
-    ) -> Iterator[tuple[str, JsonValue]]:
-        """Yield the items of a list, each with its place. A fault, if it is none, or empty and has to be `filled`."""
+    ) -> list[tuple[str, JsonValue]]:
+        """Return the items of a list, each with its place. A fault, if it is none, or empty and has to be `filled`."""
         if type(value) is list and (value or not filled):
-            yield from ((f"{where}[{index}]", item) for index, item in enumerate(value))
-        else:
-            self.wanted(f"a list {'with' if filled else 'of'} {what}", where, value)
+            return [(f"{where}[{index}]", item) for index, item in enumerate(value)]
+        self.wanted(f"a list {'with' if filled else 'of'} {what}", where, value)
+        return []
 
     def declare(self, name: JsonValue, where: str) -> None:
-        """Judge the name under which a request declares a tool, and note it."""
         self.named(name, where)
         if type(name) is str and name in self.names:
             self.fault("ALL-13", f"{where}.name", f"tool name {excerpt(name)} is declared twice")
@@ -266,16 +261,15 @@ class Whole(CheckState):
         elif type(given) is str and len(given) > self.longest:
             self.length(given, f"{where}.{key}")
 
-    def parts(self, content: JsonValue, where: str, rule: str) -> Iterator[tuple[str, JsonValue]]:
-        """Yield the parts of a content, each with its place. A text has none."""
+    def parts(self, content: JsonValue, where: str, rule: str) -> list[tuple[str, JsonValue]]:
+        """Return the parts of a content, each with its place. A text has none."""
         if type(content) is str:
             self.length(content, where)
         elif type(content) is not list:
             self.fault(rule, where, f"a string or a list of parts, not {kind_of(content)}")
         elif not content:
             self.fault("ALL-11", where, "the list of parts is empty")
-        else:
-            yield from self.each(content, where, "parts")
+        return self.each(content, where, "parts") if type(content) is list else []
 
     def text(self, text: JsonValue, key: str, kind: str, where: str) -> None:
         if type(text) is not str:
@@ -288,10 +282,6 @@ class Whole(CheckState):
     def length(self, text: str, where: str) -> None:
         if len(text) > self.longest:
             self.fault("ALL-02 long", where, f"a string of {len(text)} characters, at most {self.longest}")
-
-    def chooses(self, choice: JsonValue, tools: JsonValue, key: str = "tool_choice") -> None:
-        if choice is not None and not tools:
-            self.fault("ALL-14", key, "given without tools")
 
 
 class Turns(CheckState):
@@ -308,7 +298,7 @@ class Turns(CheckState):
         split: It follows another that left calls unanswered.
     """
 
-    opens: ClassVar[str | None] = "content"
+    opens = "content"
     model: ClassVar[str] = "assistant"
     may_end_empty: ClassVar[bool] = False
 
@@ -347,7 +337,6 @@ class Turns(CheckState):
         raise NotImplementedError
 
     def content(self, content: JsonValue) -> None:
-        """Read the blocks of the current message."""
         if type(content) is list:
             for block in content:
                 self.block(block)
@@ -357,7 +346,6 @@ class Turns(CheckState):
             self.blocks += 1  # it is not empty, it is wrong
 
     def block(self, block: JsonValue) -> None:
-        """Read one block of the current message."""
         raise NotImplementedError
 
     def finish(self, *, manual_thinking: bool) -> None:

@@ -9,11 +9,8 @@ from actors.core.jsonio import JsonRefused, JsonValue, parse
 
 Shape: TypeAlias = Mapping[str, JsonValue]
 """The keys that an object may have, each with what it is as good as where it is absent."""
-CHOICES = ("anyOf", "oneOf", "allOf")
-"""Keywords of a schema that no provider takes at the root of a tool's."""
-KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
-
-
+CHOICES = ("anyOf", "oneOf", "allOf")  # keywords that no provider takes at the root of a tool's schema
+_KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
 _QUICK = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -48,10 +45,6 @@ def excerpt(value: JsonValue) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def listed(ids: tuple[str, ...] | list[str]) -> str:
-    return ", ".join(map(excerpt, ids))
-
-
 def kind_of(value: JsonValue) -> str:
     """Return the JSON name of a value's type."""
-    return KINDS.get(type(value), "a number")
+    return _KINDS.get(type(value), "a number")

@@ -62,8 +62,7 @@ RULES = (
          "You «can⟦'⟧t include more than ⟦5⟧ documents in a request».", instead_of="ALL-15 documents"),
     Rule("BED-17", "projection", "seen",
          "A request holds at most 20 images and documents, by the vendor of the model (`media.max_count`).",
-         "The model returned the following errors: too many images and documents: 21 + 0 > 20",
-         instead_of="ALL-15"),
+         "The model returned the following errors: too many images and documents: 21 + 0 > 20", instead_of="ALL-15"),
     Rule("BED-18", "projection", "seen",
          "A document's name has 1 to 200 letters, digits, spaces, hyphens, parentheses and square brackets, and no "
          "two spaces in a row.",

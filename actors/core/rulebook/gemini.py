@@ -2,9 +2,6 @@
 
 from actors.core.rulebook.rule import PROVIDER_MODELS, SECRET, TOKENS, Rule
 
-LOAD = "depends on the provider's load"
-QUOTA = "depends on the account's quota"
-
 RULES = (
     Rule("GEM-01", "rendering", "seen",
          "The content after a model content with N functionCalls holds N functionResponses.",
@@ -58,11 +55,11 @@ RULES = (
     Rule("GEM-14", "config", "seen",
          "The model is not overloaded.",
          "The model is overloaded. Please try again later.",
-         LOAD),
+         "depends on the provider's load"),
     Rule("GEM-15", "config", "seen",
          "The quota is not used up.",
          "You exceeded your current quota, please check your plan and billing details.",
-         QUOTA),
+         "depends on the account's quota"),
     Rule("GEM-16", "rendering", "derived",
          "Responses stand in call order, each with the name of its call and with its id, if it has one."),
     Rule("GEM-17", "projection", "documented",

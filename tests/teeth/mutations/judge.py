@@ -316,7 +316,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "gemini: keys beyond those of a call pass",
         "state",
-        "if type(value) is not dict or not value.keys() <= shape.keys():",
+        "if type(value) is not dict or value.keys() - shape:",
         "if type(value) is not dict:",
         GEMINI,
     ),

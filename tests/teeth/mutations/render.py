@@ -376,7 +376,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "walk: blank means empty",
-        "actors/core/jsonio/text.py",
+        "actors/core/jsonio.py",
         "not unquote(literal).strip()",
         "not unquote(literal)",
         (RENDER,),
