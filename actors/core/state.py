@@ -60,7 +60,8 @@ class SessionState(Form, frozen=True):
             case EpochBegan():
                 return self
             case events.Opened(session=session, target=target, messages=messages, known=known):
-                history = replace(History().extended(messages), report=event.report, system=event.system)
+                history = History().extended(messages)
+                history = replace(history, report=event.report, system=event.system)
                 return SessionState(session, target, None, history, Ledger(known), event.calls)
             case events.Bound(turn=turn, binding=binding):
                 return replace(self, turns=turn, bound=binding)
