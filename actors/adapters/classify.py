@@ -81,9 +81,8 @@ def classify(
     should_retry = lowered.get("x-should-retry", "").strip().lower()
     if should_retry == "false" and failure.action == "retry":
         return replace(failure, action="next_backend")
-    if (
-        should_retry == "true" and failure.kind == "config"
-    ):  # never what our own bug, its size or the bill refused
+    # Never what our own bug, its size or the bill refused.
+    if should_retry == "true" and failure.kind == "config":
         return replace(failure, action="retry")
     return failure
 

@@ -74,13 +74,8 @@ def _media(media: Media, title: str) -> bytes:
     if media.mime.startswith("image/"):
         return b'{"image":{%b%b}}' % (form, source)
     name = title.encode()
-    return b'{"text":"Attached document: %b (%b)."},{"document":{%b"name":"%b",%b}}' % (
-        name,
-        kind,
-        form,
-        name,
-        source,
-    )
+    words = b'{"text":"Attached document: %b (%b)."}' % (name, kind)
+    return words + b',{"document":{%b"name":"%b",%b}}' % (form, name, source)
 
 
 def preamble(settings: Settings, dialect: ConverseDialect, called: frozenset[str]) -> Preamble:

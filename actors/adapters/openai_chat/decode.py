@@ -79,9 +79,8 @@ class ChatDecoder(Decoder):
                 raise broken(f"the provider ended the answer with finish_reason {reason!r}")
             self._reasoning.seal()
             for part in self._parts:
-                part.done = (
-                    True  # it is kept if the answer breaks off now; some servers send arguments behind it
-                )
+                # It is kept if the answer breaks off now; some servers send arguments behind it.
+                part.done = True
             self.finish(reason)
 
     def _said(self, delta: Fields) -> None:

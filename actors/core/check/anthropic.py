@@ -8,8 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from actors.core.check.state import Turns
-from actors.core.check.words import excerpt, inside, kind_of, listed, shape
+from actors.core.check.state import Turns, excerpt, inside, kind_of, listed, shape
 from actors.core.jsonio import JsonValue
 
 _TOP = shape(
@@ -194,17 +193,15 @@ class Anthropic(Turns):
             self._result_content(content, failed=failed is True)
         elif failed is True and not content.strip():
             self.fault("ANT-53", "", "the result of a failed tool is blank")
-        if type(call_id) is str and call_id in self.due and not (self.mixed or self.split):
-            del self.due[call_id]
-            self.answered.add(call_id)
-        else:
-            self.misplaced(call_id, "tool_use_id")
+        self.answer(call_id, "tool_use_id")
 
     def _result_content(self, content: JsonValue, *, failed: bool) -> None:
-        if content == []:
-            self.fault("ANT-29", ".content", "the list is empty")
         where = f"{self.at}.content"
-        for _, part in self.each(content, where, "blocks"):
+        if type(content) is not list:
+            return self.wanted("a string or a list of blocks", where, content)
+        if not content:
+            self.fault("ANT-29", where, "the list is empty")
+        for part in content:
             kind = inside(part, "type")
             if failed and kind != "text":
                 self.fault("ANT-51", where, f"a block of type {excerpt(kind)} in the result of a failed tool")
@@ -214,6 +211,7 @@ class Anthropic(Turns):
                 self._media(part, str(kind), self.dialect.media.result_kinds)
             elif kind not in ("search_result", "tool_reference", "browser_state"):
                 self.fault("ALL-08", where, f"a block of type {excerpt(kind)} in a tool_result")
+        return None
 
     def _other(self, block: JsonValue) -> None:
         """Read a block of a kind that is rare or does not belong here."""

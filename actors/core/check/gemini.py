@@ -9,8 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from actors.core.check.state import Turns
-from actors.core.check.words import excerpt, kind_of, shape
+from actors.core.check.state import Turns, excerpt, kind_of, shape
 from actors.core.jsonio import JsonValue
 
 _TOP = shape(

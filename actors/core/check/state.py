@@ -6,23 +6,70 @@ behind the ones before.
 
 import re
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
-from actors.core.check.words import CHOICES, Shape, excerpt, inside, kind_of, listed, why_no_object
+import msgspec
+
 from actors.core.dialect import Dialect
-from actors.core.jsonio import JsonValue
+from actors.core.jsonio import JsonRefused, JsonValue, parse
 from actors.core.rulebook import FAULTS, RULES, cited
 from actors.core.table import Table, nothing
 from actors.errors import Fault
 
+Shape: TypeAlias = Mapping[str, JsonValue]
+"""The keys that an object may have, each with what it is as good as where it is absent."""
+CHOICES = ("anyOf", "oneOf", "allOf")
+"""Keywords of a schema that no provider takes at the root of a tool's."""
+KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+_QUICK = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _NOTHING: Any = ()  # Any: stands for an empty dict or set at no cost
 _MARKS = 4
 ROOTLESS = (*CHOICES, "enum", "not")
 """Keywords of a schema that OpenAI does not take at the root of a tool's."""
 INPUT = {"function": "arguments", "custom": "input"}
 """What a call of each kind gives its tool: an object as text, or any text."""
+
+
+def shape(keys: str, **defaults: JsonValue) -> dict[str, JsonValue]:
+    """Return the shape of an object with some keys; absent ones are null where nothing else is said."""
+    return dict.fromkeys(keys.split()) | defaults
+
+
+def inside(value: JsonValue, *keys: str) -> JsonValue:
+    """Return what stands under some keys, each in the object under the one before; None if it is absent."""
+    for key in keys:
+        value = value.get(key) if type(value) is dict else None
+    return value
+
+
+def why_no_object(text: JsonValue, *, strict: bool = True) -> str:
+    """Return why `text` is not a JSON object written as a string, or an empty string if it is one."""
+    if type(text) is not str:
+        return "not a string"
+    try:
+        value = parse(text.encode()) if strict else _QUICK.decode(text)
+    except (JsonRefused, msgspec.DecodeError, RecursionError):
+        return "not JSON"
+    return "" if type(value) is dict else "not an object"
+
+
+def excerpt(value: JsonValue) -> str:
+    """Return a value as a fault's message shows it: one short line, whatever it is."""
+    if isinstance(value, dict | list):
+        return kind_of(value)
+    text = ascii(value if type(value) is not str else value[:61])
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def listed(ids: tuple[str, ...] | list[str]) -> str:
+    return ", ".join(map(excerpt, ids))
+
+
+def kind_of(value: JsonValue) -> str:
+    """Return the JSON name of a value's type."""
+    return KINDS.get(type(value), "a number")
 
 
 @cache
@@ -365,8 +412,8 @@ class Turns(CheckState):
         if self.role and not self.blocks and (self.role == "user" or not self.may_end_empty):
             self.fault("ALL-11", self.here, "the message is empty")
 
-    def misplaced(self, call_id: JsonValue, key: str) -> None:
-        """Judge a result that has no call, or does not stand where its call wants it."""
+    def answer(self, call_id: JsonValue, key: str) -> None:
+        """Take the call out that a result answers, and judge where the result stands."""
         if type(call_id) is not str:
             self.wanted(f"{key} is a string", "", call_id)
         elif call_id in self.due:
