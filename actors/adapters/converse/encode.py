@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from urllib.parse import quote as percent
 
 from actors.adapters.marks import mark
-from actors.adapters.open_messages import OpenMessages
 from actors.adapters.preamble import Preamble, Wire, chosen, opened, system
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.settings import room, thinking_switch
+from actors.adapters.writing import Writing
 from actors.core.concerns import Role
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import ConverseDialect
@@ -22,7 +22,7 @@ _FORMATS = {"text/markdown": "md", "text/plain": "txt"}  # the others are called
 _ANY_INPUT = Json(b'{"type":"object","properties":{}}')
 
 
-class ConverseWriter(OpenMessages):
+class ConverseWriter(Writing):
     """Writes `messages`, block by block."""
 
     natives = False
