@@ -34,21 +34,11 @@ class Adapter:
             facts: What the transcript shows (`Rendered.facts`).
         """
         asked, names, losses = fit(settings, self.dialect)
-        begun = _begun(self.preamble, asked, self.dialect, frozenset() if asked.tools else facts.tools)
+        begun = self.preamble(asked, self.dialect, frozenset() if asked.tools else facts.tools)
         ends, said = marked(segments, asked, self.dialect, facts.before, self.encoder.closing)
         opening = begun.before + ends + routed(asked, self.dialect, facts) + begun.after
         told = (*losses, *begun.losses)
         return Request(begun.path, begun.headers, (opening, *said, b"]}"), told, names, begun.assumed)
-
-
-@lru_cache(maxsize=256)  # a session says the same in every request
-def _begun(
-    make: Callable[[Settings, Dialect, frozenset[str]], Preamble],
-    settings: Settings,
-    dialect: Dialect,
-    called: frozenset[str],
-) -> Preamble:
-    return make(settings, dialect, called)
 
 
 @lru_cache(maxsize=256)
@@ -57,4 +47,5 @@ def adapter(dialect: Dialect) -> Adapter:
 
     family = codec(dialect.family)
     encoder = Encoder(partial(family.writer, dialect), family.writer.closing, family.writer.natives)
-    return Adapter(dialect, encoder, family.preamble)
+    preamble = lru_cache(maxsize=256)(family.preamble)  # a session says the same in every request
+    return Adapter(dialect, encoder, preamble)

@@ -18,12 +18,9 @@ from actors.core.identity import Binding
 class Codec:
     """One wire family.
 
-    Args:
-        writer: Writes a lane for a profile, behind a message of a role.
-        preamble: Returns what a request says before its messages, for settings and the tools called where those declare
-            none: some providers want them declared (BED-03). What a dialect does not take of the settings is a loss.
-        decoder: Reads an answer.
-        reading: Makes what reads a transcript. What the model said in it has this origin.
+    `preamble` is given the settings, and the tools called where those declare none: some providers want them declared
+    (BED-03). What a dialect does not take of the settings is a loss. `reading` is given the origin of what the model
+    said.
     """
 
     writer: type[Writing]

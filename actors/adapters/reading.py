@@ -125,9 +125,8 @@ class Reading:
 
     def done(self) -> tuple[list[tuple[str, Message]], Remarks, str | None]:
         """Return the messages with their places, what was odd, and the system prompt if there is one."""
-        origins = {"model": self._origin}
         said = [
-            (place, kept(Message, speaker, tuple(blocks), 0, origins.get(speaker)))
+            (place, kept(Message, speaker, tuple(blocks), 0, self._origin if speaker == "model" else None))
             for place, speaker, blocks in self._runs
         ]
         return said, self.remarks, "\n\n".join(self._system) or None

@@ -77,7 +77,6 @@ def extend(state: CheckState, *pieces: bytes, whole: bool = False) -> tuple[Chec
     """Read what was appended to the `messages` array, and return the next state and the faults in it.
 
     Args:
-        state: The state before it.
         pieces: The fragment that was appended, in one piece or cut. A piece that begins with a quotation mark is one
             JSON string, as ingestion made it.
         whole: Read it whole in any case: for what has been refused before, or must be seen by every rule.
@@ -127,9 +126,7 @@ def strictly(state: CheckState, fragment: bytes) -> CheckState:
 def finish(state: CheckState, *, manual_thinking: bool = False) -> list[Fault]:
     """Return what is wrong if the request were sent now: open calls, a wrong last role, no message.
 
-    Args:
-        state: The state after the last fragment.
-        manual_thinking: The request asks for thinking of type `enabled` (ANT-40).
+    `manual_thinking` says that the request asks for thinking of type `enabled` (ANT-40).
     """
     end = state.copy()
     end.finish(manual_thinking=manual_thinking)
@@ -167,10 +164,8 @@ def canonical(
 ) -> list[Fault]:
     """Return the faults with the ids that the history has for their calls.
 
-    Args:
-        faults: What the judge found.
-        known: Gives the canonical id of an id on the wire, if it has one. Others stay as they are.
-        calls: Gives the canonical ids of all calls in the request, in order, for those that have no id on the wire.
+    `known` gives the canonical id of an id on the wire, if it has one; others stay as they are. `calls` gives those of
+    all calls in the request, in order, for the ones that have no id on the wire.
     """
     return [_renamed(fault, known, calls) if fault.call_ids else fault for fault in faults]
 

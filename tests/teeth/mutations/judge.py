@@ -295,7 +295,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "gemini: a signature is what it is",
         "gemini",
-        '            self._signed(block["thoughtSignature"])\n',
+        '            self._signed(part["thoughtSignature"])\n',
         "            pass\n",
         GEMINI,
     ),
