@@ -29,9 +29,7 @@ class Adapter:
     ) -> Request:
         """Return the request that sends a lane's segments, its last message closed.
 
-        Args:
-            settings: As they were asked for, tools under their own names.
-            facts: What the transcript shows (`Rendered.facts`).
+        Settings are given as they were asked for, tools under their own names; `facts` is `Rendered.facts`.
         """
         asked, names, losses = fit(settings, self.dialect)
         begun = self.preamble(asked, self.dialect, frozenset() if asked.tools else facts.tools)

@@ -239,9 +239,7 @@ class Assembly:
     def count(self, usage: object, places: Mapping[str, tuple[int, ...]]) -> None:
         """Take the figures that are given, keep the others: they are cumulative, and not always all there.
 
-        Args:
-            usage: Figures by the provider's name.
-            places: The fields of a `Usage` that a name is added to: 0 input, 1 output, 2 cache read, 3 cache written.
+        `places` has the fields of a `Usage` that a name is added to: 0 input, 1 output, 2 cache read, 3 cache written.
         """
         for name, value in fields(usage).items():
             if name in places and (figure := number(value)) is not None:

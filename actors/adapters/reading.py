@@ -27,10 +27,7 @@ class Reading:
     """Collects messages, and notes what was odd. A family says what its messages and parts are.
 
     As they stand, `said` reads messages as Anthropic and those who copy it have them, `part` and `media` parts as
-    OpenAI's two protocols have them.
-
-    Args:
-        origin: Stamped on what the model said and on its seals.
+    OpenAI's two protocols have them. `origin` is stamped on what the model said and on its seals.
     """
 
     container: ClassVar[str] = "messages"  # the key of a body that holds its messages
@@ -180,8 +177,7 @@ class Reading:
     def call(self, key: str, name: str, given: object, namespace: str = "", *, free: bool = False) -> None:
         """Take a tool call under what a result of it is known by: its own id, or `named_key`.
 
-        Args:
-            given: Its arguments, or the text it is given if it is one that takes `free` text.
+        It is `given` arguments, or text if it is one that takes `free` text.
         """
         if not key:
             self.note("call to %s has no id", repr(name)[:80])

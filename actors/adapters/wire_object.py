@@ -13,11 +13,7 @@ from actors.core.jsonio import sanitised
 
 
 class WireObject:
-    """One object, read key by key.
-
-    Args:
-        value: What stands on the wire. Anything but an object is one without keys.
-    """
+    """One object, read key by key. Anything else that stands on the wire is one without keys."""
 
     __slots__ = ("_opened", "_taken", "fields")
 

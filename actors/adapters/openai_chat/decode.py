@@ -223,9 +223,7 @@ def _begins_another(call: ArrivingCall, name: str, text: str, *, repeated: bool)
 def _argument_text(function: Fields) -> str:
     """Return the argument text. A few servers send the object itself; a custom tool sends plain text."""
     arguments = function.get("arguments", function.get("input"))
-    if isinstance(arguments, dict):
-        return json_text(arguments)
-    return string(arguments)
+    return json_text(arguments) if isinstance(arguments, dict) else string(arguments)
 
 
 def _usage(usage: Fields) -> Usage:

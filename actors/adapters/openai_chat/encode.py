@@ -107,26 +107,20 @@ class OpenAIChatWriter(Writing):
         self._comma = b","
         if self._thoughts:
             self._think()
-        if self._words or self._parts:
-            pieces.append(b',"content":')
-            self._content()
-        else:
-            pieces.append(self._absent)
-        pieces += (b',"tool_calls":[', b",".join(self._calls), b"]}") if self._calls else (b"}",)
-        self._calls.clear()
-
-    def _content(self) -> None:
-        """Write texts as one string that every copy takes; a list of parts else."""
         words = self._words
-        if len(words) == 1 and not self._parts:
-            self._pieces.append(words[0])
+        if not words and not self._parts:
+            pieces.append(self._absent)
+        elif len(words) == 1 and not self._parts:
+            pieces += (b',"content":', words[0])
         elif words and len(joined := _GAP.join([json[1:-1] for json in words])) <= self._joined:
-            self._pieces += (b'"', joined, b'"')
+            pieces += (b',"content":"', joined, b'"')  # one string, which every copy takes
         else:
             self._spread()
-            self._pieces += (b"[", b",".join(self._parts), b"]")
+            pieces += (b',"content":[', b",".join(self._parts), b"]")
         words.clear()
         self._parts.clear()
+        pieces += (b',"tool_calls":[', b",".join(self._calls), b"]}") if self._calls else (b"}",)
+        self._calls.clear()
 
     def _think(self) -> None:
         """Write reasoning beside the content, or at its beginning. A placeholder has words and no seal."""

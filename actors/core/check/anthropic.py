@@ -193,7 +193,11 @@ class Anthropic(Turns):
             self._result_content(content, failed=failed is True)
         elif failed is True and not content.strip():
             self.fault("ANT-53", "", "the result of a failed tool is blank")
-        self.answer(call_id, "tool_use_id")
+        if type(call_id) is str and call_id in self.due and not (self.mixed or self.split):
+            del self.due[call_id]  # as `answer` does, without a call for each result
+            self.answered.add(call_id)
+        else:
+            self.answer(call_id, "tool_use_id")
 
     def _result_content(self, content: JsonValue, *, failed: bool) -> None:
         where = f"{self.at}.content"

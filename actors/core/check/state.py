@@ -196,15 +196,13 @@ class CheckState:
 
     def attach(self, kind: str, where: str = "") -> None:
         """Count an attachment, and judge whether the request may hold it."""
-        most = self.dialect.media.max_count
+        rules, held = self.dialect.media, "of a request that may hold"
         self.media += 1
-        if most is not None and self.media > most:
-            self.fault("ALL-15", where, f"attachment {self.media} of a request that may hold {most}")
-        most = self.dialect.media.max_documents
         self.documents += kind == "document"
-        if most is not None and kind == "document" and self.documents > most:
-            what = f"document {self.documents} of a request that may hold {most}"
-            self.fault("ALL-15 documents", where, what)
+        if (most := rules.max_count) is not None and self.media > most:
+            self.fault("ALL-15", where, f"attachment {self.media} {held} {most}")
+        if kind == "document" and (most := rules.max_documents) is not None and self.documents > most:
+            self.fault("ALL-15 documents", where, f"document {self.documents} {held} {most}")
 
     def mark(self, mark: JsonValue, where: str = "") -> None:
         """Judge a cache mark, and count it. An hour's comes before all that are for five minutes."""
