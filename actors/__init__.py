@@ -8,7 +8,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # as type checkers know it; the module `typing` is not needed for this
 if TYPE_CHECKING:
-    from actors.adapters.decode import decode
+    from actors.adapters.codec import decode
     from actors.core.check import check
     from actors.core.content import Code, Media, Message, Native, Seal, Text, Thinking, ToolCall, ToolResult
     from actors.core.dialect import Dialect
@@ -60,7 +60,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "adapters.decode": ("decode",),
+    "adapters.codec": ("decode",),
     "core.check": ("check",),
     "core.content": (
         "Code",

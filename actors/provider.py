@@ -323,7 +323,7 @@ class _Round:
         return tuple(counts.items())
 
     def _fresh(self, *, stream: bool) -> "Decoder":
-        from actors.adapters.decode import decode  # only when the first answer comes
+        from actors.adapters.codec import decode  # only when the first answer comes
 
         command = self._command
         return decode(
@@ -405,7 +405,11 @@ class _Round:
                     body += chunk
                     if len(body) >= ERROR_BODY:
                         break
-        return self._adapter.classify(response.status, response.headers, bytes(body), time.time())
+        from actors.adapters.classify import classify  # only when the first request is refused
+
+        return classify(
+            response.status, response.headers, bytes(body), self._adapter.dialect, now=time.time()
+        )
 
     def _show(self, events: Sequence[StreamEvent]) -> None:
         """Pass deltas on, numbered; remember which calls have begun."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
 
-from actors.adapters.decode import decode
+from actors.adapters.codec import decode
 from actors.core.profiles import PROFILES, dialect
 from actors.testing import (
     AnthropicServer,

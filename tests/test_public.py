@@ -46,7 +46,7 @@ def test_importing_the_package_imports_no_heavy_library_and_no_vendor() -> None:
 
 def test_nothing_in_the_runtime_imports_a_vendor_or_a_test_library() -> None:
     program = (
-        "import sys, actors.runtime, actors.pure, actors.adapters.decode, actors.testing.server\n"
+        "import sys, actors.runtime, actors.pure, actors.adapters.codec, actors.testing.server\n"
         "print([n for n in ('openai', 'anthropic', 'trio', 'pytest', 'hypothesis') if n in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -9,7 +9,7 @@ import pytest
 
 from actors import History, Runtime
 from actors.adapters.adapter import adapter
-from actors.adapters.decode import decode
+from actors.adapters.codec import decode
 from actors.adapters.request import Settings
 from actors.config.dialects import derived
 from actors.core.check import check

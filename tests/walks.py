@@ -17,7 +17,7 @@ from random import Random
 from typing import ClassVar, Literal, TypeVar
 
 from actors.adapters.adapter import Adapter, adapter
-from actors.adapters.decode import decode
+from actors.adapters.codec import decode
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.caching import lane_key
 from actors.core.content import Media, Message, Text, ToolCall

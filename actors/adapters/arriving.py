@@ -124,16 +124,11 @@ class ArrivingCall:
 
 @dataclass(slots=True, eq=False)
 class Own:
-    """What is the provider's own, or a medium that its model made.
-
-    Attributes:
-        value: As it stands on the wire, as far as it came; a `Media` where it is one.
-        kind: As in `Native`.
-    """
+    """What is the provider's own, as it stands on the wire and as far as it came, or a medium that its model made."""
 
     name: str
     value: object
-    kind: Literal["part", "unknown", "mark"]
+    kind: Literal["part", "unknown", "mark"]  # as in `Native`
     done: bool = False
 
     @property

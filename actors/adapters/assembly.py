@@ -84,7 +84,6 @@ class Assembly:
         self._held: ArrivingCall | None = None  # the last part: a call that ended, or was cut
 
     def take(self) -> list[StreamEvent]:
-        """Return the events since the last time, in order."""
         known, self._known = self._known, []
         return known
 
@@ -99,7 +98,6 @@ class Assembly:
         self.begin()
 
     def words(self, kind: Literal["text", "thinking"]) -> Words:
-        """Begin a text or thinking block."""
         part = Words(kind)
         self._append(part)
         return part
@@ -145,7 +143,6 @@ class Assembly:
         return part
 
     def media(self, mime: str, data: str = "", url: str = "") -> None:
-        """Take an image or another medium that the model made."""
         made = Media(sanitised(mime), sanitised(data), sanitised(url))
         self.native("media", made, goes_back=False).done = True
 
@@ -198,11 +195,9 @@ class Assembly:
                 self._drop(part)
 
     def end(self, part: Part, *, told: bool = True) -> None:
-        """Mark a part as complete for good. For a call this is announced; doing it twice changes nothing.
+        """Mark a part as complete for good; `told` if its own end was told, and not the answer's alone.
 
-        Args:
-            part: The part.
-            told: Whether its own end was told, and not the answer's alone.
+        For a call this is announced. Doing it twice changes nothing.
 
         Raises:
             StreamFault: It is a call whose end was not told, without all of its arguments, and no reason to stop says
@@ -244,9 +239,7 @@ class Assembly:
     def count(self, usage: object, places: Mapping[str, tuple[int, ...]]) -> None:
         """Take the figures that are given, keep the others: they are cumulative, and not always all there.
 
-        Args:
-            usage: Figures by the provider's name.
-            places: The fields of a `Usage` that a name is added to: 0 input, 1 output, 2 cache read, 3 cache written.
+        `places` has the fields of a `Usage` that a name is added to: 0 input, 1 output, 2 cache read, 3 cache written.
         """
         for name, value in fields(usage).items():
             if name in places and (figure := number(value)) is not None:
@@ -278,7 +271,6 @@ class Assembly:
 
     @property
     def calls(self) -> bool:
-        """Whether there is a call."""
         return any(isinstance(part, ArrivingCall) and not part.dropped for part in self._parts)
 
     @property

@@ -32,7 +32,7 @@ class Frames(Protocol):
 
 @dataclass(eq=False)
 class Decoder(Assembly, ABC):
-    """Feed it bytes, read events, close it once. `actors.adapters.decode` makes one.
+    """Feed it bytes, read events, close it once. `actors.adapters.codec` makes one.
 
     Attributes:
         ended: Whether the dialect's end marker was read: what follows it is not part of the answer.

@@ -65,12 +65,8 @@ def classify(
 ) -> Failure:
     """Classify the answer to a refused request. Never raises.
 
-    Args:
-        status: HTTP status.
-        headers: Of the answer, in any case.
-        body: Of the answer, as far as it was read; JSON, HTML or nothing.
-        dialect: What the request spoke; gives the words for a context overflow.
-        now: Seconds since the epoch, to understand a `Retry-After` date.
+    Its headers may be in any case, and its body, as far as it was read, JSON, HTML or nothing. The dialect gives the
+    words for a context overflow; `now` is seconds since the epoch, to understand a `Retry-After` date.
     """
     lowered = {name.lower(): value for name, value in headers.items()}
     report = _report(_value(body))
@@ -81,9 +77,8 @@ def classify(
     should_retry = lowered.get("x-should-retry", "").strip().lower()
     if should_retry == "false" and failure.action == "retry":
         return replace(failure, action="next_backend")
-    if (
-        should_retry == "true" and failure.kind == "config"
-    ):  # never what our own bug, its size or the bill refused
+    # Never what our own bug, its size or the bill refused.
+    if should_retry == "true" and failure.kind == "config":
         return replace(failure, action="retry")
     return failure
 
@@ -213,6 +208,5 @@ def _one_line(text: str) -> str:
     text = sanitised(text[: 4 * MAX_MESSAGE])
     for secret, substitute in _SECRETS:
         text = secret.sub(substitute, text)
-    text = "".join(char if char.isprintable() else " " for char in text)
-    text = " ".join(text.split())
+    text = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - 1] + "…"

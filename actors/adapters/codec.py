@@ -1,51 +1,56 @@
 """What there is to know of a wire family in one value: how it is written, and how what it says is read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 from actors.adapters.base import Decoder
 from actors.adapters.preamble import Preamble
 from actors.adapters.reading import Reading
 from actors.adapters.request import Settings
-from actors.core.concerns import Role
+from actors.adapters.writing import Writing
 from actors.core.dialect import Dialect, Family
 from actors.core.identity import Binding
-from actors.core.transcript import Writer
-
-D = TypeVar("D", bound=Dialect, contravariant=True)
-
-
-class WriterClass(Protocol[D]):
-    """Makes a family's writers. Says how the last message is closed, and whether a provider's own parts are written."""
-
-    @property
-    def closing(self) -> bytes: ...
-    @property
-    def natives(self) -> bool: ...
-    def __call__(self, dialect: D, last_role: Role | None, /) -> Writer: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Codec(Generic[D]):
+class Codec:
     """One wire family.
 
-    Args:
-        writer: Makes what writes a lane for a profile, behind a message of this role.
-        preamble: Returns what a request says before its messages, for settings and the tools called where those declare
-            none: some providers want them declared (BED-03). What a dialect does not take of the settings is a loss.
-        decoder: Reads an answer.
-        reading: Makes what reads a transcript. What the model said in it has this origin.
+    `preamble` is given the settings, and the tools called where those declare none: some providers want them declared
+    (BED-03). What a dialect does not take of the settings is a loss. `reading` is given the origin of what the model
+    said.
     """
 
-    writer: WriterClass[D]
-    preamble: Callable[[Settings, D, frozenset[str]], Preamble]
+    writer: type[Writing]
+    preamble: Callable[[Settings, Any, frozenset[str]], Preamble]  # Any: the family's own profiles
     decoder: type[Decoder]
     reading: Callable[[Binding], Reading]
 
 
-def codec(family: Family) -> Codec[Any]:  # Any: the family's own profiles
+def codec(family: Family) -> Codec:
     """Return the codec of a family, whose package has its name and is imported when it is first asked for."""
-    made: Codec[Any] = import_module(f"actors.adapters.{family}").CODEC
+    made: Codec = import_module(f"actors.adapters.{family}").CODEC
     return made
+
+
+def decode(
+    profile: Dialect,
+    binding: Binding | None = None,
+    *,
+    stream: bool = True,
+    first_call: int = 1,
+    turn: int = 0,
+    names: Mapping[str, str] | None = None,
+) -> Decoder:
+    """Return a decoder for one answer.
+
+    Args:
+        binding: Who is answering; without it, a nameless backend of this dialect.
+        stream: Whether the answer is streamed; else it is one JSON document, whose events are in `late` after `close`.
+        first_call: Number of the first canonical id to mint.
+        names: `Request.names` of what is being answered: tools the provider knows by another name.
+    """
+    binding = binding or Binding(profile.name, profile.name)
+    return codec(profile.family).decoder(profile, binding, first_call, turn, names, stream=stream)

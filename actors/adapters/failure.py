@@ -40,7 +40,6 @@ class Failure:
     """A provider's failure, classified.
 
     Args:
-        kind: What happened.
         action: What to do: `retry` here, try the `next_backend`, `compact` and try once more, treat it as
             `our_bug`, or `give_up`.
         message: The provider's words on one line, shortened, credentials removed.
@@ -60,11 +59,7 @@ class Failure:
 
 
 class AnswerFault(StreamFault):
-    """The one error a decoder raises: an answer that reported an error, broke off, or is no answer.
-
-    Args:
-        failure: The same classification an HTTP error gets.
-    """
+    """The one error a decoder raises: an answer that reported an error, broke off, or is no answer."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message, status=failure.status, retry_after=failure.retry_after)

@@ -61,9 +61,8 @@ def _messages(transcript: object, body: WireObject) -> Sequence[object]:
     if not isinstance(transcript, list | tuple):
         raise TranscriptError(f"Not a transcript: {type(transcript).__name__}; give a list of messages")
     if transcript and not any(isinstance(plain(message), dict) for message in transcript):
-        raise TranscriptError(
-            f"Not a transcript: none of its {len(transcript)} items is an object with a role"
-        )
+        count = len(transcript)
+        raise TranscriptError(f"Not a transcript: none of its {count} items is an object with a role")
     return transcript
 
 

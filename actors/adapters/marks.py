@@ -5,9 +5,8 @@ a lane are marked. An entry is written where a request ends, so the end of the l
 found, however much came since; the end of this one is where the next request will look.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TypeAlias
 
 from actors.adapters.preamble import Wire, written
 from actors.adapters.request import Settings
@@ -16,8 +15,7 @@ from actors.core.dialect import Dialect
 from actors.core.jsonio import quote
 from actors.core.transcript import TranscriptFacts
 
-Splice: TypeAlias = Callable[[bytes, int, bytes], tuple[bytes, ...]]
-"""Takes a segment, the place in it where a block or a message ends, and a mark; returns what to send in its place."""
+_CONTENT = b'"content":'
 
 
 def mark(settings: Settings, dialect: Dialect) -> Mapping[str, Wire]:
@@ -62,13 +60,12 @@ def marked(
     places = [before] if 0 < before < end else []
     if end > 0 and not dialect.caching.moving:
         places.append(end)
-    splice = _SPLICES[dialect.caching.marks]
     for place in places:  # counted from the end, so that what is spliced in ahead moves nothing
-        segments = _spliced(segments, size - place, wanted, splice)
+        segments = _spliced(segments, size - place, wanted, dialect.caching.marks)
     return wanted if dialect.caching.moving else b"", segments
 
 
-def _spliced(segments: Sequence[bytes], rest: int, wanted: bytes, splice: Splice) -> Sequence[bytes]:
+def _spliced(segments: Sequence[bytes], rest: int, wanted: bytes, kind: str) -> Sequence[bytes]:
     """Return segments with a mark ahead of the last `rest` bytes, which is behind the last of a block or message.
 
     It is looked for from the end: a long lane is marked in what the last requests added.
@@ -77,10 +74,10 @@ def _spliced(segments: Sequence[bytes], rest: int, wanted: bytes, splice: Splice
         segment = segments[number]
         if rest < len(segment):
             first, place = number, len(segment) - rest
-            while first and splice is _on_part and not _has_content(segment, place):
+            while first and kind == "part" and not _has_content(segment, place):
                 first -= 1  # a long result is a segment of its own, and the message around it three
                 segment, place = segments[first] + segment, place + len(segments[first])
-            return (*segments[:first], *splice(segment, place, wanted), *segments[number + 1 :])
+            return (*segments[:first], *_marked(segment, place, wanted, kind), *segments[number + 1 :])
         rest -= len(segment)
     return segments
 
@@ -90,25 +87,15 @@ def _has_content(segment: bytes, end: int) -> bool:
     return segment[max(end - 3, 0) : end].endswith(b"}]}") or segment.rfind(_CONTENT, 0, end) >= 0
 
 
-def _behind(segment: bytes, end: int, wanted: bytes) -> tuple[bytes, ...]:
-    return segment[:end], wanted, segment[end:]
+def _marked(segment: bytes, end: int, wanted: bytes, kind: str) -> tuple[bytes, ...]:
+    """Return what to send for a segment in which a block or a message ends at `end`, and is to be marked.
 
-
-def _on_block(segment: bytes, end: int, wanted: bytes) -> tuple[bytes, ...]:
-    return segment[: end - 1], wanted, segment[end - 1 :]
-
-
-def _on_part(segment: bytes, end: int, wanted: bytes) -> tuple[bytes, ...]:
-    """Mark the last part of a message. Content that is one string becomes a list of one part, which says the same.
-
-    Its content is its last key. Quotes within a string are escaped, so the key is found from behind.
+    A mark stands behind it, in it, or in the last part of a message. Content that is one string becomes a list of one
+    part, which says the same. It is the last key; quotes within a string are escaped, so it is found from behind.
     """
-    if segment[end - 2 : end] == b"]}":
-        return segment[: end - 3], wanted, segment[end - 3 :]
+    if kind != "part" or segment[end - 2 : end] == b"]}":
+        place = end - {"point": 0, "block": 1, "part": 3}[kind]
+        return segment[:place], wanted, segment[place:]
     start = segment.rindex(_CONTENT, 0, end) + len(_CONTENT)
     said = segment[start : end - 1]
     return segment[:start], b'[{"type":"text","text":', said, wanted, b"}]", segment[end - 1 :]
-
-
-_CONTENT = b'"content":'
-_SPLICES: dict[str, Splice] = {"block": _on_block, "point": _behind, "part": _on_part}

@@ -27,10 +27,7 @@ class Reading:
     """Collects messages, and notes what was odd. A family says what its messages and parts are.
 
     As they stand, `said` reads messages as Anthropic and those who copy it have them, `part` and `media` parts as
-    OpenAI's two protocols have them.
-
-    Args:
-        origin: Stamped on what the model said and on its seals.
+    OpenAI's two protocols have them. `origin` is stamped on what the model said and on its seals.
     """
 
     container: ClassVar[str] = "messages"  # the key of a body that holds its messages
@@ -125,9 +122,8 @@ class Reading:
 
     def done(self) -> tuple[list[tuple[str, Message]], Remarks, str | None]:
         """Return the messages with their places, what was odd, and the system prompt if there is one."""
-        origins = {"model": self._origin}
         said = [
-            (place, kept(Message, speaker, tuple(blocks), 0, origins.get(speaker)))
+            (place, kept(Message, speaker, tuple(blocks), 0, self._origin if speaker == "model" else None))
             for place, speaker, blocks in self._runs
         ]
         return said, self.remarks, "\n\n".join(self._system) or None
@@ -181,8 +177,7 @@ class Reading:
     def call(self, key: str, name: str, given: object, namespace: str = "", *, free: bool = False) -> None:
         """Take a tool call under what a result of it is known by: its own id, or `named_key`.
 
-        Args:
-            given: Its arguments, or the text it is given if it is one that takes `free` text.
+        It is `given` arguments, or text if it is one that takes `free` text.
         """
         if not key:
             self.note("call to %s has no id", repr(name)[:80])

@@ -18,14 +18,9 @@ from actors.core.rulebook import RULES, FaultClass
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One way of wording a failure.
+    """One way of wording a failure: what it means, and the statuses it may come with, any where none is named.
 
-    Args:
-        kind: What it means.
-        pattern: Searched in `type code message`.
-        statuses: Statuses it may come with; empty for any.
-        rule: Rulebook id, where the row is a rule's own text.
-        case: Tells a vendor's rules apart that are one of its family (`actors.core.rulebook.cited`).
+    `rule` is named where the row is a rule's own text; `case` tells rules of one family apart (`cited`).
     """
 
     kind: Kind
@@ -35,7 +30,6 @@ class Row:
     case: str = ""
 
     def fits(self, words: str, status: int | None) -> bool:
-        """Say whether this is how it was worded."""
         return (not self.statuses or status in self.statuses) and self.pattern.search(words) is not None
 
 

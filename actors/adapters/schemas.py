@@ -71,11 +71,9 @@ class _Rooting:
         self._left -= 1
         if schema is True:
             return {}
-        if (
-            self._left < 0
-            or type(schema) is not dict
-            or schema.get("type", "object") not in ("object", ["object"])
-        ):
+        if self._left < 0 or type(schema) is not dict:
+            return None
+        if schema.get("type", "object") not in ("object", ["object"]):
             return None
         made = {key: value for key, value in schema.items() if key not in _FLATTENED}
         self.lost += [keyword for keyword in _UNSAID if keyword in schema]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from actors.adapters.request import TEXT, Mode, Settings, ToolSpec
+from actors.adapters.request import TEXT, Settings, ToolSpec
 from actors.adapters.schemas import rooted
 from actors.core.dialect import Dialect
 from actors.core.projection import flat_name, tool_name, within
@@ -74,25 +74,14 @@ _MANUAL_TOKENS = 1024  # fewest of a manual thinking budget; also left for the a
 
 
 def _budget(settings: Settings) -> int:
-    """Return the tokens of a manual thinking budget."""
     return max(settings.thinking_tokens or _MANUAL_TOKENS, _MANUAL_TOKENS)
 
 
-def thinking_switch(settings: Settings) -> dict[str, str | int] | None:
-    """Return Anthropic's `thinking`; None where nothing is said. Newer models take `adaptive`, older ones `manual`.
-
-    Theirs on any host (ANT-45, ANT-46).
-    """
+def thinking_switch(settings: Settings) -> Mapping[str, str | int | None]:
+    """Return Anthropic's `thinking`: newer models take `adaptive`, older ones `manual` (ANT-45, ANT-46)."""
     if settings.thinking == "manual":
         return {"type": "enabled", "budget_tokens": _budget(settings)}
-    return _SWITCHES[settings.thinking]
-
-
-_SWITCHES: Mapping[Mode, dict[str, str | int] | None] = {
-    "default": None,
-    "adaptive": {"type": "adaptive"},
-    "off": {"type": "disabled"},
-}
+    return {"type": {"adaptive": "adaptive", "off": "disabled"}.get(settings.thinking)}
 
 
 def room(settings: Settings, default: int) -> int:

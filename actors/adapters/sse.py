@@ -29,11 +29,7 @@ class ServerEvent(Struct, frozen=True, gc=False):
 
 
 class EventParser:
-    """Splits a stream into events.
-
-    Args:
-        max_event: Largest event, in bytes.
-    """
+    """Splits a stream into events, none of them larger than `max_event` bytes."""
 
     def __init__(self, *, max_event: int = MAX_EVENT) -> None:
         self._max_event = max_event

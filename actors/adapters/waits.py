@@ -31,12 +31,8 @@ _SECONDS_IN = (
 def retry_after(headers: Mapping[str, str], body: str, now: float | None) -> float | None:
     """Return the seconds to wait, 0 to `MAX_WAIT`, or None if the provider does not say.
 
-    Args:
-        headers: Names in lower case.
-        body: The error's text.
-        now: Seconds since the epoch; without it, dates are not understood.
-
-    What lies in the past is 0. What cannot be read is as if it were not there.
+    Headers are given in lower case, `now` in seconds since the epoch; without it, dates are not understood. What lies
+    in the past is 0. What cannot be read is as if it were not there.
     """
     value = headers.get("retry-after", "")
     milliseconds = _number(headers.get("retry-after-ms", ""))

@@ -53,6 +53,14 @@ def items(value: object) -> Sequence[object]:
     return value if isinstance(value, list | tuple) else ()
 
 
+def first(value: object) -> Fields:
+    """Return the answer with index 0 of a list of them: no more than one is asked for."""
+    for each in value if type(value) is list else ():
+        if type(each) is dict and not each.get("index"):
+            return each
+    return _NOTHING
+
+
 def string(value: object) -> str:
     """Return `value` if it is a string, else an empty one."""
     return value if isinstance(value, str) else ""

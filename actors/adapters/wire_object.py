@@ -13,11 +13,7 @@ from actors.core.jsonio import sanitised
 
 
 class WireObject:
-    """One object, read key by key.
-
-    Args:
-        value: What stands on the wire. Anything but an object is one without keys.
-    """
+    """One object, read key by key. Anything else that stands on the wire is one without keys."""
 
     __slots__ = ("_opened", "_taken", "fields")
 
@@ -81,7 +77,9 @@ class WireObject:
     def unread(self) -> Iterator[str]:
         """Give the path of each key that was not taken and says something. Places in lists are left out."""
         for key, value in self.fields.items():
-            if key in self._taken or _says_nothing(value):
+            if key in self._taken or value is None or value is False:
+                continue
+            if isinstance(value, str | list | tuple | dict) and not value:
                 continue
             if key not in self._opened:
                 yield f".{key}"
@@ -96,10 +94,6 @@ class WireObject:
             items = map(plain, values)
             self._opened[key] = [WireObject(item) if isinstance(item, dict) else item for item in items]
         return self._opened[key]
-
-
-def _says_nothing(value: object) -> bool:
-    return value is None or value is False or (isinstance(value, str | list | tuple | dict) and not value)
 
 
 def plain(value: object) -> object:

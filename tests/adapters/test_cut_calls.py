@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from actors.adapters.decode import decode
+from actors.adapters.codec import decode
 from actors.adapters.failure import AnswerFault
 from actors.core.content import Message
 from actors.core.identity import mint

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.adapters.decode import decode
+from actors.adapters.codec import decode
 from actors.adapters.failure import AnswerFault
 from actors.core.content import Message, Thinking
 from actors.core.dialect import Dialect

@@ -11,7 +11,7 @@ import pytest
 
 from actors.adapters.adapter import adapter
 from actors.adapters.base import Decoder
-from actors.adapters.decode import decode
+from actors.adapters.codec import decode
 from actors.adapters.request import Settings, ToolSpec
 from actors.core.content import Message, Text, ToolCall
 from actors.core.history import History

@@ -12,7 +12,7 @@ from typing import Literal
 import pytest
 
 from actors.adapters.adapter import adapter
-from actors.adapters.decode import decode
+from actors.adapters.codec import decode
 from actors.adapters.request import Settings
 from actors.core.check import check
 from actors.core.content import Block, Media, Message, Native, Seal, Text

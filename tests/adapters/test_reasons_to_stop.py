@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from actors.adapters.decode import decode
+from actors.adapters.codec import decode
 from actors.adapters.failure import AnswerFault
 from actors.core.content import Message
 from actors.core.profiles import PROFILES

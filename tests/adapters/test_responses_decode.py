@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from actors.adapters.decode import decode
+from actors.adapters.codec import decode
 from actors.adapters.failure import AnswerFault
 from actors.core.content import Message, Thinking
 from actors.core.profiles import OPENAI_RESPONSES

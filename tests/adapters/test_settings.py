@@ -7,7 +7,7 @@ import pytest
 
 from actors import History, Ledger, dialect
 from actors.adapters.adapter import adapter
-from actors.adapters.decode import decode
+from actors.adapters.codec import decode
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.content import Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.dialect import Dialect

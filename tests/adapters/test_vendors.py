@@ -8,7 +8,7 @@ import pytest
 
 from actors import History, Message, Text, ToolCall, ToolResult, check, dialect, encode, from_wire, render
 from actors.adapters.adapter import adapter
-from actors.adapters.decode import decode
+from actors.adapters.codec import decode
 from actors.adapters.failure import AnswerFault
 from actors.adapters.request import Settings, ToolSpec
 from actors.core.content import Media, Seal, Thinking

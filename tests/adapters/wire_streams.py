@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 from actors.adapters.base import Decoder
-from actors.adapters.decode import decode
+from actors.adapters.codec import decode
 from actors.core.content import Message, Native, Text, Thinking, ToolCall
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding

@@ -8,7 +8,8 @@ import anyio
 import pytest
 
 from actors.adapters.adapter import Adapter, adapter
-from actors.adapters.decode import decode
+from actors.adapters.classify import classify
+from actors.adapters.codec import decode
 from actors.adapters.failure import AnswerFault, Failure
 from actors.adapters.request import Settings, ToolSpec
 from actors.core.content import Message, Text, ToolResult
@@ -69,7 +70,7 @@ class Line:
         async with self.transport.send(self.url + made.path, headers, made.segments, Timeouts()) as response:
             chunks = [chunk async for chunk in response.chunks()]
             if response.status != 200:
-                return self.codec.classify(response.status, response.headers, b"".join(chunks), 0.0)
+                return classify(response.status, response.headers, b"".join(chunks), profile, now=0.0)
             try:
                 for chunk in chunks:
                     decoder.feed(chunk)

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from actors.adapters.adapter import adapter
-from actors.adapters.decode import decode
+from actors.adapters.codec import decode
 from actors.adapters.request import Settings
 from actors.core.content import Message, Text, ToolResult
 from actors.core.history import History

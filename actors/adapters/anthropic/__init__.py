@@ -4,8 +4,5 @@ from actors.adapters.anthropic.decode import MessagesDecoder
 from actors.adapters.anthropic.encode import AnthropicWriter, preamble
 from actors.adapters.anthropic.importing import MessagesReading
 from actors.adapters.codec import Codec
-from actors.core.dialect import AnthropicDialect
 
-CODEC: Codec[AnthropicDialect] = Codec(
-    writer=AnthropicWriter, preamble=preamble, decoder=MessagesDecoder, reading=MessagesReading
-)
+CODEC = Codec(writer=AnthropicWriter, preamble=preamble, decoder=MessagesDecoder, reading=MessagesReading)

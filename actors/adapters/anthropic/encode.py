@@ -6,10 +6,10 @@ Only the fields named here are ever sent (rulebook ANT-28).
 from collections.abc import Mapping, Sequence
 
 from actors.adapters.marks import mark
-from actors.adapters.open_messages import OpenMessages
 from actors.adapters.preamble import Preamble, Wire, chosen, system, written
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.settings import room, thinking_switch
+from actors.adapters.writing import Writing
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import AnthropicDialect
 from actors.core.jsonio import Json, is_blank, quote
@@ -20,7 +20,7 @@ UNSIGNED = "unsigned"
 """Kind of the seal of thinking that came without a signature, from a copy that wants it back all the same."""
 
 
-class AnthropicWriter(OpenMessages):
+class AnthropicWriter(Writing):
     """Writes `messages`, block by block."""
 
     def text(self, json: Json) -> None:

@@ -5,9 +5,4 @@ from actors.adapters.converse.decode import ConverseDecoder
 from actors.adapters.converse.encode import ConverseWriter, preamble
 from actors.adapters.converse.importing import ConverseReading
 
-CODEC = Codec(
-    writer=ConverseWriter,
-    preamble=preamble,
-    decoder=ConverseDecoder,
-    reading=ConverseReading,
-)
+CODEC = Codec(writer=ConverseWriter, preamble=preamble, decoder=ConverseDecoder, reading=ConverseReading)

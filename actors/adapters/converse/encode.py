@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from urllib.parse import quote as percent
 
 from actors.adapters.marks import mark
-from actors.adapters.open_messages import OpenMessages
 from actors.adapters.preamble import Preamble, Wire, chosen, opened, system
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.settings import room, thinking_switch
+from actors.adapters.writing import Writing
 from actors.core.concerns import Role
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import ConverseDialect
@@ -22,7 +22,7 @@ _FORMATS = {"text/markdown": "md", "text/plain": "txt"}  # the others are called
 _ANY_INPUT = Json(b'{"type":"object","properties":{}}')
 
 
-class ConverseWriter(OpenMessages):
+class ConverseWriter(Writing):
     """Writes `messages`, block by block."""
 
     natives = False
@@ -74,13 +74,8 @@ def _media(media: Media, title: str) -> bytes:
     if media.mime.startswith("image/"):
         return b'{"image":{%b%b}}' % (form, source)
     name = title.encode()
-    return b'{"text":"Attached document: %b (%b)."},{"document":{%b"name":"%b",%b}}' % (
-        name,
-        kind,
-        form,
-        name,
-        source,
-    )
+    words = b'{"text":"Attached document: %b (%b)."}' % (name, kind)
+    return words + b',{"document":{%b"name":"%b",%b}}' % (form, name, source)
 
 
 def preamble(settings: Settings, dialect: ConverseDialect, called: frozenset[str]) -> Preamble:

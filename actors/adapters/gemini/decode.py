@@ -16,7 +16,7 @@ from actors.adapters.arriving import Words
 from actors.adapters.base import Decoder
 from actors.adapters.failure import broken
 from actors.adapters.gemini.encode import BLANK
-from actors.adapters.wire import Fields, fields, items, json_text, string
+from actors.adapters.wire import Fields, fields, first, items, json_text, string
 
 _KEPT = frozenset({"text", "functionCall"})
 _FLAGS = frozenset({"thought", "thoughtSignature"})
@@ -47,7 +47,7 @@ class GenerateContentDecoder(Decoder):
             self.count(usage, _FIGURES)
         if blocked := string(fields(payload.get("promptFeedback")).get("blockReason")):
             raise broken(f"the prompt was blocked: {blocked!r}", "refusal", blocked)
-        candidate = _first_candidate(payload)
+        candidate = first(payload.get("candidates"))
         for part in items(fields(candidate.get("content")).get("parts")):
             self._part(fields(part))
         for name in _BESIDE:
@@ -114,11 +114,3 @@ class GenerateContentDecoder(Decoder):
         if arguments is not None and arguments != {}:  # `{}` is said of none, and of those that never came
             self.argue(call, json_text(arguments))
         self.end(call)
-
-
-def _first_candidate(response: Fields) -> Fields:
-    """Return the candidate with index 0; we never ask for more than one."""
-    for candidate in map(fields, items(response.get("candidates"))):
-        if not candidate.get("index"):
-            return candidate
-    return {}

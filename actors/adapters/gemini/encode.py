@@ -12,9 +12,9 @@ from typing import ClassVar
 from urllib.parse import quote as percent_encoded
 
 from actors.adapters.gemini.schema import projected
-from actors.adapters.open_messages import OpenMessages
 from actors.adapters.preamble import Preamble, Wire, chosen, opened, system
 from actors.adapters.request import Settings, ToolSpec
+from actors.adapters.writing import Writing
 from actors.core.concerns import Role
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import GeminiDialect
@@ -25,7 +25,7 @@ BLANK = "signed_blank"
 """Kind of the seal of a signature whose part is a text of nothing but whitespace, or of nothing."""
 
 
-class GeminiWriter(OpenMessages):
+class GeminiWriter(Writing):
     """Writes `contents`, part by part."""
 
     opening = b'{"role":"%b","parts":['

@@ -20,11 +20,7 @@ _KEPT: Mapping[str, tuple[type, ...]] = {
 }
 """Keywords that are kept as they are, with the types they may have."""
 _SILENT = frozenset({"$schema", "$id", "$comment", "$defs", "definitions", "examples"})
-_FORMATS = {
-    "STRING": ("enum", "date-time"),
-    "NUMBER": ("float", "double"),
-    "INTEGER": ("int32", "int64"),
-}
+_FORMATS = {"STRING": ("enum", "date-time"), "NUMBER": ("float", "double"), "INTEGER": ("int32", "int64")}
 _TYPES = frozenset({"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT"})
 _READ = frozenset(
     "type properties required items enum const anyOf oneOf allOf $ref format nullable".split()  # noqa: SIM905  likewise

@@ -16,7 +16,7 @@ from actors.adapters.arriving import ArrivingCall, Words
 from actors.adapters.base import Decoder
 from actors.adapters.failure import broken
 from actors.adapters.openai_chat.reasoning import ArrivingReasoning
-from actors.adapters.wire import Fields, fields, items, json_text, number, string
+from actors.adapters.wire import Fields, fields, first, items, json_text, number, string
 from actors.core.jsonio import sanitised
 from actors.core.stream import Usage
 
@@ -45,7 +45,7 @@ class ChatDecoder(Decoder):
         self._reasoning = ArrivingReasoning(self)
 
     def event(self, name: str, payload: Fields) -> None:
-        choice = _first_choice(payload)
+        choice = first(payload.get("choices"))
         reported = name == "error" or payload.get("object") == "error"
         if reported or not _BESIDE.isdisjoint(payload) or choice.get("logprobs") or choice.get("error"):
             self._beside(payload, choice, reported=reported)
@@ -54,7 +54,7 @@ class ChatDecoder(Decoder):
         self._take(payload, choice, delta if type(delta) is dict else {})
 
     def body(self, body: Fields) -> None:
-        choice = _first_choice(body)
+        choice = first(body.get("choices"))
         self._beside(body, choice, reported=body.get("object") == "error")
         if _SAID.isdisjoint(fields(choice.get("message"))):
             raise broken("the body holds no message")
@@ -79,9 +79,8 @@ class ChatDecoder(Decoder):
                 raise broken(f"the provider ended the answer with finish_reason {reason!r}")
             self._reasoning.seal()
             for part in self._parts:
-                part.done = (
-                    True  # it is kept if the answer breaks off now; some servers send arguments behind it
-                )
+                # It is kept if the answer breaks off now; some servers send arguments behind it.
+                part.done = True
             self.finish(reason)
 
     def _said(self, delta: Fields) -> None:
@@ -224,18 +223,7 @@ def _begins_another(call: ArrivingCall, name: str, text: str, *, repeated: bool)
 def _argument_text(function: Fields) -> str:
     """Return the argument text. A few servers send the object itself; a custom tool sends plain text."""
     arguments = function.get("arguments", function.get("input"))
-    if isinstance(arguments, dict):
-        return json_text(arguments)
-    return string(arguments)
-
-
-def _first_choice(chunk: Fields) -> Fields:
-    """Return the choice with index 0; we never ask for more than one."""
-    choices = chunk.get("choices")
-    for choice in choices if type(choices) is list else ():
-        if type(choice) is dict and not choice.get("index"):
-            return choice
-    return {}
+    return json_text(arguments) if isinstance(arguments, dict) else string(arguments)
 
 
 def _usage(usage: Fields) -> Usage:

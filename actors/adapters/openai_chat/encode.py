@@ -8,12 +8,12 @@ call, and stands in the call. Where the dialect has none, none comes here.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 from actors.adapters.marks import mark
 from actors.adapters.openai_chat.schema import moonshot
 from actors.adapters.preamble import Preamble, Wire, chosen, opened, system, written
 from actors.adapters.request import Settings, ToolSpec
+from actors.adapters.writing import Writing
 from actors.core.concerns import Role
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import ChatDialect
@@ -23,13 +23,14 @@ from actors.core.transcript import Titled
 _ABSENT = {"null": b',"content":null', "empty": b',"content":""', "omit": b""}
 
 
-class OpenAIChatWriter:
-    """Writes `messages`. Every message is closed, so what is appended never changes what was."""
+class OpenAIChatWriter(Writing):
+    """Writes `messages`. Every message is closed."""
 
-    closing: ClassVar[bytes] = b""
-    natives: ClassVar[bool] = False
+    closing = b""
+    natives = False
 
     def __init__(self, dialect: ChatDialect, last_role: Role | None) -> None:
+        super().__init__(dialect, last_role)
         self._error_prefix = quote(dialect.turns.error_prefix)[1:-1]
         self._nothing = quote(dialect.turns.empty_result or "")
         self._carrier = dialect.reasoning.carrier
@@ -37,9 +38,7 @@ class OpenAIChatWriter:
         self._custom = dialect.request.custom_tools
         self._absent = _ABSENT[dialect.turns.absent_content]
         self._joined = min(_JOINED, dialect.turns.max_string or _JOINED)
-        self._comma = b"" if last_role is None else b","
-        self._pieces: list[bytes] = []
-        self._role: Role | None = None
+        self._role = None  # of the message being collected
         self._words: list[Json] = []
         self._parts: list[bytes] = []  # where the content is more than words: media, reasoning in chunks
         self._thoughts: list[Thinking] = []
@@ -53,8 +52,7 @@ class OpenAIChatWriter:
 
     def taken(self) -> list[bytes]:
         self._end()
-        written, self._pieces = self._pieces, []
-        return written
+        return super().taken()
 
     def text(self, json: Json) -> None:
         if self._parts:
@@ -68,9 +66,6 @@ class OpenAIChatWriter:
             self._signature = block.json if block.seal is None else block.seal.data
         else:
             self._thoughts.append(block)
-
-    def native(self, part: bytes) -> None:
-        """Write nothing: a message of this family holds no part of its provider's own, and the renderer sends none."""
 
     def media(self, media: Media, title: str) -> None:
         self._spread()
@@ -112,26 +107,20 @@ class OpenAIChatWriter:
         self._comma = b","
         if self._thoughts:
             self._think()
-        if self._words or self._parts:
-            pieces.append(b',"content":')
-            self._content()
-        else:
-            pieces.append(self._absent)
-        pieces += (b',"tool_calls":[', b",".join(self._calls), b"]}") if self._calls else (b"}",)
-        self._calls.clear()
-
-    def _content(self) -> None:
-        """Write texts as one string that every copy takes; a list of parts else."""
         words = self._words
-        if len(words) == 1 and not self._parts:
-            self._pieces.append(words[0])
+        if not words and not self._parts:
+            pieces.append(self._absent)
+        elif len(words) == 1 and not self._parts:
+            pieces += (b',"content":', words[0])
         elif words and len(joined := _GAP.join([json[1:-1] for json in words])) <= self._joined:
-            self._pieces += (b'"', joined, b'"')
+            pieces += (b',"content":"', joined, b'"')  # one string, which every copy takes
         else:
             self._spread()
-            self._pieces += (b"[", b",".join(self._parts), b"]")
+            pieces += (b',"content":[', b",".join(self._parts), b"]")
         words.clear()
         self._parts.clear()
+        pieces += (b',"tool_calls":[', b",".join(self._calls), b"]}") if self._calls else (b"}",)
+        self._calls.clear()
 
     def _think(self) -> None:
         """Write reasoning beside the content, or at its beginning. A placeholder has words and no seal."""

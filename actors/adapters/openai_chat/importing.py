@@ -6,12 +6,8 @@ from typing import ClassVar
 from actors.adapters.reading import Reading, named_key
 from actors.adapters.wire_object import WireObject
 
-_OURS = (
-    "",
-    "function",
-    "custom",
-    "tool_call",
-)  # calls of the client's tools; a provider's own have other types
+# Calls of the client's tools; a provider's own have other types.
+_OURS = ("", "function", "custom", "tool_call")
 
 
 class ChatReading(Reading):

@@ -169,11 +169,8 @@ class ResponsesDecoder(Decoder):
 
     def _piece(self, what: str, step: str, payload: Fields) -> None:
         """Take a delta of an item, or its `done`; begin an item that was never announced."""
-        kind, item_id, index = (
-            _OF_EVENT[what],
-            string(payload.get("item_id")),
-            number(payload.get("output_index")),
-        )
+        kind, item_id = _OF_EVENT[what], string(payload.get("item_id"))
+        index = number(payload.get("output_index"))
         item = self._find(kind, item_id, index)
         if item is None:
             item = self._begin({"type": kind, "id": item_id, "name": payload.get("name")}, index)

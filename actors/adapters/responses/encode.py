@@ -8,10 +8,10 @@ directly after their calls (rulebook OAR-14).
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from actors.adapters.preamble import Preamble, Wire, chosen, system, written
 from actors.adapters.request import Settings, ToolSpec
+from actors.adapters.writing import Writing
 from actors.core.concerns import Role
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import ResponsesDialect
@@ -23,17 +23,18 @@ MIN_TOKENS = 16
 """Fewest tokens of an answer that may be asked for; less is "Invalid value for 'max_output_tokens'."."""
 
 
-class ResponsesWriter:
-    """Writes `input`, item by item. Every item is closed, so what is appended never changes what was."""
+class ResponsesWriter(Writing):
+    """Writes `input`, item by item; every item is closed. Those of the provider's own tools go back as they were kept.
 
-    closing: ClassVar[bytes] = b""
-    natives: ClassVar[bool] = True
+    No item has an id (OAR-04).
+    """
+
+    closing = b""
 
     def __init__(self, dialect: ResponsesDialect, last_role: Role | None) -> None:
+        super().__init__(dialect, last_role)
         self._error_prefix = quote(dialect.turns.error_prefix)[1:-1]
         self._pattern = dialect.ids.tool_name_pattern
-        self._comma = b"" if last_role is None else b","
-        self._pieces: list[bytes] = []
         self._by_user = False
         self._content: list[bytes] = []  # of the user's open message: its only text, or parts
         self._only: Json | None = None
@@ -47,8 +48,7 @@ class ResponsesWriter:
 
     def taken(self) -> list[bytes]:
         self._end()
-        written, self._pieces = self._pieces, []
-        return written
+        return super().taken()
 
     def text(self, json: Json) -> None:
         """Write a message of the assistant, with the phase it is marked with; or take words of the user's."""
@@ -56,7 +56,7 @@ class ResponsesWriter:
             self._only = None if self._content else json
             self._content.append(_TEXT % json)
             return
-        self._item(b'{"type":"message","role":"assistant","content":', json)
+        self.block(b'{"type":"message","role":"assistant","content":', json)
         self._pieces += (b',"phase":', self._phase, b"}") if self._phase else (b"}",)
         self._phase = b""
 
@@ -66,11 +66,7 @@ class ResponsesWriter:
         if block.seal.kind == "phase":
             self._phase = block.seal.data
         else:
-            self._item(_reasoning_item(block.seal.data))
-
-    def native(self, part: bytes) -> None:
-        """Write an item of the provider's own tools. It is kept without its id, as all items go back (OAR-04)."""
-        self._item(part)
+            self.block(_reasoning_item(block.seal.data))
 
     def media(self, media: Media, title: str) -> None:
         self._only = None
@@ -88,7 +84,7 @@ class ResponsesWriter:
         else:
             kind, key, given = b"function_call", b"arguments", nest(call.json)
         opening = b'{"type":"%b","call_id":"%b","name":"%b"%b,"%b":'
-        self._item(opening % (kind, call_id.encode(), name.encode(), group, key), given, b"}")
+        self.block(opening % (kind, call_id.encode(), name.encode(), group, key), given, b"}")
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
         """Write a `function_call_output` item, or that of a tool which takes free text."""
@@ -99,21 +95,17 @@ class ResponsesWriter:
         opening = b'{"type":"%b","call_id":"%b","output":' % (kind, call_id.encode())
         if media:
             words = [_TEXT % json] if json != b'""' else []
-            self._item(opening, b"[", b",".join([*words, *(_media(item) for item, _ in media)]), b"]}")
+            self.block(opening, b"[", b",".join([*words, *(_media(item) for item, _ in media)]), b"]}")
         elif failed:  # the wire has no error flag
-            self._item(opening, b'"', self._error_prefix, json[1:], b"}")
+            self.block(opening, b'"', self._error_prefix, json[1:], b"}")
         else:
-            self._item(opening, json, b"}")
-
-    def _item(self, *pieces: bytes) -> None:
-        self._pieces += (self._comma, *pieces)
-        self._comma = b","
+            self.block(opening, json, b"}")
 
     def _end(self) -> None:
         """Write the user's open message: a string where it is one text, else a list of parts."""
         if self._content:
             said = self._only if self._only is not None else b"[%b]" % b",".join(self._content)
-            self._item(b'{"type":"message","role":"user","content":', said, b"}")
+            self.block(b'{"type":"message","role":"user","content":', said, b"}")
             self._content.clear()
 
 

@@ -27,9 +27,8 @@ class ItemsReading(Reading):
 
     def message(self, item: WireObject) -> None:
         kind, role = item.text("type"), item.fields.get("role")
-        if (
-            not kind and "role" in item.fields
-        ):  # a message may leave it out; one of the other API's tools has none
+        # A message may leave its type out; one of the other API's tools has none.
+        if not kind and "role" in item.fields:
             kind = "tool message" if role == "tool" else "message"
         self.begin(_speaker(kind, role), joins=True)
         item.says("status", "completed")

@@ -35,8 +35,7 @@ from actors.core.check.converse import Converse
 from actors.core.check.gemini import Gemini
 from actors.core.check.openai_chat import OpenAIChat
 from actors.core.check.responses import Responses
-from actors.core.check.state import CheckState
-from actors.core.check.words import excerpt, inside
+from actors.core.check.state import CheckState, excerpt, inside
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonRefused, JsonValue, parse
 from actors.errors import Fault
@@ -56,9 +55,8 @@ _QUICK = msgspec.json.Decoder()
 _LONG = 512  # bytes from which it costs less to look at the end of a text than to parse it
 _TOO_LONG = 1 << 16  # no limit that a provider sets for a text is as low
 _VISIBLE = frozenset(range(0x21, 0x7F)) - {0x5C}
-_NO_ESCAPE = re.compile(
-    rb"[^\\]{6}(?![\x80-\xbf])"
-)  # an escape has six bytes: a character begins behind this
+# An escape has six bytes: a character begins behind this.
+_NO_ESCAPE = re.compile(rb"[^\\]{6}(?![\x80-\xbf])")
 _LONE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\xed[\xa0-\xbf]")
 _PAIRED = re.compile(rb"(?s)\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\[^u]")
 """Two halves of a character, or an escape of one letter, which may be a backslash."""

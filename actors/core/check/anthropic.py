@@ -8,8 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from actors.core.check.state import Turns
-from actors.core.check.words import excerpt, inside, kind_of, shape
+from actors.core.check.state import Turns, excerpt, inside, kind_of, shape
 from actors.core.jsonio import JsonValue
 
 _TOP = shape(
@@ -195,10 +194,10 @@ class Anthropic(Turns):
         elif failed is True and not content.strip():
             self.fault("ANT-53", "", "the result of a failed tool is blank")
         if type(call_id) is str and call_id in self.due and not (self.mixed or self.split):
-            del self.due[call_id]
+            del self.due[call_id]  # as `answer` does, without a call for each result
             self.answered.add(call_id)
         else:
-            self.misplaced(call_id, "tool_use_id")
+            self.answer(call_id, "tool_use_id")
 
     def _result_content(self, content: JsonValue, *, failed: bool) -> None:
         if type(content) is not list:

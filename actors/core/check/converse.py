@@ -3,8 +3,7 @@
 import re
 from collections.abc import Callable
 
-from actors.core.check.state import Turns
-from actors.core.check.words import excerpt, inside, kind_of, shape
+from actors.core.check.state import Turns, excerpt, inside, kind_of, shape
 from actors.core.jsonio import JsonValue
 
 _TOP = shape(
@@ -118,11 +117,7 @@ class Converse(Turns):
         self.called = True
         result = _RESULT | (self.fields(value, _RESULT) or {})
         call_id, content = result["toolUseId"], result["content"]
-        if type(call_id) is str and call_id in self.due and not self.mixed:
-            del self.due[call_id]
-            self.answered.add(call_id)
-        else:
-            self.misplaced(call_id, "toolUseId")
+        self.answer(call_id, "toolUseId")
         if result["status"] not in ("success", "error"):
             self.fault("ALL-02", "", f"status {excerpt(result['status'])}")
         for _, part in self.each(content, ".content", "content", filled=True):

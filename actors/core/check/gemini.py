@@ -8,8 +8,7 @@ under the calls' names. Ids, where there are any, only repeat that. Keys are tak
 import re
 from collections.abc import Callable, Mapping
 
-from actors.core.check.state import Turns
-from actors.core.check.words import excerpt, kind_of, shape
+from actors.core.check.state import Turns, excerpt, kind_of, shape
 from actors.core.jsonio import JsonValue
 
 _TOP = shape(
@@ -82,19 +81,18 @@ class Gemini(Turns):
         return {key if key in twice else first[key]: item for key, item in value.items()}
 
     def block(self, block: JsonValue) -> None:
-        if type(block) is not dict or not block.keys() <= _PART:
-            if type(block := self.spelt(block)) is not dict:
-                return self.wanted("an object", "", block)
-            self.allow_only("", block, _PART)
-        if "thoughtSignature" in block:
-            self._signed(block["thoughtSignature"])
-        if "thought" in block:
+        part = self.fields(block, _PART)
+        if part is None:
+            return None
+        if "thoughtSignature" in part:
+            self._signed(part["thoughtSignature"])
+        if "thought" in part:
             self.fault("ALL-08", "", "thoughts are not sent back")
-        held = _PARTS.keys() & block
+        held = _PARTS.keys() & part
         if len(held) != 1:
             return self.fault("ALL-11", "", f"a part holds one kind of data, not {len(held)}")
         (kind,) = held
-        return _PARTS[kind](self, block)
+        return _PARTS[kind](self, part)
 
     def _signed(self, signature: JsonValue) -> None:
         if self.role != "model":
@@ -275,4 +273,4 @@ _PARTS: Mapping[str, Callable[[Gemini, dict[str, JsonValue]], None]] = {
     "fileData": Gemini._file,
     **dict.fromkeys(("executableCode", "codeExecutionResult", "toolCall", "toolResponse"), Gemini._own),
 }
-_PART = _FLAGS.keys() | _PARTS.keys()
+_PART = _FLAGS | dict.fromkeys(_PARTS)

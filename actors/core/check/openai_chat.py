@@ -8,8 +8,7 @@ the family demand besides is told by the dialect.
 
 from collections.abc import Iterator
 
-from actors.core.check.state import INPUT, ROOTLESS, Whole
-from actors.core.check.words import excerpt, inside, kind_of, shape
+from actors.core.check.state import INPUT, ROOTLESS, Whole, excerpt, inside, kind_of, shape
 from actors.core.dialect import ChatDialect
 from actors.core.jsonio import JsonValue
 

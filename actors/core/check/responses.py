@@ -10,8 +10,7 @@ whether the request stores its own.
 import re
 from collections.abc import Callable, Mapping
 
-from actors.core.check.state import INPUT, ROOTLESS, Whole
-from actors.core.check.words import Shape, excerpt, inside, shape
+from actors.core.check.state import INPUT, ROOTLESS, Shape, Whole, excerpt, inside, shape
 from actors.core.jsonio import JsonValue
 
 _TOP = shape(
@@ -92,21 +91,17 @@ class Responses(Whole):
             elif kind not in _ASIDE:
                 if kind in _ITEMS and not item.keys() <= _ITEMS[kind].keys():
                     self.allow_only("", item, _ITEMS[kind])
-                self._stand(
-                    kind, item["id"] if "id" in item else None, "role" in item and item["role"] == "assistant"
-                )
+                by_assistant = "role" in item and item["role"] == "assistant"
+                self._stand(kind, item["id"] if "id" in item else None, by_assistant)
                 _CHECKS[kind](self, item)
 
     def _stand(self, kind: str, item_id: JsonValue, by_assistant: bool) -> None:
         """An item of this kind and id stands behind the last."""
-        by_model, identified = (
-            kind not in _OUTPUTS and (kind != "message" or by_assistant),
-            item_id is not None,
-        )
+        by_model = kind not in _OUTPUTS and (kind != "message" or by_assistant)
+        identified = item_id is not None
         if self.thinks is not None and not by_model:
-            self.fault(
-                "OAR-03", "", f"a reasoning item is not followed by what it led to, before this {kind}"
-            )
+            what = f"a reasoning item is not followed by what it led to, before this {kind}"
+            self.fault("OAR-03", "", what)
         elif self.thinks is not None and kind in _PREFIXES and kind != "reasoning":
             if identified and not self.thinks:
                 self.fault("OAR-04", "", "an item with an id behind reasoning without one")

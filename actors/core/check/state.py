@@ -6,23 +6,69 @@ behind the ones before.
 
 import re
 import sys
-from collections.abc import Collection, Iterable
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
+from typing import Any, ClassVar, Self, TypeAlias
 
-from actors.core.check.words import CHOICES, Shape, excerpt, inside, kind_of, why_no_object
+import msgspec
+
 from actors.core.dialect import Dialect
-from actors.core.jsonio import JsonValue
+from actors.core.jsonio import JsonRefused, JsonValue, parse
 from actors.core.rulebook import FAULTS, RULES, cited
 from actors.core.table import NOTHING, Table
 from actors.errors import Fault
 
+Shape: TypeAlias = Mapping[str, JsonValue]
+"""The keys that an object may have, each with what it is as good as where it is absent."""
+CHOICES = ("anyOf", "oneOf", "allOf")  # keywords that no provider takes at the root of a tool's schema
+KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+_QUICK = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _NOTHING: Any = ()  # Any: stands for an empty dict or set at no cost
 _MARKS = 4
 ROOTLESS = (*CHOICES, "enum", "not")  # keywords that OpenAI does not take at the root of a schema
-INPUT = {
-    "function": "arguments",
-    "custom": "input",
-}  # what a call gives its tool: an object as text, or any text
+# What a call of each kind gives its tool: an object as text, or any text.
+INPUT = {"function": "arguments", "custom": "input"}
+
+
+def shape(keys: str, **defaults: JsonValue) -> dict[str, JsonValue]:
+    """Return the shape of an object with some keys; absent ones are null where nothing else is said."""
+    return dict.fromkeys(keys.split()) | defaults
+
+
+def inside(value: JsonValue, *keys: str) -> JsonValue:
+    """Return what stands under some keys, each in the object under the one before; None if it is absent."""
+    for key in keys:
+        value = value.get(key) if type(value) is dict else None
+    return value
+
+
+def why_no_object(text: JsonValue, *, strict: bool = True) -> str:
+    """Return why `text` is not a JSON object written as a string, or an empty string if it is one."""
+    if type(text) is not str:
+        return "not a string"
+    try:
+        value = parse(text.encode()) if strict else _QUICK.decode(text)
+    except (JsonRefused, msgspec.DecodeError, RecursionError):
+        return "not JSON"
+    return "" if type(value) is dict else "not an object"
+
+
+def excerpt(value: JsonValue) -> str:
+    """Return a value as a fault's message shows it: one short line, whatever it is."""
+    if isinstance(value, dict | list):
+        return kind_of(value)
+    text = ascii(value if type(value) is not str else value[:61])
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def kind_of(value: JsonValue) -> str:
+    """Return the JSON name of a value's type."""
+    return KINDS.get(type(value), "a number")
+
+
+@cache
+def _form(pattern: str) -> Callable[[str], re.Match[str] | None]:
+    return re.compile(pattern).fullmatch
 
 
 class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it is read into
@@ -145,15 +191,13 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
             self.fault(rule, where, f"unknown key {unknown}")
 
     def attach(self, kind: str, where: str = "") -> None:
-        most = self.dialect.media.max_count
+        rules, held = self.dialect.media, "of a request that may hold"
         self.media += 1
-        if most is not None and self.media > most:
-            self.fault("ALL-15", where, f"attachment {self.media} of a request that may hold {most}")
-        most = self.dialect.media.max_documents
         self.documents += kind == "document"
-        if most is not None and kind == "document" and self.documents > most:
-            what = f"document {self.documents} of a request that may hold {most}"
-            self.fault("ALL-15 documents", where, what)
+        if (most := rules.max_count) is not None and self.media > most:
+            self.fault("ALL-15", where, f"attachment {self.media} {held} {most}")
+        if kind == "document" and (most := rules.max_documents) is not None and self.documents > most:
+            self.fault("ALL-15 documents", where, f"document {self.documents} {held} {most}")
 
     def mark(self, mark: JsonValue, where: str = "") -> None:
         """Judge a cache mark, and count it. An hour's comes before all that are for five minutes."""
@@ -353,8 +397,8 @@ class Turns(CheckState):
         if self.role and not self.blocks and (self.role == "user" or not self.may_end_empty):
             self.fault("ALL-11", self.here, "the message is empty")
 
-    def misplaced(self, call_id: JsonValue, key: str) -> None:
-        """Judge a result that has no call, or does not stand where its call wants it."""
+    def answer(self, call_id: JsonValue, key: str) -> None:
+        """Take the call out that a result answers, and judge where the result stands."""
         if type(call_id) is not str:
             self.wanted(f"{key} is a string", "", call_id)
         elif call_id in self.due:

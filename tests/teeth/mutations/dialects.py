@@ -331,8 +331,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "gemini: a stream may end without a finish reason",
         "actors/adapters/gemini/decode.py",
-        "        candidate = _first_candidate(payload)\n",
-        "        candidate = _first_candidate(payload)\n        self.ended = True\n",
+        '        candidate = first(payload.get("candidates"))\n',
+        '        candidate = first(payload.get("candidates"))\n        self.ended = True\n',
         (GEMINI_DECODE,),
     ),
     Mutation(

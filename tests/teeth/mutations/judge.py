@@ -65,10 +65,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         VENDORS,
     ),
     _demands(
-        "anthropic: a result may stand behind words",
-        "anthropic",
-        "not (self.mixed or self.split)",
-        "not self.split",
+        "anthropic, bedrock: a result may stand behind other content",
+        "state",
+        "            if self.mixed:",
+        "            if False:",
         CHECK,
     ),
     _demands(
@@ -76,13 +76,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "anthropic",
         'if not self.thinks and self.dialect.reasoning.required == "with_calls":',
         "if False:",
-        CHECK,
-    ),
-    _demands(
-        "bedrock: a result may stand behind other content",
-        "converse",
-        "call_id in self.due and not self.mixed:",
-        "call_id in self.due:",
         CHECK,
     ),
     _demands(
@@ -256,7 +249,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     _reads("a long text may be blank", "__init__", "piece[1] not in _VISIBLE or ", ""),
     _reads("a long text may be of any length", "__init__", " or len(piece) > _TOO_LONG:", ":"),
     _reads("a long text ends in a word", "__init__", "piece[whole.end() :]", "b'\"'"),
-    _reads("arguments may be any text", "words", "else _QUICK.decode(text)", "else {}"),
+    _reads("arguments may be any text", "state", "else _QUICK.decode(text)", "else {}"),
     _demands(
         "openai_chat: results are not taken out",
         "openai_chat",
@@ -302,7 +295,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "gemini: a signature is what it is",
         "gemini",
-        '            self._signed(block["thoughtSignature"])\n',
+        '            self._signed(part["thoughtSignature"])\n',
         "            pass\n",
         GEMINI,
     ),

@@ -1,6 +1,7 @@
-"""An array of messages whose last one stays open, so that a neighbour of its role is written into it.
+"""An array of messages being written: what all families share, and what those do that merge neighbours.
 
-Protocols that merge neighbours are written so: appending to the transcript never changes a byte of it.
+There the last message stays open, and a neighbour of its role is written into it. The others close every message.
+Either way, appending to the transcript never changes a byte of it.
 """
 
 from collections.abc import Mapping
@@ -8,38 +9,36 @@ from typing import ClassVar
 
 from actors.core.concerns import Role
 from actors.core.dialect import Dialect
+from actors.core.transcript import Writer
 
 
-class OpenMessages:
+class Writing(Writer):
     """Begins messages and keeps the pieces. How a block is written is the family's."""
 
-    closing: ClassVar[bytes] = b"]}"  # what ends the open message
+    closing: ClassVar[bytes] = b"]}"  # what ends the open message, if one stays open
     natives: ClassVar[bool] = True  # a provider's own parts can be written
     opening: ClassVar[bytes] = b'{"role":"%b","content":['  # with a place for the role
     roles: ClassVar[Mapping[str, bytes]] = {"user": b"user", "assistant": b"assistant"}
 
     def __init__(self, _: Dialect, last_role: Role | None) -> None:
         self._role = last_role
-        self._comma = b","
+        self._comma = b"" if last_role is None else b","
         self._pieces: list[bytes] = []
 
     def begin(self, role: Role) -> None:
-        """Let what follows be said in this role, in the open message if it is of that."""
         if role != self._role:
             opening = self.opening % self.roles[role]
             self._pieces.append(opening if self._role is None else self.closing + b"," + opening)
             self._role, self._comma = role, b""
 
     def block(self, *pieces: bytes) -> None:
-        """Write a block."""
+        """Write a block, or a message, behind what is there."""
         self._pieces += (self._comma, *pieces)
         self._comma = b","
 
     def native(self, part: bytes) -> None:
-        """Write a block as its provider wrote it."""
         self.block(part)
 
     def taken(self) -> list[bytes]:
-        """Return what was written since this was asked last."""
         written, self._pieces = self._pieces, []
         return written
