@@ -22,8 +22,8 @@ REPORTS = 20
 
 
 def share(count: int) -> int:
-    """How many of so many cases a test goes through: a quarter, all, or few in a quick run (`-m "not long"`)."""
-    return count // {"thorough": 1, "quick": 16}.get(settings.get_current_profile_name(), 4)
+    """How many of so many cases a test goes through: an eighth, all, or few in a quick run (`-m "not long"`)."""
+    return count // {"thorough": 1, "quick": 16}.get(settings.get_current_profile_name(), 8)
 
 
 def judged(judge: Judge, seeds: range) -> tuple[int, list[str]]:

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, settings
 
 from tests.readings import compare_readings
 
-for _profile in ("quarter", "thorough"):  # what they and "quick" mean is said by `tests.at_scale.share`
+for _profile in ("eighth", "thorough"):  # what they and "quick" mean is said by `tests.at_scale.share`
     settings.register_profile(_profile, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile(
     "quick", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile("quarter")
+settings.load_profile("eighth")
 compare_readings()
 
 

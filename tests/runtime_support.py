@@ -56,7 +56,7 @@ async def hosting(
     environ: Mapping[str, str] | None = None,
     on_tool_error: Callable[[ToolFailure], object] | None = None,
     auth: Mapping[str, str] | None = None,
-    seconds: float = 60,
+    seconds: float = 300,
     **servers: LoopbackServer,
 ) -> AsyncIterator[Runtime]:
     """Run the servers and a runtime whose backends are named as the keywords are; judge it at the end.

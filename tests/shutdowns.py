@@ -10,6 +10,7 @@ A program is `python -m tests.shutdowns --one WAY BACKEND TOOL...`. It ends with
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -37,6 +38,10 @@ from actors.transport import HttpTransport, Response, Timeouts, Transport
 
 PATIENCE = 60.0
 """Seconds until a program that has not ended is taken for one that never will."""
+
+PAUSE = 0.01
+"""Seconds of its loop that the tools of a program take each time they are told to end. Without that they would be told
+ten thousand times a second, and the program would do nothing else."""
 
 if TYPE_CHECKING:
     import trio
@@ -99,9 +104,10 @@ class Program:
                 await anyio.sleep_forever()
 
     def tell(self) -> None:
-        """Say that a tool is told to end, the first time."""
+        """Say that a tool is told to end, the first time, and take a moment, each time."""
         told, self.told = self.told, lambda: None
         told()
+        time.sleep(PAUSE / len(self.kinds))
 
     def waits(self) -> AnyTool:
         """Return a tool that ends when it is told to."""
@@ -374,6 +380,10 @@ def main() -> int:
     if given.url is None:
         with model() as url:  # in a thread, and what forks must have none
             return subprocess.run([sys.executable, *sys.orig_argv[1:], "--url", url], check=False).returncode
+    for way, backend in (("every_task_cancelled", "asyncio"), ("an_error", "trio")):
+        run(way, backend, given.url, ["waits"])
+    gc.collect()
+    gc.freeze()
     failures = list[str]()
     for done in range(0, given.count, 10):
         times = min(10, given.count - done)
@@ -390,8 +400,9 @@ Case: TypeAlias = tuple[str, str, str, Sequence[str]]
 def tried(cases: Sequence[Case], workers: int) -> list[str]:
     """Fork a process for each case; return what was wrong with their ends.
 
-    A fork has imported all there is to import, which is what most of such a program's time goes to. It exits as any
-    program does: by the end of its main module.
+    If a program was run before, on each backend, a fork has imported all there is to import; and what is frozen it does
+    not look through at its end. These are what most of such a program's time goes to. It exits as any program does, by
+    the end of its main module.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     waiting, running, failures = list(cases), dict[int, _Forked](), list[str]()

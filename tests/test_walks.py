@@ -1,6 +1,6 @@
 """A session that goes at random over the strictest hosts of all dialects is never refused.
 
-The suite goes 100 walks (`tests.walks` says what one is), `.ci/run` 400 more. For more, in a shell:
+The suite goes 50 walks (`tests.walks` says what one is), `.ci/run` 400 more. For more, in a shell:
 
     python -m tests.test_walks --count 20000 --seed 1000 --workers 2
 

@@ -38,7 +38,7 @@ async def half_done(session: Session, gate: Gate) -> None:
     """Wait until `b` has returned and `a` runs."""
     await gate.started("a", "b")
     gate.open("b")
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         while (known := (await session.ledger()).interactions())[-1].status == "pending":
             await anyio.lowlevel.checkpoint()
     assert [each.reason for each in known] == ["running", None]

@@ -5,6 +5,7 @@ files]}`. Written, a line for each: the status it ended with. Each command is a 
 environment of its own, which begins before there is an event loop.
 """
 
+import gc
 import json
 import os
 import sys
@@ -32,9 +33,11 @@ def run(arguments: list[str], env: dict[str, str], streams: list[str]) -> None:
 
 
 def main() -> None:
-    """Load, then fork for each line."""
+    """Load, then fork for each line. What is frozen no command looks through at its end."""
     for name in LOADED:
         import_module(name)
+    gc.collect()
+    gc.freeze()
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

@@ -351,7 +351,7 @@ async def test_bodies_and_recordings_are_bounded() -> None:
 
 async def raw(server: LoopbackServer, head: str, body: bytes = b"") -> bytes:
     """What comes back for bytes that go out as they are, up to the end of the connection."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with serve(server):
             assert server.port is not None
             async with await anyio.connect_tcp("127.0.0.1", server.port) as stream:

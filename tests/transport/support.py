@@ -173,7 +173,7 @@ async def asked(
     headers: Sequence[tuple[str, str]] = HEADERS,
 ) -> Answered:
     """Send one request and read its whole answer."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with transport.send(url, headers, segments, timeouts) as response:
             return Answered(response.status, dict(response.headers), await whole(response))
 

@@ -14,7 +14,7 @@ VENDORS = "tests/adapters/test_vendors.py"
 TOLD = "tests/core/test_conservation.py::test_a_result_of_any_size_is_told_whole_and_as_what_it_was"
 SCENARIO = "tests/scenarios/test_scenarios.py::test_our_request_is_accepted_and_has_the_valid_shape"
 GENERATED = "tests/test_generated_histories.py::test_no_generated_history_is_refused_in_any_dialect[0]"
-WALKS = "tests/test_walks.py::test_no_request_of_a_random_walk_is_refused_or_changes_what_was_sent[0]"
+WALKS = "tests/test_walks.py::test_no_request_of_a_random_walk_is_refused_or_changes_what_was_sent"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
