@@ -32,7 +32,9 @@ class Adapter:
         Settings are given as they were asked for, tools under their own names; `facts` is `Rendered.facts`.
         """
         asked, names, losses = fit(settings, self.dialect)
-        begun = self.preamble(asked, self.dialect, frozenset() if asked.tools else facts.tools)
+        # What a model invented must not change the tools of the settings: reasoning is bound to them (ANT-44).
+        called = frozenset[str]() if asked.tools else facts.tools
+        begun = self.preamble(asked, self.dialect, called)
         ends, said = marked(segments, asked, self.dialect, facts.before, self.encoder.closing)
         opening = begun.before + ends + routed(asked, self.dialect, facts) + begun.after
         told = (*losses, *begun.losses)

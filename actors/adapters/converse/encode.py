@@ -81,12 +81,11 @@ def _media(media: Media, title: str) -> bytes:
 def preamble(settings: Settings, dialect: ConverseDialect, called: frozenset[str]) -> Preamble:
     """Return the preamble of a request; see `actors.adapters.codec.Codec`.
 
-    Where the settings name no tool, those that were called are declared (BED-03). Otherwise the settings' tools
-    are all there is: what a model invented must not change them, reasoning is bound to them (ANT-44). There is no
-    tool choice that forbids calls, so `none` is `auto` and a loss.
+    Where the settings name no tool, those that were called are declared (BED-03). There is no tool choice that forbids
+    calls, so `none` is `auto` and a loss.
     """
     ends, said = mark(settings, dialect), system(settings)
-    tools = settings.tools or [ToolSpec(name, "", _ANY_INPUT) for name in sorted(called)]
+    tools = [*settings.tools, *(ToolSpec(name, "", _ANY_INPUT) for name in sorted(called))]
     forced = chosen(settings) == "required"
     told = forced or (settings.tools and settings.tool_choice == "auto") or not tools
     limited = settings.max_tokens is not None or settings.thinking == "manual"
@@ -104,7 +103,7 @@ def preamble(settings: Settings, dialect: ConverseDialect, called: frozenset[str
         "system": [{"text": said}, ends] if said else None,
     }
     path = f"/model/{percent(settings.model, safe='')}/{'converse-stream' if settings.stream else 'converse'}"
-    assumed = () if settings.tools else tuple([f"a tool {name!r}" for name in sorted(called)])
+    assumed = tuple([f"a tool {name!r}" for name in sorted(called)])
     losses = () if told else ("tool_choice",)
     return Preamble(path, opened(table, "messages"), b"", losses=losses, assumed=assumed)
 

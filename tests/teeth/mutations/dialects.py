@@ -20,7 +20,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "bedrock: tools that were called are not declared once they are off",
         "actors/adapters/converse/encode.py",
-        'tools = settings.tools or [ToolSpec(name, "", _ANY_INPUT) for name in sorted(called)]',
+        'tools = [*settings.tools, *(ToolSpec(name, "", _ANY_INPUT) for name in sorted(called))]',
         "tools = settings.tools",
         ("tests/adapters/test_converse_encode.py",),
     ),
@@ -379,9 +379,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "walks: a tool that the model invented is declared from then on",
-        "actors/adapters/converse/encode.py",
-        'tools = settings.tools or [ToolSpec(name, "", _ANY_INPUT) for name in sorted(called)]',
-        'tools = (*settings.tools, *(ToolSpec(name, "", _ANY_INPUT) for name in sorted(called)))',
+        "actors/adapters/adapter.py",
+        "frozenset[str]() if asked.tools else facts.tools",
+        "facts.tools",
         (WALKS,),
     ),
     Mutation(
