@@ -35,7 +35,7 @@ class Adapter:
         # What a model invented must not change the tools of the settings: reasoning is bound to them (ANT-44).
         called = frozenset[str]() if asked.tools else facts.tools
         begun = self.preamble(asked, self.dialect, called)
-        ends, said = marked(segments, asked, self.dialect, facts.before, self.encoder.closing)
+        ends, said = marked(segments, asked, self.dialect, facts, self.encoder.closing)
         opening = begun.before + ends + routed(asked, self.dialect, facts) + begun.after
         told = (*losses, *begun.losses)
         return Request(begun.path, begun.headers, (opening, *said, b"]}"), told, names, begun.assumed)

@@ -46,22 +46,21 @@ def routed(settings: Settings, dialect: Dialect, facts: TranscriptFacts) -> byte
 
 
 def marked(
-    segments: Sequence[bytes], settings: Settings, dialect: Dialect, before: int, closing: bytes
+    segments: Sequence[bytes], settings: Settings, dialect: Dialect, facts: TranscriptFacts, closing: bytes
 ) -> tuple[bytes, Sequence[bytes]]:
     """Return a mark for the whole request, and a lane's segments with marks where it ended before and ends now.
 
-    `closing` closes the last message and is no part of the lane, whose first `before` bytes were sent before.
+    `closing` closes the last message and is not part of the lane. Its segments are too many to be measured each time.
     """
     if settings.cache == "off" or dialect.caching.marks == "none" or not segments:
         return b"", segments
     wanted = _spliced_in(dialect.caching.marks, settings.cache)
-    size = sum(map(len, segments))
-    end = size - len(closing)
-    places = [before] if 0 < before < end else []
+    end = facts.size or sum(map(len, segments)) - len(closing)
+    places = [facts.before] if 0 < facts.before < end else []
     if end > 0 and not dialect.caching.moving:
         places.append(end)
     for place in places:  # counted from the end, so that what is spliced in ahead moves nothing
-        segments = _spliced(segments, size - place, wanted, dialect.caching.marks)
+        segments = _spliced(segments, end + len(closing) - place, wanted, dialect.caching.marks)
     return wanted if dialect.caching.moving else b"", segments
 
 

@@ -70,7 +70,7 @@ class Rendered:
     @property
     def facts(self) -> TranscriptFacts:
         """What the request around the transcript must know of it."""
-        return TranscriptFacts(self.lane.state.tools, self.before)
+        return TranscriptFacts(self.lane.state.tools, self.before, self.lane.size)
 
 
 def empty(dialect: Dialect, epoch_start: int = 0) -> Lane:

@@ -10,7 +10,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "caches: the end of what was sent before is not marked",
         "actors/adapters/marks.py",
-        "places = [before] if 0 < before < end else []",
+        "places = [facts.before] if 0 < facts.before < end else []",
         "places = list[int]()",
         (PLACES,),
     ),
