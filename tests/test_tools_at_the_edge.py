@@ -266,7 +266,8 @@ async def test_a_call_that_was_closed_keeps_its_place_until_its_thread_returns()
             taken = THREADS.taken
             session = await runtime.open("a", tools=[slow])
             assert (await session.ask("Do it.")).status == "complete"
-            assert (THREADS.taken, len(begun)) == (taken + 1, 1)
+            assert THREADS.taken == taken + 1
+            await until(lambda: begun)  # on a busy machine a thread may begin after its call was closed
             released.set()
             await until(lambda: THREADS.taken == taken)
             assert THREADS.stuck == 0
