@@ -37,7 +37,7 @@ Answer: TypeAlias = tuple[Json, bool, tuple[Media, ...]]
 
 
 def closed(known: Interaction) -> Interaction:
-    """Return what another session may take over of what is known about a call: it has sent and runs nothing yet."""
+    """Return what another session may take over about a call: that session has sent nothing yet, and runs nothing."""
     if known.end is not None:
         return replace(known, sealed=None)
     reason = "outcome_unknown" if known.reason == "running" else known.reason

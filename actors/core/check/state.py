@@ -1,4 +1,4 @@
-"""Where the judge stands after some messages, and what families ask of the next ones: all, or those of one manner.
+"""Where the judge stands after some messages, and the checks that several families share.
 
 A family's subclass reads messages and changes with each of them: it judges their shape, and what they may mean
 behind the ones before.
@@ -19,7 +19,7 @@ from actors.core.table import NOTHING, Table
 from actors.errors import Fault
 
 Shape: TypeAlias = Mapping[str, JsonValue]
-"""The keys that an object may have, each with what it is as good as where it is absent."""
+"""The keys that an object may have, each with the value that its absence stands for."""
 CHOICES = ("anyOf", "oneOf", "allOf")  # keywords that no provider takes at the root of a tool's schema
 KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
 _QUICK = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -119,7 +119,7 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         return made
 
     def settled(self) -> tuple[Self, list[Fault]]:
-        """Return the state as it is kept, in little room, and the faults met on the way to it."""
+        """Return the state in its compact form, and the faults met on the way to it."""
         found = self.faults
         if self.fresh:
             self.used = self.used.update(self.fresh)
@@ -128,9 +128,8 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         return self, found
 
     def __eq__(self, other: object) -> bool:
-        compiled = dict.fromkeys(
-            ("is_id", "is_name")
-        )  # told by the dialect, and not equal when compiled anew
+        # The dialect tells these, and they are not equal when compiled anew.
+        compiled = dict.fromkeys(("is_id", "is_name"))
         return type(other) is type(self) and vars(self) | compiled == vars(other) | compiled
 
     def parameters(self, body: dict[str, JsonValue]) -> None:
