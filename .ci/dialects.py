@@ -27,6 +27,7 @@ from actors.core.lane import Rendered
 from actors.core.ledger import Ledger
 from actors.core.profiles import PROFILES
 from actors.core.rulebook import PREFIXES
+from actors.core.segments import Segments
 from actors.pure import render
 from actors.testing.histories import READERS
 
@@ -247,7 +248,7 @@ def not_taken(profile: Dialect) -> list[str]:
     """Return what of `ASKED` a request leaves out, pairs only where their parts are taken alone."""
     tool = ToolSpec("weather", "", Json(b'{"type":"object","properties":{}}'))
     lost = {
-        what: set(adapter(profile).request((), Settings(model="m", tools=(tool,), **asked)).losses)
+        what: set(adapter(profile).request(Segments(), Settings(model="m", tools=(tool,), **asked)).losses)
         for what, asked in ASKED.items()
     }
     alone = lost["thinking on"]

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
+from actors.core.segments import Segments
 from actors.transport import Response, Timeouts
 
 CALLS = 5
@@ -65,7 +66,7 @@ class Canned:
         self._requests = 0
 
     def send(
-        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AbstractAsyncContextManager[Response]:
         """Answer; see `Transport.send`."""
         self._requests += 1

@@ -20,6 +20,7 @@ import anyio
 
 from actors.config import Config
 from actors.config.settings import BackendLimits, BackendSettings, FileSettings, RuntimeLimits
+from actors.core.segments import Segments
 from actors.handle import Session
 from actors.runtime import Runtime
 from actors.transport import HttpTransport, Response, Timeouts
@@ -178,9 +179,9 @@ class Weighing(HttpTransport):
     size = 0
 
     def send(
-        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AbstractAsyncContextManager[Response]:
-        self.size = sum(map(len, segments))
+        self.size = segments.size
         return super().send(url, headers, segments, timeouts)
 
 

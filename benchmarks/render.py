@@ -7,7 +7,7 @@ A4   `from_wire` to `encode`: another provider's wire messages to a body; floor:
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -35,7 +35,7 @@ def _each(live: Live, turns: list[list[Step]]) -> None:
         live.next()
 
 
-def wire(body: tuple[bytes, ...]) -> list[Any]:  # Any: JSON as any client would hold it
+def wire(body: Iterable[bytes]) -> list[Any]:  # Any: JSON as any client would hold it
     """Return the finished wire dicts of a request."""
     messages: list[Any] = json.loads(b"".join(body))["messages"]  # Any: as above
     return messages

@@ -23,6 +23,7 @@ from actors.core.ledger import Ledger
 from actors.core.packed import pack
 from actors.core.profiles import dialect
 from actors.core.render import RenderTarget, RenderWalk
+from actors.core.segments import Segments
 from actors.core.transcript import RenderState
 
 DIALECTS = ("openai_chat", "anthropic")
@@ -159,7 +160,7 @@ class Live:
             if step.events:
                 self.ledger = self.ledger.apply(*step.events)
 
-    def cold(self) -> tuple[bytes, ...]:
+    def cold(self) -> Segments:
         """Return the next request of a session that has never used this binding. Adopts nothing."""
         return self._request(self.rendered())
 
@@ -174,7 +175,7 @@ class Live:
             RenderState(), self.history, self.ledger, codec.dialect, codec.encoder, self.reader, Notes()
         )
 
-    def next(self) -> tuple[bytes, ...]:
+    def next(self) -> Segments:
         """Return the next request, and adopt its lane."""
         rendered = self._rendered(self.lane)
         self.lane = rendered.lane
@@ -186,8 +187,8 @@ class Live:
         assert not rendered.report.faults, rendered.report.faults[0]
         return rendered
 
-    def _request(self, rendered: Rendered) -> tuple[bytes, ...]:
-        return self.codec.request(rendered.segments, Settings(model="model-1")).segments
+    def _request(self, rendered: Rendered) -> Segments:
+        return self.codec.request(rendered.segments, Settings(model="model-1"), rendered.facts).segments
 
 
 def told(steps: list[Step]) -> list[Message]:

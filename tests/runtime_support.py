@@ -22,6 +22,7 @@ from actors.core.feed import SessionEvent
 from actors.core.form import replace
 from actors.core.identity import CallId
 from actors.core.profiles import dialect
+from actors.core.segments import Segments
 from actors.core.state import Lanes, SessionState, rebuilt
 from actors.executor import ToolFailure
 from actors.handle import Session
@@ -280,7 +281,7 @@ class Tap(HttpTransport):
 
     @asynccontextmanager
     async def send(
-        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
         """Do as the real one does."""
         self.begun.set()

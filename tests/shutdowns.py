@@ -32,6 +32,7 @@ import anyio.from_thread
 from actors import Runtime
 from actors.config import load
 from actors.core.jsonio import dump
+from actors.core.segments import Segments
 from actors.testing import Call, OpenAIServer, Turn, serve
 from actors.tools import Tool
 from actors.transport import HttpTransport, Response, Timeouts, Transport
@@ -338,7 +339,7 @@ class Calls:
 
     @asynccontextmanager
     async def send(
-        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
         """Answer."""
         yield self

@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from actors import Runtime
+from actors.core.segments import Segments
 from actors.credentials import Keys, Outgoing
 from actors.credentials.tokens import Tokens
 from actors.errors import CredentialFailed
@@ -16,7 +17,7 @@ from actors.testing import OpenAIServer, Status, serve
 
 pytestmark = pytest.mark.anyio
 
-NOTHING = Outgoing("http://127.0.0.1:1", ())
+NOTHING = Outgoing("http://127.0.0.1:1", Segments())
 COUNTS = """
 import pathlib, sys
 runs = pathlib.Path(sys.argv[1])

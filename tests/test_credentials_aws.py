@@ -21,6 +21,7 @@ from actors.config.providers import aws_region
 from actors.core.content import Message, Text
 from actors.core.identity import Binding
 from actors.core.ledger import Ledger
+from actors.core.segments import Segments
 from actors.credentials import Credentials, Headers, Keys, Outgoing, aws
 from actors.credentials.aws import AwsSigner, signed
 from actors.errors import ConfigError, MissingKey
@@ -33,7 +34,9 @@ EVERYWHERE = pytest.mark.anyio
 KEYS = AwsKeys("AKIDEXAMPLE", SecretStr("wJalrXUtnFEMI/K7MDENG"))
 SESSION = AwsKeys(KEYS.access_key, KEYS.secret_key, SecretStr("session-token"))
 URL = "https://bedrock-runtime.us-east-1.amazonaws.com/model/us.anthropic.claude-test-v1%3A0/converse-stream"
-REQUEST = Outgoing(URL, (b'{"messages":[', b'{"role":"user","content":[{"text":"\xc3\xa9"}]}', b"]}"))
+REQUEST = Outgoing(
+    URL, Segments.of(b'{"messages":[', b'{"role":"user","content":[{"text":"\xc3\xa9"}]}', b"]}")
+)
 MODEL = "us.anthropic.test-v1:0"
 NOW = datetime.datetime(2026, 9, 26, 12, 30, 1, tzinfo=datetime.timezone.utc)  # noqa: UP017  as botocore has it
 
@@ -76,7 +79,7 @@ def test_a_signature_is_the_one_botocore_makes_of_the_joined_body(keys: AwsKeys)
     "other",
     [
         lambda: signed(Outgoing(URL + "x", REQUEST.segments), KEYS, "us-east-1"),
-        lambda: signed(Outgoing(URL, (*REQUEST.segments, b" ")), KEYS, "us-east-1"),
+        lambda: signed(Outgoing(URL, REQUEST.segments.ended(b" ")), KEYS, "us-east-1"),
         lambda: signed(REQUEST, KEYS, "us-west-2"),
         lambda: signed(REQUEST, AwsKeys(KEYS.access_key, SecretStr("other")), "us-east-1"),
         lambda: signed(REQUEST, KEYS, "us-east-1", "s3"),

@@ -17,6 +17,7 @@ from actors import Runtime, tool
 from actors.config import load
 from actors.core.check import check
 from actors.core.profiles import dialect
+from actors.core.segments import Segments
 from actors.errors import ConfigError, MissingKey
 from actors.testing import (
     AnthropicServer,
@@ -169,7 +170,7 @@ class Heard(HttpTransport):
 
     @asynccontextmanager
     async def send(
-        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
         """Do as the real one does."""
         self.heard.append([(name.lower(), value) for name, value in headers])

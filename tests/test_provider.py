@@ -23,6 +23,7 @@ from actors.core.identity import Binding
 from actors.core.jsonio import dump
 from actors.core.ledger import Ledger
 from actors.core.profiles import PROFILES, dialect
+from actors.core.segments import Segments
 from actors.errors import ProviderFailed
 from actors.kernel.system import System
 from actors.provider import (
@@ -76,7 +77,7 @@ class Scripted:
 
     @asynccontextmanager
     async def send(
-        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
         self.asked.append(anyio.current_time())
         await anyio.lowlevel.checkpoint()
@@ -120,7 +121,7 @@ def retried(
         async with System() as system:
             codec = adapter(dialect("openai_chat"))
             actor = system.spawn(lambda: ProviderActor(codec, endpoint, server, Random(1)), "p")
-            request = Request("/chat/completions", (), (b"{}",))
+            request = Request("/chat/completions", (), Segments.of(b"{}"))
             return await actor.ask(Generate("k", request, BINDING, 1, 1, 1))
 
     generated = trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
@@ -159,7 +160,7 @@ def test_a_retry_that_waits_gives_its_place_to_others() -> None:
         async with System() as system, anyio.create_task_group() as tasks:
             codec = adapter(dialect("openai_chat"))
             actor = system.spawn(lambda: ProviderActor(codec, endpoint, server, Random(1)), "p")
-            request = Request("/chat/completions", (), (b"{}",))
+            request = Request("/chat/completions", (), Segments.of(b"{}"))
 
             async def ask(key: str) -> None:
                 await actor.ask(Generate(key, request, BINDING, 1, 1, 1))
@@ -198,7 +199,9 @@ async def _counted(answer: bytes) -> Mapping[str, int]:
         codec = adapter(dialect("openai_responses"))
         endpoint = Endpoint(binding.endpoint)
         actor = system.spawn(lambda: ProviderActor(codec, endpoint, Scripted([(200, {}, answer)])), "p")
-        generated = await actor.ask(Generate("k", Request("/responses", (), (b"{}",)), binding, 1, 1, 1))
+        generated = await actor.ask(
+            Generate("k", Request("/responses", (), Segments.of(b"{}")), binding, 1, 1, 1)
+        )
         assert isinstance(generated, Answer)
         return await actor.ask(Counters())
 
@@ -214,7 +217,7 @@ async def test_reasoning_that_a_provider_withheld_is_counted_as_a_refusal_is() -
 
 async def _aborted() -> Mapping[str, int]:
     transport, endpoint = Scripted([failing(500)]), Endpoint(BINDING.endpoint, retries=Retries(attempts=20))
-    codec, request = adapter(dialect("openai_chat")), Request("/chat/completions", (), (b"{}",))
+    codec, request = adapter(dialect("openai_chat")), Request("/chat/completions", (), Segments.of(b"{}"))
     async with System() as system:
         actor = system.spawn(lambda: ProviderActor(codec, endpoint, transport), "p")
         actor.tell_nowait(Generate("k", request, BINDING, 1, 1, 1))
@@ -241,7 +244,7 @@ class Torn(Plain):
 class Tearing(Scripted):
     @asynccontextmanager
     async def send(
-        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
         async with super().send(url, headers, segments, timeouts) as response:
             yield Torn(response.status, response.headers, b'{"error":{"mess')
@@ -257,7 +260,7 @@ async def _lingering() -> Generated:
     """Ask a server that says all and keeps its connection open, with less time in all than it may linger."""
     transport = Lingering([GOOD])
     endpoint = Endpoint(BINDING.endpoint, timeouts=Timeouts(total=LINGER / 2), retries=Retries(attempts=1))
-    codec, request = adapter(dialect("openai_chat")), Request("/chat/completions", (), (b"{}",))
+    codec, request = adapter(dialect("openai_chat")), Request("/chat/completions", (), Segments.of(b"{}"))
     async with System() as system:
         actor = system.spawn(lambda: ProviderActor(codec, endpoint, transport), "p")
         return await actor.ask(Generate("k", request, BINDING, 1, 1, 1))
@@ -274,7 +277,7 @@ class Open(Plain):
 class Lingering(Scripted):
     @asynccontextmanager
     async def send(
-        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
         async with super().send(url, headers, segments, timeouts) as response:
             yield Open(response.status, response.headers, WHOLE)
@@ -299,7 +302,7 @@ class Waiting(Plain):
 class Blank(Scripted):
     @asynccontextmanager
     async def send(
-        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
         async with super().send(url, headers, segments, timeouts) as response:
             yield Waiting(response.status, response.headers, self.answers[0][2])
@@ -411,7 +414,7 @@ class Crowd(HttpTransport):
 
     @asynccontextmanager
     async def send(
-        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
         self.now += 1
         self.most = max(self.most, self.now)
@@ -443,7 +446,7 @@ class Bursting(HttpTransport):
 
     @asynccontextmanager
     async def send(
-        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
         if self.count:
             self.count -= 1
@@ -500,7 +503,7 @@ class Behind(HttpTransport):
 
     @asynccontextmanager
     async def send(
-        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
         async with super().send(url, headers, segments, timeouts) as response:
             yield Followed(response, self.then)
@@ -584,7 +587,7 @@ async def test_an_answer_that_is_not_streamed_takes_the_same_path_to_the_same_me
 async def test_a_transport_says_in_one_line_why_there_is_no_answer() -> None:
     transport: Transport = HttpTransport()
     sending: AbstractAsyncContextManager[Response] = transport.send(
-        "http://127.0.0.1:1/v1", (("authorization", "Bearer sk-secret"),), (b"{}",), Timeouts()
+        "http://127.0.0.1:1/v1", (("authorization", "Bearer sk-secret"),), Segments.of(b"{}"), Timeouts()
     )
     with anyio.fail_after(60), pytest.raises(ProviderFailed) as failed:
         await sending.__aenter__()

@@ -4,7 +4,7 @@ An `Adapter` is pure: a rendered transcript to a request. `actors.adapters.codec
 when the first adapter is asked for, and reads the answers; `actors.adapters.classify` reads the errors.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -13,6 +13,7 @@ from actors.adapters.preamble import Preamble
 from actors.adapters.request import Request, Settings
 from actors.adapters.settings import fit
 from actors.core.dialect import Dialect
+from actors.core.segments import Segments
 from actors.core.transcript import NO_FACTS, Encoder, TranscriptFacts
 
 
@@ -24,9 +25,7 @@ class Adapter:
     encoder: Encoder
     preamble: Callable[[Settings, Dialect, frozenset[str]], Preamble]
 
-    def request(
-        self, segments: Sequence[bytes], settings: Settings, facts: TranscriptFacts = NO_FACTS
-    ) -> Request:
+    def request(self, segments: Segments, settings: Settings, facts: TranscriptFacts = NO_FACTS) -> Request:
         """Return the request that sends a lane's segments, its last message closed.
 
         Settings are given as they were asked for, tools under their own names; `facts` is `Rendered.facts`.
@@ -38,7 +37,8 @@ class Adapter:
         ends, said = marked(segments, asked, self.dialect, facts, self.encoder.closing)
         opening = begun.before + ends + routed(asked, self.dialect, facts) + begun.after
         told = (*losses, *begun.losses)
-        return Request(begun.path, begun.headers, (opening, *said, b"]}"), told, names, begun.assumed)
+        body = said.begun(opening).ended(b"]}")
+        return Request(begun.path, begun.headers, body, told, names, begun.assumed)
 
 
 @lru_cache(maxsize=256)

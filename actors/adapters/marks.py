@@ -1,11 +1,11 @@
 """Cache marks: spliced into a request's text when its body is put together.
 
-A lane's segments are immutable, and no mark is in them: the segment in which a mark stands is cut there. Two places of
+A lane's segments are immutable, and no mark is in them: the piece in which a mark stands is cut there. Two places of
 a lane are marked. An entry is written where a request ends, so the end of the lane's previous request is where it is
 found, however much came since; the end of this one is where the next request will look.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 
 from actors.adapters.preamble import Wire, written
@@ -13,6 +13,7 @@ from actors.adapters.request import Settings
 from actors.core.caching import Cache
 from actors.core.dialect import Dialect
 from actors.core.jsonio import quote
+from actors.core.segments import Segments
 from actors.core.transcript import TranscriptFacts
 
 _CONTENT = b'"content":'
@@ -46,55 +47,56 @@ def routed(settings: Settings, dialect: Dialect, facts: TranscriptFacts) -> byte
 
 
 def marked(
-    segments: Sequence[bytes], settings: Settings, dialect: Dialect, facts: TranscriptFacts, closing: bytes
-) -> tuple[bytes, Sequence[bytes]]:
+    segments: Segments, settings: Settings, dialect: Dialect, facts: TranscriptFacts, closing: bytes
+) -> tuple[bytes, Segments]:
     """Return a mark for the whole request, and a lane's segments with marks where it ended before and ends now.
 
-    `closing` closes the last message and is not part of the lane. Its segments are too many to be measured each time.
+    `closing` closes the last message and is not part of the lane.
     """
-    if settings.cache == "off" or dialect.caching.marks == "none" or not segments:
+    if settings.cache == "off" or dialect.caching.marks == "none" or not segments.size:
         return b"", segments
     wanted = _spliced_in(dialect.caching.marks, settings.cache)
-    end = facts.size or sum(map(len, segments)) - len(closing)
-    places = [facts.before] if 0 < facts.before < end else []
-    if end > 0 and not dialect.caching.moving:
-        places.append(end)
-    for place in places:  # counted from the end, so that what is spliced in ahead moves nothing
-        segments = _spliced(segments, end + len(closing) - place, wanted, dialect.caching.marks)
+    end = segments.size - len(closing)
+    places = [end] if end > 0 and not dialect.caching.moving else []
+    if 0 < facts.before < end:
+        places.append(facts.before)
+    for place in places:  # from behind, so that what is spliced in moves no place that follows
+        segments = _spliced(segments, place, wanted, dialect.caching.marks)
     return wanted if dialect.caching.moving else b"", segments
 
 
-def _spliced(segments: Sequence[bytes], rest: int, wanted: bytes, kind: str) -> Sequence[bytes]:
-    """Return segments with a mark ahead of the last `rest` bytes, which is behind the last of a block or message.
+def _spliced(segments: Segments, place: int, wanted: bytes, kind: str) -> Segments:
+    """Return segments with a mark for what ends at `place`, behind the last of a block or message.
 
     It is looked for from the end: a long lane is marked in what the last requests added.
     """
-    for number in range(len(segments) - 1, -1, -1):
-        segment = segments[number]
-        if rest < len(segment):
-            first, place = number, len(segment) - rest
-            while first and kind == "part" and not _has_content(segment, place):
-                first -= 1  # a long result is a segment of its own, and the message around it three
-                segment, place = segments[first] + segment, place + len(segments[first])
-            return (*segments[:first], *_marked(segment, place, wanted, kind), *segments[number + 1 :])
-        rest -= len(segment)
-    return segments
+    if place <= segments.paged:
+        segments = segments.unpaged()
+    last, at = len(segments.recent), segments.size
+    while at >= place:
+        last -= 1
+        at -= len(segments.recent[last])
+    first, piece, end = last, segments.recent[last], place - at
+    while first and kind == "part" and not _has_content(piece, end):
+        first -= 1  # a long result is a piece of its own, and the message around it three
+        piece, end = segments.recent[first] + piece, end + len(segments.recent[first])
+    return segments.spliced(first, last, _marked(piece, end, wanted, kind))
 
 
-def _has_content(segment: bytes, end: int) -> bool:
-    """Say whether the content of the message that ends there begins in this segment, or is a list that ends in it."""
-    return segment[max(end - 3, 0) : end].endswith(b"}]}") or segment.rfind(_CONTENT, 0, end) >= 0
+def _has_content(piece: bytes, end: int) -> bool:
+    """Say whether the content of the message that ends there begins in this piece, or is a list that ends in it."""
+    return piece[max(end - 3, 0) : end].endswith(b"}]}") or piece.rfind(_CONTENT, 0, end) >= 0
 
 
-def _marked(segment: bytes, end: int, wanted: bytes, kind: str) -> tuple[bytes, ...]:
-    """Return what to send for a segment in which a block or a message ends at `end`, and is to be marked.
+def _marked(piece: bytes, end: int, wanted: bytes, kind: str) -> tuple[bytes, ...]:
+    """Return what to send for a piece in which a block or a message ends at `end`, and is to be marked.
 
     A mark stands behind it, in it, or in the last part of a message. Content that is one string becomes a list of one
     part, which says the same. It is the last key; quotes within a string are escaped, so it is found from behind.
     """
-    if kind != "part" or segment[end - 2 : end] == b"]}":
+    if kind != "part" or piece[end - 2 : end] == b"]}":
         place = end - {"point": 0, "block": 1, "part": 3}[kind]
-        return segment[:place], wanted, segment[place:]
-    start = segment.rindex(_CONTENT, 0, end) + len(_CONTENT)
-    said = segment[start : end - 1]
-    return segment[:start], b'[{"type":"text","text":', said, wanted, b"}]", segment[end - 1 :]
+        return piece[:place], wanted, piece[place:]
+    start = piece.rindex(_CONTENT, 0, end) + len(_CONTENT)
+    said = piece[start : end - 1]
+    return piece[:start], b'[{"type":"text","text":', said, wanted, b"}]", piece[end - 1 :]

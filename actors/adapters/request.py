@@ -1,7 +1,7 @@
 """What a request says besides the transcript, and the request that comes of it.
 
-`Settings` are resolved from a binding when a turn begins and stay frozen for it. A `Request` is immutable
-segments with a known total length, handed to the transport as they are; nothing joins them on the way.
+`Settings` are resolved from a binding when a turn begins and stay frozen for it. A `Request` is segments, handed to
+the transport as they are; nothing joins them on the way.
 """
 
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias, get_args
 
 from actors.core.caching import Cache
 from actors.core.jsonio import Json
+from actors.core.segments import Segments
 from actors.errors import ConfigError
 
 ToolChoice: TypeAlias = Literal["auto", "none", "required"]
@@ -117,7 +118,7 @@ class Request:
 
     path: str
     headers: tuple[tuple[str, str], ...]
-    segments: tuple[bytes, ...]
+    segments: Segments
     losses: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ from actors.adapters.request import Settings
 from actors.core.feed import Attempt
 from actors.core.identity import Binding
 from actors.core.profiles import PROFILES, dialect
+from actors.core.segments import Segments
 
 _NO_SUCH_PLACE = (404, 405, 501)
 _ELSEWHERE = range(300, 400)
@@ -26,7 +27,7 @@ def advice(attempt: Attempt) -> str:
 
 def tried(binding: Binding) -> str:
     """Return the URL that a request of this binding goes to."""
-    request = adapter(dialect(binding.dialect)).request((), Settings(model=binding.model))
+    request = adapter(dialect(binding.dialect)).request(Segments(), Settings(model=binding.model))
     return binding.endpoint.rstrip("/") + request.path
 
 

@@ -1,16 +1,13 @@
 """Lanes: one session's rendered transcript for one binding, append-only within an epoch.
 
 A lane is where its rendering stands, the encoded text so far, and what the judge knows of it. A request
-renders, encodes and judges only the messages past the cursor, so it costs what is new. The text is kept as
-immutable segments. Long literals, results above all, are segments as they are: the ledger, the log and every other
-lane hold the same object. What stands between them is joined, and so are its neighbours while they are small: a
-byte is copied only a bounded number of times.
+renders, encodes and judges only the messages past the cursor, so it costs what is new. The text is kept in
+immutable pieces (`actors.core.segments`).
 
 A lane is a cache of a fold over the log: dropped, it is rebuilt to the same bytes (`actors.core.state`).
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from actors.core.check import CheckState, canonical, extend, finish, start
@@ -22,24 +19,26 @@ from actors.core.identity import CallId
 from actors.core.ledger import Ledger
 from actors.core.render import RenderTarget, RenderWalk
 from actors.core.rulebook import FAULTS, RULES
+from actors.core.segments import Segments, gathered
 from actors.core.transcript import Encoder, RenderState, TranscriptFacts
 from actors.errors import CanonicalFault, Fault
-
-SEGMENT = 128 * 1024  # bytes up to which neighbouring segments are joined
-SHARED = 512  # bytes from which a literal is a segment of its own: less costs more in objects than its copy
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
     """A lane at one point of its life: where its rendering has got to, and what the judge knows.
 
-    `segments` are the encoded messages, without what closes the last one; `size` is their length in bytes.
+    `segments` are the encoded messages, without what closes the last one.
     """
 
     state: RenderState
-    segments: tuple[bytes, ...]
+    segments: Segments
     judge: CheckState
-    size: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many bytes its text has."""
+        return self.segments.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +57,9 @@ class Rendered:
     system: str | None = None
 
     @property
-    def segments(self) -> tuple[bytes, ...]:
+    def segments(self) -> Segments:
         """The whole lane's text with its last message closed: what a request carries."""
-        return (*self.lane.segments, self.closing) if self.closing else self.lane.segments
+        return self.lane.segments.ended(self.closing) if self.closing else self.lane.segments
 
     @property
     def transcript(self) -> bytes:
@@ -70,7 +69,7 @@ class Rendered:
     @property
     def facts(self) -> TranscriptFacts:
         """What the request around the transcript must know of it."""
-        return TranscriptFacts(self.lane.state.tools, self.before, self.lane.size)
+        return TranscriptFacts(self.lane.state.tools, self.before)
 
 
 def empty(dialect: Dialect, epoch_start: int = 0) -> Lane:
@@ -78,7 +77,7 @@ def empty(dialect: Dialect, epoch_start: int = 0) -> Lane:
 
     The first `epoch_start` messages were imported: provider state in them was bound to a prefix never sent here.
     """
-    return Lane(RenderState(epoch_start=epoch_start), (), start(dialect))
+    return Lane(RenderState(epoch_start=epoch_start), Segments(), start(dialect))
 
 
 def begun(lane: Lane, event: EpochBegan, dialect: Dialect, epoch_start: int) -> Lane:
@@ -93,7 +92,7 @@ def begun(lane: Lane, event: EpochBegan, dialect: Dialect, epoch_start: int) -> 
     state = RenderState(
         event.epoch, epoch_start, event.plain, calls=old.calls, used=old.used, index=old.index
     )
-    return Lane(state, (), start(dialect))
+    return Lane(state, Segments(), start(dialect))
 
 
 def advanced(
@@ -115,23 +114,21 @@ def advanced(
         raise CanonicalFault(f"This lane has rendered {held}; begin an epoch")
     notes = Notes()
     walk = RenderWalk(lane.state, history, ledger, dialect, encoder, target, notes)
-    segments, judge, size = lane.segments, lane.judge, lane.size
+    segments, judge = lane.segments, lane.judge
     faults: list[Fault] = []
-    anew = lane.state.epoch > 0 and not lane.segments  # what opens an epoch again is read by every rule
+    anew = lane.state.epoch > 0 and not lane.size  # what opens an epoch again is read by every rule
     for pieces in walk.fragments():
         fragment = gathered(pieces)
         judge, found = extend(judge, *fragment, whole=anew)
         faults += found
-        size += sum(map(len, fragment))
-        segments = appended(segments, fragment)
+        segments = segments.plus(fragment)
     state = walk.state()
     faults += finish(judge, manual_thinking=target.budgeted)
     faults = canonical(
         faults, state.used.get, lambda: [call.id for message in history.since(0) for call in message.calls]
     )
     report = notes.report(dialect.name, tuple(faults))
-    grown = Lane(state, segments, judge, size)
-    return Rendered(grown, report, dialect, encoder.closing, lane.size, history.system)
+    return Rendered(Lane(state, segments, judge), report, dialect, encoder.closing, lane.size, history.system)
 
 
 def blamed(rendered: Rendered, why: str, rule: str | None) -> Report:
@@ -148,32 +145,6 @@ def blamed(rendered: Rendered, why: str, rule: str | None) -> Report:
 
 
 _NAMES = re.compile(r"[\w.:-]+")  # what an id on the wire may be made of
-
-
-def appended(segments: tuple[bytes, ...], pieces: Sequence[bytes]) -> tuple[bytes, ...]:
-    """Return `segments` with what these pieces say: long literals as they are, all else joined geometrically."""
-    grown = list(segments)
-    for piece in pieces:
-        while grown and _joins(grown[-1], piece):
-            piece = grown.pop() + piece
-        grown.append(piece)
-    return tuple(grown)
-
-
-def gathered(pieces: Sequence[bytes]) -> list[bytes]:
-    """Return pieces with all that stands between long literals joined."""
-    found: list[bytes] = []
-    behind = 0
-    for at in [at for at, piece in enumerate(pieces) if len(piece) >= SHARED and piece[:1] == b'"']:
-        found += (b"".join(pieces[behind:at]), pieces[at])
-        behind = at + 1
-    return list(filter(None, (*found, b"".join(pieces[behind:]))))
-
-
-def _joins(before: bytes, piece: bytes) -> bool:
-    """Say whether two segments become one. Only a literal begins with a quote: before a key stands a brace."""
-    fits = len(before) <= 2 * len(piece) and len(before) + len(piece) <= SEGMENT
-    return fits and before[:1] != b'"' != piece[:1]
 
 
 def seals(rendered: Rendered, ledger: Ledger) -> tuple[tuple[CallId, Reason], ...]:

@@ -19,13 +19,11 @@ class TranscriptFacts(NamedTuple):
     """What a transcript shows that the request around it must know.
 
     The tools called in it, by the names that the provider sees (BED-03); how many bytes of the lane the request before
-    it sent, and how many there are now; and the lane's name, for hosts that route by it
-    (`actors.core.caching.lane_key`).
+    it sent; and the lane's name, for hosts that route by it (`actors.core.caching.lane_key`).
     """
 
     tools: frozenset[str] = frozenset()
     before: int = 0
-    size: int = 0
     lane: str = ""
 
 

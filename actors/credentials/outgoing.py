@@ -1,9 +1,10 @@
 """What credentials are made for, and what makes them."""
 
-from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
 from msgspec import Struct
+
+from actors.core.segments import Segments
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -12,7 +13,7 @@ class Outgoing(Struct, frozen=True):
     """A request that is about to be sent, for credentials that sign it."""
 
     url: str
-    segments: Sequence[bytes]
+    segments: Segments
 
 
 class Credentials(Protocol):

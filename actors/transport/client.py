@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from actors.core.segments import Segments
 from actors.transport.contract import Response, Timeouts
 from actors.transport.origin import Origin, target
 
@@ -33,7 +34,7 @@ class HttpTransport:
         self._trust: Trust | None = None
 
     def send(
-        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AbstractAsyncContextManager[Response]:
         """POST the segments; see `Transport.send`."""
         from actors.transport.exchange import ClientExchange  # h11 takes a while to import

@@ -7,8 +7,9 @@ another exchange may follow. Waiting and places are the business of others.
 import select
 import socket
 import ssl
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from time import monotonic
 from typing import cast
 
@@ -16,6 +17,8 @@ import anyio
 import anyio.abc
 import h11
 from anyio.streams.tls import TLSAttribute
+
+from actors.core.segments import Segments
 
 HEAD = 64 * 1024
 """Bytes of an answer's head, of its trailers, or of a chunk's first line, beyond which they are refused."""
@@ -62,17 +65,17 @@ class Connection:
         self._tls = stream.extra(TLSAttribute.ssl_object, None)  # noqa: S610
         self._idle_since = 0.0
 
-    def pieces(self, head: h11.Request, segments: Sequence[bytes], length: int) -> Iterator[bytes]:
-        """Give a request as it goes out: long segments in slices, which are not copied, and short ones joined."""
+    def pieces(self, head: h11.Request, segments: Segments) -> Iterator[bytes]:
+        """Give a request as it goes out: long pieces in slices, which are not copied, and short ones joined."""
         begin = self._http.send(head)
-        if length <= SMALL:
+        if segments.size <= SMALL:
             body = b"".join(segments)
             self._http.send(h11.Data(data=body))
             self._http.send(h11.EndOfMessage())
             yield begin + body
             return
         yield begin
-        for joined in _joined(segments, length):
+        for joined in _joined(segments):
             view = memoryview(joined)
             for at in range(0, len(view), SLICE):
                 data = cast(bytes, view[at : at + SLICE])  # streams take any buffer, and say bytes
@@ -176,11 +179,12 @@ def _headers(raw: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
     return headers
 
 
-def _joined(segments: Sequence[bytes], length: int) -> Iterator[bytes]:
+def _joined(segments: Segments) -> Iterator[bytes]:
     """Give segments in few pieces, of half a `SLICE` on average: summing each size costs as much as joining."""
-    many = max(1, SLICE // 2 * len(segments) // length)
-    for first in range(0, len(segments), many):
-        yield b"".join(segments[first : first + many])  # one alone is not copied
+    many = max(1, SLICE // 2 * len(segments) // segments.size)
+    left = iter(segments)
+    for _ in range(0, len(segments), many):
+        yield b"".join(islice(left, many))  # one alone is not copied
 
 
 def _reason(error: h11.RemoteProtocolError) -> str:

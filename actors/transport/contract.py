@@ -5,6 +5,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from actors.core.segments import Segments
+
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
@@ -45,12 +47,11 @@ class Transport(Protocol):
     """How requests reach a provider."""
 
     def send(
-        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AbstractAsyncContextManager[Response]:
         """POST the segments as one JSON body and give the response.
 
-        The segments may be sent a second time, so they must not change meanwhile. Leaving the context before the
-        body's end closes the connection.
+        Leaving the context before the body's end closes the connection.
 
         Raises:
             ProviderFailed: No connection, or it broke before the response's head.

@@ -14,6 +14,7 @@ import anyio
 import anyio.abc
 import h11
 
+from actors.core.segments import Segments
 from actors.errors import ConfigError, ProviderFailed
 from actors.transport.connection import SMALL, Connection, HangUp, Head, Nonsense
 from actors.transport.contract import Timeouts
@@ -38,14 +39,13 @@ class ClientExchange:
         pool: ConnectionPool,
         target: Target,
         headers: Sequence[tuple[str, str]],
-        segments: Sequence[bytes],
+        segments: Segments,
         timeouts: Timeouts,
     ) -> None:
         self._pool = pool
         self._target = target
         self._segments = segments
-        self._length = sum(map(len, segments))
-        self._request = _request(target, headers, self._length)
+        self._request = _request(target, headers, segments.size)
         self._timeouts = timeouts
         self._connection: Connection | None = None
         self._writing: anyio.abc.TaskGroup | None = None
@@ -54,7 +54,7 @@ class ClientExchange:
     async def __aenter__(self) -> "ClientExchange":
         self._patience = Patience(self._timeouts.total)
         try:
-            if self._length > SMALL:
+            if self._segments.size > SMALL:
                 writing = anyio.create_task_group()
                 self._writing = await writing.__aenter__()
             with self._patience:
@@ -105,7 +105,7 @@ class ClientExchange:
 
     async def _asked(self, connection: Connection) -> Head:
         """Send the request and read the head of its answer."""
-        pieces = connection.pieces(self._request, self._segments, self._length)
+        pieces = connection.pieces(self._request, self._segments)
         if self._writing is None:
             await self._write(connection, pieces)
         else:

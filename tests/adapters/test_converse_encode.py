@@ -15,6 +15,7 @@ from actors.core.content import Media, Seal, Text, Thinking
 from actors.core.form import replace
 from actors.core.jsonio import Json, quote
 from actors.core.profiles import BEDROCK
+from actors.core.segments import Segments
 from actors.core.transcript import TranscriptFacts
 from tests.adapters.converse_wire import BEDROCK_BINDING
 from tests.core.recorded import Answer, Called, Said, written
@@ -35,7 +36,7 @@ ROUND = (
 def sent(
     entries: Sequence[Said] = ROUND, settings: Settings = SETTINGS, called: frozenset[str] = frozenset()
 ) -> Request:
-    return ADAPTER.request((written(BEDROCK, *entries),), settings, TranscriptFacts(called))
+    return ADAPTER.request(Segments.of(written(BEDROCK, *entries)), settings, TranscriptFacts(called))
 
 
 def parsed(request: Request) -> Parsed:
@@ -190,6 +191,6 @@ def test_thinking_is_asked_for_in_the_vendors_words() -> None:
 def test_a_model_without_a_switch_for_thinking_is_not_asked() -> None:
     plain = replace(BEDROCK, name="nova", reasoning=replace(BEDROCK.reasoning, switch="none"))
     settings = dataclasses.replace(SETTINGS, thinking="adaptive")
-    request = adapter(plain).request((b"",), settings)
+    request = adapter(plain).request(Segments(), settings)
     assert request.losses == ("thinking",)
     assert b"additionalModelRequestFields" not in request.body

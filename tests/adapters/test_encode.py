@@ -15,6 +15,7 @@ from actors.core.content import Media, Seal, Thinking
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, quote
 from actors.core.ledger import Ledger
+from actors.core.segments import Segments
 from actors.errors import ConfigError, ProjectionFault
 from tests.core.recorded import Answer, Called, Said, written
 
@@ -110,7 +111,7 @@ def test_tools_off_declares_the_tools_and_forbids_their_use(name: str, choice: s
         temperature=0.5,
     )
     codec = adapter(dialect(name))
-    request = codec.request((written(dialect(name), ("user", (Text("u"),))),), settings)
+    request = codec.request(Segments.of(written(dialect(name), ("user", (Text("u"),)))), settings)
     body = json.loads(request.body)
     assert body.get("tool_choice") == sent
     assert len(body["tools"]) == 1
@@ -164,7 +165,7 @@ def test_an_adapter_mends_nothing_and_the_judge_refuses_what_it_wrote(name: str)
     """A transcript that lacks a result is written without it: validity is the renderer's alone."""
     codec = adapter(dialect(name))
     segment = written(dialect(name), ("user", (Text("u"),)), ("assistant", (CALL,)))
-    body = codec.request((segment,), Settings(model="m")).body
+    body = codec.request(Segments.of(segment), Settings(model="m")).body
     assert len(json.loads(body)["messages"]) == 2
     assert check(body, dialect(name)) != []
 

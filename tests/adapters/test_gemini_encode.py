@@ -19,6 +19,7 @@ from actors.core.identity import Binding
 from actors.core.jsonio import Json, dump, quote
 from actors.core.ledger import Ledger
 from actors.core.profiles import GEMINI, GEMINI_2, VERTEX
+from actors.core.segments import Segments
 from actors.pure import render
 from actors.testing import GeminiSettings, validate
 from actors.testing.histories import READERS
@@ -49,7 +50,7 @@ def sent(messages: list[Message], binding: Binding = HOME) -> Any:  # Any: JSON
 
 def request(settings: Settings, profile: Dialect = GEMINI) -> tuple[Request, Any]:  # Any: JSON
     codec = adapter(profile)
-    made = codec.request((written(profile, ("user", (Text("u"),))),), settings)
+    made = codec.request(Segments.of(written(profile, ("user", (Text("u"),)))), settings)
     assert check(made.body, profile) == []
     assert validate(made.body, profile.name) is None
     return made, json.loads(made.body)

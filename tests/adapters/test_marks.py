@@ -1,5 +1,6 @@
 """Where a request asks a prompt cache to keep it: around the lane, at most four marks, and a key where there is one."""
 
+import dataclasses
 import json
 from typing import Any
 
@@ -16,6 +17,7 @@ from actors.core.identity import Binding
 from actors.core.jsonio import Json
 from actors.core.lane import Rendered
 from actors.core.profiles import PROFILES, dialect
+from actors.core.segments import PAGE, SHARED
 from actors.pure import encode, render
 from actors.testing import validate
 from tests.marks import marks, unmarked
@@ -138,6 +140,21 @@ def test_a_mark_cuts_no_segment_but_the_one_it_stands_in() -> None:
     second = rendered("anthropic", *long, *ASKED, *WENT_ON, after=first)
     sent = {id(segment) for segment in request("anthropic", second).segments}
     assert len([segment for segment in second.lane.segments if id(segment) not in sent]) <= 1
+
+
+@pytest.mark.requirement("PROMISE-14")
+@pytest.mark.parametrize("name", MARKED)
+def test_a_mark_where_the_request_before_ended_is_found_however_much_came_since(name: str) -> None:
+    first = rendered(name, *ASKED)
+    told = [Message("human", [Text(f"{number} {'x' * SHARED}")]) for number in range(PAGE)]
+    said = [Message("model", [Text(f"{number} {'y' * SHARED}")]) for number in range(PAGE)]
+    since = [message for pair in zip(said, told, strict=True) for message in pair]
+    second = rendered(name, *ASKED, *since, after=first)
+    assert second.lane.segments.paged >= first.lane.size
+    made = request(name, second)
+    assert PLACES[name][-2] in marks(made.body)
+    lane = dataclasses.replace(second.lane, segments=second.lane.segments.unpaged())
+    assert made.body == request(name, dataclasses.replace(second, lane=lane)).body
 
 
 # --- keys

@@ -16,6 +16,7 @@ from actors.core.content import Message, Text
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, JsonValue, dump, parse
+from actors.core.segments import Segments
 from actors.testing import validate
 from actors.testing.rules import DIALECTS
 
@@ -31,7 +32,7 @@ def made(schema: JsonValue) -> tuple[Any, tuple[str, ...]]:  # Any: JSON
 
 
 def request(settings: Settings, profile: Dialect) -> Request:
-    return adapter(profile).request((), settings)
+    return adapter(profile).request(Segments(), settings)
 
 
 def test_a_choice_at_the_root_describes_what_any_of_its_arms_describes_and_demands_what_all_demand() -> None:
@@ -207,7 +208,7 @@ def test_a_schema_has_an_object_with_properties_at_its_root_and_items_in_its_arr
         {"type": "object", "properties": {"b": pair}},
     ]
     tools = tuple(ToolSpec(f"t{at}", "", dump(schema)) for at, schema in enumerate(odd))
-    made = adapter(dialect(name)).request((), Settings(model="m", tools=tools))
+    made = adapter(dialect(name)).request(Segments(), Settings(model="m", tools=tools))
     text = made.body.decode()
     assert '"anyOf":[{"required"' not in text
     assert text.count('"properties"') == 3

@@ -21,6 +21,7 @@ from actors.core.lane import Rendered
 from actors.core.ledger import Ledger
 from actors.core.profiles import MISTRAL as MISTRAL_PROFILE
 from actors.core.profiles import OPENAI_CHAT
+from actors.core.segments import Segments
 from actors.testing import validate
 from actors.testing.histories import READERS
 from tests.adapters.wire_streams import (
@@ -236,12 +237,12 @@ def test_reasoning_of_a_pinned_upstream_is_for_who_is_pinned_to_it_whatever_an_a
 def test_a_gateway_is_told_its_upstream_and_nobody_else_is() -> None:
     gateway, host = adapter(dialect("openrouter")), adapter(dialect("groq"))
     free, pinned = Settings(model="m"), Settings(model="m", upstream='on"e')
-    told = gateway.request((), pinned)
+    told = gateway.request(Segments(), pinned)
     assert json.loads(told.body)["provider"] == {"order": ['on"e'], "allow_fallbacks": False}
     assert told.losses == ()
-    for made in (gateway.request((), free), host.request((), pinned)):
+    for made in (gateway.request(Segments(), free), host.request(Segments(), pinned)):
         assert "provider" not in json.loads(made.body)
-    assert host.request((), pinned).losses == ("upstream",)
+    assert host.request(Segments(), pinned).losses == ("upstream",)
 
 
 CHUNKS = openai_stream(

@@ -26,10 +26,11 @@ from actors.core.form import replace
 from actors.core.history import History
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import quote
-from actors.core.lane import SEGMENT, SHARED, Rendered, advanced, appended, empty
+from actors.core.lane import Rendered, advanced, empty
 from actors.core.ledger import Ledger
 from actors.core.packed import pack
 from actors.core.render import STRIDE
+from actors.core.segments import SHARED
 from actors.core.state import Lanes, SessionState, opening, rebuilt
 from actors.errors import CanonicalFault
 from actors.testing import AnthropicProfile, AnthropicSettings, validate
@@ -389,15 +390,6 @@ def test_the_conservative_render_loses_no_result(binding: Binding) -> None:
     sent = text(session.send(binding)).decode()
     assert "[Called the tool weather with" in sent
     assert "[The tool answered: 21 C]" in sent
-
-
-def test_segments_are_few_and_their_bytes_are_the_fragments() -> None:
-    segments: tuple[bytes, ...] = ()
-    fragments = [b"%d," % number * (1 + number % 97) for number in range(5000)]
-    for fragment in fragments:
-        segments = appended(segments, [fragment[:1], fragment[1:]])
-    assert b"".join(segments) == b"".join(fragments)
-    assert len(segments) < 20 + sum(map(len, fragments)) // (SEGMENT // 4)
 
 
 @pytest.mark.parametrize("binding", BINDINGS, ids=str)

@@ -19,6 +19,7 @@ from actors.config.dialects import derived
 from actors.config.providers import PROVIDERS, Kind
 from actors.core.dialect import Dialect
 from actors.core.history import History
+from actors.core.segments import Segments
 from actors.handle import Session
 from actors.runtime import Runtime
 from actors.testing import validate
@@ -90,7 +91,7 @@ class Recording(HttpTransport):
 
     @asynccontextmanager
     async def send(
-        self, url: str, headers: Sequence[tuple[str, str]], segments: Sequence[bytes], timeouts: Timeouts
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AsyncIterator[Response]:
         """Do as the real one does."""
         async with super().send(url, headers, segments, timeouts) as response:

@@ -13,6 +13,7 @@ import anyio
 import anyio.lowlevel
 import sniffio
 
+from actors.core.segments import Segments
 from actors.transport import HttpTransport, Timeouts
 from tests.transport.support import Peer, Raw, descriptors, raw, whole
 
@@ -47,19 +48,19 @@ class Storm:
         """Ask and be cancelled until enough requests were."""
         while self.cancelled < self._left:
             size = self._random.choice((10, 1000, 200_000))
-            segments = (self._random.randbytes(8).hex().encode(), b"x" * size)
+            segments = Segments.of(self._random.randbytes(8).hex().encode(), b"x" * size)
             steps = self._random.randrange(MOST_STEPS)
             native = sniffio.current_async_library() == "asyncio" and self._random.random() < 0.5
             await (self._cut_natively if native else self._cut)(segments, steps)
 
-    async def _cut(self, segments: tuple[bytes, ...], steps: int) -> None:
+    async def _cut(self, segments: Segments, steps: int) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.ask, segments)
             for _ in range(steps):
                 await anyio.lowlevel.checkpoint()
             tasks.cancel_scope.cancel()
 
-    async def _cut_natively(self, segments: tuple[bytes, ...], steps: int) -> None:
+    async def _cut_natively(self, segments: Segments, steps: int) -> None:
         task = asyncio.ensure_future(self.ask(segments))
         for _ in range(steps):
             await asyncio.sleep(0)
@@ -68,7 +69,7 @@ class Storm:
         if not task.cancelled() and (error := task.exception()) is not None:
             raise error
 
-    async def ask(self, segments: tuple[bytes, ...]) -> None:
+    async def ask(self, segments: Segments) -> None:
         """Ask once; a whole answer must be this request's."""
         body = b""
         try:
@@ -112,7 +113,7 @@ async def storm(count: int, seed: int) -> Storm:
         with anyio.fail_after(300):
             async with anyio.create_task_group() as tasks:
                 for number in range(PLACES):
-                    tasks.start_soon(work.ask, (b"%d" % number,))
+                    tasks.start_soon(work.ask, Segments.of(b"%d" % number))
         await work.transport.close()
         with anyio.fail_after(300):
             while server.now:

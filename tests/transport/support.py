@@ -11,6 +11,7 @@ import anyio
 import anyio.abc
 from anyio.streams.tls import TLSListener
 
+from actors.core.segments import Segments
 from actors.transport import Response, Timeouts, Transport
 
 BODY = b'{"model": "m", "messages": [{"role": "user", "content": "Hi."}]}'
@@ -174,7 +175,7 @@ async def asked(
 ) -> Answered:
     """Send one request and read its whole answer."""
     with anyio.fail_after(60):
-        async with transport.send(url, headers, segments, timeouts) as response:
+        async with transport.send(url, headers, Segments.of(*segments), timeouts) as response:
             return Answered(response.status, dict(response.headers), await whole(response))
 
 

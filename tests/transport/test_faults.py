@@ -10,6 +10,7 @@ from typing import Literal
 import anyio
 import pytest
 
+from actors.core.segments import Segments
 from actors.errors import ProviderFailed
 from actors.transport import HttpTransport, Timeouts
 from tests.transport.support import (
@@ -256,7 +257,7 @@ async def test_how_long_an_early_answer_may_take_is_not_measured_by_the_request_
     transport = HttpTransport()
     async with raw(answer) as server:
         short = Timeouts(first_byte=0.1, write=0.1, idle=10)
-        async with transport.send(server.url, HEADERS, HUGE, short) as response:
+        async with transport.send(server.url, HEADERS, Segments.of(*HUGE), short) as response:
             assert (response.status, await whole(response)) == (413, b"large")
         await transport.close()
 
@@ -422,7 +423,7 @@ async def test_a_long_request_goes_out_again_over_a_new_connection() -> None:
 async def test_an_answer_that_is_read_after_its_context_was_left_is_refused() -> None:
     transport = HttpTransport()
     async with raw(polite) as server:
-        async with transport.send(server.url, HEADERS, (BODY,), SOON) as response:
+        async with transport.send(server.url, HEADERS, Segments.of(BODY), SOON) as response:
             pass
         with pytest.raises(ProviderFailed, match="context was left"):
             await anext(response.chunks())

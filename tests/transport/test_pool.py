@@ -7,6 +7,7 @@ import anyio
 import anyio.abc
 import pytest
 
+from actors.core.segments import Segments
 from actors.errors import ConfigError, ProviderFailed
 from actors.runtime import Runtime
 from actors.transport import HttpTransport, Timeouts
@@ -37,7 +38,7 @@ async def test_there_are_never_more_connections_to_an_origin_than_may_be_and_eve
 async def test_origins_have_their_connections_each_for_itself() -> None:
     transport = HttpTransport(connections=1)
     async with raw(polite) as one, raw(polite) as two:
-        async with transport.send(one.url, (), (b"{}",), Timeouts()) as held:
+        async with transport.send(one.url, (), Segments.of(b"{}"), Timeouts()) as held:
             assert (await asked(transport, two.url)).body == b"Yes."
             assert await whole(held) == b"Yes."
         await transport.close()
@@ -48,7 +49,7 @@ async def test_a_request_that_no_connection_becomes_free_for_fails_in_its_time_a
 ):
     transport = HttpTransport(connections=1)
     async with raw(polite) as server:
-        async with transport.send(server.url, (), (b"{}",), Timeouts()) as held:
+        async with transport.send(server.url, (), Segments.of(b"{}"), Timeouts()) as held:
             with pytest.raises(
                 ProviderFailed, match=r"waiting for a free connection took longer than 0.05 s"
             ):
@@ -69,7 +70,7 @@ async def test_those_who_wait_are_served_in_the_order_in_which_they_came() -> No
     async with raw(polite) as server:
         async with (
             anyio.create_task_group() as tasks,
-            transport.send(server.url, (), (b"{}",), Timeouts()) as held,
+            transport.send(server.url, (), Segments.of(b"{}"), Timeouts()) as held,
         ):
             for number in range(8):
                 tasks.start_soon(ask, server.url, number)
@@ -168,7 +169,7 @@ async def test_a_closed_transport_has_no_connection_left_and_takes_back_those_in
     transport = HttpTransport()
     async with raw(polite) as server:
         before = descriptors()
-        async with transport.send(server.url, (), (b"{}",), Timeouts()) as held:
+        async with transport.send(server.url, (), Segments.of(b"{}"), Timeouts()) as held:
             await asked(transport, server.url)
             await transport.close()
             assert await whole(held) == b"Yes."
@@ -201,7 +202,7 @@ async def test_the_settings_of_a_runtime_are_those_of_its_transport() -> None:
     limits = RuntimeLimits(connections=7, connecting=2)
     runtime = Runtime(Config(FileSettings(limits=limits), {}))
     assert isinstance(runtime.transport, HttpTransport)
-    runtime.transport.send("http://127.0.0.1:1/", (), (b"{}",), Timeouts())
+    runtime.transport.send("http://127.0.0.1:1/", (), Segments.of(b"{}"), Timeouts())
     (pool,) = runtime.transport._pools.values()
     assert (pool.free, pool._connects.value) == (7, 2)
 
@@ -223,14 +224,16 @@ async def test_the_settings_of_a_runtime_are_those_of_its_transport() -> None:
 )
 def test_a_url_that_cannot_be_used_is_refused_before_anything_is_sent(url: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        HttpTransport().send(url, (), (b"{}",), Timeouts())
+        HttpTransport().send(url, (), Segments.of(b"{}"), Timeouts())
     assert "secret" not in repr(refused.value)
 
 
 @pytest.mark.parametrize("value", ["Bearer sk-secret\n", "Bearer sk-\x00secret", "Bearer sk-secr\u20act"])
 def test_a_header_that_cannot_be_sent_is_refused_without_its_value(value: str) -> None:
     with pytest.raises(ConfigError, match="line break") as refused:
-        HttpTransport().send("http://127.0.0.1:1/", [("authorization", value)], (b"{}",), Timeouts())
+        HttpTransport().send(
+            "http://127.0.0.1:1/", [("authorization", value)], Segments.of(b"{}"), Timeouts()
+        )
     chain = f"{refused.value!r} {refused.value.__cause__!r} {refused.value.__context__!r}"
     assert "sk-" not in chain
 

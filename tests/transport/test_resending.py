@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack
 import anyio
 import pytest
 
+from actors.core.segments import Segments
 from actors.errors import ProviderFailed
 from actors.testing import Disconnect, Fault, Say, Script, Turn, serve
 from actors.testing.server import OpenAIServer
@@ -30,7 +31,7 @@ async def sent(faults: Mapping[int, Fault], *, requests: int) -> tuple[list[int]
         for _ in range(requests):
             try:
                 url = f"{server.base_url}/chat/completions"
-                async with transport.send(url, [], [BODY], Timeouts()) as response:
+                async with transport.send(url, [], Segments.of(BODY), Timeouts()) as response:
                     assert b"".join([chunk async for chunk in response.chunks()])
                     statuses.append(response.status)
             except ProviderFailed:
@@ -78,10 +79,12 @@ async def test_a_request_that_ends_each_kept_connection_goes_out_twice_and_no_mo
         url = f"{server.base_url}/chat/completions"
         async with AsyncExitStack() as stack:  # at the same time, so that each has a connection of its own
             for _ in range(kept):
-                response = await stack.enter_async_context(transport.send(url, [], [BODY], Timeouts()))
+                response = await stack.enter_async_context(
+                    transport.send(url, [], Segments.of(BODY), Timeouts())
+                )
                 stack.push_async_callback(read, response)
         with anyio.fail_after(60), pytest.raises(ProviderFailed):
-            async with transport.send(url, [], [BODY], Timeouts()):
+            async with transport.send(url, [], Segments.of(BODY), Timeouts()):
                 pass
         await transport.close()
     assert server.received == kept + 2
@@ -93,7 +96,7 @@ async def test_an_answer_that_breaks_off_is_not_asked_for_again() -> None:
     async with serve(server):
         for is_broken in (False, True):
             async with transport.send(
-                f"{server.base_url}/chat/completions", [], [BODY], Timeouts()
+                f"{server.base_url}/chat/completions", [], Segments.of(BODY), Timeouts()
             ) as response:
                 if is_broken:
                     with pytest.raises(ProviderFailed):
@@ -121,7 +124,7 @@ async def test_a_compressed_answer_is_not_asked_for_and_not_unpacked() -> None:
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, answer)
         with anyio.fail_after(60), pytest.raises(ProviderFailed, match=r"compressed \('gzip'\)"):
-            async with transport.send(url, [], [BODY], Timeouts()) as response:
+            async with transport.send(url, [], Segments.of(BODY), Timeouts()) as response:
                 [chunk async for chunk in response.chunks()]
         tasks.cancel_scope.cancel()
     await transport.close()

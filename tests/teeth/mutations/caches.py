@@ -10,22 +10,22 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "caches: the end of what was sent before is not marked",
         "actors/adapters/marks.py",
-        "places = [facts.before] if 0 < facts.before < end else []",
-        "places = list[int]()",
+        "    if 0 < facts.before < end:",
+        "    if False:",
         (PLACES,),
     ),
     Mutation(
         "caches: the end of a request is not marked",
         "actors/adapters/marks.py",
-        "        places.append(end)",
-        "        pass",
+        "places = [end] if end > 0 and not dialect.caching.moving else []",
+        "places = list[int]()",
         (WALKS,),
     ),
     Mutation(
         "caches: the mark of a request stays where its lane's first one was",
         "actors/adapters/marks.py",
-        "        places.append(end)",
-        "        places = [min(end, len(segments[0]))]",
+        "places = [end] if end > 0 and not dialect.caching.moving else []",
+        "places = [min(end, len(next(iter(segments))))]",
         (WALKS,),
     ),
     Mutation(

@@ -537,14 +537,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "lane: what was sent is changed afterwards",
-        "actors/core/lane.py",
+        "actors/core/segments.py",
         "            piece = grown.pop() + piece\n",
         "            piece = piece + grown.pop()\n",
-        (f"{LANE}::test_segments_are_few_and_their_bytes_are_the_fragments",),
+        ("tests/core/test_segments.py::test_pieces_are_few_and_their_bytes_are_what_was_added",),
     ),
     Mutation(
         "lane: long results are copied into it",
-        "actors/core/lane.py",
+        "actors/core/segments.py",
         "if len(piece) >= SHARED and piece[:1] == b'\"']:",
         "if not piece]:",
         (f"{LANE}::test_a_long_result_is_one_object_in_the_log_the_ledger_and_every_lane",),
