@@ -6,7 +6,7 @@ BLOCKS = ("anthropic", "bedrock", "gemini", "gemini_2", "vertex")
 """Who takes results as blocks of a user message."""
 TEMPLATED = ("vllm", "llama_cpp", "ollama")
 """Who hosts models whose chat template may demand strictly alternating roles."""
-LIKE_OPENAI = ("openai_chat", "openrouter", "xai", "groq")
+LIKE_OPENAI = ("openai_chat", "openai_compatible", "openrouter", "xai", "groq")
 """Who refuses in OpenAI's words."""
 
 UNANSWERED: Mapping[str, str | None] = {
@@ -45,7 +45,8 @@ ORPHANED: Mapping[str, str | None] = {
 
 NAMES: Mapping[str, str] = {
     **dict.fromkeys(
-        ("openai_chat", "openrouter", "xai", "groq", "glm", "minimax", *TEMPLATED), r"[\w-]{1,64}"
+        ("openai_chat", "openai_compatible", "openrouter", "xai", "groq", "glm", "minimax", *TEMPLATED),
+        r"[\w-]{1,64}",
     ),
     "openai_responses": r"[\w-]{1,128}",
     "anthropic": r"[\w-]{1,128}",
@@ -59,7 +60,10 @@ NAMES: Mapping[str, str] = {
 """What every tool name must match in full."""
 
 IDS: Mapping[str, str] = {
-    **dict.fromkeys(("openai_chat", "openrouter", "xai", "groq", "glm", "minimax", "qwen"), r".{1,40}"),
+    **dict.fromkeys(
+        ("openai_chat", "openai_compatible", "openrouter", "xai", "groq", "glm", "minimax", "qwen"),
+        r".{1,40}",
+    ),
     **dict.fromkeys(TEMPLATED, r".{1,40}"),
     "openai_responses": r".{1,64}",
     "anthropic": r"[\w-]+",

@@ -142,7 +142,7 @@ def test_every_dialect_that_has_a_strict_server_is_in_the_table_and_is_refused_s
     refused = {
         name for scenario in SCENARIOS for case in scenario.cases for name in case.rules if case.rules[name]
     }
-    assert refused == set(IDS) == set(NAMES) == set(PROFILES) - {"openai_compatible"}
+    assert refused == set(IDS) == set(NAMES) == set(PROFILES)
 
 
 def test_every_scenario_is_in_the_table_once() -> None:

@@ -209,7 +209,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/ledger.py",
         "if known is None or known.sealed is not None or (end := known.end) is None:",
         "if known is None or (end := known.end) is None:",
-        (f"{CONSERVATION}::test_a_result_after_its_seal_follows_as_a_note_and_the_synthetic_one_stays",),
+        (f"{LANE}::test_a_real_result_after_its_seal_is_told_once_in_every_lane",),
     ),
     Mutation(
         "choose: what the ledger recorded is not looked up",
@@ -235,9 +235,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "choose: a late result is told once in each request",
         "actors/core/render/choose.py",
-        "            told=len(self._ledger.late),",
-        "            told=state.told,",
-        (f"{LANE}::test_a_real_result_after_its_seal_is_told_once_in_every_lane",),
+        "        self._missing[call_id] = False\n",
+        "",
+        (f"{LANE}::test_a_result_that_the_ledger_and_a_later_block_both_bring_is_told_once",),
     ),
     Mutation(
         "choose: a late result of an earlier request is not looked for",
