@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol, TypeAlias, assert_never
 import anyio
 from msgspec import Struct
 
-from actors.adapters.adapter import Adapter
+from actors.adapters.adapter import Adapter, Prepared
 from actors.adapters.request import Request, Settings
 from actors.core import turn as turns
 from actors.core.caching import lane_key
@@ -41,6 +41,7 @@ from actors.core.packed import Packed, pack
 from actors.core.routing import Pool, after_failure, first, settled
 from actors.core.rulebook import REASONING
 from actors.core.stream import Cut, Usage
+from actors.core.transcript import NO_FACTS
 from actors.core.turn import Bounds, CloseStep, Outcome
 from actors.errors import ConfigError, KernelError
 from actors.journal import JournalCommand
@@ -57,18 +58,25 @@ Stop: TypeAlias = Callable[[Context[Any]], None]  # Any: the actor that cancels 
 INTERRUPTED = "[This answer was interrupted.]"
 
 
-class ResolvedBackend(Struct, frozen=True):
-    """What requests to one backend are made with, for one session."""
+@dataclass(slots=True)
+class ResolvedBackend:
+    """What requests to one backend are made with, for sessions with the same tools and system prompt."""
 
     binding: Binding
     adapter: Adapter
     settings: Settings
+    _prepared: tuple[tuple[bool, frozenset[str]], Prepared] | None = None
 
     def request(self, rendered: Rendered, session: str, *, tools_off: bool = False) -> Request:
         """Return the request that sends what was rendered for a session."""
-        settings = replace(self.settings, tool_choice="none") if tools_off else self.settings
         facts = rendered.facts._replace(lane=lane_key(session, self.binding))
-        return self.adapter.request(rendered.segments, settings, facts)
+        asked = tools_off, NO_FACTS.tools if self.settings.tools else facts.tools
+        if (
+            self._prepared is None or self._prepared[0] != asked
+        ):  # most requests are made with what the last was
+            settings = replace(self.settings, tool_choice="none") if tools_off else self.settings
+            self._prepared = asked, self.adapter.prepared(settings, facts.tools)
+        return self._prepared[1].request(rendered.segments, facts)
 
 
 class Resolver(Protocol):

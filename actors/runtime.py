@@ -258,7 +258,9 @@ class Runtime:
         return session
 
     async def forget(self, id: str) -> None:  # noqa: A002  the field's standard name
-        """End a session, if it is open, and erase its log. Its id may be used again, for a new session.
+        """End a session, if it is open, and erase its log and what of it is in `refusals`.
+
+        Its id may be used again, for a new session.
 
         A caller that is cancelled does not take it back. Nothing happens if there is no such session.
 
@@ -281,6 +283,9 @@ class Runtime:
                 if (session := self._sessions.get(id)) is not None:
                     await session._activation.close()
                 await host.journal.ask(Erase(id))
+                kept = [refusal for refusal in self.refusals if refusal.session != id]
+                self.refusals.clear()
+                self.refusals.extend(kept)
             except ActorsError as error:
                 failed.append(error)
             finally:

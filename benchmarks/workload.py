@@ -148,6 +148,7 @@ class Live:
     def __init__(self, origin: str, target: str, messages: int) -> None:
         self.author = Author(binding(origin))
         self.codec: Adapter = adapter(dialect(target))
+        self._prepared = self.codec.prepared(Settings(model="model-1"))
         self.reader = RenderTarget(binding(target))
         self.history, self.ledger = History(), Ledger()
         self.lane: Lane = empty(self.codec.dialect)
@@ -188,7 +189,7 @@ class Live:
         return rendered
 
     def _request(self, rendered: Rendered) -> Segments:
-        return self.codec.request(rendered.segments, Settings(model="model-1"), rendered.facts).segments
+        return self._prepared.request(rendered.segments, rendered.facts).segments
 
 
 def told(steps: list[Step]) -> list[Message]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import random
 import threading
 import weakref
 from collections.abc import Awaitable, Callable
@@ -18,7 +19,7 @@ from actors.core.events import Bound, Closed, Event, TurnEnded
 from actors.errors import ForeignLoop, JournalError, SessionClosed, SessionExists
 from actors.handle import Session
 from actors.storage.memory import MemoryStorage
-from actors.testing import Call, Say, Stall, Turn
+from actors.testing import Call, Say, ServerLimits, Stall, Turn
 from actors.threads import THREADS
 from tests.runtime_support import Gate, actors, anthropic, gathered, hosting, log, openai
 from tests.test_recovery_of_sessions import Held
@@ -126,6 +127,34 @@ async def test_a_session_that_is_forgotten_has_ended_and_its_log_is_gone() -> No
         await old.close()
         assert list(runtime.sessions) == ["one"]
         assert (old.busy, old.target, new.busy) == (False, "a", False)
+
+
+def holding(secret: str) -> list[str]:
+    """Every text in memory that has a secret in it, whoever keeps it."""
+    texts = {id(each): each for held in gc.get_objects() for each in gc.get_referents(held)}
+    said = [each.decode("latin-1") if type(each) is bytes else each for each in texts.values()]
+    return [text for text in said if type(text) is str and secret in text and text != secret]
+
+
+async def test_no_word_of_a_session_that_is_forgotten_stays_in_memory() -> None:
+    secret = random.randbytes(8).hex()
+    turns = Turn(Call("work", {"name": "a"})), Turn(Say("done")), Turn(Say("no"))
+    server = openai(*turns, limits=ServerLimits(recordings=1))
+
+    async def work(name: str) -> str:
+        return f"the result of {name}: {secret}"
+
+    async with hosting(a=server) as runtime:
+        other = await runtime.open("a", id="other")
+        session = await runtime.open("a", tools=[work], system=f"You are {secret}.", id="one")
+        await session.ask(f"Do it for {secret}.")
+        assert holding(secret)
+        await runtime.forget("one")
+        del session
+        await other.ask("Anything?")  # by the same connection, so that its server forgets too
+        gc.collect()
+        assert holding(secret) == []
+        await other.close()
 
 
 async def test_a_session_that_was_closed_can_be_forgotten_and_one_that_never_was_too() -> None:

@@ -128,6 +128,10 @@ async def test_a_refusal_by_the_judge_names_the_calls_of_the_history(
         answer = await session.ask("Do both.")
         assert (answer.status, answer.text) == ("complete", "Rewritten.")
         (refusal,) = runtime.refusals
+        await runtime.forget("another")
+        assert list(runtime.refusals) == [refusal]
+        await runtime.forget(refusal.session)
+        assert not runtime.refusals
     assert server.refusals == []
     (fault, *_) = refusal.report.faults
     assert (refusal.by, fault.rule, fault.call_ids) == ("judge", rule, ("hist_tool_2",))

@@ -4,7 +4,7 @@ An `Adapter` is pure: a rendered transcript to a request. `actors.adapters.codec
 when the first adapter is asked for, and reads the answers; `actors.adapters.classify` reads the errors.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -18,6 +18,26 @@ from actors.core.transcript import NO_FACTS, Encoder, TranscriptFacts
 
 
 @dataclass(frozen=True, slots=True)
+class Prepared:
+    """What settings decide of every request that is made with them: to be kept where the settings are."""
+
+    settings: Settings
+    dialect: Dialect
+    closing: bytes
+    preamble: Preamble
+    names: Mapping[str, str]
+    losses: tuple[str, ...]
+
+    def request(self, segments: Segments, facts: TranscriptFacts) -> Request:
+        """Return the request that sends a lane's segments, its last message closed; `facts` is `Rendered.facts`."""
+        begun, dialect = self.preamble, self.dialect
+        ends, said = marked(segments, self.settings, dialect, facts, self.closing)
+        opening = begun.before + ends + routed(self.settings, dialect, facts) + begun.after
+        body = said.begun(opening).ended(b"]}")
+        return Request(begun.path, begun.headers, body, self.losses, self.names, begun.assumed)
+
+
+@dataclass(frozen=True, slots=True)
 class Adapter:
     """One dialect's codec: what writes the array of messages, and what makes the preamble of a request."""
 
@@ -25,20 +45,20 @@ class Adapter:
     encoder: Encoder
     preamble: Callable[[Settings, Dialect, frozenset[str]], Preamble]
 
-    def request(self, segments: Segments, settings: Settings, facts: TranscriptFacts = NO_FACTS) -> Request:
-        """Return the request that sends a lane's segments, its last message closed.
+    def prepared(self, settings: Settings, called: frozenset[str] = NO_FACTS.tools) -> Prepared:
+        """Return what settings decide, given as they were asked for, tools under their own names.
 
-        Settings are given as they were asked for, tools under their own names; `facts` is `Rendered.facts`.
+        `called` are the tools that a transcript shows, for settings that declare none. Where they declare some, what a
+        model invented must not change them: reasoning is bound to them (ANT-44).
         """
         asked, names, losses = fit(settings, self.dialect)
-        # What a model invented must not change the tools of the settings: reasoning is bound to them (ANT-44).
-        called = frozenset[str]() if asked.tools else facts.tools
-        begun = self.preamble(asked, self.dialect, called)
-        ends, said = marked(segments, asked, self.dialect, facts, self.encoder.closing)
-        opening = begun.before + ends + routed(asked, self.dialect, facts) + begun.after
+        begun = self.preamble(asked, self.dialect, NO_FACTS.tools if asked.tools else called)
         told = (*losses, *begun.losses)
-        body = said.begun(opening).ended(b"]}")
-        return Request(begun.path, begun.headers, body, told, names, begun.assumed)
+        return Prepared(asked, self.dialect, self.encoder.closing, begun, names, told)
+
+    def request(self, segments: Segments, settings: Settings, facts: TranscriptFacts = NO_FACTS) -> Request:
+        """Return the request that sends a lane's segments with these settings; see `prepared`."""
+        return self.prepared(settings, facts.tools).request(segments, facts)
 
 
 @lru_cache(maxsize=256)
@@ -47,5 +67,4 @@ def adapter(dialect: Dialect) -> Adapter:
 
     family = codec(dialect.family)
     encoder = Encoder(partial(family.writer, dialect), family.writer.closing, family.writer.natives)
-    preamble = lru_cache(maxsize=256)(family.preamble)  # a session says the same in every request
-    return Adapter(dialect, encoder, preamble)
+    return Adapter(dialect, encoder, family.preamble)

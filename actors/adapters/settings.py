@@ -8,7 +8,6 @@ demands, and how thinking is asked for, is its own.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 from actors.adapters.request import TEXT, Settings, ToolSpec
@@ -17,7 +16,6 @@ from actors.core.dialect import Dialect
 from actors.core.projection import flat_name, tool_name, within
 
 
-@lru_cache(maxsize=1024)
 def fit(settings: Settings, dialect: Dialect) -> tuple[Settings, Mapping[str, str], tuple[str, ...]]:
     """Return settings as a dialect takes them, to be sent as they are.
 

@@ -154,7 +154,7 @@ class Containment:
         elif self._spare:
             _enter(self._spare.pop(), run, name, context)
         else:
-            self._nursery.start_soon(self._contain, run, name, context)
+            contextvars.Context().run(self._nursery.start_soon, self._contain, run, name, context)
         return contained
 
     async def _contain(self, run: Run, name: str, context: contextvars.Context) -> None:
@@ -163,6 +163,7 @@ class Containment:
         with suppress(BaseException):
             async with trio.open_nursery() as nursery:
                 _enter(nursery, run, name, context)
+                del run, context  # they hold a session, which this task may outlive by far
                 await trio.sleep_forever()
 
     def _emptied(self, *, is_sound: bool) -> None:

@@ -380,8 +380,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "walks: a tool that the model invented is declared from then on",
         "actors/adapters/adapter.py",
-        "frozenset[str]() if asked.tools else facts.tools",
-        "facts.tools",
+        "NO_FACTS.tools if asked.tools else called",
+        "called",
         (WALKS,),
     ),
     Mutation(

@@ -187,7 +187,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tools: on trio one runs in the nursery of all",
         "actors/kernel/contained.py",
-        "            self._nursery.start_soon(self._contain, run, name, context)\n",
+        "            contextvars.Context().run(self._nursery.start_soon, self._contain, run, name, context)\n",
         "            _enter(self._nursery, run, name, context)\n",
         (f"{LEAVING}::test_foreign_code_spoils_its_own_task_and_nothing_else",),
     ),
@@ -279,6 +279,27 @@ MUTATIONS: tuple[Mutation, ...] = (
         "                tasks.start_soon(activation.settle)\n",
         "                pass\n",
         (f"{HOST}::test_leaving_closes_the_turns_in_flight_in_the_log",),
+    ),
+    Mutation(
+        "runtime: a request's preamble is kept by whoever made it",
+        "actors/adapters/settings.py",
+        "\n\ndef fit(",
+        "\n\n@__import__('functools').lru_cache\ndef fit(",
+        (f"{HOST}::test_no_word_of_a_session_that_is_forgotten_stays_in_memory",),
+    ),
+    Mutation(
+        "runtime: a nursery for tools keeps what the first of them belonged to",
+        "actors/kernel/contained.py",
+        "                del run, context",
+        "                del run",
+        (f"{HOST}::test_no_word_of_a_session_that_is_forgotten_stays_in_memory",),
+    ),
+    Mutation(
+        "runtime: the evidence of a forgotten session is kept",
+        "actors/runtime.py",
+        "                self.refusals.clear()\n                self.refusals.extend(kept)\n",
+        "                del kept\n",
+        ("tests/test_refusals.py::test_a_refusal_by_the_judge_names_the_calls_of_the_history",),
     ),
     Mutation(
         "runtime: a forgotten log is kept",
