@@ -284,9 +284,8 @@ async def test_a_call_from_another_thread_or_loop_is_a_typed_error_at_once(forei
         async with session.stream("Do it.") as events:
             await gate.started("a")
             for name, use in uses(runtime, session, events).items():
-                run = (
-                    partial(_stepped, use) if foreign == "none" else partial(anyio.run, use, backend=foreign)
-                )
+                elsewhere = partial(anyio.run, _bounded, use, backend=foreign)
+                run = partial(_stepped, use) if foreign == "none" else elsewhere
                 with pytest.raises(ForeignLoop, match="thread and event loop that entered"):
                     await anyio.to_thread.run_sync(run)
                 assert name
@@ -298,6 +297,12 @@ async def test_a_call_from_another_thread_or_loop_is_a_typed_error_at_once(forei
 def _stepped(use: Callable[[], Awaitable[object]]) -> None:
     """Take the first step of a call in a thread without a loop."""
     use().__await__().send(None)
+
+
+async def _bounded(use: Callable[[], Awaitable[object]]) -> None:
+    """Make a call that may wait for ever: nothing of its own loop would wake it."""
+    with anyio.fail_after(10):
+        await use()
 
 
 async def test_a_thread_may_call_through_its_loop() -> None:
