@@ -94,7 +94,8 @@ def written_in(transcript: object, named: Dialect | None) -> tuple[Dialect, str]
     """Return the dialect that is named; without a name the one that a transcript looks like, and what tells so.
 
     Raises:
-        TranscriptError: It has plain marks of another than is named and none of this one, or of several.
+        TranscriptError: It has plain marks of another than is named and none of this one, or of several; or it is said
+            to be Gemini's, and has nothing where Gemini says everything.
     """
     marks, plain = list(_marks(transcript)), dict[Family, _Mark]()
     for mark in marks:
@@ -104,6 +105,10 @@ def written_in(transcript: object, named: Dialect | None) -> tuple[Dialect, str]
     if named is not None:
         if plain and named.family not in plain:
             raise TranscriptError(f"The transcript looks like {looks[0]}, not {named.name}")
+        if named.family == "gemini" and not plain and (place := _said_in_content(transcript)):
+            raise TranscriptError(
+                f"The transcript is not {named.name}: {place} has 'content', and no 'parts'"
+            )
         return named, ""
     if len(looks) > 1:
         raise TranscriptError(f"The transcript looks like {' and '.join(looks)}; name its dialect")
@@ -112,11 +117,21 @@ def written_in(transcript: object, named: Dialect | None) -> tuple[Dialect, str]
 
 
 def _marks(transcript: object) -> Iterator[_Mark]:
+    yield from _of_body(fields(transcript))
+    for place, message in _placed(transcript):
+        yield from _of_message(message, place)
+
+
+def _placed(transcript: object) -> Iterator[tuple[str, Fields]]:
     body = fields(transcript)
-    yield from _of_body(body)
     container = next((key for key in reversed(HOLDERS) if key in body), "messages")
     for number, value in enumerate(items(body.get(container, transcript))):
-        yield from _of_message(fields(plain(value)), f"{container}[{number}]")
+        yield f"{container}[{number}]", fields(plain(value))
+
+
+def _said_in_content(transcript: object) -> str | None:
+    """Return the first message that has content, where no message has parts (which would be a plain mark)."""
+    return next((place for place, message in _placed(transcript) if message.get("content")), None)
 
 
 def _of_body(body: Fields) -> Iterator[_Mark]:

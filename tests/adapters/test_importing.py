@@ -443,6 +443,15 @@ messages = st.one_of(
 )
 
 
+@pytest.mark.parametrize("name", ["gemini", "vertex", "gemini_2"])
+@pytest.mark.parametrize("holder", ["messages", ""])
+def test_what_has_content_and_no_parts_is_not_read_as_geminis(name: str, holder: str) -> None:
+    said = [{"role": "user"}, {"role": "user", "content": "Hi."}]
+    transcript = {holder: said} if holder else said
+    with pytest.raises(TranscriptError, match=rf"not {name}: messages\[1\] has 'content', and no 'parts'"):
+        from_wire(transcript, name)
+
+
 @pytest.mark.parametrize("dialect", ["openai_chat", "anthropic"])
 @given(transcript=st.lists(messages, max_size=6))
 def test_no_list_of_messages_raises_anything_but_a_transcript_error(
