@@ -19,6 +19,7 @@ import sys
 import time
 import tracemalloc
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -66,6 +67,7 @@ class Scales:
     """Weighs what is built between its making and `held`."""
 
     def __init__(self, *, traced: bool = False) -> None:
+        import_module("structlog")  # the first log event does, and a busy machine logs slow handlers
         gc.collect()
         if traced:  # one session is too small to be seen in pages
             tracemalloc.start()
