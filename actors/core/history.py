@@ -138,6 +138,9 @@ class History(
             return NotImplemented
         return self.packed == other.packed and self.ledger == other.ledger
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # a Struct has one of its own, which goes by fields
+
     __hash__ = None  # type: ignore[assignment]  # compared by value; never a key
 
     def __repr__(self) -> str:

@@ -101,6 +101,9 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Publ
     def __eq__(self, other: object) -> bool:
         return self._known == other._known if isinstance(other, Ledger) else NotImplemented
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # a Struct has one of its own, which goes by identity
+
     __hash__ = None  # type: ignore[assignment]  # compared by value; never a key
 
     def __repr__(self) -> str:

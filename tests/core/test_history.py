@@ -7,7 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.core.content import Message, Text, ToolCall, ToolResult
+from actors.core.events import Scheduled
 from actors.core.history import History
+from actors.core.identity import CallId
+from actors.core.ledger import Ledger
 from actors.core.packed import pack, unpack
 from actors.core.table import NOTHING, Table
 from actors.testing.strategies import messages
@@ -50,6 +53,15 @@ def test_slices_cursors_and_equality_see_only_their_own_length() -> None:
     assert list(whole.upto(3).append(SAID[0])) == [*SAID[:3], SAID[0]]
     with pytest.raises(IndexError):
         whole.upto(3)[3]
+
+
+def test_what_is_equal_is_not_unequal() -> None:
+    ledgers = [Ledger().apply(Scheduled(CallId("c"), "read")) for _ in range(2)]
+    for one, same in (ledgers, [History(SAID), History(SAID)]):
+        assert one == same
+        assert not one != same  # noqa: SIM202  this is what is tested
+    assert ledgers[0] != Ledger()
+    assert History(SAID) != History(SAID[:2])
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 6), (0, 1), (2, 4), (6, 6)])
