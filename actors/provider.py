@@ -304,7 +304,7 @@ class _Round:
     def outcome(self) -> Generated:
         """Return how the round ended."""
         decoder, usage = self._decoder, self._decoder.usage
-        calls = len(self._begun)
+        calls = max(len(self._begun), decoder.minted)  # a fault takes along what its own chunk announced
         if (whole := self._message) is not None:
             calls = max(calls, len(whole.calls))
             return Answer(whole, usage, decoder.finish_reason, calls, decoder.cut, self._left_out())

@@ -171,6 +171,11 @@ class Assembly:
         self.identify(part, native_id, name)
         return part
 
+    @property
+    def minted(self) -> int:
+        """How many calls were given a canonical id, those included that are left out or were never announced."""
+        return self._calls
+
     def identify(self, call: ArrivingCall, native_id: str, name: str) -> None:
         """Give a call the id and name it does not have yet, and announce it once it has a name."""
         if not call.native_id and native_id.strip():
