@@ -131,7 +131,9 @@ class SchedulerActor(Actor[SchedulerCommand]):
                 assert_never(command)
 
     def _planned(self, calls: tuple[ToolCall, ...]) -> "_Batch":
-        names = {call.name for call in calls} & self._tools.keys()
+        called = dict.fromkeys([call.name for call in calls])
+        # who calls a tool that is not there is told which are
+        names = called if called.keys() <= self._tools.keys() else self._tools
         guarded = {name: _Guarded(self._tools[name]) for name in names}
         most = self._executor.limits.batch
         planned = plan(calls, guarded, most, can_ask=self._approve is not None)

@@ -195,7 +195,9 @@ def test_a_rate_limit_that_names_no_wait_is_tried_once_more_and_not_twice() -> N
 
 def test_a_call_that_came_in_one_piece_with_a_fault_has_used_its_id() -> None:
     call = b'{"index":0,"id":"c","type":"function","function":{"name":"work","arguments":"{}"}}'
-    told = b'data: {"choices":[{"index":0,"delta":{"tool_calls":[%b]}}]}\n\ndata: {"error":{"message":"no"}}\n\n'
+    told = (
+        b'data: {"choices":[{"index":0,"delta":{"tool_calls":[%b]}}]}\n\ndata: {"error":{"message":"no"}}\n\n'
+    )
     generated, _ = retried([(200, {}, told % call)], Retries(attempts=1))
     assert isinstance(generated, Broken)
     assert generated.calls == 1

@@ -99,6 +99,18 @@ async def test_invalid_arguments_are_refused_with_what_is_missing_before_anythin
     assert len(errors) == 5
 
 
+@pytest.mark.requirement("U-05")
+async def test_a_call_of_a_tool_that_is_not_there_is_told_which_are() -> None:
+    server = openai(Turn(Call("nothing_like_it", {})), Turn(Say("I see.")))
+    async with hosting(a=server) as runtime:
+        tools = [Tool.from_schema(name, "", {"type": "object"}, Gate().tool) for name in ("first", "second")]
+        session = await runtime.open("a", tools=tools)
+        assert (await session.ask("Do it.")).status == "complete"
+    assert "There is no tool nothing_like_it. Tools: first, second." in next(
+        iter(results(bodies(server)[-1]).values())
+    )
+
+
 @MADE
 @pytest.mark.requirement("U-06")
 async def test_a_model_that_never_learns_is_asked_for_a_final_text_after_a_few_corrections(
