@@ -177,10 +177,16 @@ class ResponsesTurns(TurnRules):
 
 
 class ResponsesReasoning(ReasoningRules):
-    """Reasoning items, encrypted; an item of another kind must follow one (OAR-03)."""
+    """Reasoning items, encrypted; an item of another kind must follow one (OAR-03).
+
+    Args:
+        replay_item_ids: Which items go back with their ids: none, or `all` of an answer from its reasoning on. Some
+            hosts look for what has an id, and find nothing (OAR-05): refused for that, a lane leaves ids out for good.
+    """
 
     once = True
     carrier: Literal["none", "reasoning_item"] = "reasoning_item"
+    replay_item_ids: Literal["none", "all"] = "none"
     followed: Literal[True] = True
     required: Literal["no"] = "no"
     switch: Literal["none", "reasoning"] = "reasoning"

@@ -90,7 +90,13 @@ def begun(lane: Lane, event: EpochBegan, dialect: Dialect, epoch_start: int) -> 
     if dialect.reasoning.carrier == "reasoning_content" and event.reason != "thinking":
         epoch_start = min(epoch_start, old.epoch_start)
     state = RenderState(
-        event.epoch, epoch_start, event.plain, calls=old.calls, used=old.used, index=old.index
+        event.epoch,
+        epoch_start,
+        event.plain,
+        calls=old.calls,
+        used=old.used,
+        index=old.index,
+        without_ids=old.without_ids or event.reason == "thinking",
     )
     return Lane(state, Segments(), start(dialect))
 

@@ -105,6 +105,8 @@ class Projection:
 
 REASONING_ID = re.compile(r"rs_[A-Za-z0-9_-]{1,61}")
 """The id of a reasoning item that may be sent again (OAR-06)."""
+ITEM_ID = re.compile(rb'"(?:msg|fc|ctc)_[A-Za-z0-9_-]{1,60}"')
+"""The id of an item that stands behind reasoning, as a JSON literal."""
 _ORDINAL = re.compile(r":(\d{1,9})\Z")
 """The index at the end of an id in Kimi's form (REQ-915-020)."""
 

@@ -82,6 +82,7 @@ class RenderState(NamedTuple):
         tools: Names of the tools called in this epoch, as the provider sees them.
         missing: Calls that a synthetic result answers in this epoch, each with whether a real one may still be told.
         carried: Texts that wait for the next human message, and the media of the results they tell.
+        without_ids: Whether items go out without ids, because ids were refused (`ResponsesReasoning.replay_item_ids`).
         told: How many of the ledger's late results this epoch has taken up.
         upstream: Behind a gateway, whose reasoning this epoch replays; None before the first.
         loop: The tool loop it stands in; followed only where the dialect has manual thinking.
@@ -98,6 +99,7 @@ class RenderState(NamedTuple):
     missing: Table[CallId, bool] = NOTHING
     carried: tuple[Text | Media, ...] = ()
     told: int = 0
+    without_ids: bool = False
     upstream: str | None = None
     last_role: Role | None = None
     loop: Loop = Loop()

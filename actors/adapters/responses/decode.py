@@ -8,7 +8,8 @@ may send nothing else, and encrypted content may be a part of it before. A call 
 finished is no call: cut arguments may read as good ones.
 
 A reasoning item that can be sent again is sealed as the JSON text of the item, with nothing in it but what the
-API takes back. The phase of a message is sealed beside it (`Thinking("", Seal("phase", ...))` in front of its text).
+API takes back. The phase of a message is sealed beside it (`Thinking("", Seal("phase", ...))` in front of its text),
+and so is the id of an item (`"item"`) where items go back with theirs.
 """
 
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from actors.adapters.base import Decoder
 from actors.adapters.failure import broken
 from actors.adapters.wire import Fields, fields, items, number, string
 from actors.core.content import Media
+from actors.core.dialect import ResponsesReasoning
 from actors.core.jsonio import JsonValue, dump, sanitised
 from actors.core.projection import REASONING_ID, flat_name
 
@@ -27,6 +29,7 @@ _OWN = frozenset(
 )
 """Items of the provider's own tools that go back, without their id as all others."""
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+_NAMED = ("message", *_CALLS)
 _WORDS = ("output_text", "refusal", None)
 _PHASES = ("commentary", "final_answer")
 _FIGURES = {"input_tokens": (0,), "output_tokens": (1,), "cached_tokens": (2,), "cache_write_tokens": (3,)}
@@ -50,6 +53,7 @@ class _Item:
     kind: str
     part: Part
     phase: Words | None = None  # where a message's phase is sealed
+    named: Words | None = None  # where its id is, if it is to go back
     place: _Place | None = None  # the part of a reasoning item that the last words were of
 
 
@@ -61,6 +65,8 @@ class ResponsesDecoder(Decoder):
         self._by_id: dict[str, _Item] = {}
         self._by_index: dict[int | None, _Item] = {}
         self._latest: dict[str, _Item] = {}  # by kind
+        reasoning = self.dialect.reasoning
+        self._keeps_ids = isinstance(reasoning, ResponsesReasoning) and reasoning.replay_item_ids == "all"
 
     def event(self, name: str, payload: Fields) -> None:
         kind = string(payload.get("type")) or name
@@ -109,6 +115,7 @@ class ResponsesDecoder(Decoder):
 
     def _begin(self, told: Fields, index: int | None) -> _Item:
         kind, item_id = string(told.get("type")), string(told.get("id"))
+        named = self.words("thinking") if self._keeps_ids and kind in _NAMED else None
         if kind == "message":
             phase = self.words("thinking")
             item = _Item(kind, self.words("text"), phase)
@@ -121,6 +128,7 @@ class ResponsesDecoder(Decoder):
             item = _Item(kind, call)
         else:
             item = _Item(kind, self.native(kind, None, goes_back=kind in _OWN))
+        item.named = named
         self._latest[kind] = item
         if item_id:
             self._by_id[item_id] = item
@@ -134,6 +142,9 @@ class ResponsesDecoder(Decoder):
         item = self._find(kind, string(told.get("id")), index)
         if item is None or item.kind != kind:
             item = self._begin(told, index)
+        if item.named is not None:
+            self.seal(item.named, "item", string(told.get("id")))
+            self.end(item.named)
         match part := item.part:
             case Words(kind="text"):
                 self._seal_phase(item, told)
@@ -223,7 +234,7 @@ def _thought_of(item: Fields) -> str:
 def _again(item: Fields) -> str:
     """Return a reasoning item as it may be sent again, empty if it may not: by id alone it is not found (OAR-05).
 
-    Relays leave the id out or make one up that is none. The item goes back without one in any case (OAR-03).
+    Relays leave the id out or make one up that is none. It goes back only if what follows has one too (OAR-03).
     """
     item_id, state = string(item.get("id")), string(item.get("encrypted_content"))
     if not state:

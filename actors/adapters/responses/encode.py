@@ -7,7 +7,7 @@ Items stand in the order of the blocks. The renderer lets no words come behind a
 directly after their calls (rulebook OAR-14).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from actors.adapters.preamble import Preamble, Wire, chosen, system, written
 from actors.adapters.request import Settings, ToolSpec
@@ -15,7 +15,7 @@ from actors.adapters.writing import Writing
 from actors.core.concerns import Role
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import ResponsesDialect
-from actors.core.jsonio import Json, dump, nest, parse, quote, unquote
+from actors.core.jsonio import Json, JsonValue, dump, nest, parse, quote, unquote
 from actors.core.projection import tool_name, within
 from actors.core.transcript import Titled
 
@@ -26,7 +26,8 @@ MIN_TOKENS = 16
 class ResponsesWriter(Writing):
     """Writes `input`, item by item; every item is closed. Those of the provider's own tools go back as they were kept.
 
-    No item has an id (OAR-04).
+    No item has an id (OAR-04), unless the dialect says so; then reasoning waits for what follows it, and both have
+    theirs or neither has (`ResponsesReasoning.replay_item_ids`).
     """
 
     closing = b""
@@ -39,12 +40,16 @@ class ResponsesWriter(Writing):
         self._content: list[bytes] = []  # of the user's open message: its only text, or parts
         self._only: Json | None = None
         self._phase = b""
+        self._keeps_ids = dialect.reasoning.replay_item_ids == "all"
+        self._thought: list[Mapping[str, JsonValue]] = []  # reasoning items that wait
+        self._id = b""  # of the next item
+        self._behind_id = False  # reasoning of this answer has its id
         self._free: set[str] = set()  # calls of the group that were given free text
 
     def begin(self, role: Role) -> None:
         """Let what follows be said in this role: a user's message is one item, all else an item each."""
         self._end()
-        self._by_user, self._phase = role == "user", b""
+        self._by_user, self._phase, self._id, self._behind_id = role == "user", b"", b"", False
 
     def taken(self) -> list[bytes]:
         self._end()
@@ -56,17 +61,27 @@ class ResponsesWriter(Writing):
             self._only = None if self._content else json
             self._content.append(_TEXT % json)
             return
-        self.block(b'{"type":"message","role":"assistant","content":', json)
+        item_id = self._next_id(b'"msg_') if self._keeps_ids else b""
+        self.block(b'{"type":"message"%b,"role":"assistant","content":' % item_id, json)
         self._pieces += (b',"phase":', self._phase, b"}") if self._phase else (b"}",)
         self._phase = b""
 
     def thinking(self, block: Thinking) -> None:
-        """Write a reasoning item as it came. A phase is a mark on the text behind it."""
+        """Write a reasoning item as it came. A phase and an id are marks on what stands behind them."""
         assert block.seal is not None
         if block.seal.kind == "phase":
             self._phase = block.seal.data
+        elif block.seal.kind == "item":
+            self._id = block.seal.data
+        elif self._keeps_ids:
+            self._thought.append(_item(block.seal.data))
         else:
-            self.block(_reasoning_item(block.seal.data))
+            self.block(_again(_item(block.seal.data), named=False))
+
+    def native(self, part: bytes) -> None:
+        if self._keeps_ids:
+            self._next_id(b"none of its own")
+        super().native(part)
 
     def media(self, media: Media, title: str) -> None:
         self._only = None
@@ -80,11 +95,12 @@ class ResponsesWriter(Writing):
             name = tool_name(within(call.name, call.namespace), self._pattern)
         if (text := call.text) is not None:
             self._free.add(call_id)
-            kind, key, given = b"custom_tool_call", b"input", quote(text)
+            kind, key, given, prefix = b"custom_tool_call", b"input", quote(text), b'"ctc_'
         else:
-            kind, key, given = b"function_call", b"arguments", nest(call.json)
-        opening = b'{"type":"%b","call_id":"%b","name":"%b"%b,"%b":'
-        self.block(opening % (kind, call_id.encode(), name.encode(), group, key), given, b"}")
+            kind, key, given, prefix = b"function_call", b"arguments", nest(call.json), b'"fc_'
+        item_id = self._next_id(prefix) if self._keeps_ids else b""
+        opening = b'{"type":"%b"%b,"call_id":"%b","name":"%b"%b,"%b":'
+        self.block(opening % (kind, item_id, call_id.encode(), name.encode(), group, key), given, b"}")
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
         """Write a `function_call_output` item, or that of a tool which takes free text."""
@@ -101,6 +117,16 @@ class ResponsesWriter(Writing):
         else:
             self.block(opening, json, b"}")
 
+    def _next_id(self, prefix: bytes) -> bytes:
+        """Write the reasoning that waits, and return the id of what follows it as a field; nothing if it has none."""
+        waited, self._thought, item_id, self._id = self._thought, [], self._id, b""
+        if waited:
+            self._behind_id = item_id.startswith(prefix) and all("id" in item for item in waited)
+        named = self._behind_id and item_id.startswith(prefix)
+        for item in waited:
+            self.block(_again(item, named=named))
+        return b',"id":' + item_id if named else b""
+
     def _end(self) -> None:
         """Write the user's open message: a string where it is one text, else a list of parts."""
         if self._content:
@@ -112,11 +138,15 @@ class ResponsesWriter(Writing):
 _TEXT = b'{"type":"input_text","text":%b}'
 
 
-def _reasoning_item(sealed: Json) -> bytes:
-    """Return a reasoning item as it goes back: without its id, because what follows it has none (OAR-03)."""
+def _item(sealed: Json) -> Mapping[str, JsonValue]:
     item = parse(unquote(sealed).encode())
     assert isinstance(item, dict)
-    return dump({key: value for key, value in item.items() if key != "id"})
+    return item
+
+
+def _again(item: Mapping[str, JsonValue], *, named: bool) -> bytes:
+    """Return a reasoning item as it goes back: without its id where what follows it has none (OAR-03)."""
+    return dump({key: value for key, value in item.items() if named or key != "id"})
 
 
 def _media(media: Media) -> bytes:

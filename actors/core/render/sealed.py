@@ -22,7 +22,7 @@ from actors.core.dialect import Dialect
 from actors.core.form import replace
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, JsonValue, parse, unquote
-from actors.core.projection import REASONING_ID
+from actors.core.projection import ITEM_ID, REASONING_ID
 from actors.core.transcript import EpochUsage
 
 ThinkingPolicy: TypeAlias = Literal["native", "drop", "text"]
@@ -120,8 +120,9 @@ def is_own(block: Block, dialect: Dialect, target: Binding | None) -> bool:
 class Items:
     """What an epoch sends once only: reasoning items (`ReasoningRules.once`), and calls of a provider's own tools."""
 
-    def __init__(self, usage: EpochUsage) -> None:
+    def __init__(self, usage: EpochUsage, *, without_ids: bool) -> None:
         self._usage = usage
+        self._without_ids = without_ids
         self._new: dict[str, None] = {}
 
     def withholds(self, block: Block) -> bool:
@@ -130,6 +131,9 @@ class Items:
             return False
         if block.seal.kind == "phase":
             return block.seal.data not in _PHASES
+        if block.seal.kind == "item":
+            fits = not self._without_ids and ITEM_ID.fullmatch(block.seal.data)
+            return not fits or not self.takes(unquote(block.seal.data))
         item_id = _reasoning_id(block.seal.data)
         return item_id is None or not self.takes(item_id)
 
@@ -168,7 +172,7 @@ def _reasoning_id(data: Json) -> str | None:
 
 _NAMED = ("reasoning_content", "reasoning_details", "thinking_chunk", "extra_content")
 _SEALS: Mapping[str, tuple[str, ...]] = {
-    "reasoning_item": ("reasoning_item", "phase"),
+    "reasoning_item": ("reasoning_item", "phase", "item"),
     **{carrier: (carrier,) for carrier in _NAMED},
 }
 """The kinds of seal that a carrier can write. One that is not named writes whatever its provider sealed."""

@@ -57,7 +57,7 @@ class RenderWalk:
         self._choice = Choice(ledger, history.ledger, begun, notes)
         self._projection = Projection(begun, dialect, target.binding)
         self._attachments = Attachments(dialect, begun.usage)
-        self._items = Items(begun.usage)
+        self._items = Items(begun.usage, without_ids=begun.without_ids)
         self._writes_natives = encoder.natives
         self._writer = encoder.writer(begun.last_role)
         self._last_role = begun.last_role

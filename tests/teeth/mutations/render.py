@@ -440,8 +440,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "lane: an epoch begins with what the one before has shown",
         "actors/core/lane.py",
-        "used=old.used, index=old.index",
-        "used=old.used, index=old.index, usage=old.usage",
+        "index=old.index,",
+        "index=old.index, usage=old.usage,",
         (f"{ATTACHMENTS}::test_an_epoch_begins_with_all_its_room",),
     ),
     Mutation(
@@ -531,8 +531,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "lane: an epoch forgets the ids it has given",
         "actors/core/lane.py",
-        "event.plain, calls=old.calls, used=old.used, index=old.index",
-        "event.plain",
+        "        event.plain,\n        calls=old.calls,\n        used=old.used,\n        index=old.index,",
+        "        event.plain,",
         (f"{LANE}::test_an_id_given_stays_given_after_its_neighbour_was_compacted_away",),
     ),
     Mutation(
@@ -573,8 +573,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "lane: what an epoch has told is not told in the next",
         "actors/core/lane.py",
-        "used=old.used, index=old.index",
-        "used=old.used, index=old.index, told=old.told",
+        "index=old.index,",
+        "index=old.index, told=old.told,",
         (f"{LANE}::test_a_late_result_whose_call_was_compacted_away_is_told_all_the_same",),
     ),
     Mutation(
