@@ -24,9 +24,10 @@ def test_a_program_that_ends_leaves_no_task_thread_or_descriptor(way: str, backe
 @pytest.mark.requirement("PROMISE-12")
 @pytest.mark.parametrize(("way", "backend"), CASES, ids=["-".join(case) for case in CASES])
 def test_a_program_that_ends_closes_its_connections(way: str, backend: str) -> None:
+    threads, open_before = threading.enumerate(), descriptors()
     with model() as url:
-        threads, open_before = threading.enumerate(), descriptors()
-        assert_left_nothing(run(way, backend, url, TOOLS), threads, open_before)
+        program = run(way, backend, url, TOOLS)
+    assert_left_nothing(program, threads, open_before)  # the server has closed its ends too
 
 
 @pytest.mark.requirement("PROMISE-12")
