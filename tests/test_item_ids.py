@@ -1,5 +1,6 @@
 """`replay_item_ids`: the items of an answer go back to Responses with their ids, all from its reasoning on, or none."""
 
+import dataclasses
 import json
 import tomllib
 from pathlib import Path
@@ -18,6 +19,7 @@ from actors.core.events import EpochBegan
 from actors.core.form import replace
 from actors.core.history import History
 from actors.core.jsonio import quote
+from actors.core.lane import empty
 from actors.core.ledger import Ledger
 from actors.pure import render
 from actors.testing import Call, ResponsesProfile, ResponsesServer, ResponsesSettings, Say, Think, Turn, serve
@@ -104,6 +106,29 @@ def test_an_id_goes_out_once() -> None:
     assert [item_id for _, item_id in _sent(said)] == ["rs_1", "msg_1", None, None]
 
 
+@pytest.mark.parametrize(("item_id", "refused"), [("msg_1", True), ("item 1", False)])
+def test_reasoning_behind_an_id_that_cannot_go_goes_all_the_same(item_id: str, refused: bool) -> None:
+    said: list[Block] = [
+        *(_thought("rs_1"), _mark(item_id), Text("One.")),
+        *(_thought("rs_2"), _mark("msg_2"), Text("Two.")),
+    ]
+    kinds = ["reasoning", "message", "reasoning", "message"]
+    ids = [None] * 4 if refused else [None, None, "rs_2", "msg_2"]
+    assert _sent(said, without_ids=refused) == list(zip(kinds, ids, strict=True))
+
+
+def test_behind_an_item_without_an_id_no_other_of_the_answer_has_one() -> None:
+    said: list[Block] = [
+        _thought("rs_1"),
+        _mark("msg_1"),
+        Text("One."),
+        Text("Two."),
+        _mark("msg_3"),
+        Text("Three."),
+    ]
+    assert [item_id for _, item_id in _sent(said)] == ["rs_1", "msg_1", None, None]
+
+
 def _thought(item_id: str) -> Thinking:
     item = f'{{"type":"reasoning","id":"{item_id}","summary":[],"encrypted_content":"ZQ=="}}'
     return Thinking("", Seal("reasoning_item", quote(item), ME))
@@ -113,10 +138,12 @@ def _mark(item_id: str) -> Thinking:
     return Thinking("", Seal("item", quote(item_id), ME))
 
 
-def _sent(said: list[Block]) -> list[tuple[str, str | None]]:
-    """The kinds and ids of what goes back of an answer."""
+def _sent(said: list[Block], *, without_ids: bool = False) -> list[tuple[str, str | None]]:
+    """The kinds and ids of what goes back of an answer, in a lane whose ids were refused or not."""
+    lane = empty(NAMED)
+    lane = dataclasses.replace(lane, state=lane.state._replace(without_ids=without_ids))
     asked = Message("human", (Text("Go."),))
-    rendered = render(History([asked, Message("model", tuple(said))]), Ledger(), NAMED, binding=ME)
+    rendered = render(History([asked, Message("model", tuple(said))]), Ledger(), NAMED, binding=ME, lane=lane)
     assert rendered.report.faults == ()
     body = json.loads(adapter(NAMED).request(rendered.segments, Settings(model="m"), rendered.facts).body)
     return [(item["type"], item.get("id")) for item in body["input"] if item.get("role") != "user"]

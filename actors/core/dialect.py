@@ -181,7 +181,7 @@ class ResponsesReasoning(ReasoningRules):
 
     Args:
         replay_item_ids: Which items go back with their ids: none, or `all` of an answer from its reasoning on. Some
-            hosts look for what has an id, and find nothing (OAR-05): refused for that, a lane leaves ids out for good.
+            hosts look up what has an id and find nothing (OAR-05): once its reasoning was refused, a lane sends none.
     """
 
     once = True

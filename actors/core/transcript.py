@@ -82,7 +82,7 @@ class RenderState(NamedTuple):
         tools: Names of the tools called in this epoch, as the provider sees them.
         missing: Calls that a synthetic result answers in this epoch, each with whether a real one may still be told.
         carried: Texts that wait for the next human message, and the media of the results they tell.
-        without_ids: Whether items go out without ids, because ids were refused (`ResponsesReasoning.replay_item_ids`).
+        without_ids: Whether items go out without ids, because reasoning was refused in this lane (OAR-05).
         told: How many of the ledger's late results this epoch has taken up.
         upstream: Behind a gateway, whose reasoning this epoch replays; None before the first.
         loop: The tool loop it stands in; followed only where the dialect has manual thinking.

@@ -27,7 +27,7 @@ from actors.core.projection import REASONING_ID, flat_name
 _OWN = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "mcp_call", "mcp_list_tools"}
 )
-"""Items of the provider's own tools that go back, without their id as all others."""
+"""Items of the provider's own tools that go back, without their id in any case."""
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _NAMED = ("message", *_CALLS)
 _WORDS = ("output_text", "refusal", None)

@@ -43,13 +43,13 @@ class ResponsesWriter(Writing):
         self._keeps_ids = dialect.reasoning.replay_item_ids == "all"
         self._thought: list[Mapping[str, JsonValue]] = []  # reasoning items that wait
         self._id = b""  # of the next item
-        self._behind_id = False  # reasoning of this answer has its id
+        self._named = False  # the items of this answer have ids, from their reasoning to here
         self._free: set[str] = set()  # calls of the group that were given free text
 
     def begin(self, role: Role) -> None:
         """Let what follows be said in this role: a user's message is one item, all else an item each."""
         self._end()
-        self._by_user, self._phase, self._id, self._behind_id = role == "user", b"", b"", False
+        self._by_user, self._phase, self._id, self._named = role == "user", b"", b"", False
 
     def taken(self) -> list[bytes]:
         self._end()
@@ -80,7 +80,7 @@ class ResponsesWriter(Writing):
 
     def native(self, part: bytes) -> None:
         if self._keeps_ids:
-            self._next_id(b"none of its own")
+            self._next_id(None)
         super().native(part)
 
     def media(self, media: Media, title: str) -> None:
@@ -117,15 +117,17 @@ class ResponsesWriter(Writing):
         else:
             self.block(opening, json, b"}")
 
-    def _next_id(self, prefix: bytes) -> bytes:
-        """Write the reasoning that waits, and return the id of what follows it as a field; nothing if it has none."""
+    def _next_id(self, prefix: bytes | None) -> bytes:
+        """Write the reasoning that waits, and return the id of what follows it as a field.
+
+        It is empty where that has none which begins so, and behind an item of the answer that has none.
+        """
         waited, self._thought, item_id, self._id = self._thought, [], self._id, b""
-        if waited:
-            self._behind_id = item_id.startswith(prefix) and all("id" in item for item in waited)
-        named = self._behind_id and item_id.startswith(prefix)
+        fits = prefix is not None and item_id.startswith(prefix)
+        self._named = fits and (all("id" in item for item in waited) if waited else self._named)
         for item in waited:
-            self.block(_again(item, named=named))
-        return b',"id":' + item_id if named else b""
+            self.block(_again(item, named=self._named))
+        return b',"id":' + item_id if self._named else b""
 
     def _end(self) -> None:
         """Write the user's open message: a string where it is one text, else a list of parts."""

@@ -117,12 +117,27 @@ def is_own(block: Block, dialect: Dialect, target: Binding | None) -> bool:
     return dialect.opens(block.seal.origin, target)
 
 
+def named(blocks: Sequence[Block], *, without_ids: bool) -> Sequence[Block]:
+    """Return what a model said without the ids of items that are none, or without any.
+
+    They are left out before anything is compared with what the model said: an id is not what reasoning is bound to.
+    """
+    left = [block for block in blocks if not _is_id(block, none=without_ids)]
+    return blocks if len(left) == len(blocks) else left
+
+
+def _is_id(block: Block, *, none: bool) -> bool:
+    """Say whether a block is the id of an item that does not fit, or that may not go out at all."""
+    if type(block) is not Thinking or block.seal is None or block.seal.kind != "item":
+        return False
+    return none or ITEM_ID.fullmatch(block.seal.data) is None
+
+
 class Items:
     """What an epoch sends once only: reasoning items (`ReasoningRules.once`), and calls of a provider's own tools."""
 
-    def __init__(self, usage: EpochUsage, *, without_ids: bool) -> None:
+    def __init__(self, usage: EpochUsage) -> None:
         self._usage = usage
-        self._without_ids = without_ids
         self._new: dict[str, None] = {}
 
     def withholds(self, block: Block) -> bool:
@@ -132,8 +147,7 @@ class Items:
         if block.seal.kind == "phase":
             return block.seal.data not in _PHASES
         if block.seal.kind == "item":
-            fits = not self._without_ids and ITEM_ID.fullmatch(block.seal.data)
-            return not fits or not self.takes(unquote(block.seal.data))
+            return not self.takes(unquote(block.seal.data))
         item_id = _reasoning_id(block.seal.data)
         return item_id is None or not self.takes(item_id)
 

@@ -23,7 +23,17 @@ from actors.core.projection import Projection
 from actors.core.render.attach import Attachments
 from actors.core.render.choose import Choice
 from actors.core.render.order import Made, apart, calls_last, still_bound, supplied
-from actors.core.render.sealed import Items, RenderTarget, decided, returned, told, upstream, wire, worded
+from actors.core.render.sealed import (
+    Items,
+    RenderTarget,
+    decided,
+    named,
+    returned,
+    told,
+    upstream,
+    wire,
+    worded,
+)
 from actors.core.transcript import Encoder, RenderState, Titled
 
 STRIDE = 64
@@ -57,7 +67,7 @@ class RenderWalk:
         self._choice = Choice(ledger, history.ledger, begun, notes)
         self._projection = Projection(begun, dialect, target.binding)
         self._attachments = Attachments(dialect, begun.usage)
-        self._items = Items(begun.usage, without_ids=begun.without_ids)
+        self._items = Items(begun.usage)
         self._writes_natives = encoder.natives
         self._writer = encoder.writer(begun.last_role)
         self._last_role = begun.last_role
@@ -121,6 +131,8 @@ class RenderWalk:
         """Write what a model said, and return the calls among it."""
         dialect = self._dialect
         blocks, thinks = said, Thinking in map(type, said)
+        if thinks and dialect.reasoning.once:
+            said = named(said, without_ids=self._begun.without_ids)
         if thinks:
             blocks = decided(said, dialect, self._target, self._notes, sealed=sealed)
             thinks = Thinking in map(type, blocks)

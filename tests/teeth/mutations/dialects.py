@@ -244,15 +244,22 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "responses: an item has its id though its reasoning has none",
         "actors/adapters/responses/encode.py",
-        "named = self._behind_id and item_id",
-        "named = item_id",
+        "if waited else self._named)",
+        "if waited else True)",
         ("tests/test_item_ids.py",),
     ),
     Mutation(
         "responses: an item's id goes out twice",
         "actors/core/render/sealed.py",
-        "return not fits or not self.takes(unquote(block.seal.data))",
-        "return not fits",
+        "return not self.takes(unquote(block.seal.data))",
+        "return False",
+        ("tests/test_item_ids.py",),
+    ),
+    Mutation(
+        "responses: an id that cannot go takes the reasoning behind it along",
+        "actors/core/render/walk.py",
+        "            said = named(said, without_ids=self._begun.without_ids)\n",
+        "            blocks = named(said, without_ids=self._begun.without_ids)\n",
         ("tests/test_item_ids.py",),
     ),
     Mutation(
