@@ -156,7 +156,8 @@ def test_every_code_of_a_report_is_in_the_reference() -> None:
 def test_every_rule_of_a_session_names_the_tests_that_show_it() -> None:
     page = (ROOT / "docs" / "reference" / "semantics.md").read_text()
     stated = re.findall(r"^- \*\*(S\d+)\*\*", page, re.MULTILINE)
-    assert stated == [f"S{number}" for number in range(1, len(stated) + 1)]
+    numbers = [int(rule.removeprefix("S")) for rule in stated]
+    assert numbers == sorted(set(numbers))  # a number is kept for good: one may be missing, none comes twice
     rows = re.findall(r"^\| (S\d+) \| `(.+?)`: (.+) \|$", page, re.MULTILINE)
     assert [rule for rule, _, _ in rows] == stated
     for rule, file, tests in rows:
