@@ -48,8 +48,9 @@ from actors.journal import JournalCommand
 from actors.kernel import Context, Ref
 from actors.ledger import Known, LedgerCommand, SealResults, Snapshot
 from actors.log import LogWriter
-from actors.provider import Abort, Aborted, Answer, Broken, Generate, ProviderCommand
+from actors.provider import Abort, ProviderCommand
 from actors.renderer import Adopt, Invalidate, Render, RendererCommand
+from actors.rounds import Aborted, Answer, Broken, Generate
 from actors.scheduler import CloseCalls, RunBatch, SchedulerCommand, StopBatch
 
 Stop: TypeAlias = Callable[[Context[Any]], None]  # Any: the actor that cancels an ask

@@ -1,175 +1,21 @@
-"""The provider actor: one per backend. It sends requests, reads answers, and says what a failure means.
+"""The provider actor: one per backend. It has requests sent and answers read, and says what a failure means.
 
-What a request is and what an answer's bytes mean is the adapter's; how they travel is the transport's. This
-actor owns what several sessions share: how many requests run at once, how often one is tried again and how
-long to wait, and the counters. Once a byte of an answer was shown, nothing is tried again: a retry would say
-things twice.
+It owns what several sessions share: how many requests run at once, how often one is tried again and how long to wait,
+and the counters. What one request goes through is `actors.rounds`.
 """
 
-import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
-from math import inf
+from collections.abc import Mapping
+from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, ClassVar, TypeAlias, assert_never
+from typing import ClassVar, TypeAlias, assert_never
 
 import anyio
-from msgspec import Struct
 
-from actors import telemetry
 from actors.adapters.adapter import Adapter
-from actors.adapters.failure import ACTIONS, AnswerFault, Failure
-from actors.adapters.request import Request
-from actors.core.content import Message
-from actors.core.feed import Sink, TextEvent, ThinkingEvent
-from actors.core.identity import Binding
-from actors.core.stream import (
-    ArgumentsDelta,
-    CallDone,
-    CallStarted,
-    Cut,
-    Finish,
-    LeftOut,
-    StreamEvent,
-    TextDelta,
-    ThinkingDelta,
-    Usage,
-)
-from actors.credentials import Credentials, Headers, Keys, Outgoing
-from actors.errors import ConfigError, CredentialFailed, ProviderFailed, StreamFault
 from actors.kernel import Actor, Child, Command, Context, Query
-from actors.kernel.parking import Scope, parking
-from actors.transport import Response, Timeouts, Transport
-
-if TYPE_CHECKING:
-    from actors.adapters.base import Decoder
-
-SECRET = 6
-"""Fewest characters of an auth header that is removed from a provider's words."""
-ERROR_BODY = 256 * 1024
-"""Bytes of an error response that are read."""
-LINGER = 0.5
-"""Seconds that a server has to end its response after the answer's end marker; then the connection is closed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Retries:
-    """How a failed request is tried again, before anything of an answer was shown.
-
-    Args:
-        attempts: Tries in all.
-        base, ceiling: Seconds of the first wait and of the longest; doubling in between, with jitter.
-        budget: Longest wait, in seconds, that a provider may ask for and is granted here; beyond it the
-            request fails, and another backend may serve it sooner.
-    """
-
-    attempts: int = 3
-    base: float = 0.5
-    ceiling: float = 8.0
-    budget: float = 20.0
-
-    def wait(self, attempt: int, asked: float | None, random: Random) -> float | None:
-        """Return the seconds to wait after failed attempt number `attempt`, or None to give up."""
-        if attempt >= self.attempts or (asked is not None and asked > self.budget):
-            return None
-        if asked is not None:
-            return asked + random.uniform(0, self.base)
-        return min(self.ceiling, self.base * 2.0 ** (attempt - 1)) * random.uniform(0.5, 1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where one backend is reached, and with what.
-
-    Args:
-        url: Base URL.
-        credentials: Make the auth headers of each request; never logged.
-        headers: Look up the headers that every request takes beside them; never logged. They replace the adapter's.
-        timeouts, retries: See there.
-        concurrency: Requests at once.
-        stream: Whether answers are asked for as streams.
-    """
-
-    url: str
-    credentials: Credentials = field(default_factory=Keys)
-    headers: Callable[[], Headers] = tuple
-    timeouts: Timeouts = field(default_factory=Timeouts)
-    retries: Retries = field(default_factory=Retries)
-    concurrency: int = 256
-    stream: bool = True
-
-
-class Answer(Struct, frozen=True):
-    """The model's whole message.
-
-    Args:
-        finish: Why it stopped, in the provider's word.
-        calls: Canonical ids used.
-        cut: Why it is not whole, though it is all there is.
-        left_out: What the answer held and the message does not.
-    """
-
-    message: Message
-    usage: Usage
-    finish: str | None
-    calls: int
-    cut: Cut | None = None
-    left_out: LeftOut = ()
-
-
-class Broken(Struct, frozen=True):
-    """The round failed for good.
-
-    Args:
-        failure: Why, classified.
-        visible: Whether any of an answer was shown.
-        message: What could be kept of it, if anything.
-        calls: Canonical ids used, those of calls that were dropped included.
-        left_out: What the answer held as far as it came, and the message does not.
-    """
-
-    failure: Failure
-    visible: bool
-    message: Message | None
-    usage: Usage
-    calls: int
-    left_out: LeftOut = ()
-
-
-class Aborted(Struct, frozen=True):
-    """The round was stopped as asked. Fields as in `Broken`."""
-
-    message: Message | None
-    usage: Usage
-    calls: int
-    left_out: LeftOut = ()
-
-
-Generated: TypeAlias = Answer | Broken | Aborted
-
-
-@dataclass(frozen=True)
-class Generate(Query[Generated]):
-    """Send a request and read the answer.
-
-    Args:
-        key: Names the round, for `Abort`.
-        request: What to send.
-        binding: Who answers: the message's origin.
-        first_call: Number of the first canonical call id to mint.
-        turn, round: Stamped on the message and on the deltas.
-        sink: Where deltas go as they arrive, or None.
-    """
-
-    key: str
-    request: Request
-    binding: Binding
-    first_call: int
-    turn: int
-    round: int
-    sink: Sink | None = None
+from actors.rounds import Endpoint, Generate, Round
+from actors.transport import Transport
 
 
 @dataclass(frozen=True)
@@ -203,7 +49,7 @@ class ProviderActor(Actor[ProviderCommand]):
         self._transport = transport
         self._random = random or Random()  # noqa: S311  jitter, not secrets
         self._places = anyio.Semaphore(endpoint.concurrency, fast_acquire=True)
-        self._rounds: dict[str, tuple[_Round, Child]] = {}
+        self._rounds: dict[str, tuple[Round, Child]] = {}
         self._counters: Counter[str] = Counter()
         self._context: Context[ProviderCommand] | None = None
 
@@ -215,7 +61,7 @@ class ProviderActor(Actor[ProviderCommand]):
         match command:
             case Generate(key=key):
                 assert self._context is not None
-                round_ = _Round(command, self._adapter, self._endpoint, self._transport, self._counters)
+                round_ = Round(command, self._adapter, self._endpoint, self._transport, self._counters)
                 self._rounds[key] = (round_, self._context.start(self._serve, command, round_, name=key))
             case Abort(key=key):
                 if key in self._rounds:
@@ -227,7 +73,7 @@ class ProviderActor(Actor[ProviderCommand]):
             case _:
                 assert_never(command)
 
-    async def _serve(self, command: Generate, round_: "_Round") -> None:
+    async def _serve(self, command: Generate, round_: Round) -> None:
         try:
             await round_.run(self._random, self._places)
             round_.has_ended = True
@@ -237,223 +83,3 @@ class ProviderActor(Actor[ProviderCommand]):
                 generated = round_.outcome()
                 self._counters[type(generated).__name__.lower()] += 1
                 command.reply.send(generated)
-
-
-class _Round:
-    """One round while it runs: the tries, the decoder of the current one, and what was shown."""
-
-    def __init__(
-        self,
-        command: Generate,
-        adapter: Adapter,
-        endpoint: Endpoint,
-        transport: Transport,
-        counters: Counter[str],
-    ) -> None:
-        self._command = command
-        self._adapter = adapter
-        self._endpoint = endpoint
-        self._transport = transport
-        self._counters = counters
-        self._here = parking()
-        self._decoder = self._fresh(stream=endpoint.stream)
-        self._message: Message | None = None
-        self._failure: Failure | None = None
-        self._auth_headers: Headers = ()  # the credential's headers, as they were sent last
-        self._extra: Headers = ()  # and the backend's own
-        self.aborted = self.has_ended = False
-        self._tries = 0
-        self._was_renewed = self._visible = False
-        self._begun: set[str] = set()
-        self._offset = 0
-
-    async def run(self, random: Random, places: anyio.Semaphore) -> None:
-        """Try until there is an answer, or a failure that is final. Others have its place while it waits."""
-        while True:
-            async with places:
-                failure = await self._attempt()
-            if failure is None:
-                return
-            wait = self._judged(_without_secrets(failure, (*self._auth_headers, *self._extra)), random)
-            if wait is None:
-                return
-            await anyio.sleep(wait)
-            self._decoder = self._fresh(stream=self._endpoint.stream)
-
-    def _judged(self, failure: Failure, random: Random) -> float | None:
-        """Take note of how a try failed; return the seconds until the next, or None if there is none."""
-        before, self._failure = self._failure, failure
-        if self._renewed(failure):
-            return 0.0
-        if failure.action == "our_bug":
-            self._counters["tool_api_400_total"] += 1
-        if failure.action != "retry" or self._visible or _exhausted(before, failure):
-            return None
-        wait = self._endpoint.retries.wait(self._tries, failure.retry_after, random)
-        if wait is not None:
-            self._counters["retries"] += 1
-        return wait
-
-    def _renewed(self, failure: Failure) -> bool:
-        """Say whether a token was taken back and the next may be good. Asked for once in a round."""
-        if failure.status != 401 or self._was_renewed:
-            return False
-        self._was_renewed = self._endpoint.credentials.refused(self._auth_headers)
-        return self._was_renewed
-
-    def outcome(self) -> Generated:
-        """Return how the round ended."""
-        decoder, usage = self._decoder, self._decoder.usage
-        calls = max(len(self._begun), decoder.minted)  # a fault takes along what its own chunk announced
-        if (whole := self._message) is not None:
-            calls = max(calls, len(whole.calls))
-            return Answer(whole, usage, decoder.finish_reason, calls, decoder.cut, self._left_out())
-        kept = decoder.partial_message()  # and what is not, is left out
-        message, left_out = kept if kept.blocks else None, self._left_out()
-        if self.aborted or self._failure is None:
-            return Aborted(message, usage, calls, left_out)
-        return Broken(self._failure, self._visible, message, usage, calls, left_out)
-
-    def _left_out(self) -> LeftOut:
-        """Return what the answer held beside the message, counted and logged."""
-        if not (counts := self._decoder.left_out):
-            return ()
-        self._counters["left_out"] += sum(counts.values())
-        telemetry.left_out(self._command.key, counts)
-        return tuple(counts.items())
-
-    def _fresh(self, *, stream: bool) -> "Decoder":
-        from actors.adapters.codec import decode  # only when the first answer comes
-
-        command = self._command
-        return decode(
-            self._adapter.dialect,
-            command.binding,
-            stream=stream,
-            first_call=command.first_call,
-            turn=command.turn,
-            names=command.request.names,
-        )
-
-    async def _attempt(self) -> Failure | None:
-        """Send the request once and read what comes; None if it was a whole answer."""
-        self._tries += 1
-        self._counters["requests"] += 1
-        total = self._endpoint.timeouts.total
-        try:
-            until = inf if total is None else self._here.now() + total
-            with self._here.scope(deadline=until) as patience:
-                if (failure := await self._exchange(patience)) is not None:
-                    return failure
-            if patience.cancelled_caught and not self._decoder.ended:
-                return Failure("transient", "retry", f"The answer took longer than {total} s.")
-            self._take()
-            return None
-        except AnswerFault as fault:
-            return fault.failure
-        except (ConfigError, CredentialFailed) as error:
-            return Failure("config", ACTIONS["config"], str(error))
-        except (ProviderFailed, StreamFault) as error:
-            return Failure("transient", "retry", str(error))
-        except Exception as error:  # an answer nobody thought of ends its own round, not those of others
-            telemetry.crashed(f"round {self._command.key}", error)
-            return Failure("transient", "retry", f"The answer could not be read: {type(error).__name__}")
-
-    async def _exchange(self, patience: Scope) -> Failure | None:
-        request, endpoint = self._command.request, self._endpoint
-        url = endpoint.url.rstrip("/") + request.path
-        outgoing = Outgoing(url, request.segments)
-        self._auth_headers = await endpoint.credentials.headers(outgoing)
-        self._extra = endpoint.headers()
-        headers = (*_replaced(request.headers, self._extra), *self._auth_headers)
-        async with self._transport.send(url, headers, request.segments, endpoint.timeouts) as response:
-            if response.status != 200:
-                return await self._refusal(response)
-            await self._read(response, patience)
-        return None
-
-    def _take(self) -> None:
-        """Take the message that was read. What is known only at its end is shown now."""
-        self._message = self._decoder.close()
-        self._show(self._decoder.late)
-        if withheld := self._decoder.withheld:  # it took the request, and yet something in it was wrong
-            self._counters["tool_api_400_total"] += 1
-            telemetry.withheld(f"round {self._command.key}", withheld)
-
-    async def _read(self, response: Response, patience: Scope) -> None:
-        """Read the answer to its end. If the connection fails after that, the answer is whole."""
-        is_begun = False
-        try:
-            async with aclosing(response.chunks()) as chunks:
-                async for chunk in chunks:
-                    if not is_begun and (begun := chunk.lstrip()):
-                        is_begun = True
-                        if begun.startswith(b"{"):  # as some answer whatever was asked for
-                            self._decoder = self._fresh(stream=False)
-                    self._show(self._decoder.feed(chunk))
-                    if self._decoder.ended:
-                        patience.deadline = min(patience.deadline, self._here.now() + LINGER)
-        except ProviderFailed:
-            if not self._decoder.ended:
-                raise
-
-    async def _refusal(self, response: Response) -> Failure:
-        body = bytearray()
-        with suppress(ProviderFailed):  # the status has said what matters
-            async with aclosing(response.chunks()) as chunks:
-                async for chunk in chunks:
-                    body += chunk
-                    if len(body) >= ERROR_BODY:
-                        break
-        from actors.adapters.classify import classify  # only when the first request is refused
-
-        return classify(
-            response.status, response.headers, bytes(body), self._adapter.dialect, now=time.time()
-        )
-
-    def _show(self, events: Sequence[StreamEvent]) -> None:
-        """Pass deltas on, numbered; remember which calls have begun."""
-        for event in events:
-            match event:
-                case TextDelta(text=text):
-                    self._emit(TextEvent(text, self._command.turn, self._command.round, self._offset))
-                case ThinkingDelta(text=text):
-                    self._emit(ThinkingEvent(text, self._command.turn, self._command.round, self._offset))
-                case (
-                    CallStarted(call_id=call_id) | ArgumentsDelta(call_id=call_id) | CallDone(call_id=call_id)
-                ):
-                    self._begun.add(call_id)
-                case Usage() | Finish():
-                    pass  # the decoder keeps them
-                case _:
-                    assert_never(event)
-
-    def _emit(self, event: TextEvent | ThinkingEvent) -> None:
-        self._visible = True
-        self._offset += len(event.text)
-        if self._command.sink is not None:
-            self._command.sink.put(event)
-
-
-def _replaced(usual: Headers, given: Headers) -> Headers:
-    """Return the usual headers with those that were given in their place, or behind them."""
-    if not given:
-        return usual
-    names = {name for name, _ in given}
-    return (*(header for header in usual if header[0].lower() not in names), *given)
-
-
-def _without_secrets(failure: Failure, auth_headers: Headers) -> Failure:
-    """Return a failure without the credentials that were sent: some servers repeat them."""
-    message = failure.message
-    for _, value in auth_headers:
-        for secret in (value, value.removeprefix("Bearer ")):
-            if len(secret) >= SECRET:
-                message = message.replace(secret, "[removed]")
-    return failure if message == failure.message else replace(failure, message=message)
-
-
-def _exhausted(before: Failure | None, failure: Failure) -> bool:
-    """Say whether a spend cap was met, which no waiting lifts: a rate limit, twice running, that named no wait."""
-    both = (before, failure)
-    return all(each and each.kind == "rate_limit" and each.retry_after is None for each in both)

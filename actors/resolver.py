@@ -13,7 +13,8 @@ from actors.credentials import Credentials, Headers
 from actors.driver import ResolvedBackend
 from actors.errors import ToolDefinitionError
 from actors.kernel import Ref
-from actors.provider import Endpoint, ProviderActor, ProviderCommand, Retries
+from actors.provider import ProviderActor, ProviderCommand
+from actors.rounds import Endpoint, Retries
 from actors.tools import Toolset
 from actors.transport import Timeouts, Transport
 

@@ -26,7 +26,8 @@ from actors.credentials import Credentials, Headers, Keys, Outgoing, aws
 from actors.credentials.aws import AwsSigner, signed
 from actors.errors import ConfigError, MissingKey
 from actors.kernel import System
-from actors.provider import Answer, Broken, Endpoint, Generate, Generated, ProviderActor
+from actors.provider import ProviderActor
+from actors.rounds import Answer, Broken, Endpoint, Generate, Generated
 from actors.testing import AwsKey, BedrockProfile, BedrockServer, Call, Say, Turn, serve
 from actors.transport import HttpTransport
 

@@ -26,19 +26,9 @@ from actors.core.profiles import PROFILES, dialect
 from actors.core.segments import Segments
 from actors.errors import ProviderFailed
 from actors.kernel.system import System
-from actors.provider import (
-    LINGER,
-    Abort,
-    Answer,
-    Broken,
-    Counters,
-    Endpoint,
-    Generate,
-    Generated,
-    ProviderActor,
-    Retries,
-)
+from actors.provider import Abort, Counters, ProviderActor
 from actors.pure import render
+from actors.rounds import LINGER, Answer, Broken, Endpoint, Generate, Generated, Retries
 from actors.testing import (
     OVERLOADED,
     SERVER_ERROR,
@@ -542,7 +532,7 @@ async def breaks() -> None:
 async def test_an_answer_has_ended_at_its_end_marker_whatever_becomes_of_the_connection(
     made: Made, then: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("actors.provider.LINGER", 0.01)
+    monkeypatch.setattr("actors.rounds.LINGER", 0.01)
     async with hosting(a=made(ANSWER), transport=Behind(then)) as runtime:
         answer = await (await runtime.open("a")).ask("Tell me.")
         assert (answer.status, answer.why) == ("complete", "")
