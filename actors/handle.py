@@ -1,4 +1,4 @@
-"""What a user holds of a session, and of an ask's stream."""
+"""What a user holds of a session."""
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -6,21 +6,10 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-import anyio
-
 from actors.activation import Activation, SessionActors
 from actors.core.content import Message, Text
 from actors.core.diagnostics import Report
-from actors.core.feed import (
-    CompleteEvent,
-    ErrorEvent,
-    SessionEvent,
-    Sink,
-    StatusEvent,
-    SwitchOutcome,
-    TurnResult,
-    droppable,
-)
+from actors.core.feed import SessionEvent, Sink, SwitchOutcome, TurnResult
 from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.ledger import Ledger
@@ -37,18 +26,15 @@ from actors.errors import (
     SessionError,
 )
 from actors.executor import is_inside
-from actors.kernel import Lost, Query, Ref, Subscription
-from actors.kernel.parking import parking, wake
+from actors.kernel import Query, Ref
 from actors.ledger import Snapshot
 from actors.renderer import Render
 from actors.session import Cancel, Look, SessionCommand, Submit, Switch
+from actors.streams import AnswerSink, AskStream
 
 R = TypeVar("R")
 
 Words: TypeAlias = str | Message
-
-BUFFER = 1024
-"""Events a stream holds for a slow reader before it drops deltas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +125,7 @@ class Session:
             SessionError: It crashed just now, and did not take the ask; or this is not a human's message.
         """
         self._check()
-        sink = _Answer()
+        sink = AnswerSink()
         await self._submit(words, sink)
         await sink.ended
         if sink.result is None:
@@ -154,7 +140,7 @@ class Session:
         by a `status` event `resync` if it missed more. Raises as `ask` does, the events included.
         """
         self._check()
-        sink = _Stream(self._gone, self._activation.host.check)
+        sink = AskStream(self._gone, self._activation.host.check)
         await self._submit(words, sink)
         try:
             yield sink
@@ -283,74 +269,3 @@ class SessionIds(Collection[str]):
 
     def __repr__(self) -> str:
         return f"SessionIds({', '.join(self._sessions)})"
-
-
-class _Answer:
-    """How an ask comes out, for a caller who waits for no more than that. `result` is there when it has `ended`."""
-
-    is_watched = False
-
-    def __init__(self) -> None:
-        self.ended = parking().waiter()
-        self.result: TurnResult | None = None
-
-    def put(self, event: SessionEvent) -> None:
-        if isinstance(event, CompleteEvent | ErrorEvent):
-            self.result = event.result
-            self.close()
-
-    def close(self) -> None:
-        wake(self.ended)
-
-
-class _Stream:
-    """An ask's stream. The terminal event has a place of its own, so that no overflow can lose it."""
-
-    is_watched = True
-
-    def __init__(self, gone: Callable[[], SessionClosed], check: Callable[[], None]) -> None:
-        self._gone, self._check = gone, check
-        self._terminal: CompleteEvent | ErrorEvent | None = None
-        self._ended = False
-        self._seq = 0
-        self._events: Subscription[SessionEvent] = Subscription(BUFFER, droppable=droppable)
-
-    def put(self, event: SessionEvent) -> None:
-        if isinstance(event, CompleteEvent | ErrorEvent):
-            self._terminal = event
-            self._events.close()
-        else:
-            self._events.put(event)
-
-    def close(self) -> None:
-        self._events.close()
-
-    def leave(self) -> None:
-        self._events.leave()
-
-    def __aiter__(self) -> "_Stream":
-        return self
-
-    async def __anext__(self) -> SessionEvent:  # no generator: one that is left early would have to be closed
-        self._check()
-        while True:
-            try:
-                item = await self._events.receive()
-            except anyio.EndOfStream:
-                return self._last()
-            except anyio.ClosedResourceError:  # its block was left
-                raise StopAsyncIteration from None
-            if not isinstance(item, Lost):
-                self._seq = getattr(item, "seq", None) or self._seq
-                return item
-            if item.resync:
-                return StatusEvent("resync", self._seq, detail=f"{item.count} events were missed")
-
-    def _last(self) -> SessionEvent:
-        """Return the terminal event once, then end."""
-        if self._ended:
-            raise StopAsyncIteration
-        self._ended = True
-        if self._terminal is None:
-            raise self._gone()
-        return self._terminal

@@ -4,7 +4,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors import handle
+from actors import streams
 from actors.core.events import Event, RequestSent, Returned, RoundEnded, Submitted, TurnEnded
 from actors.core.feed import (
     CompleteEvent,
@@ -154,7 +154,7 @@ async def test_text_arrives_while_the_answer_is_still_being_written() -> None:
 async def test_a_reader_that_does_not_read_is_told_to_resync_and_slows_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(handle, "BUFFER", 4)
+    monkeypatch.setattr(streams, "BUFFER", 4)
     gate = Gate()
     gate.open("a", "b")
     async with hosting(a=openai(*TURNS, *TURNS)) as runtime:
@@ -175,7 +175,7 @@ async def test_a_reader_that_does_not_read_is_told_to_resync_and_slows_nobody(
 async def test_deltas_may_be_dropped_for_a_slow_reader_and_the_message_is_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(handle, "BUFFER", 16)
+    monkeypatch.setattr(streams, "BUFFER", 16)
     async with hosting(a=openai(Turn(Say("word " * 400)))) as runtime:
         session = await runtime.open("a")
         async with session.stream("Do it.") as slow:

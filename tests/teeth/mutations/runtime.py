@@ -19,7 +19,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "refusal: what was done for the request is not logged",
-        "actors/telemetry.py",
+        "actors/telemetry/__init__.py",
         "        dedupe=_some(",
         "        duplicates=_some(",
         ("tests/test_refusals.py",),
