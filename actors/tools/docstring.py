@@ -1,0 +1,38 @@
+"""A function's docstring: what it does, and a note for each parameter. Google and reST style are read."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+_SECTION = re.compile(
+    r"(Args|Arguments|Parameters|Returns|Return|Raises|Yields):\s*$|:(param|returns?|raises)\b"
+)
+_PARAMETER_SECTION = re.compile(r"(Args|Arguments|Parameters):\s*$")
+_GOOGLE = re.compile(r"(\s+)\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
+_REST = re.compile(r":param\s+(?:[^:]*\s)?(\w+):\s*(.*)$")
+
+
+def documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:  # Any: any function
+    """Return the description and the parameters' notes of a function's docstring."""
+    lines = (inspect.getdoc(function) or "").splitlines()
+    start = next((number for number, line in enumerate(lines) if _SECTION.match(line)), len(lines))
+    return "\n".join(lines[:start]).strip(), _notes(lines[start:])
+
+
+def _notes(lines: Iterable[str]) -> dict[str, str]:
+    notes: dict[str, str] = {}
+    current, indent, is_open = "", 0, False
+    for line in lines:
+        if found := _REST.match(line):
+            current, indent, is_open = found[1], 0, False
+            notes[current] = found[2]
+        elif line and not line[0].isspace():
+            current, is_open = "", bool(_PARAMETER_SECTION.match(line))
+            indent = 0
+        elif is_open and (found := _GOOGLE.match(line)) and (not indent or len(found[1]) <= indent):
+            current, indent = found[2], len(found[1])
+            notes[current] = found[3]
+        elif current and line.strip():
+            notes[current] = f"{notes[current]} {line.strip()}".strip()
+    return notes

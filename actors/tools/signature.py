@@ -1,0 +1,153 @@
+"""A function's signature as a JSON Schema, and arguments that fit it as the function's own types.
+
+pydantic makes the schema and the values. It is imported when the first tool is defined.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from actors.core.arguments import ArgumentError
+from actors.core.batch import BoundArguments
+from actors.core.ingest import ingest
+from actors.core.jsonio import Json, JsonValue, dump
+from actors.errors import ToolDefinitionError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """A function's parameters as a pydantic model. Fields are numbered, so any parameter name will do."""
+
+    model: type["BaseModel"]
+    names: tuple[str, ...]
+    schema: Json
+
+    @classmethod
+    def of(
+        cls, function: Callable[..., Any], name: str, notes: Mapping[str, str]
+    ) -> "Parameters":  # Any: any function
+        from pydantic import ConfigDict, Field, create_model
+
+        parameters = _parameters(function, name)
+        hints = _hints(function, name)
+        fields: dict[str, Any] = {}  # Any: pydantic takes (type, FieldInfo) pairs
+        for number, (key, parameter) in enumerate(parameters.items()):
+            info: dict[str, Any] = {"alias": key}  # Any: arguments of Field
+            if note := notes.get(key):
+                info["description"] = note
+            fields[f"p{number}"] = (hints.get(key, Any), Field(**info, **_default(parameter)))
+        try:
+            config = ConfigDict(extra="forbid", protected_namespaces=())
+            model: type[BaseModel] = create_model("Arguments", __config__=config, **fields)
+            schema = dump(_trimmed(model.model_json_schema()))
+        except Exception as error:  # pydantic raises many kinds, and so do the types' own hooks
+            raise ToolDefinitionError(_blamed(name, parameters, hints, error)) from None
+        return cls(model, tuple(parameters), schema)
+
+    def read(self, given: dict[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
+        """Make the function's types. Parameters that were not given are left to the function's defaults."""
+        from pydantic import ValidationError
+
+        try:
+            value = self.model.model_validate(given)
+        except ValidationError as error:
+            return _from_pydantic(error)
+        fields = {f"p{number}": name for number, name in enumerate(self.names)}
+        return BoundArguments(
+            {name: getattr(value, key) for key, name in fields.items() if key in value.model_fields_set}
+        )
+
+
+def _parameters(
+    function: Callable[..., Any], name: str
+) -> Mapping[str, inspect.Parameter]:  # Any: any function
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        raise ToolDefinitionError(f"Tool {name!r} has no signature to read; use Tool.from_schema") from None
+    for key, parameter in parameters.items():
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise ToolDefinitionError(
+                f"Tool {name!r}: parameter {str(parameter)!r} is {parameter.kind.description}; "
+                "models give named arguments only, so name each parameter or use Tool.from_schema"
+            )
+        if key in ("self", "cls") and parameter.annotation is parameter.empty:
+            raise ToolDefinitionError(
+                f"Tool {name!r} is an unbound method; use tool(instance.{name}) instead"
+            )
+        if type(parameter.default).__name__ == "FieldInfo":
+            raise ToolDefinitionError(
+                f"Tool {name!r}: parameter {key!r} has Field() as its default; use Annotated[T, Field(...)]"
+            )
+    return parameters
+
+
+def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:  # Any: types
+    target = function if hasattr(function, "__annotations__") else getattr(function, "__call__", function)  # noqa: B004
+    try:
+        return get_type_hints(inspect.unwrap(target), include_extras=True)
+    except Exception as error:  # annotations are code: they may raise anything
+        reason = f"{type(error).__name__}: {error}".replace("\n", " ")[:200]
+        raise ToolDefinitionError(
+            f"Tool {name!r}: its annotations cannot be read ({reason}); define the types before the tool"
+        ) from None
+
+
+def _default(parameter: inspect.Parameter) -> dict[str, Any]:  # Any: arguments of Field
+    """Show a default in the schema if JSON can say it. The function's own default is used in any case."""
+    value = parameter.default
+    if value is parameter.empty:
+        return {}
+    if value is None or isinstance(value, bool | int | float | str):
+        return {"default": value}
+    return {"default_factory": lambda: value}
+
+
+_DATA = frozenset({"default", "const", "enum", "examples"})
+
+
+def _trimmed(schema: Any) -> Any:  # Any: JSON
+    """Return a generated schema without titles, and without patterns the linear engine cannot run.
+
+    pydantic checks what such a pattern says (it makes one for Decimal) when it reads the value.
+    """
+    if isinstance(schema, list):
+        return [_trimmed(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: value if key in _DATA else _trimmed(value)
+        for key, value in schema.items()
+        if not (isinstance(value, str) and (key == "title" or (key == "pattern" and "(?!" in value)))
+    }
+
+
+def _blamed(
+    name: str, parameters: Iterable[str], hints: Mapping[str, Any], error: Exception
+) -> str:  # Any: types
+    """Return the message for a schema that could not be made, with the parameter it failed on."""
+    from pydantic import TypeAdapter
+
+    for key in parameters:
+        try:
+            TypeAdapter(hints.get(key, Any)).json_schema()
+        except Exception:  # the one that failed before
+            hint = inspect.formatannotation(hints[key])
+            return f"Tool {name!r}: parameter {key!r} of type {hint} has no JSON Schema; use JSON types"
+    reason = " ".join(str(error).split())[:200]
+    return f"Tool {name!r}: its parameters have no JSON Schema ({reason})"
+
+
+def _from_pydantic(error: "ValidationError") -> tuple[ArgumentError, ...]:
+    found = []
+    for fault in error.errors(include_url=False, include_context=False)[:16]:
+        path = ""
+        for part in fault["loc"]:
+            path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
+        got = ingest(fault["input"]).json.decode()
+        found.append(ArgumentError(path[:200], fault["msg"][:200], got if len(got) <= 80 else got[:79] + "…"))
+    return tuple(found)

@@ -1,0 +1,66 @@
+"""What a session offers: tools in order, by name."""
+
+from collections.abc import Callable, Iterable, Iterator
+from difflib import get_close_matches
+from typing import Any
+
+from actors.core.arguments import unknown_tool_error
+from actors.core.jsonio import JsonValue
+from actors.errors import ConfigError, ToolDefinitionError
+from actors.tools.tool import Tool, tool
+
+
+class Toolset:
+    """The tools of a session, in order, by name. Frozen.
+
+    Args:
+        tools: Tools, or functions to make tools of.
+
+    Raises:
+        ToolDefinitionError: Two tools of one name, or an impossible schema.
+    """
+
+    def __init__(
+        self, tools: Iterable[Tool[..., Any] | Callable[..., Any]] = ()
+    ) -> None:  # Any: any function
+        self._tools: dict[str, Tool[..., Any]] = {}  # Any: any function
+        for item in tools:
+            added = item if isinstance(item, Tool) else tool(item)
+            if added.name in self._tools:
+                raise ToolDefinitionError(
+                    f"Two tools are named {added.name!r}; give one another name with name="
+                )
+            _ = added.check  # an impossible schema is found now, not in the middle of a turn
+            self._tools[added.name] = added
+
+    def __iter__(self) -> Iterator[Tool[..., Any]]:  # Any: any function
+        return iter(self._tools.values())
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def __getitem__(self, name: str) -> Tool[..., Any]:  # Any: any function
+        if found := self._tools.get(name):
+            return found
+        close = get_close_matches(name, self._tools, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(self._tools) or 'none'}"
+        raise ConfigError(f"No tool {name!r} in this set; {hint}")
+
+    def __repr__(self) -> str:
+        return f"Toolset({', '.join(self._tools)})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names in order."""
+        return tuple(self._tools)
+
+    def find(self, name: str) -> Tool[..., Any] | None:  # Any: any function
+        """Return the tool of that name, if there is one."""
+        return self._tools.get(name)
+
+    def unknown(self, name: str) -> dict[str, JsonValue]:
+        """Return the `tool_error` that answers a model's call of a tool that is not here."""
+        return unknown_tool_error(name, self._tools)
