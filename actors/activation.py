@@ -15,23 +15,25 @@ from typing import NamedTuple, Never
 import anyio
 
 from actors import telemetry
+from actors.backend import Resolver
 from actors.core.batch import Approve
 from actors.core.events import Event, Opened
 from actors.core.form import replace
 from actors.core.state import Lanes, Rules, SessionState, rebuilt
 from actors.core.turn import Bounds
-from actors.driver import Resolver, SessionRefs
 from actors.errors import ActorFailed, ActorStopped, Draining, ForeignLoop
 from actors.executor import Executor, ToolFailure, ToolLimits
+from actors.inflight import SessionRefs
 from actors.journal import JournalCommand
 from actors.kernel import Group, Ref, System
 from actors.kernel.parking import running_loop
 from actors.kernel.tasks import Work
 from actors.ledger import LedgerActor, LedgerCommand
 from actors.log import Generation
+from actors.pending import PendingAsks
 from actors.renderer import RendererActor
 from actors.scheduler import SchedulerActor
-from actors.session import Cancel, End, PendingAsks, SessionActor, SessionCommand
+from actors.session import Cancel, End, SessionActor, SessionCommand
 from actors.storage import Storage
 from actors.tools import Toolset
 

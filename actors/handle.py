@@ -15,7 +15,6 @@ from actors.core.identity import Binding
 from actors.core.ledger import Ledger
 from actors.core.packed import Packed, pack, packed_for_host
 from actors.core.state import SessionState
-from actors.driver import SessionRefs
 from actors.errors import (
     ActorFailed,
     ActorStopped,
@@ -26,10 +25,12 @@ from actors.errors import (
     SessionError,
 )
 from actors.executor import is_inside
+from actors.inflight import SessionRefs
 from actors.kernel import Query, Ref
 from actors.ledger import Snapshot
+from actors.pending import Submit
 from actors.renderer import Render
-from actors.session import Cancel, Look, SessionCommand, Submit, Switch
+from actors.session import Cancel, Look, SessionCommand, Switch
 from actors.streams import AnswerSink, AskStream
 
 R = TypeVar("R")

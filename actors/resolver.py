@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.request import Settings, ToolSpec
+from actors.backend import ResolvedBackend
 from actors.core.diagnostics import Refusal
 from actors.core.identity import Binding
 from actors.core.routing import Pool
 from actors.credentials import Credentials, Headers
-from actors.driver import ResolvedBackend
 from actors.errors import ToolDefinitionError
 from actors.kernel import Ref
 from actors.provider import ProviderActor, ProviderCommand
@@ -41,7 +41,7 @@ class BackendResolver:
         self._resolved: dict[str, tuple[Backend, ResolvedBackend]] = {}
 
     def pool(self, target: str) -> Pool:
-        """Return the pool of a target; see `actors.driver.Resolver`."""
+        """Return the pool of a target; see `actors.backend.Resolver`."""
         for member in self._config.resolve(target).members:
             self._check_tools(member)
         settings = self._config.settings.pools.get(target)

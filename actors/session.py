@@ -9,62 +9,27 @@ The asks that were accepted are `PendingAsks`, which outlive a crash: the ask in
 if that end was written, else with an `error` event; those that wait are taken up after it.
 """
 
-from collections import deque
 from contextlib import suppress
-from contextvars import Context as Variables
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, assert_never
 
+from actors.backend import Resolver
 from actors.core import phases
-from actors.core.events import (
-    Closed,
-    Reason,
-    SwitchApplied,
-    SwitchHeld,
-    SwitchSuperseded,
-    TurnEnded,
-)
-from actors.core.feed import (
-    Applied,
-    Attempt,
-    CompleteEvent,
-    Deferred,
-    ErrorEvent,
-    Sink,
-    SwitchOutcome,
-    TurnResult,
-    switched,
-)
-from actors.core.identity import Binding, CallId
+from actors.core.events import Closed, SwitchApplied, SwitchHeld, SwitchSuperseded
+from actors.core.feed import Applied, CompleteEvent, Deferred, ErrorEvent, SwitchOutcome, TurnResult, switched
 from actors.core.packed import Packed
 from actors.core.phases import Action, Happening, Phase
 from actors.core.routing import settled
 from actors.core.state import SessionState
-from actors.core.stream import Usage
 from actors.core.turn import Bounds
-from actors.driver import Resolver, SessionRefs, TurnDriver
+from actors.driver import TurnDriver
 from actors.errors import ActorsError, ActorStopped, Busy, SessionClosed
+from actors.inflight import AskInFlight, SessionRefs
 from actors.kernel import Actor, Command, Context, Query, Reply
-from actors.ledger import Shut, Snapshot
+from actors.ledger import Shut
 from actors.log import Generation, LogWriter, Replay
-from actors.scheduler import CloseCalls
-
-RESTARTED = "the session's actors were restarted during the ask; see its history, and ask again"
-
-
-@dataclass(frozen=True)
-class Submit(Query[None]):
-    """Begin an ask, or let it wait. Answered when it is accepted; `Busy` if too many wait.
-
-    Args:
-        message: The user's message.
-        sink: Where its events go. It is closed without a terminal one if the session ends before the ask.
-        variables: The caller's context variables, for the tools.
-    """
-
-    message: Packed
-    sink: Sink
-    variables: Variables
+from actors.pending import PendingAsks, Submit
+from actors.recovery import recovered
 
 
 @dataclass(frozen=True)
@@ -118,39 +83,6 @@ class End(Query[None]):
 SessionCommand: TypeAlias = Submit | Switch | Cancel | Look | Finished | End | EndWritten
 
 
-@dataclass(slots=True)
-class PendingAsks:
-    """The asks a session has accepted and not ended. One for a session's life, whatever crashes meanwhile.
-
-    Args:
-        most_waiting: How many may wait behind the one in flight.
-        current: The one in flight.
-        outcome: How it came out, and the number of its last event, as soon as that is in the log.
-    """
-
-    most_waiting: int = 8
-    waiting: deque[Submit] = field(default_factory=deque)
-    current: Submit | None = None
-    outcome: tuple[TurnResult, int] | None = None
-
-    def ended(self, result: TurnResult, seq: int) -> None:
-        """Note how the ask in flight came out."""
-        self.outcome = (result, seq)
-
-    def drop_waiting(self) -> None:
-        """End the streams of the asks that wait."""
-        for submit in self.waiting:
-            submit.sink.close()
-        self.waiting.clear()
-
-    def clear(self) -> None:
-        """End every stream: the session is gone."""
-        self.drop_waiting()
-        if self.current is not None:
-            self.current.sink.close()
-            self.current = None
-
-
 class SessionActor(Actor[SessionCommand]):
     """Owns one session's own events. After a crash the log rebuilds it; a turn in flight is `interrupted`."""
 
@@ -173,7 +105,7 @@ class SessionActor(Actor[SessionCommand]):
         self._pending = pending
         self._generation = generation
         self._phase: Phase = phases.first(is_closed=state.closed, is_open=False)
-        self._driver: TurnDriver | None = None
+        self._ask: AskInFlight | None = None
         self._cancels: list[Reply[bool]] = []
         self._ends: list[Reply[None]] = []
         self.cooldowns = cooldowns
@@ -267,16 +199,9 @@ class SessionActor(Actor[SessionCommand]):
     def _begin(self) -> None:
         """Have a child drive the ask that waits longest."""
         submit = self._pending.current = self._pending.waiting.popleft()
-        driver = self._driver = TurnDriver(
-            self._log,
-            self._refs,
-            self._resolver,
-            self._bounds,
-            self.cooldowns,
-            submit.sink,
-            submit.variables,
-            self._pending.ended,
-        )
+        ask = AskInFlight(self._log, self._refs, self._resolver, submit.sink, submit.variables)
+        driver = TurnDriver(ask, self._bounds, self.cooldowns, self._pending.ended)
+        self._ask = ask
         self._mine.start(self._drive, driver, submit.message, name="ask")
 
     async def _drive(self, driver: TurnDriver, message: Packed) -> None:
@@ -301,15 +226,15 @@ class SessionActor(Actor[SessionCommand]):
 
     def _hold(self, target: str, reply: Reply[SwitchOutcome]) -> None:
         """Keep a switch for the end of the ask in flight, in place of one that is kept already."""
-        state, driver = self._log.state, self._driver
-        assert driver is not None
+        state, ask = self._log.state, self._ask
+        assert ask is not None
         turn = state.turns if state.bound is not None else state.turns + 1
         if (held := state.held) is not None:
             superseded = SwitchSuperseded(held, target)
-            self._log.send(superseded, lambda seq: driver.tell("switch_superseded", seq, held), self._mine)
+            self._log.send(superseded, lambda seq: ask.tell("switch_superseded", seq, held), self._mine)
 
         def deferred(seq: int) -> None:
-            driver.tell("switch_held", seq, target)
+            ask.tell("switch_held", seq, target)
             reply.send(Deferred(target, turn))
 
         self._log.send(SwitchHeld(turn, target), deferred, self._mine)
@@ -325,8 +250,8 @@ class SessionActor(Actor[SessionCommand]):
 
     def _stop(self) -> None:
         """Cancel the ask in flight; it ends soon."""
-        assert self._driver is not None
-        self._driver.cancel(self._mine)
+        assert self._ask is not None
+        self._ask.cancel(self._mine)
 
     def _finished(self) -> None:
         """Settle a held switch, then end the ask's stream, answer those who cancelled it, and take up the next."""
@@ -350,11 +275,11 @@ class SessionActor(Actor[SessionCommand]):
 
     def _conclude(self) -> None:
         pending, cancels, result = self._pending, self._cancels, self._pending.outcome
-        is_cancelled = self._driver is None or (result is not None and result[0].status == "cancelled")
+        is_cancelled = self._ask is None or (result is not None and result[0].status == "cancelled")
         if pending.current is not None and pending.outcome is not None:
             pending.current.sink.put(_terminal(*pending.outcome))
         pending.current = pending.outcome = None
-        self._driver, self._cancels = None, []
+        self._ask, self._cancels = None, []
         for reply in cancels:
             reply.send(is_cancelled)
 
@@ -385,36 +310,10 @@ class SessionActor(Actor[SessionCommand]):
 
     async def _recover(self, seq: int) -> None:
         """Close the turn that was in flight when this session's actors ended; `seq` is the log's last number."""
-        state = self._log.state
-        await self._close_open()
-        if state.bound is not None:
-            seq = await self._log.write(TurnEnded(state.turns, "interrupted", RESTARTED))
+        result, seq = await recovered(self._log, self._refs, seq)
         if self._pending.outcome is None:
-            self._pending.ended(_interrupted(state.bound), seq)
+            self._pending.ended(result, seq)
         await self._mine.ref.tell(Finished(self._generation.number))
-
-    async def _close_open(self) -> None:
-        """Close every call that has no end."""
-        history = self._log.state.history
-        ledger = (await self._refs.ledger.ask(Snapshot())).ledger
-        calls = history[-1].calls if len(history) else ()
-        unknown = [call.id for call in calls if call.id not in ledger]
-        pending = [item for item in ledger.interactions() if item.status == "pending"]
-        never = (*unknown, *(item.call_id for item in pending if not item.started))
-        maybe = tuple(item.call_id for item in pending if item.started)
-        await self._close(never, "never_started")
-        await self._close(maybe, "outcome_unknown")
-
-    async def _close(self, calls: tuple[CallId, ...], reason: Reason) -> None:
-        if calls:
-            await self._refs.scheduler.ask(CloseCalls(calls, reason))
-
-
-def _interrupted(bound: Binding | None) -> TurnResult:
-    """Return how an ask came out that a crash ended."""
-    served_by = bound or Binding("none", "")
-    attempts = () if bound is None else (Attempt(bound, "interrupted", RESTARTED),)
-    return TurnResult("", "failed", served_by, attempts, 0, Usage(), RESTARTED)
 
 
 def _terminal(result: TurnResult, seq: int) -> ErrorEvent | CompleteEvent:

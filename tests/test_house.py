@@ -45,7 +45,16 @@ RETIRED = {
 }
 """Words of this tree's own for what the field has named (docs/reference/glossary.md has those)."""
 ORCHESTRATION = (
-    *("session.py", "driver.py", "scheduler.py", "calls.py", "ledger.py", "renderer.py", "activation.py"),
+    *(
+        "session.py",
+        "driver.py",
+        "steps.py",
+        "scheduler.py",
+        "calls.py",
+        "ledger.py",
+        "renderer.py",
+        "activation.py",
+    ),
     *(
         "core/turn.py",
         "core/batch.py",

@@ -45,7 +45,7 @@ from actors.core.profiles import PROFILES, dialect
 from actors.core.render import RenderTarget
 from actors.core.state import Lanes, opening, rebuilt
 from actors.core.transcript import Encoder
-from actors.driver import INTERRUPTED
+from actors.steps import INTERRUPTED
 from actors.testing.histories import history
 from actors.testing.script import Builtin, Call, Part, Redacted, Say, Script, Think, Turn
 from actors.testing.server import LoopbackServer

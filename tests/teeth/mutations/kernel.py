@@ -148,7 +148,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "driver: what was to be written with a request is lost when that is rendered again",
-        "actors/driver.py",
+        "actors/steps.py",
         "            self._log.restore(prelude)\n",
         "",
         (

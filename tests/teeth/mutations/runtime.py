@@ -26,9 +26,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "driver: an answer that was cut is complete and no more",
-        "actors/driver.py",
-        "return (generated.finish, generated.cut) if",
-        "return (generated.finish, None) if",
+        "actors/inflight.py",
+        "self.finish, self.cut = generated.finish, generated.cut",
+        "self.finish, self.cut = generated.finish, None",
         ("tests/test_cut_answers.py",),
     ),
     Mutation(
@@ -228,8 +228,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: the caller's context variables do not reach them",
-        "actors/driver.py",
-        "RunBatch(step.calls, self._driver.variables, self._log.prelude())",
+        "actors/steps.py",
+        "RunBatch(step.calls, self._ask.variables, self._log.prelude())",
         "RunBatch(step.calls, prelude=self._log.prelude())",
         (f"{EDGE}::test_tools_see_the_context_variables_of_the_asks_caller",),
     ),

@@ -1,0 +1,246 @@
+"""The steps of a turn, done by the actors that can do them.
+
+`actors.driver` asks `actors.core.turn` what a turn needs next; here each of those needs becomes a question to the
+renderer, the provider, the scheduler or the ledger. What the steps of one ask share, those of a turn after failover
+included, is an `AskInFlight`.
+
+Whatever happens is written before it is shown: the user's message before the request, the request and its
+seals before its first byte, the model's message before its calls run.
+"""
+
+from contextlib import suppress
+from functools import partial
+from typing import Literal, assert_never
+
+from actors.adapters.request import Request
+from actors.backend import ResolvedBackend
+from actors.core import turn as turns
+from actors.core.content import Message, Text
+from actors.core.diagnostics import Refusal, Report
+from actors.core.events import EpochBegan, RequestSent, RoundEnded
+from actors.core.feed import Cause, Sent, StatusEvent, ToolCallEvent
+from actors.core.lane import Rendered, blamed, seals
+from actors.core.packed import pack
+from actors.core.rulebook import REASONING
+from actors.core.stream import Cut
+from actors.core.turn import CloseStep, Outcome
+from actors.errors import KernelError
+from actors.inflight import AskInFlight
+from actors.kernel import Ref
+from actors.ledger import Known, SealResults, Snapshot
+from actors.provider import Abort, ProviderCommand
+from actors.renderer import Adopt, Invalidate, Render
+from actors.rounds import Aborted, Answer, Broken, Generate
+from actors.scheduler import CloseCalls, RunBatch, StopBatch
+
+INTERRUPTED = "[This answer was interrupted.]"
+
+
+class TurnSteps:
+    """The steps of one turn, done by the actors that can."""
+
+    def __init__(
+        self, ask: AskInFlight, backend: ResolvedBackend, provider: Ref[ProviderCommand], number: int
+    ) -> None:
+        self._ask = ask
+        self._refs = ask.refs
+        self._log = ask.log
+        self._sink = ask.sink
+        self._backend = backend
+        self._provider = provider
+        self._number = number
+        self._rendered: Rendered | None = None
+        self._declined: tuple[bytes, str] | None = None  # what was refused last, and why
+        self._tools_off = False
+
+    async def do(self, step: turns.Asking) -> Outcome:
+        """Do one step and say what came of it."""
+        match step:
+            case turns.RenderStep():
+                return await self._render(step)
+            case turns.RewriteStep():
+                return await self._rewrite(step)
+            case turns.GenerateStep(round=number):
+                return await self._generate(number)
+            case turns.BatchStep():
+                return await self._run(step)
+            case _:
+                assert_never(step)
+
+    async def close(self, step: CloseStep) -> None:
+        """Close the calls that will not be run."""
+        if step.unrun:
+            unrun = tuple(call.id for call in step.unrun)
+            await self._refs.scheduler.ask(CloseCalls(unrun, "never_started", self._log.prelude()))
+
+    async def _render(self, step: turns.RenderStep) -> Outcome:
+        """Render, judge, and write that the request is sent; again whenever a result came in meanwhile."""
+        binding = self._backend.binding
+        self._tools_off = step.tools_off
+        while True:
+            known = await self._refs.ledger.ask(Snapshot())
+            rendered = await self._refs.renderer.ask(Render(binding, self._log.state.history, known.ledger))
+            if rendered.report.faults:
+                self._rendered = rendered
+                fault = rendered.report.faults[0]
+                return turns.Unfit(
+                    self._refused("judge", str(fault), rendered.report), fault.rule in REASONING
+                )
+            if self._declined is not None and b"".join(rendered.segments) == self._declined[0]:
+                return turns.Unfit(self._declined[1])  # the same again would be refused again
+            if await self._sealed(step.round, rendered, known):
+                return turns.Ready()
+
+    async def _sealed(self, number: int, rendered: Rendered, known: Known) -> bool:
+        """Write that a request is sent, with what was held until now; say no if it was rendered too early."""
+        binding, state = self._backend.binding, rendered.lane.state
+        sealed = seals(rendered, known.ledger)
+        sent = RequestSent(self._number, number, binding, state.epoch, state.cursor, sealed)
+        prelude = self._log.prelude()
+        seq = await self._refs.ledger.ask(SealResults(sent, known.version, prelude))
+        if seq is None:
+            self._log.restore(prelude)
+            return False
+        await self._refs.renderer.tell(Adopt(binding, rendered.lane))
+        self._rendered = rendered
+        self._show_request(number, rendered, seq)
+        return True
+
+    def _show_request(self, number: int, rendered: Rendered, seq: int) -> None:
+        if self._sink.is_watched:
+            lane, binding = rendered.lane, self._backend.binding
+            sent = Sent(binding, lane.state.epoch, rendered.before, lane.size, rendered.report)
+            self._sink.put(StatusEvent("request", seq, self._number, number, sent=sent))
+
+    async def _rewrite(self, step: turns.RewriteStep) -> Outcome:
+        """Begin an epoch: without the reasoning of the old one, or with the conservative render."""
+        binding = self._backend.binding
+        epoch = 1 + await self._epoch()
+        event = EpochBegan(binding, epoch, "refusal" if step.plain else "thinking", plain=step.plain)
+        epoch_start = len(self._log.state.history)
+        seq = await self._log.write(event)
+        await self._refs.renderer.tell(Invalidate(event, epoch_start))
+        self._ask.tell("rewritten", seq, step.why)
+        return turns.Ready()
+
+    async def _epoch(self) -> int:
+        if self._rendered is not None:
+            return self._rendered.lane.state.epoch
+        known = await self._refs.ledger.ask(Snapshot())
+        render = Render(self._backend.binding, self._log.state.history, known.ledger)
+        rendered = await self._refs.renderer.ask(render)
+        return rendered.lane.state.epoch
+
+    def _request(self, rendered: Rendered) -> Request:
+        return self._backend.request(rendered, self._log.state.session, tools_off=self._tools_off)
+
+    async def _generate(self, number: int) -> Outcome:
+        """Send the request, and write what came of it."""
+        assert self._rendered is not None
+        backend, provider = self._backend, self._provider
+        key = f"{self._log.state.session}/{self._number}/{number}"
+        generate = Generate(
+            key,
+            self._request(self._rendered),
+            backend.binding,
+            self._log.state.calls + 1,
+            self._number,
+            number,
+            self._sink if self._sink.is_watched else None,
+        )
+        self._ask.stoppable(lambda context: context.tell(provider, Abort(key)))
+        try:
+            generated = await provider.ask(generate)
+        except KernelError as error:
+            return turns.Broke(f"The provider's actor did not answer: {error}")
+        except BaseException:  # this ask is being ended: nobody will read the round
+            with suppress(KernelError):
+                provider.tell_nowait(Abort(key))
+            raise
+        finally:
+            self._ask.finished()
+        self._ask.tally.heard(generated)
+        match generated:
+            case Answer(message=message):
+                await self._ended(number, message, generated)
+                return turns.Answered(message, generated.usage)
+            case Aborted():
+                kept = await self._interrupted(number, generated, "cancelled")
+                return turns.Stopped(kept, generated.usage)
+            case Broken():
+                return await self._broke(number, generated)
+            case _:
+                assert_never(generated)
+
+    async def _broke(self, number: int, broken: Broken) -> Outcome:
+        failure = broken.failure
+        cause = Cause(failure.kind, failure.status)
+        if failure.action == "our_bug":
+            assert self._rendered is not None
+            report = blamed(self._rendered, failure.message, failure.rule)
+            why = self._refused("provider", failure.message, report)
+            reasoning = failure.rule in REASONING
+            return turns.Unfit(why, reasoning, cause)
+        message = await self._interrupted(number, broken, failure.message)
+        return turns.Broke(
+            failure.message,
+            visible=broken.visible,
+            message=message,
+            usage=broken.usage,
+            elsewhere=failure.action != "give_up",
+            cause=cause,
+        )
+
+    def _refused(self, by: Literal["judge", "provider"], why: str, report: Report) -> str:
+        """Keep the evidence of a refusal; return its words."""
+        assert self._rendered is not None
+        self._declined = b"".join(self._rendered.segments), why
+        request = self._request(self._rendered)
+        session, binding = self._log.state.session, self._backend.binding
+        self._ask.resolver.refused(Refusal(session, binding, by, why, request.body, report))
+        return why
+
+    async def _interrupted(self, number: int, broken: Broken | Aborted, why: str) -> Message | None:
+        """Write what could be kept of an answer, marked; return it, or None if there is nothing."""
+        kept = broken.message
+        if kept is None and not broken.calls:
+            return None
+        if kept is None:
+            message = Message("model", (), self._number, self._backend.binding)
+        else:
+            message = Message("model", (*kept.blocks, Text(INTERRUPTED)), kept.turn, kept.origin)
+        await self._ended(number, message, broken, why)
+        return message if kept is not None else None
+
+    async def _ended(
+        self, number: int, message: Message, generated: Answer | Broken | Aborted, fault: str | None = None
+    ) -> None:
+        """Have the round's message written, and shown, with what follows: its batch of calls, or the turn's end."""
+        finish, cut = self._ask.tally.finish, self._ask.tally.cut
+        packed, left_out = pack(message) if message.blocks else None, generated.left_out
+        event = RoundEnded(
+            self._number, number, packed, generated.usage, finish, fault, generated.calls, left_out
+        )
+        self._log.hold(event, partial(self._show, event, message, cut))
+
+    def _show(self, event: RoundEnded, message: Message, cut: Cut | None, seq: int) -> None:
+        if not self._sink.is_watched:
+            return
+        turn, number, put = event.turn, event.round, self._sink.put
+        said = StatusEvent(
+            "message", seq, turn, number, event.fault or "", message, cut=cut, left_out=event.left_out
+        )
+        put(said)
+        for call in message.calls:
+            put(ToolCallEvent(call.id, call.name, call.arguments, turn, number, seq))
+
+    async def _run(self, step: turns.BatchStep) -> Outcome:
+        """Run a batch, and show how its calls ended."""
+        scheduler = self._refs.scheduler
+        self._ask.stoppable(lambda context: context.tell(scheduler, StopBatch()))
+        try:
+            ended = await scheduler.ask(RunBatch(step.calls, self._ask.variables, self._log.prelude()))
+        finally:
+            self._ask.finished()
+        self._sink.put(StatusEvent("tool_results", ended.seq, self._number, detail="", results=ended.ends))
+        return turns.Ran(ended.refused)
