@@ -12,7 +12,20 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import caches, dialects, http, kernel, loop, memory, render, start, turn
+from benchmarks import (
+    caches,
+    cancels,
+    dialects,
+    events,
+    http,
+    kernel,
+    live,
+    loop,
+    memory,
+    render,
+    start,
+    turn,
+)
 from benchmarks.table import Backend, Measure, Options, Row, table
 
 MEASURES: tuple[Measure, ...] = (
@@ -20,6 +33,9 @@ MEASURES: tuple[Measure, ...] = (
     *dialects.MEASURES,
     *turn.MEASURES,
     *http.MEASURES,
+    *live.MEASURES,
+    *events.MEASURES,
+    *cancels.MEASURES,
     *start.MEASURES,
     *memory.MEASURES,
     *kernel.MEASURES,

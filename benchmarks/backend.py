@@ -40,6 +40,11 @@ CALLING = _stream([_call(index) for index in range(CALLS)], "tool_calls")
 ANSWERING = _stream([_delta({"content": ANSWER[:20]}), _delta({"content": ANSWER[20:]})], "stop")
 
 
+def worded(words: int) -> bytes:
+    """Return the stream of a text of so many words, an event for each."""
+    return _stream([_delta({"content": f"word {number} "}) for number in range(words)], "stop")
+
+
 class _Answer:
     """A response, and the context it is given in."""
 

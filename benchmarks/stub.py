@@ -4,7 +4,8 @@
 
 A request that ends in a user message is answered with five tool calls, one that ends in tool results with a text. It
 checks nothing and parses nothing; with `together` it answers only once so many requests wait, so that as many
-connections are in use at once.
+connections are in use at once. With `words` a streamed answer is a text of so many events instead, each sent on its
+own, so that it arrives on its own.
 """
 
 import asyncio
@@ -16,12 +17,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from benchmarks.backend import ANSWER, ANSWERING, CALLING, CALLS
+from benchmarks.backend import ANSWER, ANSWERING, CALLING, CALLS, worded
 from benchmarks.start import ROOT
 
 DESCRIPTORS = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 _TAIL = 64 * 1024
 """Bytes of a body's end in which its last message begins."""
+PAUSE = 0.0005
+"""Seconds between two events of a text that is sent word by word."""
 
 
 def _whole(message: dict[str, object], finish: str) -> bytes:
@@ -60,8 +63,8 @@ Waiting: TypeAlias = tuple[asyncio.Transport, tuple[bytes, ...]]
 class Stub(asyncio.Protocol):
     """One connection."""
 
-    def __init__(self, together: int, waiting: list[Waiting]) -> None:
-        self._together, self._waiting = together, waiting
+    def __init__(self, together: int, waiting: list[Waiting], words: tuple[bytes, ...]) -> None:
+        self._together, self._waiting, self._words = together, waiting, words
         self._session, self._left, self._tail = b"", 0, b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -83,6 +86,9 @@ class Stub(asyncio.Protocol):
             self._asked(self._tail)
 
     def _asked(self, tail: bytes) -> None:
+        if self._words:
+            self._say(iter(self._words))
+            return
         last = tail.rfind(b'"role":')
         kind = STREAMED if b'"stream":true' in tail.replace(b" ", b"")[-4096:] else PLAIN
         self._waiting.append((self._transport, kind[b'"tool"' in tail[last : last + 20]]))
@@ -92,20 +98,27 @@ class Stub(asyncio.Protocol):
                     transport.write(piece)
             self._waiting.clear()
 
+    def _say(self, words: Iterator[bytes]) -> None:
+        """Send one event, and the next after a pause."""
+        if word := next(words, b""):
+            self._transport.write(word)
+            asyncio.get_running_loop().call_later(PAUSE, self._say, words)
 
-async def _serve(together: int) -> None:
+
+async def _serve(together: int, words: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
     waiting: list[Waiting] = []
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Stub(together, waiting), "127.0.0.1", 0, backlog=4096)
+    said = _streamed(worded(words)) if words else ()
+    server = await loop.create_server(lambda: Stub(together, waiting, said), "127.0.0.1", 0, backlog=4096)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
 
 @contextmanager
-def running(together: int = 1) -> Iterator[str]:
+def running(together: int = 1, words: int = 0) -> Iterator[str]:
     """Give the base URL of a stub that runs in a process of its own."""
-    command = (sys.executable, "-m", "benchmarks.stub", str(together))
+    command = (sys.executable, "-m", "benchmarks.stub", str(together), str(words))
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         try:
@@ -115,4 +128,4 @@ def running(together: int = 1) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(int(sys.argv[1])))
+    asyncio.run(_serve(int(sys.argv[1]), int(sys.argv[2])))

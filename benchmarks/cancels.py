@@ -1,0 +1,109 @@
+"""X1: how long a cancel takes until every call is closed and that is in the log.
+
+Five tools run when the cancel comes. Cooperative ones end when they are told to; deaf ones do not hear it, one in a
+task that swallows its cancellation and one in a thread, and are closed when the grace is over. What is measured is
+the time that a caller waits, by the clock: a goal for people, and not a ratio.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from statistics import quantiles
+from typing import Any
+
+import anyio
+import anyio.from_thread
+import anyio.lowlevel
+
+from actors.handle import Session
+from actors.runtime import Runtime
+from actors.tools import Tool, tool
+from benchmarks.table import Backend, Measure, Options, Row
+from benchmarks.turn import TARGET, hosted
+
+DEAF = 0.8
+"""Seconds for which a deaf tool hears nothing."""
+
+
+class Bench:
+    """Tools named `search` that say when all five calls of a message run."""
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._loop = anyio.lowlevel.current_token()
+        self.all_run = anyio.Event()
+
+    def _begun(self) -> None:
+        self._running += 1
+        if self._running == 5:
+            self.all_run.set()
+
+    async def cooperative(self, query: str, limit: int = 10) -> str:
+        """Wait to be cancelled."""
+        self._begun()
+        await anyio.sleep_forever()
+        return query
+
+    async def deaf(self, query: str, limit: int = 10) -> str:
+        """Swallow every cancellation for a while."""
+        self._begun()
+        with anyio.CancelScope(shield=True):
+            await anyio.sleep(DEAF)
+        return query
+
+    def blocking(self, query: str, limit: int = 10) -> str:
+        """Hold a thread for a while."""
+        anyio.from_thread.run_sync(self._begun, token=self._loop)
+        time.sleep(DEAF)
+        return query
+
+
+async def _waits(kind: str, count: int) -> list[float]:
+    """Return the milliseconds that each of `count` cancels took, one session after the other."""
+    waits = []
+    for _ in range(count):
+        async with hosted() as runtime:
+            waits.append(await _cancelled(runtime, kind))
+    return waits
+
+
+async def _cancelled(runtime: Runtime, kind: str) -> float:
+    bench = Bench()
+    made: Tool[..., Any] = tool(name="search")(getattr(bench, kind))  # Any: the function's own result
+    session = await runtime.open(TARGET, tools=[made])
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_ask, session)
+        await bench.all_run.wait()
+        began = time.perf_counter()
+        await session.cancel()
+        took = (time.perf_counter() - began) * 1e3
+    ledger = await session.ledger()
+    assert len(ledger) == 5, ledger
+    assert all(each.status != "pending" for each in ledger.interactions()), ledger
+    return took
+
+
+async def _ask(session: Session) -> None:
+    result = await session.ask("Please settle the question with five searches.")
+    assert result.status == "cancelled", result
+
+
+def _x1(options: Options) -> list[Row]:
+    cases: Sequence[tuple[str, int, float]] = (
+        ("cooperative", 100 if options.quick else 500, 20.0),
+        ("deaf", 4 if options.quick else 20, 1000.0),
+        ("blocking", 4 if options.quick else 20, 1000.0),
+    )
+    return [_row(backend, *case) for backend in options.backends for case in cases]
+
+
+def _row(backend: Backend, kind: str, count: int, limit: float) -> Row:
+    work: Callable[[], Any] = partial(_waits, kind, count)  # Any: a coroutine
+    waits = anyio.run(work, backend=backend)
+    centiles = quantiles(waits, n=100, method="inclusive")
+    note = f"p99 of {count} cancels, by the clock; p50 {centiles[49]:.3g} ms"
+    return Row("X1", _QUESTION, f"{backend}, {kind}", "ms", limit, centiles[98], note=note)
+
+
+_QUESTION = "cancel to all five calls closed, in the log"
+MEASURES = (Measure("X1", _QUESTION, _x1),)

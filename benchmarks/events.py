@@ -1,0 +1,110 @@
+"""B5: what one streamed event costs, from the socket to who reads the stream.
+
+The stub sends each event on its own, so each is a wake-up of the loop, a read, a chunk of HTTP, an event of SSE, a JSON
+document, a delta in a bounded buffer and a wake-up of its reader. Floor: the same by hand, h11 and a queue on asyncio.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from functools import partial
+from statistics import median
+
+import anyio
+import h11
+
+from actors.core.feed import TextEvent
+from actors.runtime import Runtime
+from benchmarks.by_hand import QUESTION, TOOLS, Client
+from benchmarks.http import configured
+from benchmarks.stub import running
+from benchmarks.table import Backend, Measure, Options, Row
+from benchmarks.timing import async_calls, async_cpu_ms
+
+
+async def _read(runtime: Runtime, words: int) -> None:
+    """Ask, and read every delta of the answer."""
+    session = await runtime.open("stub")
+    async with session.stream(QUESTION) as events:
+        texts = sum([isinstance(event, TextEvent) async for event in events])
+    assert texts == words, texts
+
+
+async def _ours(url: str, words: int) -> tuple[float, float]:
+    """Return the CPU microseconds of one event, and its Python calls."""
+    async with Runtime(configured(url, stream=True)) as runtime:
+        read = partial(_read, runtime, words)
+        await read()
+        took = await async_cpu_ms(read)
+        return took * 1e3 / words, await async_calls(read) / words
+
+
+class _Listener(Client):
+    """One connection, whose events are handed on one by one as they come."""
+
+    async def listen(self, texts: "asyncio.Queue[str | None]") -> None:
+        """Ask once, and hand on every text."""
+        asked = {"model": "model-1", "messages": [{"role": "user", "content": QUESTION}], "tools": TOOLS}
+        body = json.dumps(asked | {"stream": True}).encode()
+        headers = [("host", "stub"), ("content-length", str(len(body)))]
+        http = self._http
+        self._writer.write(http.send(h11.Request(method="POST", target="/v1", headers=headers)))
+        self._writer.write(http.send(h11.Data(data=body)) or b"")
+        http.send(h11.EndOfMessage())
+        while not isinstance(event := http.next_event(), h11.EndOfMessage):
+            if event is h11.NEED_DATA:
+                http.receive_data(await self._reader.read(65536))
+            elif isinstance(event, h11.Data):
+                for line in bytes(event.data).split(b"\n\n"):
+                    if text := _text(line):
+                        texts.put_nowait(text)
+        http.start_next_cycle()
+        texts.put_nowait(None)
+
+
+def _text(line: bytes) -> str | None:
+    choices = json.loads(line[6:])["choices"] if line.startswith(b"data: {") else ()
+    return choices[0]["delta"].get("content") if choices else None
+
+
+async def _by_hand(listener: _Listener, words: int) -> None:
+    texts: asyncio.Queue[str | None] = asyncio.Queue()
+    task = asyncio.create_task(listener.listen(texts))
+    count = 0
+    while await texts.get() is not None:
+        count += 1
+    await task
+    assert count == words, count
+
+
+async def _floor(url: str, words: int) -> tuple[float, float]:
+    listener = _Listener(url, stream=True)
+    await listener.open()
+    read = partial(_by_hand, listener, words)
+    await read()
+    took = await async_cpu_ms(read)
+    calls = await async_calls(read)
+    await listener.close()
+    return took * 1e3 / words, calls / words
+
+
+def _b5(options: Options) -> list[Row]:
+    passes, words = (1, 200) if options.quick else (5, 1000)
+    with running(words=words) as url:
+        works: list[tuple[Backend, Callable[[], Awaitable[tuple[float, float]]]]]
+        works = [("asyncio", partial(_floor, url, words))]
+        works += [(backend, partial(_ours, url, words)) for backend in options.backends]
+        samples = [[anyio.run(work, backend=backend) for backend, work in works] for _ in range(passes)]
+    (floor, floor_calls), *ours = [
+        (median(us for us, _ in column), median(calls for _, calls in column))
+        for column in zip(*samples, strict=True)
+    ]
+    note = f"{words} events, each sent on its own; goal 120 us where the floor takes 60"
+    return [
+        Row("B5", _QUESTION, backend, "us", 2.0, value, floor, note, calls, floor_calls)
+        for backend, (value, calls) in zip(options.backends, ours, strict=True)
+    ]
+
+
+_QUESTION = "one streamed event, from the socket to who reads"
+MEASURES = (Measure("B5", _QUESTION, _b5),)
