@@ -1,5 +1,6 @@
 """Exit codes: what a script can tell from how `actors` ended. One table, also in docs/reference/cli.md."""
 
+import signal
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -26,8 +27,11 @@ class Exit(IntEnum):
     AUTH = 4
     OVERLOADED = 5
     UNREACHABLE = 6
+    NOT_APPROVED = 8
     TIMEOUT = 124
+    HANGUP = 129
     INTERRUPTED = 130
+    TERMINATED = 143
 
 
 MEANING: dict[Exit, str] = {
@@ -39,9 +43,26 @@ MEANING: dict[Exit, str] = {
     Exit.AUTH: "a key is missing, or the provider does not accept it",
     Exit.OVERLOADED: "the provider is overloaded, out of quota or failing, after retries",
     Exit.UNREACHABLE: "the provider cannot be reached, or the connection broke",
+    Exit.NOT_APPROVED: "the turn ended, but a call wanted an approval and nobody was there to be asked",
     Exit.TIMEOUT: "the time given by --timeout is over; the turn was cancelled",
+    Exit.HANGUP: "the terminal is gone (SIGHUP); a turn was cancelled",
     Exit.INTERRUPTED: "interrupted from the keyboard (SIGINT); a turn was cancelled",
+    Exit.TERMINATED: "told to end (SIGTERM); a turn was cancelled",
 }
+
+OF_SIGNAL = {
+    getattr(signal, name): code
+    for name, code in (("SIGINT", Exit.INTERRUPTED), ("SIGTERM", Exit.TERMINATED), ("SIGHUP", Exit.HANGUP))
+    if hasattr(signal, name)
+}
+"""The signals that end a command once its turn is cancelled, as far as the system has them."""
+
+WORD_OF = {
+    Exit.INTERRUPTED: "interrupted",
+    Exit.TERMINATED: "terminated",
+    Exit.HANGUP: "the terminal is gone",
+}
+"""How such an end is told."""
 
 _OF_ERROR: tuple[tuple[type[BaseException], Exit], ...] = (
     (MissingKey, Exit.AUTH),

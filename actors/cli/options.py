@@ -86,7 +86,7 @@ def parser() -> Parser:
         "actors",
         description="Tool-calling LLM conversations that change provider between turns and cannot break.",
         epilog="Exit codes: 0 done, 1 failed, 2 usage, 3 configuration, 4 key, 5 overloaded, 6 unreachable, "
-        "124 timeout, 130 interrupted. See docs/reference/cli.md.",
+        "8 not approved, 124 timeout, 129 hangup, 130 interrupted, 143 terminated. See docs/reference/cli.md.",
         allow_abbrev=False,
     )
     top.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
@@ -106,21 +106,53 @@ def _demo(commands: "Commands") -> None:
 def _run(commands: "Commands") -> None:
     run = _command(commands, "run", "run", "ask once and print the answer", _DIALECTS)
     run.add_argument("prompt", nargs="*", help="what to say; `-` or nothing reads standard input")
-    run.add_argument(
-        "-m", "--model", metavar="TARGET", help="provider:model, or a backend or pool of --config"
-    )
-    run.add_argument("--config", metavar="FILE", help="an actors.toml; without it, the environment alone")
-    run.add_argument("--base-url", metavar="URL", help="any compatible server; -m is then a model name there")
-    run.add_argument(
-        "--dialect", metavar="DIALECT", help="with --base-url: what it speaks; openai by default"
-    )
-    run.add_argument("--auth", metavar="VARIABLE", help="with --base-url: environment variable with the key")
-    run.add_argument("--tools", metavar="FILE", help="a Python file; its @tool functions are offered")
-    run.add_argument("--approve-all", action="store_true", help="run tools that want an approval, unasked")
-    run.add_argument("--system", metavar="TEXT", help="system prompt")
+    _conversation(run)
     run.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="cancel the turn after this long")
     run.add_argument("--json", action="store_true", help="print each event as one line of JSON")
     _backend(run)
+
+
+def _conversation(command: Parser) -> None:
+    """Add what says whom a session asks, and what its model may do."""
+    _targets(command)
+    command.add_argument("--tools", metavar="FILE", help="a Python file; its @tool functions are offered")
+    command.add_argument(
+        "--approve",
+        choices=["ask", "allow", "deny"],
+        default="ask",
+        metavar="WORD",
+        help="tools that want an approval: ask at the terminal (default), allow or deny them all",
+    )
+    for word in ("allow", "deny"):
+        command.add_argument(
+            f"--{word}-tool",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help=f"{word} the calls of this tool, whatever it says itself; may be repeated",
+        )
+    command.add_argument("--system", metavar="TEXT", help="system prompt")
+    command.add_argument("--id", metavar="NAME", help="the session's id; one is made up otherwise")
+
+
+def _targets(command: Parser) -> None:
+    """Add what says whom to ask."""
+    command.add_argument(
+        "-m", "--model", metavar="TARGET", help="provider:model, or a backend or pool of --config"
+    )
+    command.add_argument("--config", metavar="FILE", help="an actors.toml; without it, the environment alone")
+    command.add_argument(
+        "--base-url", metavar="URL", help="any compatible server; -m is then a model name there"
+    )
+    command.add_argument(
+        "--dialect", metavar="DIALECT", help="with --base-url: what it speaks; openai by default"
+    )
+    command.add_argument(
+        "--auth", metavar="VARIABLE", help="with --base-url: environment variable with the key"
+    )
+    command.add_argument(
+        "--offline", action="store_true", help="ask a stand-in on this machine; no key, no network"
+    )
 
 
 def _lint(commands: "Commands") -> None:

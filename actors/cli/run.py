@@ -8,19 +8,19 @@ import argparse
 import json
 import logging
 import os
-import signal
 import sys
 from typing import Protocol
 
 import anyio
 from anyio.abc import TaskGroup
 
-from actors.cli.advice import advice
+from actors.cli.answer import AnswerStream, no_answer, what_is_missing
+from actors.cli.approvals import QUESTION, Approvals, Word, read_word
+from actors.cli.conversation import conversation
 from actors.cli.events import as_json
-from actors.cli.exits import Exit, of_result
+from actors.cli.exits import OF_SIGNAL, WORD_OF, Exit, of_result
+from actors.cli.keyboard import Keyboard
 from actors.cli.screen import complain, safe
-from actors.cli.targets import target, tools
-from actors.core.content import ToolCall
 from actors.core.feed import (
     CompleteEvent,
     ErrorEvent,
@@ -32,7 +32,6 @@ from actors.core.feed import (
     TurnResult,
 )
 from actors.handle import Session
-from actors.runtime import Runtime
 
 
 def main(options: argparse.Namespace) -> Exit:
@@ -75,19 +74,18 @@ def _prompt(words: list[str]) -> str:
 
 
 async def _run(options: argparse.Namespace, prompt: str, printer: "Printer") -> Exit:
-    config, name = target(options)
-    offered = tools(options.tools)
-    async with Runtime(config) as runtime:
-        session = await runtime.open(
-            name, tools=offered, system=options.system, approve=lambda call: _approved(call, options)
-        )
-        return await _Ask(session, printer, options.timeout).answer(prompt)
+    approve = Approvals(options.approve, _ask_person if sys.stdin.isatty() else None)
+    async with conversation(options, approve) as (session, _):
+        code = await _Ask(session, printer, options.timeout).answer(prompt)
+    for name in approve.unasked:
+        complain(f"{name} wants an approval and was not run; --approve allow gives it")
+    return Exit.NOT_APPROVED if code is Exit.OK and approve.unasked else code
 
 
-def _approved(call: ToolCall, options: argparse.Namespace) -> bool:
-    if not options.approve_all:
-        complain(f"{call.name} wants an approval and was not run; --approve-all gives it")
-    return bool(options.approve_all)
+async def _ask_person(words: str) -> Word:
+    sys.stderr.write(f"Run {words}? {QUESTION} ")
+    sys.stderr.flush()
+    return read_word(await Keyboard().line() or "no")
 
 
 class _Ask:
@@ -97,7 +95,8 @@ class _Ask:
         self._session = session
         self._printer = printer
         self._timeout = timeout
-        self._late = False
+        self._stopped = Exit.INTERRUPTED
+        """What a cancelled turn was cancelled for."""
 
     async def answer(self, prompt: str) -> Exit:
         """Ask, show the events, and return the exit code."""
@@ -107,7 +106,7 @@ class _Ask:
             code = await self._print_answer(prompt)
             watchers.cancel_scope.cancel()
             return code
-        return Exit.INTERRUPTED
+        return self._stopped
 
     async def _print_answer(self, prompt: str) -> Exit:
         code = Exit.FAILED
@@ -117,47 +116,42 @@ class _Ask:
                     code = self._code(event.result)
                 self._printer.event(event, code)
                 if isinstance(event, CompleteEvent | ErrorEvent):
-                    _say_what_is_missing(event.result)
+                    for text in what_is_missing(event.result):
+                        complain(text)
         return code
 
     def _code(self, result: TurnResult) -> Exit:
         code = of_result(result)
-        if code is Exit.INTERRUPTED and self._late:
-            complain(f"no answer within {self._timeout:g} s; the turn was cancelled")
-            return Exit.TIMEOUT
         if code is Exit.INTERRUPTED:
-            complain("interrupted; the turn was cancelled")
-        elif code is not Exit.OK:
-            complain(f"{result.served_by} gave no answer: {result.why}{advice(result.attempts[-1])}")
+            complain(f"{self._why()}; the turn was cancelled")
+            return self._stopped
+        if code is not Exit.OK:
+            complain(no_answer(result))
         return code
 
+    def _why(self) -> str:
+        if self._stopped is Exit.TIMEOUT:
+            return f"no answer within {self._timeout:g} s"
+        return WORD_OF[self._stopped]
+
     async def _interrupts(self, watchers: TaskGroup) -> None:
-        with anyio.open_signal_receiver(signal.SIGINT) as interrupts:
-            await anext(interrupts)
+        with anyio.open_signal_receiver(*OF_SIGNAL) as signals:
+            self._stopped = OF_SIGNAL[await anext(signals)]
             watchers.start_soon(self._cancel, watchers.cancel_scope)
-            await anext(interrupts)
-            complain("interrupted")
-            os._exit(Exit.INTERRUPTED)  # whatever still runs: that is what the second one asks for
+            again = OF_SIGNAL[await anext(signals)]
+            complain(WORD_OF[again])
+            os._exit(again)  # whatever still runs: that is what the second one asks for
 
     async def _cancel(self, scope: anyio.CancelScope) -> None:
         if not await self._session.cancel():
-            complain("interrupted")
+            complain(WORD_OF[self._stopped])
             scope.cancel()
 
     async def _time(self) -> None:
         if self._timeout is not None:
             await anyio.sleep(self._timeout)
-            self._late = True
+            self._stopped = Exit.TIMEOUT
             await self._session.cancel()
-
-
-def _say_what_is_missing(result: TurnResult) -> None:
-    """Say of an answer that was given that it is not whole, and what it held beside its words."""
-    if result.cut is not None:
-        complain(f"the answer was cut ({result.cut}): {result.served_by} stopped with {result.finish!r}")
-    if result.left_out:
-        kinds = ", ".join(f"{count} x {kind}" for kind, count in result.left_out)
-        complain(f"left out of the answer: {kinds}")
 
 
 class Printer(Protocol):
@@ -178,50 +172,35 @@ class EventLines:
 
 
 class AnswerText:
-    """The answer's text as it arrives, exact even where deltas were missed; notes on standard error.
-
-    Deltas are numbered. After a gap no more of them are printed, and the rest of the text follows from the
-    whole message at the round's end.
-    """
+    """The answer's text as it arrives; notes on standard error."""
 
     def __init__(self) -> None:
-        self._printed = ""
-        self._next = 0
-        self._gap = False
+        self._answer = AnswerStream()
         self._any = False
+        self._begun = False
 
     def event(self, event: SessionEvent, code: Exit) -> None:
         match event:
             case TextEvent() | ThinkingEvent():
-                self._delta(event)
+                self._write(self._answer.delta(event))
             case StatusEvent(status="message", message=message) if message is not None:
-                self._rest(message.text, broken=bool(event.detail))
+                self._write(self._answer.rest(message.text, broken=bool(event.detail)))
+                self._begun = False
             case StatusEvent(status="failover", detail=name):
                 complain(f"going on with {name}")
             case StatusEvent(status="rewritten", detail=why):
                 complain(f"the request was refused and is written anew: {why}")
             case CompleteEvent() | ErrorEvent() if self._any:
-                self._write("\n")
+                self._put("\n")
             case ToolCallEvent() | StatusEvent() | CompleteEvent() | ErrorEvent():
                 pass
 
-    def _delta(self, event: TextEvent | ThinkingEvent) -> None:
-        self._gap = self._gap or event.offset != self._next
-        self._next = event.offset + len(event.text)
-        if isinstance(event, TextEvent) and not self._gap:
-            if not self._printed and self._any:
-                self._write("\n")  # a further round
-            self._write(event.text)
-            self._printed += event.text
-
-    def _rest(self, text: str, *, broken: bool) -> None:
-        """Print what of a round's text has not been; of a broken answer only what was said."""
-        if text.startswith(self._printed) and (self._gap or not broken):
-            self._write(text[len(self._printed) :])
-        self._printed, self._next, self._gap = "", 0, False
-
     def _write(self, text: str) -> None:
+        """Write what a round says; a further round begins on a line of its own."""
         if text:
-            self._any = self._any or text != "\n"
-            sys.stdout.write(safe(text))
-            sys.stdout.flush()
+            self._put(text if self._begun or not self._any else f"\n{text}")
+            self._any = self._begun = True
+
+    def _put(self, text: str) -> None:
+        sys.stdout.write(safe(text))
+        sys.stdout.flush()

@@ -45,8 +45,8 @@ def _said(request: Request) -> Turn:
         return Turn(Say("I have the result."))
     if tool is None or last != "text" or _forbidden(request):
         return Turn(Say("ok"))
-    arguments = {"input": "text"} if tool.form is not None else _arguments(json.loads(tool.parameters))
-    return Turn(Call(tool.name, arguments))
+    given = {"input": "text"} if tool.form is not None else arguments(json.loads(tool.parameters))
+    return Turn(Call(tool.name, given))
 
 
 def _asks_to_think(request: Request, usual: bool) -> bool:
@@ -103,7 +103,8 @@ def _forbidden(request: Request) -> bool:
     return choice in ("none", {"type": "none"}) or mode == "NONE"
 
 
-def _arguments(schema: Schema) -> dict[str, Any]:  # Any: JSON values
+def arguments(schema: Schema) -> dict[str, Any]:  # Any: JSON values
+    """Return arguments that satisfy a simple schema."""
     value = _value(schema, schema, 0)
     return value if isinstance(value, dict) else {}
 

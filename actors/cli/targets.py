@@ -44,7 +44,7 @@ def target(options: argparse.Namespace) -> tuple[Config, str]:
         return config, config.targets[0]
     names = ", ".join(config.targets)
     hint = f"one of {names}" if names else "PROVIDER:MODEL, as openai:gpt-5.2"
-    raise ConfigError(f"No target is named; give -m with {hint}")
+    raise ConfigError(f"No target is named; give -m with {hint}, or --offline for a stand-in")
 
 
 def _server(options: argparse.Namespace) -> BackendSettings:

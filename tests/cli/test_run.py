@@ -146,6 +146,32 @@ async def test_a_refusal_is_told_and_with_debug_its_class_and_its_calls_are(
     assert ("faults=['rendering OAC-01 hist_tool_1']" in done.err) is debug
 
 
+async def test_a_stand_in_answers_without_a_key_or_a_network() -> None:
+    said = await actors("run", "hello", "--offline")
+    rolled = await actors("run", "please roll", "--offline", "-m", "claude", "--json")
+    assert (said.code, said.out, said.err) == (0, "You said: hello\n", "")
+    calls = [json.loads(line) for line in rolled.out.splitlines() if '"tool_call"' in line]
+    assert [(call["name"], call["arguments"]) for call in calls] == [("roll", {})]
+    assert json.loads(rolled.out.splitlines()[-1])["text"].startswith("The result is: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["-m", "openai:gpt-5.2"], 4, "OPENAI_API_KEY; it is not set; --offline asks a stand-in"),
+        ([], 3, "or --offline for a stand-in"),
+        (["--offline", "-m", "gemini"], 3, "No stand-in 'gemini'; --offline has gpt and claude"),
+        (["--offline", "--config", "x"], 3, "leave --config out"),
+        (["--offline", "--deny-tool", "rol"], 3, "No tool 'rol' to deny; --tools has roll"),
+        (["--offline", "--deny-tool", "roll", "--allow-tool", "roll"], 3, "both name 'roll'"),
+    ],
+)
+async def test_who_has_no_key_is_told_the_way_out(arguments: list[str], code: int, says: str) -> None:
+    done = await actors("run", "x", *arguments)
+    assert (done.code, done.out) == (code, "")
+    assert says in done.complaint
+
+
 async def test_a_configured_backend_is_used_by_name(tmp_path: Path) -> None:
     server = OpenAIServer([Turn(Say("ok"))])
     async with serve(server):
@@ -177,17 +203,26 @@ async def test_json_gives_each_event_as_a_line_and_the_last_has_the_exit_code(tm
     assert (call["id"], call["name"], call["arguments"]) == ("hist_tool_1", "weather", {"city": "Oslo"})
 
 
-@pytest.mark.parametrize(("options", "told"), [([], "not approved"), (["--approve-all"], "Astoria: booked")])
+@pytest.mark.parametrize(
+    ("options", "code", "told"),
+    [
+        ([], 8, "not approved"),
+        (["--approve", "deny"], 0, "not approved"),
+        (["--approve", "allow"], 0, "Astoria: booked"),
+        (["--allow-tool", "book"], 0, "Astoria: booked"),
+        (["--approve", "allow", "--deny-tool", "book"], 0, "not approved"),
+    ],
+)
 async def test_a_tool_that_changes_something_needs_approval(
-    options: list[str], told: str, tmp_path: Path
+    options: list[str], code: int, told: str, tmp_path: Path
 ) -> None:
     (tmp_path / "tools.py").write_text(TOOLS)
     server = OpenAIServer([Turn(Call("book", {"hotel": "Astoria"})), Turn(Say("Done."))])
     async with serve(server):
         url = ["--base-url", server.base_url, "-m", "m"]
         done = await actors("run", "x", *url, *options, "--tools", str(tmp_path / "tools.py"))
-    assert (done.code, done.out) == (0, "Done.\n")
-    assert ("--approve-all" in done.err) is (not options)
+    assert (done.code, done.out) == (code, "Done.\n")
+    assert ("--approve allow" in done.err) is (not options)
     assert told in json.loads(server.requests[-1].body)["messages"][-1]["content"]
 
 
@@ -215,7 +250,12 @@ async def test_what_a_model_says_cannot_reach_the_terminal_as_an_escape_sequence
     assert done.out == "a\\x1b]52;c;eA==\\x07b\\r\\x9bc\n"
 
 
-async def test_sigint_cancels_the_turn_and_is_exit_code_130(anyio_backend_name: str) -> None:
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+async def test_a_signal_cancels_the_turn_and_has_its_exit_code(
+    number: signal.Signals, code: int, anyio_backend_name: str
+) -> None:
     server = OpenAIServer(faults={0: Stall()})
     async with serve(server):
         url = ["--base-url", server.base_url, "-m", "m", "--backend", anyio_backend_name]
@@ -224,11 +264,11 @@ async def test_sigint_cancels_the_turn_and_is_exit_code_130(anyio_backend_name: 
                 command("run", "x", "--json", *url), env=environ()
             ) as process:
                 out = await _until(process, "request")
-                process.send_signal(signal.SIGINT)
+                process.send_signal(number)
                 out += await _rest(process)
-                assert await process.wait() == 130
+                assert await process.wait() == code
     last = json.loads(out.splitlines()[-1])
-    assert (last["type"], last["status"], last["exit_code"]) == ("complete", "cancelled", 130)
+    assert (last["type"], last["status"], last["exit_code"]) == ("complete", "cancelled", code)
 
 
 BLOCKS = '''

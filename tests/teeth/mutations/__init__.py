@@ -5,6 +5,7 @@ Each is a misunderstanding someone could have, not a syntax error. `old` occurs 
 
 from tests.teeth.mutations import (
     caches,
+    cli,
     core,
     dialects,
     imports,
@@ -32,4 +33,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *transport.MUTATIONS,
     *servers.MUTATIONS,
     *caches.MUTATIONS,
+    *cli.MUTATIONS,
 )

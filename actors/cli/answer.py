@@ -1,0 +1,48 @@
+"""What a person is told of an answer: its text exactly once, and what is not in it."""
+
+from collections.abc import Iterator
+
+from actors.cli.advice import advice
+from actors.core.feed import TextEvent, ThinkingEvent, TurnResult
+
+
+class AnswerStream:
+    """The text of each round as it arrives, exact even where deltas were missed.
+
+    Deltas are numbered. After a gap no more of them are given, and the rest of the text follows from the
+    whole message at the round's end.
+    """
+
+    def __init__(self) -> None:
+        self._given = ""
+        self._next = 0
+        self._gap = False
+
+    def delta(self, event: TextEvent | ThinkingEvent) -> str:
+        """Return what of a delta is to be shown now as the answer's text."""
+        self._gap = self._gap or event.offset != self._next
+        self._next = event.offset + len(event.text)
+        if isinstance(event, ThinkingEvent) or self._gap:
+            return ""
+        self._given += event.text
+        return event.text
+
+    def rest(self, text: str, *, broken: bool) -> str:
+        """Return what of a round's whole text was not given; of a broken answer only what was said."""
+        given, gap = self._given, self._gap
+        self._given, self._next, self._gap = "", 0, False
+        return text[len(given) :] if text.startswith(given) and (gap or not broken) else ""
+
+
+def no_answer(result: TurnResult) -> str:
+    """Return one line on why an ask failed, and what to try."""
+    return f"{result.served_by} gave no answer: {result.why}{advice(result.attempts[-1])}"
+
+
+def what_is_missing(result: TurnResult) -> Iterator[str]:
+    """Give what is to be said of an answer that is not whole, and what it held beside its words."""
+    if result.cut is not None:
+        yield f"the answer was cut ({result.cut}): {result.served_by} stopped with {result.finish!r}"
+    if result.left_out:
+        kinds = ", ".join(f"{count} x {kind}" for kind, count in result.left_out)
+        yield f"left out of the answer: {kinds}"

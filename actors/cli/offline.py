@@ -1,0 +1,90 @@
+"""The stand-ins behind `--offline`: two strict servers on this machine whose model says back what it was told.
+
+`gpt` speaks OpenAI Chat Completions and `claude` Anthropic Messages, so that a switch crosses families. A text with
+the name of a tool in it gets a call of it. Without `--tools` there is one, `roll`.
+"""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+
+from actors.adapters.declared import declared
+from actors.cli.standin import arguments
+from actors.config import BackendSettings, Config, FileSettings
+from actors.config.providers import kind_of
+from actors.core.profiles import dialect
+from actors.errors import UnknownTarget
+from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Think, Turn, serve
+from actors.testing.server import LoopbackServer
+from actors.tools import tool
+
+Request = dict[str, Any]  # Any: a request body that the rules of its dialect have accepted
+
+MODELS = {"gpt": "stand-in-gpt", "claude": "stand-in-claude"}
+_REPEATED = 2000
+"""Characters that are said back."""
+
+
+@tool
+def roll(sides: int = 6) -> int:
+    """Roll a die."""
+    return Random().randint(1, max(1, min(sides, 1000)))  # noqa: S311  a die
+
+
+@asynccontextmanager
+async def stand_ins(target: str | None) -> AsyncIterator[tuple[Config, str]]:
+    """Give a configuration of stand-ins that listen for the time of the block, and the target in it.
+
+    Raises:
+        UnknownTarget: There is no stand-in of that name.
+    """
+    name = target or "gpt"
+    if name not in MODELS:
+        raise UnknownTarget(f"No stand-in {name[:80]!r}; --offline has {' and '.join(MODELS)}")
+    servers = {"gpt": OpenAIServer(says), "claude": AnthropicServer(says)}
+    async with serve(*servers.values()):
+        backends = {name: _backend(name, server) for name, server in servers.items()}
+        yield Config(FileSettings(backends=backends), {}, "--offline"), name
+
+
+def _backend(name: str, server: LoopbackServer) -> BackendSettings:
+    kind = kind_of(dialect(server.dialect))
+    return BackendSettings(kind=kind, dialect=server.dialect, model=MODELS[name], base_url=server.endpoint)
+
+
+def says(request: Request) -> Turn:
+    """Return what the stand-in says to a request."""
+    kind, words = _last(request)
+    if kind == "result":
+        return Turn(Say(f"The result is: {words}"))
+    for offered in declared(request).tools:
+        if offered.name in words.split():
+            return Turn(Call(offered.name, arguments(json.loads(offered.parameters))))
+    thought = (Think("A stand-in only repeats."),) if _thinks(request) else ()
+    return Turn(*thought, Say(f"You said: {words}"))
+
+
+def _thinks(request: Request) -> bool:
+    return request.get("thinking", {}).get("type") in ("enabled", "adaptive")
+
+
+def _last(request: Request) -> tuple[str, str]:
+    """Return whether a text or a result came last, and its words."""
+    message = request["messages"][-1]
+    content = message["content"]
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    results = [block for block in blocks if block["type"] == "tool_result"]
+    if message["role"] == "tool" or results:
+        return "result", _text(results or blocks)
+    return "text", _text(blocks)
+
+
+def _text(blocks: list[Request]) -> str:
+    """Return the words of blocks, those inside results too."""
+    words = []
+    for block in blocks:
+        inner = block.get("content") if block["type"] == "tool_result" else block.get("text", "")
+        words.append(inner if isinstance(inner, str) else _text(inner or []))
+    return " ".join(words)[:_REPEATED]

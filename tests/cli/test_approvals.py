@@ -1,0 +1,116 @@
+"""Who approves of a call, and the keyboard that is asked."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import anyio
+import pytest
+
+from actors.cli.approvals import Approvals, Word, question, read_word
+from actors.cli.keyboard import Keyboard
+from actors.core.content import ToolCall
+from actors.core.identity import CallId
+
+pytestmark = pytest.mark.anyio
+
+
+def _call(name: str, **arguments: str) -> ToolCall:
+    return ToolCall(CallId("c1"), name, dict(arguments))
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [("y", "yes"), (" YES ", "yes"), ("a", "always"), ("", "no"), ("yep", "no"), ("n", "no"), ("sure", "no")],
+)
+def test_only_a_clear_yes_is_one(line: str, word: Word) -> None:
+    assert read_word(line) == word
+
+
+def test_the_question_holds_the_arguments_and_no_escape_sequence() -> None:
+    assert question(_call("pay", to="x\x1b[2J\ny")) == "pay(to='x\\x1b[2J\\ny')"
+
+
+async def test_a_tool_that_was_approved_of_always_is_not_asked_about_again() -> None:
+    asked: list[str] = []
+
+    async def ask(words: str) -> Word:
+        asked.append(words)
+        return "always" if "book" in words else "no"
+
+    approve = Approvals("ask", ask)
+    assert [await approve(_call(name)) for name in ("book", "book", "pay", "pay")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert asked == ["book()", "pay()", "pay()"]
+
+
+async def test_one_call_is_asked_about_at_a_time() -> None:
+    answer, asked = anyio.Event(), list[str]()
+
+    async def ask(words: str) -> Word:
+        asked.append(words)
+        await answer.wait()
+        return "always"
+
+    approve = Approvals("ask", ask)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(approve, _call("book"))
+        await anyio.wait_all_tasks_blocked()
+        assert asked == ["book()"]
+        answer.set()
+    assert asked == ["book()"]  # the others waited, and then it was always
+
+
+async def test_where_nobody_can_be_asked_a_call_is_denied_and_counted() -> None:
+    approve = Approvals("ask", None)
+    assert await approve(_call("book")) is False
+    assert approve.unasked == ["book"]
+    assert await Approvals("allow", None)(_call("book")) is True
+    assert await Approvals("deny", None)(_call("book")) is False
+
+
+@contextmanager
+def _typed(*pieces: bytes) -> Iterator[int]:
+    reading, writing = os.pipe()
+    for piece in pieces:
+        os.write(writing, piece)
+    os.close(writing)
+    try:
+        yield reading
+    finally:
+        os.close(reading)
+
+
+async def test_lines_end_with_the_last_one_though_no_newline_ends_it() -> None:
+    with _typed("a\r\nb\n\ncafé".encode()) as descriptor:
+        keyboard = Keyboard(descriptor)
+        with anyio.fail_after(30):
+            assert [await keyboard.line() for _ in range(5)] == ["a", "b", "", "café", None]
+
+
+async def test_a_line_that_never_comes_can_be_given_up() -> None:
+    reading, writing = os.pipe()
+    try:
+        with anyio.move_on_after(0) as scope:
+            await Keyboard(reading).line()
+        assert scope.cancelled_caught
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+@pytest.mark.parametrize("path", ["/dev/null", __file__])
+async def test_what_never_blocks_is_read_too(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        line = await Keyboard(descriptor).line()
+    finally:
+        os.close(descriptor)
+    assert line == (
+        None if path == "/dev/null" else '"""Who approves of a call, and the keyboard that is asked."""'
+    )
