@@ -245,11 +245,16 @@ class _Batch:
 
 
 class _Guarded:
-    """A tool whose types may raise anything when they read a value: arguments that do that are wrong ones."""
+    """A tool whose rules and types may raise anything: arguments whose types do that are wrong ones."""
 
     def __init__(self, tool: Tool[..., Any]) -> None:  # Any: any function
         self.tool = tool
-        self.approval: Approval = tool.approval
+
+    def approval_of(self, arguments: dict[str, JsonValue]) -> Approval:
+        try:
+            return self.tool.approval_of(arguments)
+        except Exception:  # a rule that fails has allowed nothing
+            return "deny"
 
     def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
         try:

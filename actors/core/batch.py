@@ -30,9 +30,8 @@ class BoundArguments(Struct, frozen=True):
 class Runnable(Protocol):
     """What a batch needs to know of a tool."""
 
-    @property
-    def approval(self) -> Literal["allow", "ask", "deny"]:
-        """Who must agree before it runs."""
+    def approval_of(self, arguments: dict[str, JsonValue]) -> Literal["allow", "ask", "deny"]:
+        """Return who must agree before it runs with these arguments."""
 
     def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
         """Return the function's arguments, or what is missing and wrong in those given."""
@@ -83,11 +82,13 @@ def _sorted(call: ToolCall, tools: Mapping[str, Runnable], *, can_ask: bool) -> 
         return _refused(call, unknown_tool_error(call.name, tools))
     if call.is_malformed:
         return _refused(call, tool_error(call.name, (), call.raw or ""))
-    bound = tool.bind(call.arguments)
+    arguments = call.arguments
+    bound = tool.bind(arguments)
     if isinstance(bound, tuple):
         return _refused(call, tool_error(call.name, bound))
-    if tool.approval == "allow" or (tool.approval == "ask" and can_ask):
-        return Planned(call, bound.kwargs, tool.approval == "ask")
+    approval = tool.approval_of(arguments)
+    if approval == "allow" or (approval == "ask" and can_ask):
+        return Planned(call, bound.kwargs, approval == "ask")
     return denied(call)
 
 

@@ -8,7 +8,17 @@ Nothing is run here: the scheduler awaits async functions and gives the others a
 the validator are imported when the first tool is defined.
 """
 
-from actors.tools.tool import Approval, Tool, ToolOptions, tool
+from actors.tools.options import Approval, ApprovalRule, Effects, ToolOptions, default_approval
+from actors.tools.tool import Tool, tool
 from actors.tools.toolset import Toolset
 
-__all__ = ["Approval", "Tool", "ToolOptions", "Toolset", "tool"]
+__all__ = [
+    "Approval",
+    "ApprovalRule",
+    "Effects",
+    "Tool",
+    "ToolOptions",
+    "Toolset",
+    "default_approval",
+    "tool",
+]

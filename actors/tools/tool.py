@@ -2,32 +2,35 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Generic, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Generic, Never, ParamSpec, TypeVar, Unpack, overload
 
 from actors.core.arguments import ArgumentCheck, ArgumentError, compile_schema
 from actors.core.batch import BoundArguments
 from actors.core.jsonio import Json, JsonValue, dump, parse
-from actors.errors import ToolDefinitionError
+from actors.errors import KernelError, ToolDefinitionError
 from actors.tools.docstring import documented
+from actors.tools.options import (
+    Approval,
+    ApprovalRule,
+    Effects,
+    ResourceRule,
+    ToolOptions,
+    default_approval,
+    wrong_options,
+)
 from actors.tools.signature import Parameters
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Approval: TypeAlias = Literal["allow", "ask", "deny"]
+MAX_DESCRIPTION = 64 * 1024
+"""Characters of a tool's description: it may come from strangers, and each request carries it."""
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 """The names every provider takes (docs/reference/rulebook.md, tool names)."""
-
-
-class ToolOptions(TypedDict, total=False):
-    """What may be said of a tool beside its schema. The fields are those of `Tool`, with its defaults."""
-
-    approval: Approval
-    timeout: float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +43,13 @@ class Tool(Generic[P, R]):
         parameters: JSON Schema of the arguments, an object.
         function: Called with one keyword argument for each field of the arguments.
         approval: What happens before a call runs: `allow` runs it, `ask` waits for someone's word, `deny` never
-            runs it.
+            runs it. Or a function that says one of these words for the arguments of a call.
         timeout: Seconds one call may take from its beginning; None sets no end but a cancellation.
+        effects: What a call does to the world. `pure`: nothing, so it may be run again, or answered with what the same
+            call gave before. `idempotent`: the same, however often it runs with one idempotency key. `once`: it is
+            never run again.
+        resources: Names of what a call writes to, or a function that names it for the arguments of a call. Calls of a
+            session that name the same thing run one after another, in call order.
 
     Raises:
         ToolDefinitionError: A name no provider takes, or a function that cannot be a tool.
@@ -52,24 +60,15 @@ class Tool(Generic[P, R]):
     parameters: Json
     function: Callable[P, R]
     _: KW_ONLY
-    approval: Approval = "allow"
+    approval: ApprovalRule = "allow"
     timeout: float | None = None
+    effects: Effects = "once"
+    resources: ResourceRule = ()
     _model: Parameters | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if not NAME.fullmatch(self.name):
-            raise ToolDefinitionError(
-                f"Tool name {self.name[:80]!r} is not usable: it takes 1 to 64 letters, digits, '_' or '-', "
-                "and starts with a letter; give another with name="
-            )
-        if inspect.isgeneratorfunction(self.function) or inspect.isasyncgenfunction(self.function):
-            raise ToolDefinitionError(
-                f"Tool {self.name!r} is a generator; return one value instead of yielding"
-            )
-        if self.timeout is not None and not 0 < self.timeout < float("inf"):
-            raise ToolDefinitionError(
-                f"Tool {self.name!r} has timeout={self.timeout!r}; it takes seconds above 0"
-            )
+        for problem in _problems(self):
+            raise ToolDefinitionError(problem)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
@@ -101,6 +100,56 @@ class Tool(Generic[P, R]):
         made.__dict__["check"] = check
         return made
 
+    @staticmethod
+    def external(
+        name: str,
+        description: str,
+        parameters: Mapping[str, JsonValue],
+        *,
+        read_only: bool = False,
+        **options: Unpack[ToolOptions],
+    ) -> "Tool[..., Any]":  # Any: nobody calls it
+        """Return a tool without a body: its calls go out to whoever asked the session, who brings the results.
+
+        Args:
+            name: As of any tool.
+            description: For the model.
+            parameters: JSON Schema of the arguments. They are checked as those of any tool.
+            read_only: A call changes nothing. Its effects are `pure` then, and it needs no approval unless
+                `approval` says so; else it is asked about.
+            options: Fields of `Tool`.
+
+        Raises:
+            ToolDefinitionError: As of `from_schema`.
+        """
+        if read_only:
+            options.setdefault("effects", "pure")
+        options.setdefault("approval", default_approval(options.get("effects", "once")))
+        return Tool.from_schema(name, description, parameters, _bodiless, **options)
+
+    @property
+    def is_external(self) -> bool:
+        """Whether it has no body: whoever asked the session brings the results of its calls."""
+        return self.function is _bodiless
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether a call changes nothing."""
+        return self.effects == "pure"
+
+    def approval_of(self, arguments: dict[str, JsonValue]) -> Approval:
+        """Return what happens before a call with these arguments runs. A rule that says no such word denies it.
+
+        What a rule raises is let through.
+        """
+        said = self.approval if isinstance(self.approval, str) else self.approval(arguments)
+        return said if said in ("allow", "ask", "deny") else "deny"
+
+    def keys_of(self, arguments: dict[str, JsonValue]) -> tuple[str, ...]:
+        """Return the keys of what a call with these arguments writes to. What a rule raises is let through."""
+        named = self.resources(arguments) if callable(self.resources) else self.resources
+        return (named,) if isinstance(named, str) else tuple(map(str, named))
+
     @cached_property
     def check(self) -> ArgumentCheck:
         """The compiled schema, compiled at the first use."""
@@ -130,6 +179,28 @@ class Tool(Generic[P, R]):
         return BoundArguments(given) if self._model is None else self._model.read(given)
 
 
+def _bodiless(**arguments: object) -> Never:
+    raise KernelError("An external tool has no body; whoever asked the session brings its result")
+
+
+def _problems(tool: Tool[..., Any]) -> Iterator[str]:  # Any: any function
+    """Yield what keeps a tool from being one, each in one line."""
+    name: object = tool.name  # what is written here may be anything: definitions come from strangers too
+    about: object = tool.description
+    if not (isinstance(name, str) and NAME.fullmatch(name)):
+        yield (
+            f"Tool name {str(name)[:80]!r} is not usable: it takes 1 to 64 letters, digits, '_' or '-', "
+            "and starts with a letter; give another with name="
+        )
+    if not isinstance(about, str) or len(about) > MAX_DESCRIPTION:
+        yield f"Tool {name!r} needs a text of at most {MAX_DESCRIPTION} characters as its description"
+    if inspect.isgeneratorfunction(tool.function) or inspect.isasyncgenfunction(tool.function):
+        yield f"Tool {name!r} is a generator; return one value instead of yielding"
+    if tool.timeout is not None and not 0 < tool.timeout < float("inf"):
+        yield f"Tool {name!r} has timeout={tool.timeout!r}; it takes seconds above 0"
+    yield from (f"Tool {name!r} has {problem}" for problem in wrong_options(tool))
+
+
 @overload
 def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
 
@@ -157,7 +228,7 @@ def tool(
         function: Sync or async, with named parameters. Types become the schema; without one, anything goes.
         name: Defaults to the function's name.
         description: Defaults to the docstring up to its sections; `Args:` describes the parameters.
-        options: Fields of `Tool`: `approval`, `timeout`.
+        options: Fields of `Tool`: `approval`, `timeout`, `effects`, `resources`.
 
     Raises:
         ToolDefinitionError: The signature or a type cannot be put in a JSON Schema.

@@ -19,6 +19,9 @@ class Reader:
 
     approval: Literal["allow", "ask", "deny"] = "allow"
 
+    def approval_of(self, arguments: Mapping[str, JsonValue]) -> Literal["allow", "ask", "deny"]:
+        return self.approval
+
     def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
         if "path" in arguments:
             return BoundArguments(arguments)

@@ -1,0 +1,59 @@
+"""What may be said of a tool beside its schema: who must agree, how long it may take, what it does to the world."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal, Protocol, TypeAlias, TypedDict, get_args
+
+from actors.core.jsonio import JsonValue
+
+Approval: TypeAlias = Literal["allow", "ask", "deny"]
+"""What happens before a call runs: it just runs, somebody is asked, it never runs."""
+
+ApprovalRule: TypeAlias = Approval | Callable[[dict[str, JsonValue]], Approval]
+"""The same for every call, or decided from the arguments as the model gave them."""
+
+Effects: TypeAlias = Literal["pure", "idempotent", "once"]
+"""What a call does to the world: nothing; the same, however often it runs with one idempotency key; something anew."""
+
+ResourceRule: TypeAlias = str | tuple[str, ...] | Callable[[dict[str, JsonValue]], str | Iterable[str]]
+"""Keys of what a call writes to: the same for every call, or named from the arguments as the model gave them."""
+
+
+class ToolOptions(TypedDict, total=False):
+    """What may be said of a tool beside its schema. The fields are those of `Tool`, with its defaults."""
+
+    approval: ApprovalRule
+    timeout: float | None
+    effects: Effects
+    resources: ResourceRule
+
+
+def default_approval(effects: Effects) -> Approval:
+    """Return what happens before a call of a tool that the host did not write, unless it says so itself."""
+    return "allow" if effects == "pure" else "ask"
+
+
+class Optioned(Protocol):
+    """What has them: a tool."""
+
+    @property
+    def approval(self) -> object: ...
+
+    @property
+    def effects(self) -> object: ...
+
+    @property
+    def resources(self) -> object: ...
+
+
+def wrong_options(given: Optioned) -> Iterator[str]:
+    """Yield what is wrong with them, each in one line that lacks the name."""
+    approval, effects, resources = given.approval, given.effects, given.resources
+    if not callable(approval) and approval not in get_args(Approval):
+        yield f"approval={approval!r}; it is 'allow', 'ask', 'deny' or a function"
+    if effects not in get_args(Effects):
+        yield f"effects={effects!r}; they are 'pure', 'idempotent' or 'once'"
+    names = resources if isinstance(resources, tuple) else (resources,)
+    if not callable(resources) and not all(isinstance(name, str) for name in names):
+        yield f"resources={resources!r}; name one, or a tuple of them, or give a function"
+    if effects == "pure" and resources:
+        yield "resources and is pure, so it writes to none of them; leave out one of the two"

@@ -1,0 +1,103 @@
+"""What may be said of a tool beside its schema, and what comes of it where it is said."""
+
+from typing import Any
+
+import pytest
+
+from actors.core.jsonio import JsonValue
+from actors.errors import KernelError, ToolDefinitionError
+from actors.tools import Tool, tool
+from actors.tools.options import Approval
+
+SCHEMA: dict[str, JsonValue] = {"type": "object", "properties": {"path": {"type": "string"}}}
+
+
+def write(path: str) -> str:
+    """Write a file."""
+    return path
+
+
+def test_without_a_word_a_call_is_allowed_runs_once_and_names_no_resource() -> None:
+    made = tool(write)
+    assert (made.approval, made.effects, made.resources, made.timeout) == ("allow", "once", (), None)
+    assert not made.is_read_only
+    assert not made.is_external
+
+
+def test_an_approval_may_be_decided_from_the_arguments() -> None:
+    def rule(arguments: dict[str, JsonValue]) -> Approval:
+        return "deny" if arguments["path"] == "/etc" else "allow"
+
+    made = tool(approval=rule)(write)
+    assert made.approval_of({"path": "/tmp"}) == "allow"
+    assert made.approval_of({"path": "/etc"}) == "deny"
+    assert tool(approval="ask")(write).approval_of({"path": "/tmp"}) == "ask"
+
+
+@pytest.mark.parametrize("said", [True, None, "yes", ["allow"]])
+def test_a_rule_that_says_no_known_word_denies(said: Any) -> None:  # Any: what a rule must not return
+    assert tool(approval=lambda _: said)(write).approval_of({}) == "deny"
+
+
+@pytest.mark.parametrize(
+    ("resources", "keys"),
+    [
+        ("disk", ("disk",)),
+        (("disk", "tape"), ("disk", "tape")),
+        (lambda given: given["path"], ("/tmp",)),
+        (lambda given: [given["path"], "disk"], ("/tmp", "disk")),
+        (lambda given: (), ()),
+    ],
+)
+def test_resources_are_named_or_found_in_the_arguments(
+    resources: Any, keys: tuple[str, ...]
+) -> None:  # Any: each form
+    assert tool(resources=resources)(write).keys_of({"path": "/tmp"}) == keys
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"approval": "maybe"}, "approval='maybe'; it is 'allow', 'ask', 'deny' or a function"),
+        ({"approval": ["ask"]}, "approval=['ask']; it is"),
+        ({"effects": "none"}, "effects='none'; they are 'pure', 'idempotent' or 'once'"),
+        ({"resources": 5}, "resources=5; name one, or a tuple"),
+        ({"resources": ("disk", 5)}, "resources=('disk', 5); name one, or a tuple"),
+        ({"effects": "pure", "resources": "disk"}, "resources and is pure"),
+    ],
+)
+def test_an_option_that_means_nothing_is_refused_where_the_tool_is_defined(
+    options: dict[str, Any], reason: str
+) -> None:  # Any: what nobody should say
+    with pytest.raises(ToolDefinitionError) as caught:
+        tool(**options)(write)
+    assert f"Tool 'write' has {reason}" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("about", ["x" * (64 * 1024 + 1), None, 5])
+def test_a_description_that_no_request_should_carry_is_refused(about: Any) -> None:  # Any: from strangers
+    with pytest.raises(ToolDefinitionError, match="a text of at most 65536 characters as its description"):
+        Tool.from_schema("write", about, SCHEMA, write)
+
+
+@pytest.mark.parametrize(
+    ("read_only", "options", "effects", "approval"),
+    [
+        (False, {}, "once", "ask"),
+        (True, {}, "pure", "allow"),
+        (False, {"effects": "pure"}, "pure", "allow"),
+        (False, {"effects": "idempotent"}, "idempotent", "ask"),
+        (False, {"approval": "allow"}, "once", "allow"),
+        (True, {"approval": "ask"}, "pure", "ask"),
+    ],
+)
+def test_a_tool_without_a_body_is_asked_about_unless_it_only_reads(
+    read_only: bool, options: Any, effects: str, approval: str
+) -> None:  # Any: options of all kinds
+    made = Tool.external("pay", "Pay a bill.", SCHEMA, read_only=read_only, **options)
+    assert (made.is_external, made.effects, made.approval) == (True, effects, approval)
+    assert made.is_read_only is (effects == "pure")
+    assert not isinstance(made.bind({"path": 5}), type(made.bind({"path": "/"})))
+    with pytest.raises(KernelError, match="no body"):
+        made(path="/")
