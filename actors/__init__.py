@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from actors.pure import encode, from_wire, render
     from actors.runtime import Runtime
     from actors.tools import Tool, tool
+    from actors.toolsets import LiveTools, ToolSource
 
 __all__ = [
     "ActorsError",
@@ -35,6 +36,7 @@ __all__ = [
     "History",
     "Interaction",
     "Ledger",
+    "LiveTools",
     "Media",
     "Message",
     "Native",
@@ -49,6 +51,7 @@ __all__ = [
     "ToolCall",
     "ToolFailure",
     "ToolResult",
+    "ToolSource",
     "TurnResult",
     "check",
     "decode",
@@ -86,6 +89,7 @@ _HOMES = {
     "pure": ("encode", "from_wire", "render"),
     "runtime": ("Runtime",),
     "tools": ("Tool", "tool"),
+    "toolsets": ("LiveTools", "ToolSource"),
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 

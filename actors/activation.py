@@ -36,6 +36,7 @@ from actors.scheduler import SchedulerActor
 from actors.session import Cancel, End, SessionActor, SessionCommand
 from actors.storage import Storage
 from actors.tools import Toolset
+from actors.toolsets import Offer, Toolsets
 
 ACTIVE = 64
 """Sessions with nothing to do that keep their actors."""
@@ -58,6 +59,7 @@ class SessionHost:
         rules: What each binding is rendered with.
         resolver: Gives what targets mean to a session with these tools and this system prompt.
         ended: Called with a session that has ended.
+        toolsets: What of its tools had to be opened.
         tool_failed: Told what goes wrong in a tool.
         active: The sessions that have actors, those that were not used for longest first.
         passive: The sessions without actors of which more is kept than the log, likewise.
@@ -75,6 +77,7 @@ class SessionHost:
     rules: Rules
     resolver: Callable[[Toolset, str | None], Resolver]
     ended: "Callable[[Activation], None]"
+    toolsets: Toolsets
     tool_failed: Callable[[ToolFailure], object] | None = None
     active: "dict[str, Activation]" = field(default_factory=dict)
     passive: "dict[str, Activation]" = field(default_factory=dict)
@@ -167,21 +170,33 @@ class Activation:
     Args:
         opened: The first event of its log.
         host: What it shares with the others.
-        tools: What its model may call.
+        offer: What its model may call. What of that had to be opened is given back when the session ends.
         approve: Asked before calls of some tools.
         depth: Where its actors stand in the order of asks.
     """
 
-    __slots__ = ("_closing", "_now", "_target", "approve", "depth", "host", "name", "system", "tools")
+    __slots__ = (
+        "_closing",
+        "_now",
+        "_released",
+        "_target",
+        "approve",
+        "depth",
+        "host",
+        "name",
+        "offer",
+        "system",
+    )
 
     def __init__(
-        self, opened: Opened, host: SessionHost, tools: Toolset, approve: Approve | None, depth: int
+        self, opened: Opened, host: SessionHost, offer: Offer, approve: Approve | None, depth: int
     ) -> None:
         self.name, self.system = opened.session, opened.system
-        self.host, self.tools, self.approve, self.depth = host, tools, approve, depth
+        self.host, self.offer, self.approve, self.depth = host, offer, approve, depth
         self._now: Passive | SessionActors | Over = LOGGED
         self._target = opened.target
         self._closing: anyio.Event | None = None
+        self._released: anyio.Event | None = None
 
     def activate(self) -> "SessionActors":
         """Return the session's actors, made now if it has none. Send to them before the next wait.
@@ -219,6 +234,11 @@ class Activation:
         self._now = _logged(self._now.cooldowns)
 
     @property
+    def tools(self) -> Toolset:
+        """What the session's model may call."""
+        return self.offer.tools
+
+    @property
     def target(self) -> str:
         """Whom the next ask goes to."""
         return (isinstance(self._now, SessionActors) and self._now.target) or self._target
@@ -233,6 +253,8 @@ class Activation:
         if isinstance(self._now, Passive):
             self.host.lanes -= self._now.size
         self._target, self._now = self.target, Over()
+        if self.offer.owners:
+            self._released = self.host.toolsets.release(self.offer.owners)
         self.host.passive.pop(self.name, None)
         self.host.active.pop(self.name, None)
         self.host.ended(self)
@@ -265,6 +287,8 @@ class Activation:
         finally:
             with anyio.CancelScope(shield=True):
                 await self._end()
+                if self._released is not None:
+                    await self._released.wait()
             closed.set()
 
     async def _write_end(self) -> None:

@@ -20,6 +20,8 @@
     │   ├── SessionClosed           it has ended
     │   ├── SessionExists           its id is taken
     │   └── OwnSession              one of its own tools asked it for something
+    ├── ToolsetFailed               a toolset cannot be opened
+    ├── ToolsetDown                 a toolset is not connected, so a call of its tools did not run or was cut short
     ├── ThreadsBusy                 no thread is free for a tool that blocks
     ├── JournalError                the log could not be written or read
     └── KernelError                 between actors
@@ -142,6 +144,14 @@ class SessionExists(SessionError):
 
 class OwnSession(SessionError):
     """A tool asked the session it works for, which waits for that tool. Return first, or use another session."""
+
+
+class ToolsetFailed(ActorsError):
+    """A toolset cannot be opened, or was not open in time. Nothing is left of it."""
+
+
+class ToolsetDown(ActorsError):
+    """A toolset is not connected now, so a call of one of its tools did not run, or its end was lost with it."""
 
 
 class ThreadsBusy(ActorsError):

@@ -16,7 +16,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 from weakref import WeakValueDictionary
 
 import anyio
@@ -58,7 +58,8 @@ from actors.resolver import BackendResolver, provider_at
 from actors.storage import Storage
 from actors.storage.memory import MemoryStorage
 from actors.threads import THREADS
-from actors.tools import Tool, Toolset
+from actors.tools import Toolset
+from actors.toolsets import Item, Toolsets
 from actors.transport import HttpTransport, Transport
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
 
 SETTLING = 3.0
 """Seconds that the asks in flight may take to end when a runtime is left."""
+TOOLSETS = 20.0
+"""Seconds that toolsets may take to close then, all together."""
 CLOSING = 5.0
 """Seconds that connections may take to close after that."""
 
@@ -122,7 +125,6 @@ class Runtime:
         self._providers: dict[tuple[str, Binding], Ref[ProviderCommand]] = {}
         self._sessions: dict[str, Session] = {}
         self._ids = SessionIds(self._sessions)
-        self._toolsets: WeakValueDictionary[tuple[Tool[..., Any], ...], Toolset] = WeakValueDictionary()
         self._resolvers: WeakValueDictionary[tuple[Toolset, str | None], BackendResolver] = (
             WeakValueDictionary()
         )
@@ -140,7 +142,8 @@ class Runtime:
         if self._was_entered:
             raise KernelError("A runtime is entered once; make another")
         self.system = System(seed=self._seed, on_crash=telemetry.crashed, on_slow=telemetry.slow)
-        self.system.first, self.system.last = (self._settle, SETTLING), (self._close, CLOSING)
+        self.system.first = (self._settle, SETTLING), (self._close_toolsets, TOOLSETS)
+        self.system.last = ((self._close, CLOSING),)
         await self.system.__aenter__()
         self._was_entered = True
         THREADS.enter()
@@ -156,6 +159,7 @@ class Runtime:
             self.rules,
             self._resolver,
             self._ended,
+            Toolsets(self.system),
             self._on_tool_error,
         )
         return self
@@ -174,6 +178,11 @@ class Runtime:
             telemetry.never_left()
         if self._host is not None:
             await self._host.settle()
+
+    async def _close_toolsets(self) -> None:
+        """Close what the sessions' tools were taken from. No session uses it any more."""
+        if self._host is not None:
+            await self._host.toolsets.close()
 
     async def _close(self) -> None:
         """Give back what the runtime holds, when nothing uses it any more."""
@@ -199,7 +208,7 @@ class Runtime:
         self,
         target: str,
         *,
-        tools: Iterable[Tool[..., Any] | Callable[..., Any]] = (),  # Any: any function
+        tools: Iterable[Item] = (),
         id: str | None = None,  # noqa: A002  the field's standard name
         system: str | None = None,
         messages: Iterable[Message] = (),
@@ -209,7 +218,8 @@ class Runtime:
 
         Args:
             target: `provider:model`, the name of a configured backend, or of a configured pool.
-            tools: What the model may call; functions are made tools.
+            tools: What the model may call; functions are made tools. A toolset, which is an async context manager
+                that gives tools or a `ToolSource`, is opened first, and closed with the last session that uses it.
             id: 1 to 64 letters, digits, `_` and `-`; made up if not given.
             system: System prompt, fixed for the session's life. Without it, the one that came with `messages`.
             messages: A history to begin with, as `from_wire` gives it. Its report stays that of the session's history.
@@ -221,6 +231,7 @@ class Runtime:
                 target takes.
             SessionExists: A session of this id is open, or has a log.
             TranscriptError: `messages` holds something else than messages.
+            ToolsetFailed: A toolset cannot be opened. Nothing of it is left.
             JournalError: The log cannot be written. No session is open then.
         """
         host = self._running()
@@ -232,8 +243,7 @@ class Runtime:
         history = _history(messages)
         if system is not None:
             history = replace(history, system=system)
-        toolset = self._toolset(tools)
-        self._resolver(toolset, history.system).pool(target)
+        self.config.resolve(target)
         name = self._reserved(id)
         try:
             while await self._has_log(name):
@@ -243,7 +253,10 @@ class Runtime:
                     continue
                 raise SessionExists(f"Session {name!r} has ended and its log is kept; take another id")
             opened = _opening(name, target, history)
-            return await self._opened(Activation(opened, host, toolset, approve, _below_caller()), opened)
+            offer = await host.toolsets.open(
+                tools, lambda made: self._resolver(made, history.system).pool(target)
+            )
+            return await self._opened(Activation(opened, host, offer, approve, _below_caller()), opened)
         finally:
             self._reserving.discard(name)
 
@@ -364,11 +377,6 @@ class Runtime:
             )
         self._reserving.add(given)
         return given
-
-    def _toolset(self, tools: Iterable[Tool[..., Any] | Callable[..., Any]]) -> Toolset:  # Any: any function
-        """Return a set of these tools; sessions that have the same share it."""
-        made = Toolset(tools)
-        return self._toolsets.setdefault(tuple(made), made)
 
     def _resolver(self, tools: Toolset, system: str | None) -> BackendResolver:
         """Return what targets mean to sessions with these tools and this system prompt: they share it."""

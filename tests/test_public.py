@@ -10,9 +10,9 @@ from actors import errors
 from actors.core.profiles import PROFILES
 
 PUBLIC = """
-    ActorsError Applied Binding Code Deferred Dialect History Interaction Ledger Media Message Native Preview Runtime
-    Seal Session SessionEvent Text Thinking Tool ToolCall ToolFailure ToolResult TurnResult check decode dialect encode
-    from_wire render tool
+    ActorsError Applied Binding Code Deferred Dialect History Interaction Ledger LiveTools Media Message Native Preview
+    Runtime Seal Session SessionEvent Text Thinking Tool ToolCall ToolFailure ToolResult ToolSource TurnResult check
+    decode dialect encode from_wire render tool
 """
 
 

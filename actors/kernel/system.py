@@ -37,13 +37,14 @@ Step = Callable[[], Awaitable[object]]
 class System(Shared):
     """Starts actors on the running event loop, and stops them when its block is left.
 
-    `first` is what the host does before it stops the actors, with the seconds that may take; `last`, after that.
+    `first` is what the host does before it stops the actors, in steps with the seconds each may take; `last`, after
+    that.
     """
 
     cells: dict[str, AnyCell]
     containment: Containment
-    first: tuple[Step, float] | None = None
-    last: tuple[Step, float] | None = None
+    first: tuple[tuple[Step, float], ...] = ()
+    last: tuple[tuple[Step, float], ...] = ()
     _host: SystemHost
 
     async def __aenter__(self) -> Self:
@@ -68,13 +69,13 @@ class System(Shared):
     async def _leave(self, host: SystemHost) -> bool:
         """End everything; the host calls it, in its own task. Say whether no foreign code runs any more."""
         containment = self.containment
-        if self.first is not None:
-            await host.step(*self.first)
+        for step in self.first:
+            await host.step(*step)
         await host.step(self._stop_all, SHUTDOWN)
         await host.step(partial(containment.close, GRACE), 2 * GRACE)
         await host.step(partial(containment.close, 0), GRACE)  # what is left if that was cut short
-        if self.last is not None:
-            await host.step(*self.last)
+        for step in self.last:
+            await host.step(*step)
         self.tasks.cancel()
         await host.step(self.tasks.join, SHUTDOWN)
         for cell in reversed(tuple(self.cells.values())):

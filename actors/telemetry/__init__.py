@@ -60,6 +60,17 @@ def tool_spoiled(session: str, tool: str, error: BaseException) -> None:
     )
 
 
+def toolset_lost(toolset: str, error: BaseException | None, seconds: float) -> None:
+    """Log that a toolset is not connected any more, or not yet again, and when the next try is."""
+    kind = "none" if error is None else _words(error)
+    _logger().warning("toolset_lost", toolset=toolset, error=kind, next_try=round(seconds, 1))
+
+
+def toolset_unclosed(toolset: str, error: BaseException) -> None:
+    """Log that a toolset raised when it was closed, or did not close in time."""
+    _logger().warning("toolset_unclosed", toolset=toolset, error=_words(error))
+
+
 def tools_running(names: Sequence[str]) -> None:
     """Log that tools still run after the runtime was left, which could not end them. Logger `actors.tools`."""
     if names:

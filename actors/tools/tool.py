@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, Never, ParamSpec, TypeVar, Unpack, overload
 
@@ -248,3 +248,12 @@ def tool(
         )
 
     return made if function is None else made(function)
+
+
+def replaced(
+    tool: Tool[..., Any], *, name: str, function: Callable[..., Any]
+) -> Tool[..., Any]:  # Any: any function
+    """Return a tool that is called otherwise and does something else, and is described as this one is."""
+    made = replace(tool, name=name, function=function)
+    made.__dict__["check"] = tool.check
+    return made

@@ -146,7 +146,7 @@ async def test_a_step_of_leaving_that_shields_itself_is_not_waited_for() -> None
 
     with anyio.fail_after(60):
         async with System() as system:
-            system.first = system.last = (deaf, 0.05)
+            system.first = system.last = ((deaf, 0.05),)
     released.set()
 
 
@@ -162,7 +162,7 @@ async def test_what_a_step_of_leaving_raises_leaves_the_block_after_all_of_it() 
 
     with pytest.raises(ZeroDivisionError):
         async with System() as system:
-            system.first, system.last = (fails, 1.0), (notes, 1.0)
+            system.first, system.last = ((fails, 1.0),), ((notes, 1.0),)
     assert done == ["last"]
 
 

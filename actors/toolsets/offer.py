@@ -1,0 +1,140 @@
+"""What one session offers its model: the tools of its host, and those of its toolsets, in an order that keeps.
+
+In:  tools and owners of toolsets, as the host listed them.
+Out: a `Toolset`, and another whenever a toolset offers something else.
+
+A tool that is there already keeps its place and its name, so what providers have cached of the list stays valid as far
+as it can; new ones stand behind all others. Of two tools of one name the later is called `TOOLSET__TOOL`.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from hashlib import sha256
+from typing import Any, TypeAlias
+
+from actors.errors import ToolDefinitionError
+from actors.tools import Tool, Toolset
+from actors.tools.tool import replaced
+from actors.toolsets.owner import ToolsetOwner
+
+AnyTool: TypeAlias = Tool[..., Any]  # Any: any function
+Key: TypeAlias = tuple[int, str]
+"""Which part a tool is of, and what it is called there."""
+
+LONGEST = 64  # characters of a name
+
+
+class Offer:
+    """The tools of one session, in the parts they came in.
+
+    Args:
+        parts: A tool of the host's, or the owner of a toolset, in the host's order.
+        same: Returns the set of the same tools that is in use already, if there is one.
+    """
+
+    __slots__ = ("__weakref__", "_names", "_parts", "_same", "_seen", "owners", "tools")
+
+    def __init__(
+        self,
+        parts: Sequence[AnyTool | ToolsetOwner],
+        same: Callable[[Toolset], Toolset] = lambda tools: tools,
+    ) -> None:
+        self._parts, self._same = parts, same
+        self.owners = tuple(part for part in parts if isinstance(part, ToolsetOwner))
+        self._seen: tuple[int, ...] | None = None
+        self._names: dict[Key, str] = {}
+        self.tools = Toolset()
+        self.refresh()
+
+    def refresh(self) -> bool:
+        """Take over what the toolsets offer now; say whether `tools` is another than before."""
+        seen = tuple([owner.version for owner in self.owners])
+        if seen == self._seen:
+            return False
+        listed = dict(self._listed())
+        self._names = {key: name for key, name in self._names.items() if key in listed}
+        for key in sorted((key for key in listed if key not in self._names), key=self._is_of_a_toolset):
+            self._names[key] = self._name(key)
+        order = self._names if self._seen is not None else {key: self._names[key] for key in listed}
+        self._names, self._seen = dict(order), seen
+        self.tools = self._same(Toolset([self._bound(key, name, listed[key]) for key, name in order.items()]))
+        return True
+
+    def _listed(self) -> Iterable[tuple[Key, AnyTool]]:
+        for number, part in enumerate(self._parts):
+            if isinstance(part, ToolsetOwner):
+                yield from (((number, name), tool) for name, tool in part.tools.items())
+            else:
+                yield (number, part.name), part
+
+    def _is_of_a_toolset(self, key: Key) -> bool:
+        """Tools of the host's come first: they keep their names."""
+        return isinstance(self._parts[key[0]], ToolsetOwner)
+
+    def _name(self, key: Key) -> str:
+        """Return a name that none of the others has."""
+        part, name = self._parts[key[0]], key[1]
+        taken = set(self._names.values())
+        if name not in taken:
+            return name
+        if not isinstance(part, ToolsetOwner):
+            raise ToolDefinitionError(f"Two tools are named {name!r}; give one another name with name=")
+        name = apart(part.source.name, name)
+        tries = (name, *(fitting(f"{name}_{number}") for number in range(2, 2 + len(taken))))
+        return next(each for each in tries if each not in taken)
+
+    def _bound(self, key: Key, name: str, tool: AnyTool) -> AnyTool:
+        part = self._parts[key[0]]
+        return bound(part, key[1], name, tool) if isinstance(part, ToolsetOwner) else tool
+
+
+def bound(owner: ToolsetOwner, tool_name: str, name: str, tool: AnyTool) -> AnyTool:
+    """Return a tool of a toolset as sessions have it: each call goes to the tool as it is then.
+
+    The same for all sessions, as long as the toolset's tool is the same: they share what is made of it.
+    """
+    known = owner.bound.get((tool_name, name))
+    if known is None or known[0] is not tool:
+        known = owner.bound[tool_name, name] = (
+            tool,
+            replaced(tool, name=name, function=_called(owner, tool_name, tool)),
+        )
+    return known[1]
+
+
+def _called(owner: ToolsetOwner, name: str, tool: AnyTool) -> Callable[..., Any]:  # Any: any function
+    if tool.is_external:
+        return tool.function
+    return _awaited(owner, name, tool) if tool.is_async else _threaded(owner, name, tool)
+
+
+def _awaited(owner: ToolsetOwner, name: str, tool: AnyTool) -> Callable[..., Any]:  # Any: any function
+    @wraps(tool.function)
+    async def called(**arguments: Any) -> object:  # Any: whatever types the function asks for
+        return await (await owner.current(name)).function(**arguments)
+
+    return called
+
+
+def _threaded(owner: ToolsetOwner, name: str, tool: AnyTool) -> Callable[..., Any]:  # Any: any function
+    @wraps(tool.function)
+    def called(**arguments: Any) -> object:  # Any: whatever types the function asks for
+        return owner.current_in_thread(name).function(**arguments)
+
+    return called
+
+
+def apart(toolset: str, name: str) -> str:
+    """Return a tool's name with its toolset's in front."""
+    return fitting(f"{fitting(toolset)}__{name}")
+
+
+def fitting(name: str) -> str:
+    """Return a name that every provider takes: the name itself where it is one; one that was cut ends in a digest."""
+    usable = re.sub(r"[^A-Za-z0-9_-]", "_", name)
+    if not usable[:1].isalpha():
+        usable = f"t_{usable}"
+    if len(usable) <= LONGEST:
+        return usable
+    return f"{usable[: LONGEST - 9]}_{sha256(name.encode()).hexdigest()[:8]}"

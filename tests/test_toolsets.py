@@ -1,0 +1,373 @@
+"""Toolsets: opened once by a task of their own, shared or not, opened again after a loss, and closed in order."""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from actors import LiveTools, ToolSource, tool
+from actors.errors import ToolDefinitionError, ToolsetFailed
+from actors.kernel.parking import parking
+from actors.testing import Call, Say, Turn
+from actors.tools import Tool, Toolset
+from actors.toolsets.offer import Offer, fitting
+from actors.toolsets.owner import ToolsetOwner
+from tests.runtime_support import bodies, hosting, openai, results
+
+pytestmark = pytest.mark.anyio
+
+AnyTool = Tool[..., Any]  # Any: any function
+
+
+class Bench:
+    """A toolset under test: notes what is done to it and in which task, and may be lost, changed or refused."""
+
+    def __init__(self, name: str = "bench", *, notes: list[str] | None = None) -> None:
+        self.name = name
+        self.notes = [] if notes is None else notes
+        self.tasks: list[object] = []
+        self.refuses: BaseException | None = None
+        self.holds: anyio.Event | None = None
+        self.opening = anyio.Event()
+        self._changed = anyio.Event()
+        self._lost: BaseException | None = None
+        self.offers: list[AnyTool] = [self.made("work")]
+
+    def made(self, name: str, description: str = "Works.") -> AnyTool:
+        async def work() -> str:
+            return f"{name} of opening {len(self.tasks) // 2 + 1}"
+
+        return tool(name=name, description=description)(work)
+
+    @property
+    def tools(self) -> Iterable[AnyTool]:
+        return self.offers
+
+    async def changed(self) -> None:
+        await self._changed.wait()
+        self._changed = anyio.Event()
+        if self._lost is not None:
+            error, self._lost = self._lost, None
+            raise error
+
+    def change(self, *names: str) -> None:
+        self.offers = [self.made(name) for name in names]
+        self._changed.set()
+
+    def lose(self, error: BaseException) -> None:
+        self._lost = error
+        self._changed.set()
+
+    @asynccontextmanager
+    async def block(self) -> AsyncIterator[LiveTools]:
+        self.tasks.append(parking().task())
+        self.opening.set()
+        if self.holds is not None:
+            await self.holds.wait()
+        if self.refuses is not None:
+            raise self.refuses
+        self.notes.append(f"{self.name} opened")
+        try:
+            async with anyio.create_task_group():  # left in the task that entered it, or anyio complains
+                yield self
+        finally:
+            self.tasks.append(parking().task())
+            self.notes.append(f"{self.name} closed")
+
+    def source(self, **options: Any) -> ToolSource:  # Any: fields of the source
+        return ToolSource(self.block, self.name, **options)
+
+
+WORK = Turn(Call("work", {}))
+
+
+async def test_a_toolset_is_opened_once_for_all_sessions_that_use_it_and_closed_after_the_last() -> None:
+    bench = Bench()
+    source = bench.source()
+    async with hosting(a=openai(WORK, Turn(Say("ok")))) as runtime:
+        one = await runtime.open("a", tools=[source])
+        two = await runtime.open("a", tools=[source])
+        assert (await one.ask("Do it.")).status == "complete"
+        await one.close()
+        assert bench.notes == ["bench opened"]
+        await two.close()
+        assert bench.notes == ["bench opened", "bench closed"]
+        await runtime.open("a", tools=[source])
+        assert bench.notes == ["bench opened", "bench closed", "bench opened"]
+    assert bench.notes[3:] == ["bench closed"]
+    assert bench.tasks[0] is bench.tasks[1]
+    assert bench.tasks[2] is bench.tasks[3]
+
+
+async def test_each_session_has_its_own_of_a_toolset_that_is_not_shared() -> None:
+    bench = Bench()
+    source = bench.source(shared=False)
+    async with hosting(a=openai()) as runtime:
+        one, _ = [await runtime.open("a", tools=[source]) for _ in range(2)]
+        assert bench.notes == ["bench opened"] * 2
+        await one.close()
+        assert bench.notes == ["bench opened"] * 2 + ["bench closed"]
+    assert bench.notes[3:] == ["bench closed"]
+
+
+async def test_toolsets_are_closed_in_the_reverse_of_the_order_they_were_listed_in() -> None:
+    notes: list[str] = []
+    sources = [Bench(name, notes=notes).source() for name in "abc"]
+    offers = [Bench(name, notes=notes) for name in "xyz"]
+    async with hosting(m=openai()) as runtime:
+        session = await runtime.open("m", tools=sources)
+        await session.close()
+        closed = [note[0] for note in notes if "closed" in note]
+        await runtime.open("m", tools=[bench.source() for bench in offers])
+    assert closed == ["c", "b", "a"]
+    assert [note[0] for note in notes if "closed" in note][3:] == ["z", "y", "x"]
+
+
+async def test_a_toolset_that_does_not_close_is_cancelled_and_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ends: list[str] = []
+
+    @asynccontextmanager
+    async def sticks() -> AsyncIterator[list[AnyTool]]:
+        try:
+            yield [made("stuck")]
+        finally:
+            try:
+                await anyio.sleep_forever()
+            finally:
+                ends.append("cancelled")
+
+    monkeypatch.setattr("actors.toolsets.HOLD", 0.01)
+    bench = Bench(notes=ends)
+    async with hosting(a=openai()) as runtime:
+        session = await runtime.open("a", tools=[bench.source(), ToolSource(sticks, "sticks", closing=0.2)])
+        await session.close()
+        assert ends == ["bench opened", "bench closed", "cancelled"]
+
+
+async def test_a_session_that_is_put_away_keeps_its_toolsets() -> None:
+    bench = Bench()
+    async with hosting(a=openai(WORK, Turn(Say("ok")))) as runtime:
+        session = await runtime.open("a", tools=[bench.source()])
+        assert (await session.ask("Do it.")).status == "complete"
+        assert session._activation.passivate()
+        assert bench.notes == ["bench opened"]
+        await session.close()
+        assert bench.notes == ["bench opened", "bench closed"]
+
+
+async def test_a_context_manager_is_a_toolset_as_it_is_and_gives_plain_functions_too() -> None:
+    ended: list[str] = []
+
+    @asynccontextmanager
+    async def plain() -> AsyncIterator[list[Callable[[], str]]]:
+        def work() -> str:
+            """Work."""
+            return "worked in a thread"
+
+        yield [work]
+        ended.append("closed")
+
+    server = openai(WORK, Turn(Say("ok")))
+    async with hosting(a=server) as runtime:
+        with pytest.raises(
+            ToolDefinitionError, match=r"'plain' makes a toolset; give ToolSource\(plain, name\)"
+        ):
+            await runtime.open("a", tools=[plain])
+        session = await runtime.open("a", tools=[plain()])
+        assert (await session.ask("Do it.")).status == "complete"
+    assert list(results(bodies(server)[-1]).values()) == ["worked in a thread"]
+    assert ended == ["closed"]
+
+
+async def test_a_toolset_that_does_not_open_is_a_typed_error_of_one_line_and_leaves_nothing_open() -> None:
+    notes: list[str] = []
+    good, bad = Bench("good", notes=notes), Bench("bad", notes=notes)
+    bad.refuses = ExceptionGroup("two", [ExceptionGroup("one", [OSError("no such\nprogram: 'nope'")])])
+    async with hosting(a=openai()) as runtime:
+        with pytest.raises(ToolsetFailed) as raised:
+            await runtime.open("a", tools=[good.source(), bad.source()], id="s")
+        assert str(raised.value) == "Toolset 'bad' cannot be opened: OSError: no such program: 'nope'"
+        assert notes == ["good opened", "good closed"]
+        assert "s" not in runtime.sessions
+        bad.refuses = None
+        await runtime.open("a", tools=[bad.source()], id="s")
+    assert notes[2:] == ["bad opened", "bad closed"]
+
+
+async def test_a_toolset_that_takes_too_long_to_open_is_given_up() -> None:
+    bench = Bench()
+    bench.holds = anyio.Event()
+    async with hosting(a=openai()) as runtime:
+        with pytest.raises(ToolsetFailed, match=r"'bench' cannot be opened: it did not open within 0\.01 s"):
+            await runtime.open("a", tools=[bench.source(opening=0.01)])
+        assert runtime.system.containment.names == []
+
+
+async def test_cancelling_an_open_while_its_toolset_opens_leaves_nothing_behind() -> None:
+    bench = Bench()
+    bench.holds = anyio.Event()
+    async with hosting(a=openai()) as runtime:
+        async with anyio.create_task_group() as tasks:
+
+            async def opens() -> None:
+                await runtime.open("a", tools=[bench.source()], id="s")
+
+            tasks.start_soon(opens)
+            await bench.opening.wait()
+            tasks.cancel_scope.cancel()
+        assert runtime.system.containment.names == []
+        assert list(runtime.sessions) == []
+        bench.holds.set()
+        await runtime.open("a", tools=[bench.source()], id="s")
+    assert bench.notes == ["bench opened", "bench closed"]
+
+
+async def test_a_call_after_a_loss_waits_until_the_toolset_is_open_again() -> None:
+    bench = Bench()
+    server = openai(WORK, Turn(Say("ok")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[bench.source()])
+        bench.lose(ConnectionError("gone"))
+        await closed_again(bench)
+        assert (await session.ask("Do it.")).status == "complete"
+    assert list(results(bodies(server)[-1]).values()) == ["work of opening 2"]
+    assert bench.notes == ["bench opened", "bench closed"] * 2
+
+
+async def test_a_call_while_a_toolset_stays_down_is_an_error_that_the_model_sees() -> None:
+    bench = Bench()
+    server = openai(WORK, Turn(Say("I see.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[bench.source(waiting=0.05)])
+        bench.refuses = OSError("still gone")
+        bench.lose(ConnectionError("gone"))
+        await closed_again(bench)
+        assert (await session.ask("Do it.")).status == "complete"
+    (result,) = results(bodies(server)[-1]).values()
+    assert "Toolset 'bench' is not available now (ConnectionError: gone)" in result
+    assert "so the call did not run" in result
+
+
+async def test_a_plain_functions_call_waits_for_its_toolset_too() -> None:
+    bench = Bench()
+
+    def work() -> str:
+        """Work."""
+        return "worked in a thread"
+
+    bench.offers = [tool(work)]
+    server = openai(WORK, Turn(Say("ok")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[bench.source()])
+        bench.lose(ConnectionError("gone"))
+        await closed_again(bench)
+        assert (await session.ask("Do it.")).status == "complete"
+    assert list(results(bodies(server)[-1]).values()) == ["worked in a thread"]
+    assert bench.notes == ["bench opened", "bench closed"] * 2
+
+
+async def test_what_a_toolset_does_to_its_task_ends_there_and_it_is_opened_again() -> None:
+    entered: list[anyio.CancelScope] = []
+
+    @asynccontextmanager
+    async def spoils() -> AsyncIterator[list[AnyTool]]:
+        scope = anyio.CancelScope()
+        if not entered:
+            scope.__enter__()  # and never left
+        entered.append(scope)
+        yield [Bench().made("work")]
+        await anyio.lowlevel.checkpoint()
+
+    server = openai(WORK, Turn(Say("ok")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[ToolSource(spoils, "spoils")])
+        entered[0].cancel()
+        assert (await session.ask("Do it.")).status == "complete"
+        other = await runtime.open("a", tools=[])
+        assert not other.busy
+
+
+async def test_tries_to_open_again_grow_apart_and_a_call_hastens_the_next() -> None:
+    bench = Bench()
+    async with hosting(a=openai()) as runtime:
+        await runtime.open("a", tools=[bench.source()])
+        (owner,) = runtime._running().toolsets._owners
+        bench.refuses = OSError("gone")
+        delays = []
+        for _ in range(12):
+            owner._over(OSError("gone"))  # as if one more try had failed
+            delays.append(owner._delay)
+            owner._withdraw()
+        assert delays[:4] == [0.4, 0.8, 1.6, 3.2]
+        assert delays[-1] == 30.0
+        owner._timer = runtime.system.deadlines.at(runtime.system.now() + 1000, owner._start)
+        bench.refuses = None
+        owner.state = "down"
+        assert (await owner.current("work")).name == "work"
+
+
+async def closed_again(bench: Bench) -> None:
+    """Wait until a loss has reached the owner: the block is left."""
+    with anyio.fail_after(5):
+        while bench.notes[-1] != f"{bench.name} closed":
+            await anyio.lowlevel.checkpoint()
+
+
+def made(name: str) -> AnyTool:
+    return Bench().made(name)
+
+
+def test_names_keep_their_places_and_new_ones_stand_behind() -> None:
+    one, two = offering("one", "b", "a"), offering("two", "c")
+    offer = Offer([made("host"), one, two])
+    assert [*offer.tools.names] == ["host", "b", "a", "c"]
+    assert not offer.refresh()
+    show(one, "z", "a", "b")
+    assert offer.refresh()
+    assert [*offer.tools.names] == ["host", "b", "a", "c", "z"]
+    show(one, "z", "a")
+    assert offer.refresh()
+    assert [*offer.tools.names] == ["host", "a", "c", "z"]
+
+
+def test_of_two_tools_of_one_name_the_later_has_its_toolsets_name_in_front() -> None:
+    one, two, three = offering("one", "read"), offering("two", "read", "write"), offering("two", "read")
+    offer = Offer([one, two, three, made("write")])
+    assert [*offer.tools.names] == ["read", "two__read", "two__write", "two__read_2", "write"]
+    show(one, "write")
+    offer.refresh()
+    assert [*offer.tools.names] == ["two__read", "two__write", "two__read_2", "write", "one__write"]
+    with pytest.raises(ToolDefinitionError, match="Two tools are named 'write'"):
+        Offer([made("write"), made("write")])
+
+
+@pytest.mark.parametrize(
+    ("name", "usable"),
+    [("read", "read"), ("a.b/c d", "a_b_c_d"), ("7up", "t_7up"), ("", "t_"), ("é", "t__")],
+)
+def test_a_name_is_made_one_that_every_provider_takes(name: str, usable: str) -> None:
+    assert fitting(name) == usable
+    assert Toolset([Tool.from_schema(usable, "", {"type": "object"}, len)]).names == (usable,)
+
+
+def test_long_names_are_cut_and_stay_apart() -> None:
+    cut = {fitting("x" * 70 + end) for end in ("a", "b")}
+    assert [len(name) for name in cut] == [64, 64]
+
+
+def offering(name: str, *names: str) -> ToolsetOwner:
+    owner = object.__new__(ToolsetOwner)
+    owner.source = ToolSource(Bench(name).block, name)
+    owner.version, owner.bound = 0, {}
+    show(owner, *names)
+    return owner
+
+
+def show(owner: ToolsetOwner, *names: str) -> None:
+    owner.tools = {name: made(name) for name in names}
+    owner.version += 1
