@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from actors.testing.script import Builtin, Call, Redacted, Say, Script, Think, Turn
     from actors.testing.server import Exchange, OpenAIServer, ServerLimits, serve
     from actors.testing.sigv4 import AwsKey
+    from actors.testing.simulation import Odds, SimulationReport, simulate
 
 __all__ = [
     "OVERLOADED",
@@ -87,6 +88,7 @@ __all__ = [
     "MalformedEvent",
     "MistralServer",
     "OAuth",
+    "Odds",
     "OpenAIProfile",
     "OpenAIServer",
     "OpenAISettings",
@@ -100,11 +102,13 @@ __all__ = [
     "Script",
     "ServerLimits",
     "ServerRefusal",
+    "SimulationReport",
     "Stall",
     "Status",
     "Think",
     "Turn",
     "serve",
+    "simulate",
     "strict_server",
     "validate",
 ]
@@ -131,6 +135,7 @@ _HOMES |= {"AwsKey": "sigv4", "BedrockServer": "bedrock_server"}
 _HOMES |= {"BedrockProfile": "rules", "BedrockSettings": "rules"}
 _HOMES |= {"SERVERS": "dialects", "strict_server": "dialects"}
 _HOMES |= {"Status": "faults", "validate": "rules"}
+_HOMES |= dict.fromkeys(("Odds", "SimulationReport", "simulate"), "simulation")
 _HOMES |= {"ResponsesProfile": "rules", "ResponsesSettings": "rules", "ResponsesServer": "responses_server"}
 
 

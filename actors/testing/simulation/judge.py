@@ -1,0 +1,50 @@
+"""The end of a run: every session is its log, and what was counted is what the logs say."""
+
+import anyio
+
+from actors.core.codec import decode_event, encode_event
+from actors.core.form import replace
+from actors.core.state import rebuilt
+from actors.handle import Session
+from actors.provider import Counters
+from actors.renderer import AdoptedLanes
+from actors.runtime import Runtime
+from actors.session import Look
+from actors.testing.simulation.world import World
+
+
+async def judged(world: World, runtime: Runtime) -> None:
+    """Note every invariant that does not hold at the end of a run."""
+    for name in tuple(runtime.sessions):
+        await _rebuilds(world, runtime, runtime.session(name))
+    for refusal in runtime.refusals:
+        if refusal.by == "judge":
+            about = f"{refusal.session}, {refusal.binding.backend}: {refusal.why[:200]}"
+            world.problems.add("no body is refused for its structure", about)
+
+
+async def _rebuilds(world: World, runtime: Runtime, session: Session) -> None:
+    """Compare a session with the fold of its log: state, ledger, and each lane byte for byte."""
+    records = [encode_event(event) for event in world.witness.read(session.id)]
+    for record in records:
+        world.digest.update(record)
+    state, lanes = rebuilt([decode_event(record) for record in records], runtime.rules)
+    live = await session._session.ask(Look())
+    ledger = await session.ledger()
+    if ledger != state.ledger or live.history != state.history:
+        world.problems.add("a session is the fold of its log", f"{session.id}: history or ledger")
+    if replace(live, ledger=ledger, history=state.history) != replace(state, ledger=ledger):
+        world.problems.add("a session is the fold of its log", f"{session.id}: state")
+    for binding, lane in (await session._refs.renderer.ask(AdoptedLanes())).items():
+        if b"".join(lane.segments) != b"".join(lanes.of(binding).segments):
+            world.problems.add("a lane is rebuilt to the same bytes", f"{session.id}: {binding.backend}")
+
+
+async def counted(world: World, runtime: Runtime) -> None:
+    """Compare the counters of the backends with what the servers saw."""
+    for (name, _), ref in tuple(runtime._providers.items()):
+        with anyio.fail_after(60):
+            counters = await ref.ask(Counters())
+        if counters.get("requests", 0) != world.network.requests[name]:
+            about = f"{name}: {counters.get('requests', 0)}, and {world.network.requests[name]} were seen"
+            world.problems.add("requests are counted", about)

@@ -1,0 +1,143 @@
+"""The model of a simulation: it says what the plan says, and may mend a call that was refused."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+from actors.testing.script import Call, Part, Say, Think, Turn
+from actors.testing.simulation.plan import Ask, PlannedCall, PlannedRound, SimulationPlan, Talk
+
+ASKED = re.compile(rb"\[ask (\d+)\.(\d+)\]")
+"""How a user's message names its ask."""
+CORRECTIONS = 3
+GUESS = 0.3
+"""How often a model finds out by itself what was wrong with its call."""
+
+
+def words(ask: str) -> str:
+    """Return what the user says."""
+    return f"[ask {ask}] Go on, please."
+
+
+def asked(body: bytes) -> str | None:
+    """Return the ask that a body ends with; None if it holds none."""
+    at = body.rfind(b"[ask ")
+    found = ASKED.match(body, at) if at >= 0 else None
+    return None if found is None else f"{int(found[1])}.{int(found[2])}"
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far an ask has come at the servers.
+
+    Args:
+        requests: How many were made for it.
+        round: Which of its rounds comes next.
+        answers: How many answers began, so that no two calls are named alike.
+        tries: Answers in which the calls of that round were wrong.
+    """
+
+    requests: int = 0
+    round: int = 0
+    answers: int = 0
+    tries: int = 0
+
+
+@dataclass(slots=True)
+class Corrections:
+    """Calls that were wrong, by whether the model uses what it is told; and the turns in which there was one."""
+
+    invalid: int = 0
+    turns: int = 0
+
+
+@dataclass(slots=True)
+class Model:
+    """Speaks for every server. `now` is the ask whose request is being answered; set it before a server is asked."""
+
+    plan: SimulationPlan
+    now: str | None = None
+    progress: dict[str, Progress] = field(default_factory=dict)
+    corrections: Mapping[bool, Corrections] = field(
+        default_factory=lambda: {True: Corrections(), False: Corrections()}
+    )
+    _asks: dict[str, tuple[Talk, Ask]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._asks = {ask.name: (talk, ask) for talk in self.plan.talks for ask in talk.asks}
+
+    def met(self) -> Progress:
+        """Note that a request was made for the present ask."""
+        progress = self.progress.setdefault(self.now or "", Progress())
+        progress.requests += 1
+        return progress
+
+    def fault(self, number: int, request: object) -> object:
+        """Return the fault that the present request meets."""
+        if (known := self._asks.get(self.now or "")) is None:
+            return None
+        at = self.progress[known[1].name].requests - 1
+        return next((each.fault for each in known[1].faults if each.request == at), None)
+
+    def turn(self, request: object) -> Turn:
+        """Return what the model says to the present request, without going on from there."""
+        known, progress = self._asks.get(self.now or ""), self.progress.get(self.now or "", Progress())
+        if known is None or progress.round >= len(known[1].rounds):
+            return Turn(Say(f"That is all about {self.now}."))
+        talk, ask = known
+        round_ = ask.rounds[progress.round]
+        calls = self._calls(talk, round_, progress)
+        chance = self._chance(round_, progress)
+        parts: list[Part] = [Think("Let me see.")] if chance.random() < 0.3 else []
+        if chance.random() < 0.5:
+            parts.append(Say("One moment."))
+        return Turn(*parts, *calls, fragment=24)
+
+    def answered(self) -> None:
+        """Go on: the answer went out whole."""
+        known, progress = self._asks.get(self.now or ""), self.progress.get(self.now or "")
+        if known is None or progress is None or progress.round >= len(known[1].rounds):
+            return
+        talk, ask = known
+        if self._wrong(talk, ask.rounds[progress.round], progress):
+            count = self.corrections[talk.heeds]
+            count.invalid += sum(bool(call.blunder) for call in ask.rounds[progress.round].calls)
+            count.turns += progress.tries == 0
+            progress.tries += 1
+        else:
+            progress.round, progress.tries = progress.round + 1, 0
+
+    def _chance(self, round_: PlannedRound, progress: Progress) -> Random:
+        return Random(f"{self.plan.seed}/{round_.name}/{progress.tries}")  # noqa: S311  as in the plan
+
+    def _wrong(self, talk: Talk, round_: PlannedRound, progress: Progress) -> bool:
+        """Say whether the calls of a round are wrong this time."""
+        if not any(call.blunder for call in round_.calls) or progress.tries >= CORRECTIONS:
+            return False
+        if progress.tries == 0:
+            return True
+        return not talk.heeds and self._chance(round_, progress).random() > GUESS
+
+    def _calls(self, talk: Talk, round_: PlannedRound, progress: Progress) -> list[Call]:
+        """Return the calls of a round; in a second try only those that were wrong."""
+        is_wrong = self._wrong(talk, round_, progress)
+        calls = [call for call in round_.calls if progress.tries == 0 or call.blunder]
+        progress.answers += 1
+        return [_written(call, progress.answers, is_wrong=is_wrong and bool(call.blunder)) for call in calls]
+
+
+def _written(call: PlannedCall, answer: int, *, is_wrong: bool) -> Call:
+    arguments = {"key": f"{call.key}a{answer}", "manner": call.manner, "seconds": round(call.seconds, 3)}
+    match call.blunder if is_wrong else "":
+        case "malformed":
+            return Call(call.tool, raw=json.dumps(arguments)[:-9])
+        case "missing":
+            return Call(call.tool, {"key": arguments["key"]})
+        case "wrong":
+            return Call(call.tool, {**arguments, "seconds": "soon"})
+        case "unknown":
+            return Call(f"{call.tool}_twice", arguments)
+        case _:
+            return Call(call.tool, arguments)

@@ -1,0 +1,264 @@
+"""What one seed decides: sessions, asks, what the model says, which tools it calls, what goes wrong and when.
+
+A plan is data. Everything in it that can be taken away has a name: an ask `3.7` (the eighth of the fourth session), and
+below it a round of calls `3.7.r0`, a fault `3.7.f1`, a move `3.7.m2`. What is left of a plan stays as it was, so a plan
+that fails can be made small (`actors.testing.simulation.shrinking`).
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Literal, TypeAlias
+
+from actors.testing.faults import (
+    OVERLOADED,
+    RATE_LIMITED,
+    SERVER_ERROR,
+    Disconnect,
+    ErrorInStream,
+    Fault,
+    Garbage,
+    MalformedEvent,
+    Stall,
+    Status,
+)
+
+Mode: TypeAlias = Literal["safety", "liveness"]
+"""`safety`: faults to the end. `liveness`: they stop, and then every session must answer."""
+
+Blunder: TypeAlias = Literal["", "malformed", "missing", "wrong", "unknown"]
+"""What is wrong with a call as the model writes it."""
+
+Kind: TypeAlias = Literal["switch", "cancel", "abandon", "crash", "busy"]
+
+FAULTS: tuple[Fault, ...] = (
+    RATE_LIMITED,
+    Status(429, retry_after="7"),
+    Status(429, retry_after="900"),
+    Status(429),
+    SERVER_ERROR,
+    Status(503, retry_after="nonsense"),
+    OVERLOADED,
+    Status(500, body=b"<html>"),
+    Status(400),
+    Status(401),
+    Stall(),
+    Stall(after_bytes=60),
+    Stall(after_bytes=700),
+    Disconnect(),
+    Disconnect(after_bytes=40),
+    Disconnect(after_bytes=600),
+    Disconnect(after_bytes=0, reset=True),
+    ErrorInStream(0),
+    ErrorInStream(4),
+    Garbage(),
+    MalformedEvent(2),
+)
+
+MANNERS = ("fine",) * 9 + ("slow", "raises", "exits", "swallows", "spoils", "huge", "odd", "stray", "hangs")
+"""How tools behave, the good ones more often."""
+
+BLUNDERS: tuple[Blunder, ...] = ("malformed", "missing", "wrong", "unknown")
+CRASHING = ("session", "scheduler", "ledger", "renderer")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCall:
+    """A call that the model makes.
+
+    Args:
+        key: Names it in the whole run; the tool gets it as an argument.
+        tool: Which tool.
+        manner: How the tool behaves, one of `MANNERS`.
+        seconds: How long it takes.
+        blunder: What is wrong with it at first.
+    """
+
+    key: str
+    tool: str
+    manner: str
+    seconds: float
+    blunder: Blunder = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRound:
+    """One answer of the model that calls tools."""
+
+    name: str
+    calls: tuple[PlannedCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FaultAt:
+    """A fault, and which request of the ask meets it, from 0."""
+
+    name: str
+    request: int
+    fault: Fault
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What is done beside an ask, so many seconds after it began; `target` of a switch, or the actor that crashes."""
+
+    name: str
+    kind: Kind
+    after: float
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One user message and all that belongs to it.
+
+    Args:
+        pause: Seconds before it.
+        streamed: Whether its events are read, and not only its result.
+    """
+
+    name: str
+    pause: float
+    streamed: bool
+    rounds: tuple[PlannedRound, ...]
+    faults: tuple[FaultAt, ...]
+    moves: tuple[Move, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """What one session goes through. `heeds`: whether its model uses what it is told about an invalid call."""
+
+    number: int
+    target: str
+    heeds: bool
+    asks: tuple[Ask, ...]
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return f"s{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationPlan:
+    """All that happens in one run."""
+
+    seed: int
+    mode: Mode
+    talks: tuple[Talk, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all that can be taken away, asks before what belongs to them."""
+        return [name for talk in self.talks for ask in talk.asks for name in _names(ask)]
+
+    def only(self, names: Collection[str]) -> "SimulationPlan":
+        """Return the plan with nothing but these."""
+        kept = frozenset(names)
+        talks = (replace(talk, asks=tuple(_kept(talk.asks, kept))) for talk in self.talks)
+        return replace(self, talks=tuple(talk for talk in talks if talk.asks))
+
+
+@dataclass(frozen=True, slots=True)
+class Odds:
+    """How often things happen: a chance for each ask, and for each request of a fault."""
+
+    fault: float = 0.12
+    switch: float = 0.35
+    cancel: float = 0.08
+    abandon: float = 0.08
+    crash: float = 0.01
+    busy: float = 0.03
+    blunder: float = 0.08
+
+
+def planned(
+    seed: int, sessions: int, turns: int, targets: Sequence[str], tools: Sequence[str], mode: Mode, odds: Odds
+) -> SimulationPlan:
+    """Return the plan of a seed."""
+    talks = tuple(_PlanAuthor(seed, number, targets, tools, odds).talk(turns) for number in range(sessions))
+    return SimulationPlan(seed, mode, talks)
+
+
+def _names(ask: Ask) -> Iterator[str]:
+    yield ask.name
+    yield from (part.name for parts in (ask.rounds, ask.faults, ask.moves) for part in parts)
+
+
+def _kept(asks: Sequence[Ask], names: frozenset[str]) -> Iterator[Ask]:
+    for ask in asks:
+        if ask.name in names:
+            yield replace(
+                ask,
+                rounds=tuple(part for part in ask.rounds if part.name in names),
+                faults=tuple(part for part in ask.faults if part.name in names),
+                moves=tuple(part for part in ask.moves if part.name in names),
+            )
+
+
+class _PlanAuthor:
+    """Writes what one session goes through. It depends on the seed and the session's number only."""
+
+    def __init__(
+        self, seed: int, number: int, targets: Sequence[str], tools: Sequence[str], odds: Odds
+    ) -> None:
+        self._random = Random(f"{seed}/{number}")  # noqa: S311  a plan, not secrets
+        self._number = number
+        self._targets = targets
+        self._tools = tools
+        self._odds = odds
+
+    def talk(self, turns: int) -> Talk:
+        """Return all of it."""
+        target, heeds = self._random.choice(self._targets), self._random.random() < 0.5
+        asks = tuple(self._ask(f"{self._number}.{turn}") for turn in range(turns))
+        return Talk(self._number, target, heeds, asks)
+
+    def _happens(self, chance: float) -> bool:
+        return self._random.random() < chance
+
+    def _ask(self, name: str) -> Ask:
+        random = self._random
+        rounds = tuple(self._round(f"{name}.r{at}") for at in range(random.choice((0, 1, 1, 2, 3))))
+        at = [request for request in range(len(rounds) + 3) if self._happens(self._odds.fault)]
+        faults = tuple(
+            FaultAt(f"{name}.f{number}", at, random.choice(FAULTS)) for number, at in enumerate(at)
+        )
+        return Ask(
+            name,
+            random.expovariate(0.5),
+            self._happens(0.5),
+            rounds,
+            faults,
+            tuple(self._moves(name)),
+        )
+
+    def _round(self, name: str) -> PlannedRound:
+        count = self._random.choice((1, 1, 2, 3))
+        return PlannedRound(name, tuple(self._call(f"{name}c{at}") for at in range(count)))
+
+    def _call(self, key: str) -> PlannedCall:
+        random = self._random
+        return PlannedCall(
+            key,
+            random.choice(self._tools),
+            random.choice(MANNERS),
+            random.expovariate(1.0),
+            random.choice(BLUNDERS) if self._happens(self._odds.blunder) else "",
+        )
+
+    def _moves(self, name: str) -> Iterator[Move]:
+        odds, random, number = self._odds, self._random, 0
+        chances: tuple[tuple[Kind, float, Sequence[str]], ...] = (
+            ("switch", odds.switch, self._targets),
+            ("switch", odds.switch / 3, self._targets),
+            ("cancel", odds.cancel, ("",)),
+            ("abandon", odds.abandon, ("",)),
+            ("crash", odds.crash, CRASHING),
+            ("busy", odds.busy, ("",)),
+        )
+        for kind, chance, among in chances:
+            if self._happens(chance):
+                yield Move(f"{name}.m{number}", kind, random.expovariate(0.4), random.choice(among))
+                number += 1

@@ -1,0 +1,146 @@
+"""A plan played: each session's caller asks, switches, cancels, goes away, and waits for the end."""
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import anyio
+
+from actors.core.feed import CompleteEvent, ErrorEvent, TurnResult
+from actors.errors import ActorsError, Busy, SessionClosed, SessionError
+from actors.handle import Session
+from actors.kernel import Command, Ref
+from actors.runtime import Runtime
+from actors.testing.simulation.model import words
+from actors.testing.simulation.plan import CRASHING, Ask, Move, Talk
+from actors.testing.simulation.world import World
+
+SETTLING = 3600.0
+"""Virtual seconds in which every session comes to rest, whatever happened to it."""
+CROWD = 3
+"""Asks at once, so that some have to wait and one is too many."""
+
+
+@dataclass(frozen=True)
+class UnknownCommand(Command):
+    """A command that no actor knows: its receiver crashes."""
+
+
+class Player:
+    """Plays a plan in a runtime."""
+
+    def __init__(self, world: World, runtime: Runtime) -> None:
+        self._world = world
+        self._runtime = runtime
+        self.counts: Counter[str] = Counter()
+        self.results: dict[str, TurnResult] = {}
+
+    async def play(self) -> None:
+        """Play all of it; return when every session is at rest."""
+        async with anyio.create_task_group() as tasks:
+            for talk in self._world.plan.talks:
+                tasks.start_soon(self._talk, talk)
+        if self._world.plan.mode == "liveness":
+            self._world.faultless = True
+        async with anyio.create_task_group() as tasks:
+            for talk in self._world.plan.talks:
+                tasks.start_soon(self._rest, talk)
+
+    async def _talk(self, talk: Talk) -> None:
+        tools, approve = self._world.toolbox.tools, self._world.toolbox.approve
+        session = await self._runtime.open(talk.target, id=talk.id, tools=tools, approve=approve)
+        for ask in talk.asks:
+            await anyio.sleep(ask.pause)
+            with suppress(SessionClosed):  # it crashed too often
+                await self._ask(session, ask)
+
+    async def _ask(self, session: Session, ask: Ask) -> None:
+        caller = anyio.CancelScope()
+        async with anyio.create_task_group() as tasks:
+            for move in ask.moves:
+                tasks.start_soon(self._move, session, move, caller)
+            with caller:
+                say = self._listened if ask.streamed else self._answered
+                await self._counted(partial(say, session, ask.name))
+        self.counts["abandoned"] += caller.cancelled_caught
+
+    async def _answered(self, session: Session, name: str) -> None:
+        self._came(name, await session.ask(words(name)))
+
+    async def _listened(self, session: Session, name: str) -> None:
+        """Read an ask's events. There is one terminal one, and it is the last."""
+        last, terminal = None, 0
+        async with session.stream(words(name)) as events:
+            async for last in events:
+                terminal += isinstance(last, CompleteEvent | ErrorEvent)
+        if terminal != 1 or not isinstance(last, CompleteEvent | ErrorEvent):
+            self._world.problems.add("a stream ends with one terminal event", f"{session.id}: {name}")
+        else:
+            self._came(name, last.result)
+
+    def _came(self, name: str, result: TurnResult) -> None:
+        self.counts[result.status] += 1
+        self.results[name] = result
+
+    async def _move(self, session: Session, move: Move, caller: anyio.CancelScope) -> None:
+        await anyio.sleep(move.after)
+        self.counts[move.kind] += 1
+        match move.kind:
+            case "switch":
+                await self._counted(partial(session.switch, move.target))
+            case "cancel":
+                await self._counted(session.cancel)
+            case "abandon":
+                caller.cancel()
+            case "crash":
+                with suppress(ActorsError):  # it has none
+                    await self._crash(session, move.target)
+            case "busy":
+                await self._crowd(session, move.name)
+
+    async def _crash(self, session: Session, which: str) -> None:
+        assert which in CRASHING
+        refs = session._refs
+        actors: dict[str, Ref[Any]] = {  # Any: no actor takes the command, that is the point
+            "session": session._session,
+            "scheduler": refs.scheduler,
+            "ledger": refs.ledger,
+            "renderer": refs.renderer,
+        }
+        await actors[which].tell(UnknownCommand())
+
+    async def _crowd(self, session: Session, name: str) -> None:
+        async with anyio.create_task_group() as tasks:
+            for number in range(CROWD):
+                said = f"{name.partition('.m')[0]}0{number}"
+                tasks.start_soon(self._counted, partial(self._answered, session, said))
+
+    async def _counted(self, action: Callable[[], Any]) -> None:  # Any: something to await
+        """Do something that may be refused, as is counted by the kind of refusal."""
+        try:
+            await action()
+        except (Busy, SessionClosed, SessionError) as error:
+            self.counts[type(error).__name__] += 1
+
+    async def _rest(self, talk: Talk) -> None:
+        """Wait until a session has nothing to do; in liveness mode it has to answer then."""
+        with suppress(SessionClosed):
+            session = self._runtime.session(talk.id)
+            with anyio.move_on_after(SETTLING) as patience:
+                while session.busy:  # noqa: ASYNC110  it is virtual time
+                    await anyio.sleep(1)
+                if self._world.faultless:
+                    await self._last(session, talk)
+            if patience.cancelled_caught:
+                self._world.problems.add("every session comes to rest", session.id)
+
+    async def _last(self, session: Session, talk: Talk) -> None:
+        """Wait until breakers and cooldowns are over, then ask once more."""
+        await anyio.sleep(120)
+        result = await session.ask(words(f"{talk.number}.999"))
+        if result.status != "complete":
+            about = f"{session.id}: {result.status}: {result.why}"
+            self._world.problems.add("without faults every ask completes", about)

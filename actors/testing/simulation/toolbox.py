@@ -1,0 +1,106 @@
+"""The tools of a simulation: each call says itself how its tool behaves."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import anyio
+
+from actors.tools import Tool, tool
+
+LIMIT = 5.0
+"""Seconds that one call may take."""
+STUBBORN = 3.0
+"""Seconds that a tool goes on which was told to end."""
+
+
+@dataclass(slots=True)
+class Toolbox:
+    """Tools that are named alike and behave as their calls say.
+
+    Args:
+        random: Decides on approvals.
+        runs: How often each call was run, by its key.
+        begun: Told of each that begins.
+    """
+
+    random: Random
+    begun: Callable[[str], None]
+    runs: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def tools(self) -> list[Tool[..., Any]]:  # Any: any function
+        """The tools."""
+
+        async def work(key: str, manner: str, seconds: float) -> object:
+            """Do a piece of work."""
+            return await self._run(key, manner, seconds)
+
+        async def approved(key: str, manner: str, seconds: float) -> object:
+            """Do a piece of work that somebody has to approve of."""
+            return await self._run(key, manner, seconds)
+
+        return [tool(timeout=LIMIT)(work), tool(timeout=LIMIT, approval="ask")(approved)]
+
+    async def approve(self, call: object) -> bool:
+        """Approve of most calls, after a while."""
+        await anyio.sleep(self.random.expovariate(1.0))
+        return self.random.random() < 0.8
+
+    async def _run(self, key: str, manner: str, seconds: float) -> object:
+        self.runs[key] += 1
+        self.begun(key)
+        await _MANNERS.get(manner, anyio.sleep)(seconds)
+        token = f"<<{key}#{self.runs[key]}>>"
+        return _RESULTS[manner](token) if manner in _RESULTS else f"{token} done"
+
+
+async def _raises(seconds: float) -> None:
+    await anyio.sleep(seconds)
+    raise ValueError("boom")
+
+
+async def _exits(seconds: float) -> None:
+    await anyio.sleep(seconds)
+    raise SystemExit(3)
+
+
+async def _swallows(seconds: float) -> None:
+    """Go on for a while though cancelled."""
+    try:
+        await anyio.sleep(seconds)
+    except anyio.get_cancelled_exc_class():
+        with anyio.CancelScope(shield=True):
+            await anyio.sleep(STUBBORN)
+
+
+async def _spoils(seconds: float) -> None:
+    """Leave a task group open."""
+    await anyio.create_task_group().__aenter__()
+    await anyio.sleep(seconds)
+
+
+async def _stray(seconds: float) -> None:
+    """Raise a cancellation that nobody asked for."""
+    await anyio.sleep(seconds)
+    raise anyio.get_cancelled_exc_class()._create(source="unknown")  # type: ignore[attr-defined]  # trio's
+
+
+async def _hangs(seconds: float) -> None:
+    await anyio.sleep_forever()
+
+
+_MANNERS: Mapping[str, Callable[[float], Awaitable[None]]] = {
+    "raises": _raises,
+    "exits": _exits,
+    "swallows": _swallows,
+    "spoils": _spoils,
+    "stray": _stray,
+    "hangs": _hangs,
+}
+_RESULTS: Mapping[str, Callable[[str], object]] = {
+    "huge": lambda token: token + "x" * 20_000,
+    "odd": lambda token: {"token": token, 1: {2.5, float("nan")}, "bytes": b"\xff", "text": "\ud800"},
+}

@@ -1,0 +1,218 @@
+"""What may be in a log, and in which order: a storage that watches every event as it is written.
+
+It knows nothing of the runtime but its events. Each invariant has a name, and a line is kept for each time one was
+broken. The bodies that servers see are held against the log as it stood at that moment.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from actors.core import events
+from actors.core.events import Cancelled, Event
+from actors.core.identity import Binding, CallId
+from actors.core.packed import unpack
+from actors.storage import Entry
+from actors.storage.memory import MemoryStorage
+
+REAL = (events.Returned, events.Failed, events.Denied, events.Refused)
+"""A call's real completions."""
+TOKEN = re.compile(rb"<<[^<>]{1,40}>>")
+"""Stands in each result that a simulated tool returns, once in a run."""
+SYNTHETIC = b"[No result was recorded for this tool call"
+MOST = 100
+"""Lines that are kept."""
+
+
+class Problems:
+    """What was wrong: an invariant's name and a line. Kept up to a number, counted without end."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.count = 0
+
+    def add(self, invariant: str, about: str) -> None:
+        """Note that an invariant was broken."""
+        self.count += 1
+        if len(self.lines) < MOST:
+            self.lines.append(f"{invariant}: {about}")
+
+
+@dataclass(slots=True)
+class Sighting:
+    """What the log of one session came to so far."""
+
+    target: str = ""
+    held: str | None = None
+    bound: Binding | None = None
+    ask: int = 0
+    round: int | None = None
+    left: bool = False
+    closed: bool = False
+    open_calls: set[CallId] = field(default_factory=set)
+    known: set[CallId] = field(default_factory=set)
+    scheduled: set[CallId] = field(default_factory=set)
+    started: set[CallId] = field(default_factory=set)
+    ended: dict[CallId, str] = field(default_factory=dict)
+    sealed: set[CallId] = field(default_factory=set)
+    tokens: dict[bytes, CallId] = field(default_factory=dict)
+    rounds: Counter[str] = field(default_factory=Counter)
+
+
+class Witness(MemoryStorage):
+    """Logs in memory, each event looked at as it is appended.
+
+    Args:
+        problems: Where broken invariants are told.
+        members: Which backends a target stands for.
+    """
+
+    def __init__(self, problems: Problems, members: dict[str, frozenset[str]]) -> None:
+        super().__init__()
+        self._problems = problems
+        self._members = members
+        self.counts: Counter[str] = Counter()
+        self.seen: dict[str, Sighting] = {}
+
+    def append(self, entries: Sequence[Entry]) -> list[int]:
+        """Look at what is appended, and append it."""
+        for entry in entries:
+            sighting = self.seen.setdefault(entry.session, Sighting())
+            for event in entry.events:
+                self.counts[type(event).__name__] += 1
+                self._look(entry.session, sighting, event)
+        return super().append(entries)
+
+    def _wrong(self, invariant: str, session: str, about: object) -> None:
+        self._problems.add(invariant, f"{session}: {about}")
+
+    def _look(self, session: str, seen: Sighting, event: Event) -> None:
+        if seen.closed:
+            self._wrong("nothing behind the end", session, type(event).__name__)
+        match event:
+            case events.CallHappening():
+                self._call(session, seen, event)
+            case events.Bound() | events.RequestSent() | events.RoundEnded() | events.TurnEnded():
+                self._turn(session, seen, event)
+            case events.SwitchHeld() | events.SwitchApplied() | events.SwitchFailed():
+                self._switch(session, seen, event)
+            case events.Opened(target=target):
+                seen.target = target
+            case events.Closed():
+                seen.closed = True
+            case _:
+                pass
+
+    def _call(self, session: str, seen: Sighting, event: events.CallHappening) -> None:
+        call = event.call_id
+        if isinstance(event, REAL):
+            self._completed(session, seen, event)
+        elif isinstance(event, Cancelled):
+            seen.open_calls.discard(call)
+        elif isinstance(event, events.Scheduled):
+            if call not in seen.known:
+                self._wrong("only what the model called is run", session, call)
+            seen.scheduled.add(call)
+        elif isinstance(event, events.Started):
+            if call not in seen.scheduled or call in seen.started:
+                self._wrong("a call is scheduled, then started once", session, call)
+            seen.started.add(call)
+
+    def _completed(self, session: str, seen: Sighting, event: events.Completion) -> None:
+        call = event.call_id
+        if call in seen.ended:
+            about = f"{call} {seen.ended[call]}, then {type(event).__name__}"
+            self._wrong("every call has one completion", session, about)
+        seen.ended[call] = type(event).__name__
+        seen.open_calls.discard(call)
+        if isinstance(event, events.Returned):
+            for token in TOKEN.findall(event.content):
+                seen.tokens[token] = call
+
+    def _turn(
+        self,
+        session: str,
+        seen: Sighting,
+        event: events.Bound | events.RequestSent | events.RoundEnded | events.TurnEnded,
+    ) -> None:
+        match event:
+            case events.Bound():
+                self._bound(session, seen, event)
+            case events.RequestSent():
+                self._sent(session, seen, event)
+            case events.RoundEnded(message=message):
+                calls = unpack(message).calls if message is not None else ()
+                seen.open_calls.update(call.id for call in calls)
+                seen.known.update(call.id for call in calls)
+                seen.round = None
+                seen.rounds[seen.bound.backend if seen.bound else ""] += 1
+            case events.TurnEnded():
+                if seen.open_calls:
+                    self._wrong("every call is closed when its turn ends", session, sorted(seen.open_calls))
+                seen.bound = seen.round = None
+
+    def _bound(self, session: str, seen: Sighting, event: events.Bound) -> None:
+        if seen.bound is not None:
+            self._wrong("one turn at a time", session, event.turn)
+        if event.ask != seen.ask:  # a continuation may go anywhere in its pool
+            if seen.held is not None:
+                self._wrong("a held switch is settled before the next ask", session, seen.held)
+            if event.binding.backend not in self._members.get(seen.target, ()):
+                about = f"turn {event.turn} on {event.binding.backend}, not {seen.target}"
+                self._wrong("a turn begins on the selected target", session, about)
+        seen.bound, seen.ask, seen.left = event.binding, event.ask, False
+
+    def _sent(self, session: str, seen: Sighting, event: events.RequestSent) -> None:
+        if seen.left:
+            self._wrong("a switch is applied at a turn's end", session, seen.target)
+        if event.binding != seen.bound:
+            self._wrong("the binding is constant within a turn", session, event.binding.backend)
+        for call, _ in event.seals:
+            if call in seen.ended:
+                self._wrong("a synthetic result never replaces a real one", session, call)
+            seen.sealed.add(call)
+        seen.round = event.round
+
+    def _switch(
+        self,
+        session: str,
+        seen: Sighting,
+        event: events.SwitchHeld | events.SwitchApplied | events.SwitchFailed,
+    ) -> None:
+        match event:
+            case events.SwitchHeld(target=target):
+                seen.held = target
+            case events.SwitchApplied(target=target, held=held):
+                seen.left = seen.bound is not None  # before a continuation, a little ahead of the turn's end
+                if held and target != seen.held:
+                    self._wrong("the switch that is applied is the one that was held", session, target)
+                seen.target, seen.held = target, None if held else seen.held
+            case events.SwitchFailed():
+                seen.held = None
+
+    def request(self, session: str, backend: str, body: bytes) -> None:
+        """Hold a body that a server is about to see against the session's log."""
+        seen = self.seen.get(session)
+        if seen is None or seen.bound is None or seen.round is None:
+            self._wrong("a request is in the log before it is sent", session, backend)
+            return
+        if seen.bound.backend != backend:
+            self._wrong("the binding is constant within a turn", session, f"a request to {backend}")
+        if (count := body.count(SYNTHETIC)) > len(seen.sealed):
+            about = f"{count} synthetic results, {len(seen.sealed)} sealed"
+            self._wrong("a synthetic result is sealed before it is sent", session, about)
+        self._results(session, seen, Counter(TOKEN.findall(body)))
+
+    def _results(self, session: str, seen: Sighting, tokens: Counter[bytes]) -> None:
+        for token, call in seen.tokens.items():
+            count = tokens.pop(token, 0)
+            if count > 1 or (count == 0 and call not in seen.sealed):
+                self._wrong("a real result is shown once", session, f"{call}: {count} times")
+        if tokens:
+            self._wrong("what is shown was recorded", session, f"{len(tokens)} results")
+
+    def runs(self, session: str, key: str) -> None:
+        """Note that a tool begins to run."""
+        if self.counts["Started"] == 0:
+            self._wrong("a call is in the log before it runs", session, key)

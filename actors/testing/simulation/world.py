@@ -1,0 +1,125 @@
+"""The world of one run: servers of several dialects without sockets, their model, tools, logs, and a runtime on top."""
+
+import hashlib
+from functools import partial
+from random import Random
+from typing import Any
+
+from actors.config import BackendLimits, BackendSettings, Config, FileSettings, PoolSettings, RuntimeLimits
+from actors.config.providers import kind_of
+from actors.core.profiles import dialect
+from actors.runtime import Runtime
+from actors.testing.anthropic_server import AnthropicServer
+from actors.testing.dialects import strict_server
+from actors.testing.rules import AnthropicProfile, AnthropicSettings
+from actors.testing.rules.base import Json
+from actors.testing.script import Script, Turn
+from actors.testing.server import Exchange, LoopbackServer, ServerLimits
+from actors.testing.simulation.model import Model, asked
+from actors.testing.simulation.network import SimulatedNetwork
+from actors.testing.simulation.plan import SimulationPlan
+from actors.testing.simulation.toolbox import Toolbox
+from actors.testing.simulation.witness import Problems, Witness
+
+DIALECTS = ("openai_chat", "anthropic", "openai_responses", "gemini", "mistral", "bedrock")
+"""What the servers speak, one each."""
+POOLS = {"either": "failover", "by-turns": "round_robin"}
+TARGETS = (*DIALECTS, *POOLS)
+TOOLS = ("work", "work", "work", "approved")
+
+_BACKEND = BackendLimits(first_byte=20, idle=10, total=90, attempts=3, concurrency=16)
+_RUNTIME = RuntimeLimits(rounds=5, waiting_asks=2)
+_SERVER = ServerLimits(recordings=1)
+
+
+class _Said(Script):
+    """A server's script: whatever the model says to the request that is being answered."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self._model = model
+
+    def turn(self, request: Json) -> Turn:
+        return self._model.turn(request)
+
+    def advance(self) -> None:
+        self._model.answered()
+
+
+class World:
+    """All of one run but the callers."""
+
+    def __init__(self, plan: SimulationPlan) -> None:
+        self.plan = plan
+        self.problems = Problems()
+        self.faultless = False
+        """Whether faults have stopped."""
+        self.model = Model(plan)
+        self.random = Random(f"{plan.seed}/world")  # noqa: S311  as in the plan
+        self.servers = {name: self._server(name) for name in DIALECTS}
+        self.network = SimulatedNetwork(self.servers, self.random, self._seen)
+        members = {name: frozenset({name}) for name in DIALECTS}
+        self.witness = Witness(self.problems, members | dict.fromkeys(POOLS, frozenset(DIALECTS)))
+        self.toolbox = Toolbox(self.random, self._begun)
+        self.digest = hashlib.blake2b(digest_size=16)
+        self.faults = 0
+
+    def runtime(self) -> Runtime:
+        """Return the runtime, not yet entered."""
+        backends = {name: _backend(server) for name, server in self.servers.items()}
+        pools = {name: _pool(policy) for name, policy in POOLS.items()}
+        config = Config(FileSettings(backends=backends, pools=pools, limits=_RUNTIME), {}, "a simulation")
+        return Runtime(config, environ={}, storage=self.witness, transport=self.network, seed=self.plan.seed)
+
+    def _server(self, name: str) -> LoopbackServer:
+        script = _Said(self.model)
+        server: LoopbackServer
+        if name == "anthropic":  # the strictest signatures
+            settings = AnthropicSettings(profile=AnthropicProfile(prefix_bound=True))
+            server = AnthropicServer(script, settings=settings, faults=self._fault, limits=_SERVER)
+        else:
+            server = strict_server(name, faults=self._fault, limits=_SERVER)
+            server.script = script
+        server.on_exchange = partial(self._judged, name)
+        return server
+
+    def _judged(self, backend: str, exchange: Exchange) -> None:
+        """Take note of a server's verdict."""
+        if (verdict := exchange.verdict) is not None:
+            about = f"{backend}, ask {self.model.now}: {verdict.rule}: {verdict.message[:200]}"
+            self.problems.add("no body is refused for its structure", about)
+
+    def _fault(self, number: int, request: Json) -> Any:  # Any: a fault or None
+        if self.faultless or (fault := self.model.fault(number, request)) is None:
+            return None
+        self.faults += 1
+        return fault
+
+    def _seen(self, backend: str, body: bytes) -> None:
+        """Take note of a request before its server does."""
+        self.digest.update(b"%s %d\n" % (backend.encode(), len(body)))
+        self.digest.update(body)
+        ask = self.model.now = asked(body)
+        self.model.met()
+        if ask is None:
+            self.problems.add("a body holds what the user said", backend)
+        else:
+            self.witness.request(f"s{ask.partition('.')[0]}", backend, body)
+
+    def _begun(self, key: str) -> None:
+        session = f"s{key.partition('.')[0]}"
+        self.witness.runs(session, key)
+        if self.toolbox.runs[key] > 1:
+            self.problems.add("a call is run once", f"{session}: {key}")
+
+
+def _backend(server: LoopbackServer) -> BackendSettings:
+    speaks = {"kind": kind_of(dialect(server.dialect)), "dialect": server.dialect}
+    model = {"openai_responses": "gpt", "anthropic": "claude"}.get(server.dialect, "model")
+    return BackendSettings.model_validate(
+        {"model": model, "base_url": server.endpoint, "limits": _BACKEND, **speaks}
+    )
+
+
+def _pool(policy: str) -> PoolSettings:
+    return PoolSettings.model_validate({"members": DIALECTS, "policy": policy, "cooldown": 5.0})
