@@ -17,7 +17,7 @@ from typing import Any, get_args
 
 import actors
 from actors import errors
-from actors.core import diagnostics, events, feed, intake, stream
+from actors.core import diagnostics, events, feed, intake, progress, stream
 from actors.core.concerns import Demands
 from actors.core.dialect import Profile
 from actors.core.feed import SessionEvent
@@ -31,8 +31,9 @@ section are imported from `actors`; the others are what those give and raise, an
 """
 
 RESULTS = (
-    feed.Attempt,
-    feed.Cause,
+    progress.Attempt,
+    progress.Cause,
+    feed.PendingCall,
     feed.Sent,
     stream.Usage,
     diagnostics.Report,

@@ -13,9 +13,10 @@ import anyio
 
 from actors.core import turn as turns
 from actors.core.events import Bound, Submitted, SwitchApplied, TurnEnded, TurnStatus
-from actors.core.feed import Attempt, TurnResult, switched
+from actors.core.feed import TurnResult, switched
 from actors.core.identity import Binding
 from actors.core.packed import Packed
+from actors.core.progress import Attempt
 from actors.core.routing import Pool, after_failure, first, settled
 from actors.core.turn import Bounds, CloseStep, Outcome
 from actors.errors import ConfigError

@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from actors.backend import Resolver
-from actors.core.feed import Attempt, Sink, StatusEvent, TurnResult
+from actors.core.feed import Sink, StatusEvent, TurnResult
 from actors.core.identity import Binding
+from actors.core.progress import Attempt
 from actors.core.stream import Cut, Usage
 from actors.core.turn import CloseStep
 from actors.journal import JournalCommand

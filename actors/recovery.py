@@ -1,8 +1,9 @@
 """What a crash left open, closed: every call of the turn that was in flight, and that turn."""
 
 from actors.core.events import Reason, TurnEnded
-from actors.core.feed import Attempt, TurnResult
+from actors.core.feed import TurnResult
 from actors.core.identity import Binding, CallId
+from actors.core.progress import Attempt
 from actors.core.stream import Usage
 from actors.inflight import SessionRefs
 from actors.ledger import Snapshot

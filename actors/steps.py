@@ -18,9 +18,10 @@ from actors.core import turn as turns
 from actors.core.content import Message, Text
 from actors.core.diagnostics import Refusal, Report
 from actors.core.events import EpochBegan, RequestSent, RoundEnded
-from actors.core.feed import Cause, Sent, StatusEvent, ToolCallEvent
+from actors.core.feed import Sent, StatusEvent, ToolCallEvent
 from actors.core.lane import Rendered, blamed, seals
 from actors.core.packed import pack
+from actors.core.progress import Cause
 from actors.core.rulebook import REASONING
 from actors.core.stream import Cut
 from actors.core.turn import CloseStep, Outcome

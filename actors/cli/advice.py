@@ -4,9 +4,9 @@ from urllib.parse import urlsplit
 
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings
-from actors.core.feed import Attempt
 from actors.core.identity import Binding
 from actors.core.profiles import PROFILES, dialect
+from actors.core.progress import Attempt
 from actors.core.segments import Segments
 
 _NO_SUCH_PLACE = (404, 405, 501)

@@ -14,7 +14,8 @@ from actors.errors import (
 )
 
 if TYPE_CHECKING:
-    from actors.core.feed import Cause, TurnResult
+    from actors.core.feed import TurnResult
+    from actors.core.progress import Cause
 
 
 class Exit(IntEnum):

@@ -18,6 +18,7 @@ from actors.core.form import Form
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, JsonObject, Quoted
 from actors.core.packed import Packed, encoded, seal_of, shared
+from actors.core.progress import AskProgress, Attempt
 from actors.errors import JournalError
 
 F = TypeVar("F", bound=Form)
@@ -36,11 +37,18 @@ def encode_event(event: Event) -> bytes:
 
 _RECORD, _MESSAGE = msgpack.Decoder(LogRecord), msgpack.Decoder(Message)
 _ENCODER, _RAW = msgpack.Encoder(), json.Decoder(Raw)
-_BEGINS: Mapping[object, bytes] = {Quoted: b'"', JsonObject: b"{", Json: b"", Json | None: b""}
+_BEGINS: Mapping[object, bytes] = {
+    Quoted: b'"',
+    JsonObject: b"{",
+    Json: b"",
+    Json | None: b"",
+    JsonObject | None: b"{",
+}
 """How JSON begins, by the type of the field that holds it."""
 _PACKED = (Packed, Packed | None)
 _HOLDS_MORE = (
     *(*_BEGINS, *_PACKED, Binding, Seal | None, End | None),
+    *(AskProgress, tuple[Attempt, ...]),
     *(tuple[Packed, ...], tuple[Block, ...], tuple[Interaction, ...], tuple[ToolResult, ...]),
 )
 """Types of fields that say less than is checked."""

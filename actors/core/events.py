@@ -10,6 +10,8 @@ catalogue is closed and versioned; an event is written before what it announces 
     Scheduled, Started                      a tool call on its way
     Returned, Failed, Denied, Refused       a tool call's real completion
     Cancelled                               a tool call stopped: closed without a real completion
+    ApprovalAsked, ApprovalDecided          whether a call may run, when somebody is to say so later
+    Awaited, Resumed                        a turn waits for its caller, and goes on
     SwitchHeld, SwitchApplied, SwitchSuperseded, SwitchFailed
     Compacted, EpochBegan                   what rewrites history, and what rewrites a lane
 """
@@ -20,8 +22,9 @@ from actors.core.content import Media, Status, ToolResult
 from actors.core.form import Form, kept
 from actors.core.identity import Binding, CallId
 from actors.core.intake import Intake
-from actors.core.jsonio import Json
+from actors.core.jsonio import Json, JsonObject
 from actors.core.packed import Packed
+from actors.core.progress import AskProgress, TurnProgress
 from actors.core.stream import LeftOut, Usage
 
 VERSION: Final = 1
@@ -39,6 +42,9 @@ EpochReason: TypeAlias = Literal["compaction", "thinking", "refusal"]
 
 TurnStatus: TypeAlias = Literal["complete", "cancelled", "failed", "interrupted", "handed_over"]
 """How a turn ended. `handed_over`: a continuation turn on another binding follows, in the same ask."""
+
+Verdict: TypeAlias = Literal["allow", "deny"]
+"""What was decided about a call that asked for approval."""
 
 
 def _word(name: str) -> str:
@@ -155,6 +161,52 @@ class Cancelled(CallHappening, frozen=True):
     """The call was stopped, or will not be run: closed without a real completion."""
 
     reason: Reason = "cancelled"
+
+
+class ApprovalAsked(Happening, frozen=True):
+    """A call waits for somebody to approve of it. `digest` names its tool and arguments."""
+
+    call_id: CallId
+    tool: str
+    digest: str
+
+
+class ApprovalDecided(Happening, frozen=True):
+    """Somebody decided about a call that asked: of this tool, with these arguments.
+
+    Args:
+        reason: Why, in the decider's words.
+        arguments: To run it with in place of the model's; None for those.
+    """
+
+    call_id: CallId
+    tool: str
+    digest: str
+    verdict: Verdict
+    reason: str = ""
+    arguments: JsonObject | None = None
+
+
+class Awaited(Happening, frozen=True):
+    """A turn waits for its caller: all other calls of its batch have ended.
+
+    Args:
+        external: Calls whose results the caller brings, in call order.
+        approvals: Calls that run if somebody approves of them, likewise.
+        turn_so_far, ask_so_far: What the turn goes on from.
+    """
+
+    turn: int
+    external: tuple[CallId, ...]
+    approvals: tuple[CallId, ...] = ()
+    turn_so_far: TurnProgress = TurnProgress()
+    ask_so_far: AskProgress = AskProgress()
+
+
+class Resumed(Happening, frozen=True):
+    """A turn goes on, or is closed: nothing is awaited any more."""
+
+    turn: int
 
 
 class SwitchHeld(Happening, frozen=True):
@@ -300,4 +352,5 @@ CallEvent: TypeAlias = Scheduled | Started | Completion | Cancelled
 
 _Switch: TypeAlias = SwitchHeld | SwitchApplied | SwitchSuperseded | SwitchFailed
 _Turn: TypeAlias = Submitted | Bound | RequestSent | RoundEnded | EpochBegan | TurnEnded
-Event: TypeAlias = Opened | _Turn | CallEvent | _Switch | Compacted | Closed
+_Pause: TypeAlias = ApprovalAsked | Awaited | ApprovalDecided | Resumed
+Event: TypeAlias = Opened | _Turn | _Pause | CallEvent | _Switch | Compacted | Closed

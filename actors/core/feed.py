@@ -10,40 +10,34 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from actors.core.content import Message
+from actors.core.content import Message, ToolCall
 from actors.core.diagnostics import Report
 from actors.core.events import SwitchApplied, SwitchFailed
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import JsonValue
+from actors.core.progress import Attempt
 from actors.core.stream import Cut, LeftOut, Usage
 
-AskStatus: TypeAlias = Literal["complete", "cancelled", "failed"]
+AskStatus: TypeAlias = Literal["complete", "cancelled", "failed", "awaiting", "late"]
+"""How an ask ended; or `awaiting`: its turn waits for its caller; `late`: no turn waited for what was brought."""
 
 
-class Cause(Struct, frozen=True):
-    """What kept a provider from answering: the kind of failure, as `actors.adapters.failure` lists them.
+class PendingCall(Struct, frozen=True):
+    """A call that a turn waits for.
 
-    `status` is that of HTTP; None if no response came, or it broke off.
+    Args:
+        call: As the model made it.
+        kind: `external`: the caller brings its result. `approval`: it runs if somebody approves of it.
+        digest: Names its tool and arguments: that of a decision must be the same.
     """
 
-    kind: str
-    status: int | None = None
-
-
-class Attempt(Struct, frozen=True):
-    """One turn of an ask: what served it, and how it ended.
-
-    `why` is one line, empty for a turn that simply ended; `cause` the provider's failure, if that is what ended it.
-    """
-
-    binding: Binding
-    status: str
-    why: str = ""
-    cause: Cause | None = None
+    call: ToolCall
+    kind: Literal["external", "approval"]
+    digest: str
 
 
 class TurnResult(Struct, frozen=True):
-    """How an ask came out.
+    """How an ask came out, or where it stands.
 
     Args:
         text: The last word of the model.
@@ -55,6 +49,8 @@ class TurnResult(Struct, frozen=True):
         cut: Why the last answer is not whole, though the ask is `complete`: `length` (a limit of tokens, a full
             window), `filter` (a filter or a refusal), `paused` (it would go on if asked again), `fault`; else None.
         left_out: What the answers held and the history does not, over all rounds.
+        awaiting: The calls that the turn waits for, if its status is `awaiting`: for results of external ones, which
+            `Session.provide` takes, and for approvals, which `Session.decide` takes.
     """
 
     text: str
@@ -67,6 +63,7 @@ class TurnResult(Struct, frozen=True):
     finish: str | None = None
     cut: Cut | None = None
     left_out: LeftOut = ()
+    awaiting: tuple[ToolCall, ...] = ()
 
 
 class Applied(Struct, frozen=True):
@@ -136,7 +133,8 @@ class StatusEvent(Struct, frozen=True):
     `status` is one of: `submitted`, `turn_started`, `request` (with what is `sent`), `message` (with the whole
     message, how it is `cut`, and what was `left_out` of it), `tool_results`, `turn_ended`, `failover`, `rewritten`,
     `switch_held`, `switch_applied`, `switch_superseded` (with the target as `detail`), `switch_failed` (with the
-    reason): durable; `resync` (what was missed begins after `seq`): ephemeral.
+    reason), `approval_asked` (with the call as `pending`): durable; `resync` (what was missed begins after `seq`):
+    ephemeral.
     """
 
     type: ClassVar[Literal["status"]] = "status"
@@ -150,6 +148,7 @@ class StatusEvent(Struct, frozen=True):
     sent: Sent | None = None
     cut: Cut | None = None
     left_out: LeftOut = ()
+    pending: PendingCall | None = None
 
 
 class _Terminal(Struct, frozen=True):
@@ -169,7 +168,7 @@ class ErrorEvent(_Terminal, frozen=True):
 
 
 class CompleteEvent(_Terminal, frozen=True):
-    """The ask ended: complete, or cancelled as was asked. Terminal, durable."""
+    """The ask ended, complete or cancelled as was asked; or it is `awaiting`. Terminal, durable."""
 
     type: ClassVar[Literal["complete"]] = "complete"
 

@@ -27,12 +27,23 @@ from actors.core.render import RenderTarget
 from actors.core.transcript import Encoder
 
 
+class Pause(Form, frozen=True):
+    """A turn that waits for its caller, and what was decided about calls of it since."""
+
+    awaited: events.Awaited
+    decisions: tuple[events.ApprovalDecided, ...] = ()
+
+    def decided(self, decision: events.ApprovalDecided) -> "Pause":
+        """Return it with one more decision."""
+        return replace(self, decisions=(*self.decisions, decision))
+
+
 class SessionState(Form, frozen=True):
     """What a session knows.
 
     Its id (`session`) is empty before `Opened`. `target`: a backend or a pool, as the user named it; `held`: that of a
-    switch that waits for the turn's end; `bound`: the binding of the turn in flight. `calls` counts the canonical call
-    ids that have been used.
+    switch that waits for the turn's end; `bound`: the binding of the turn in flight; `pause`: what that turn waits for.
+    `calls` counts the canonical call ids that have been used.
     """
 
     session: str = ""
@@ -44,6 +55,7 @@ class SessionState(Form, frozen=True):
     asks: int = 0
     turns: int = 0
     bound: Binding | None = None
+    pause: Pause | None = None
     closed: bool = False
 
     def apply(self, event: Event) -> "SessionState":  # noqa: C901  a case for each event
@@ -57,8 +69,16 @@ class SessionState(Form, frozen=True):
                 return replace(self, asks=ask, history=self.history.extended((message,)))
             case events.Compacted(start=start, stop=stop, summary=summary):
                 return replace(self, history=self.history.replaced(start, stop, summary))
-            case EpochBegan():
+            case EpochBegan() | events.ApprovalAsked():
                 return self
+            case events.Awaited():
+                return replace(self, pause=Pause(event))
+            case events.ApprovalDecided() if self.pause is not None:
+                return replace(self, pause=self.pause.decided(event))
+            case events.ApprovalDecided():
+                return self
+            case events.Resumed():
+                return replace(self, pause=None)
             case events.Opened(session=session, target=target, messages=messages, known=known):
                 history = History().extended(messages)
                 history = replace(history, report=event.report, system=event.system)
@@ -72,7 +92,7 @@ class SessionState(Form, frozen=True):
             case events.SwitchSuperseded() | events.SwitchFailed():
                 return replace(self, held=None)
             case events.TurnEnded():
-                return replace(self, bound=None)
+                return replace(self, bound=None, pause=None)
             case events.Closed():
                 return replace(self, closed=True)
 

@@ -31,7 +31,7 @@ from msgspec.structs import replace
 
 from actors.core.content import Message, ToolCall
 from actors.core.events import TurnStatus
-from actors.core.feed import Cause
+from actors.core.progress import Cause
 from actors.core.stream import Usage
 
 

@@ -25,6 +25,9 @@ from actors.core.content import (
     ToolResult,
 )
 from actors.core.events import (
+    ApprovalAsked,
+    ApprovalDecided,
+    Awaited,
     Bound,
     CallEvent,
     Cancelled,
@@ -37,6 +40,7 @@ from actors.core.events import (
     Opened,
     Refused,
     RequestSent,
+    Resumed,
     Returned,
     RoundEnded,
     Scheduled,
@@ -53,6 +57,7 @@ from actors.core.ingest import ingest
 from actors.core.jsonio import Json, quote
 from actors.core.ledger import Ledger
 from actors.core.packed import pack
+from actors.core.progress import AskProgress, Attempt, TurnProgress
 from actors.core.stream import Usage
 from actors.testing.histories import conversation
 from actors.testing.stock import REASONS, SPEAKERS
@@ -203,6 +208,13 @@ def events() -> "SearchStrategy[Event]":
     sealed = st.lists(st.tuples(words().map(CallId), reasons), max_size=2).map(tuple)
     ends = st.sampled_from(["complete", "cancelled", "failed", "interrupted", "handed_over"])
     why = st.sampled_from(["compaction", "thinking", "refusal"])
+    ids, verdicts = words().map(CallId), st.sampled_from(["allow", "deny"])
+    several, edited = st.lists(ids, max_size=2).map(tuple), st.sampled_from([None, ingest({"a": 1}).json])
+    tries = st.lists(st.builds(Attempt, bindings(), words()), max_size=2).map(tuple)
+    turn, ask = (
+        st.builds(TurnProgress, count, usage, count, st.booleans()),
+        st.builds(AskProgress, tries, count, usage),
+    )
     return st.one_of(
         call_events(words()),
         st.builds(Opened, words(), words(), st.none() | words(), said, known, count),
@@ -226,5 +238,9 @@ def events() -> "SearchStrategy[Event]":
         st.builds(Compacted, count, count, packed),
         st.builds(EpochBegan, bindings(), count, why, st.booleans()),
         st.builds(TurnEnded, count, ends, words()),
+        st.builds(ApprovalAsked, ids, words(), words()),
+        st.builds(ApprovalDecided, ids, words(), words(), verdicts, words(), edited),
+        st.builds(Awaited, count, several, several, turn, ask),
+        st.builds(Resumed, count),
         st.builds(Closed, words()),
     )

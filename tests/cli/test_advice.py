@@ -3,8 +3,8 @@
 import pytest
 
 from actors.cli.advice import advice
-from actors.core.feed import Attempt, Cause
 from actors.core.identity import Binding
+from actors.core.progress import Attempt, Cause
 from actors.testing import AnthropicServer, OpenAIServer, Say, Turn, serve
 from tests.cli.command import actors
 

@@ -11,9 +11,10 @@ import pytest
 from actors.cli import main
 from actors.cli.exits import MEANING, Exit, of_error, of_result
 from actors.cli.options import parser
-from actors.core.feed import Attempt, Cause, TurnResult
+from actors.core.feed import TurnResult
 from actors.core.identity import Binding
 from actors.core.profiles import ALIASES, PROFILES
+from actors.core.progress import Attempt, Cause
 from actors.core.stream import Usage
 from actors.errors import (
     ConfigError,

@@ -1,0 +1,54 @@
+"""How far an ask has come: what a turn that waits for its caller goes on from, whatever becomes of its actors."""
+
+from actors.core.form import Form
+from actors.core.identity import Binding
+from actors.core.stream import LeftOut, Usage
+
+
+class Cause(Form, frozen=True):
+    """What kept a provider from answering: the kind of failure, as `actors.adapters.failure` lists them.
+
+    `status` is that of HTTP; None if no response came, or it broke off.
+    """
+
+    kind: str
+    status: int | None = None
+
+
+class Attempt(Form, frozen=True):
+    """One turn of an ask: what served it, and how it ended.
+
+    `why` is one line, empty for a turn that simply ended; `cause` the provider's failure, if that is what ended it.
+    """
+
+    binding: Binding
+    status: str
+    why: str = ""
+    cause: Cause | None = None
+
+
+class TurnProgress(Form, frozen=True):
+    """What a turn has used of its bounds.
+
+    Args:
+        rounds: The number of the round it is in, from 1.
+        usage: Of all its rounds.
+        misses: Rounds running in which every call was refused.
+        tools_off: The next request is one for a final text.
+        rewritten: The rewrites it has made: `no`, `bare` or `plain`.
+    """
+
+    rounds: int = 1
+    usage: Usage = Usage()
+    misses: int = 0
+    tools_off: bool = False
+    rewritten: str = "no"
+
+
+class AskProgress(Form, frozen=True):
+    """What the turns of an ask have brought that ended before this one, and what was left out of all answers so far."""
+
+    attempts: tuple[Attempt, ...] = ()
+    rounds: int = 0
+    usage: Usage = Usage()
+    left_out: LeftOut = ()
