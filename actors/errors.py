@@ -7,6 +7,8 @@
     │   └── ProjectionFault         an id, a name or a field does not fit the provider
     ├── ProviderError               a provider did not give an answer
     │   ├── ProviderFailed          it failed; another try or another backend may help
+    │   ├── Overloaded              as many requests wait for it as may
+    │   ├── CircuitOpen             it failed every time, and is left alone for now
     │   ├── CredentialFailed        credentials could not be obtained
     │   └── StreamFault             it answered 200 and then broke off; decoders raise its subclass
     │                               `actors.adapters.failure.AnswerFault`, which carries the classification
@@ -96,6 +98,14 @@ class ProviderError(ActorsError):
 
 class ProviderFailed(ProviderError):
     """The provider failed, is overloaded, out of quota or out of reach."""
+
+
+class Overloaded(ProviderError):
+    """As many requests wait for a backend as may. Nothing was sent."""
+
+
+class CircuitOpen(ProviderError):
+    """A backend failed every time, or asked to wait for long, and is left alone for now. Nothing was sent."""
 
 
 class CredentialFailed(ProviderError):

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import ClassVar, TypeAlias, assert_never
 
-import anyio
-
 from actors.adapters.adapter import Adapter
+from actors.admission import Admission
 from actors.kernel import Actor, Child, Command, Context, Query
 from actors.rounds import Endpoint, Generate, Round
 from actors.transport import Transport
@@ -48,20 +47,32 @@ class ProviderActor(Actor[ProviderCommand]):
         self._endpoint = endpoint
         self._transport = transport
         self._random = random or Random()  # noqa: S311  jitter, not secrets
-        self._places = anyio.Semaphore(endpoint.concurrency, fast_acquire=True)
         self._rounds: dict[str, tuple[Round, Child]] = {}
         self._counters: Counter[str] = Counter()
         self._context: Context[ProviderCommand] | None = None
+        self._admission: Admission | None = None
 
     def started(self, context: Context[ProviderCommand]) -> None:
         """Keep the context: rounds are its children."""
+        system, name = context.ref.system, context.ref.name.split("/")[1:2]
         self._context = context
+        self._admission = Admission(
+            "".join(name) or context.ref.name, self._endpoint.pace, system.now, system.deadlines.at
+        )
 
     def receive(self, command: ProviderCommand) -> None:
         match command:
             case Generate(key=key):
                 assert self._context is not None
-                round_ = Round(command, self._adapter, self._endpoint, self._transport, self._counters)
+                assert self._admission is not None
+                round_ = Round(
+                    command,
+                    self._adapter,
+                    self._endpoint,
+                    self._transport,
+                    self._counters,
+                    self._admission,
+                )
                 self._rounds[key] = (round_, self._context.start(self._serve, command, round_, name=key))
             case Abort(key=key):
                 if key in self._rounds:
@@ -75,7 +86,7 @@ class ProviderActor(Actor[ProviderCommand]):
 
     async def _serve(self, command: Generate, round_: Round) -> None:
         try:
-            await round_.run(self._random, self._places)
+            await round_.run(self._random)
             round_.has_ended = True
         finally:
             del self._rounds[command.key]

@@ -1,11 +1,12 @@
 """Targets: what a backend or pool that a session names comes to, resolved when a turn begins and kept between turns."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import TYPE_CHECKING, TypeAlias
 
 from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.request import Settings, ToolSpec
+from actors.admission import Pace
 from actors.backend import ResolvedBackend
 from actors.core.diagnostics import Refusal
 from actors.core.identity import Binding
@@ -92,6 +93,7 @@ def provider_at(
     headers: Callable[[], Headers],
     transport: Transport,
     random: Random,
+    weights: Mapping[str, float],
 ) -> ProviderActor:
     """Return the actor that serves a configured backend."""
     limits = backend.limits
@@ -101,7 +103,15 @@ def provider_at(
         headers,
         Timeouts(limits.connect, limits.first_byte, limits.idle, limits.total, pool=limits.first_byte),
         Retries(attempts=limits.attempts),
-        limits.concurrency,
+        Pace(
+            limits.concurrency,
+            limits.waiting,
+            limits.requests_per_minute,
+            limits.tokens_per_minute,
+            limits.failures,
+            limits.cooldown,
+            weights=weights,
+        ),
         backend.stream,
     )
     return ProviderActor(codec, endpoint, transport, random)

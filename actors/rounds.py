@@ -18,8 +18,10 @@ from msgspec import Struct
 
 from actors import telemetry
 from actors.adapters.adapter import Adapter
-from actors.adapters.failure import ACTIONS, AnswerFault, Failure
+from actors.adapters.failure import ACTIONS, BACKEND_KINDS, AnswerFault, Failure, Kind
 from actors.adapters.request import Request
+from actors.adapters.waits import used_up
+from actors.admission import Admission, Pace, Ticket
 from actors.core.content import Message
 from actors.core.feed import Sink, TextEvent, ThinkingEvent
 from actors.core.identity import Binding
@@ -36,7 +38,7 @@ from actors.core.stream import (
     Usage,
 )
 from actors.credentials import Credentials, Headers, Keys, Outgoing
-from actors.errors import ConfigError, CredentialFailed, ProviderFailed, StreamFault
+from actors.errors import CircuitOpen, ConfigError, CredentialFailed, Overloaded, ProviderFailed, StreamFault
 from actors.kernel import Query
 from actors.kernel.parking import Scope, parking
 from actors.transport import Response, Timeouts, Transport
@@ -85,8 +87,7 @@ class Endpoint:
         url: Base URL.
         credentials: Make the auth headers of each request; never logged.
         headers: Look up the headers that every request takes beside them; never logged. They replace the adapter's.
-        timeouts, retries: See there.
-        concurrency: Requests at once.
+        timeouts, retries, pace: See there.
         stream: Whether answers are asked for as streams.
     """
 
@@ -95,8 +96,15 @@ class Endpoint:
     headers: Callable[[], Headers] = tuple
     timeouts: Timeouts = field(default_factory=Timeouts)
     retries: Retries = field(default_factory=Retries)
-    concurrency: int = 256
+    pace: Pace = field(default_factory=Pace)
     stream: bool = True
+
+
+class Tried(Struct, frozen=True):
+    """A try that failed and was followed by another: why, and the seconds it had waited before it was sent."""
+
+    failure: Failure
+    wait: float
 
 
 class Answer(Struct, frozen=True):
@@ -107,6 +115,7 @@ class Answer(Struct, frozen=True):
         calls: Canonical ids used.
         cut: Why it is not whole, though it is all there is.
         left_out: What the answer held and the message does not.
+        tried: The tries before the last, and `wait` the seconds between the last of them and this one.
     """
 
     message: Message
@@ -115,6 +124,8 @@ class Answer(Struct, frozen=True):
     calls: int
     cut: Cut | None = None
     left_out: LeftOut = ()
+    tried: tuple[Tried, ...] = ()
+    wait: float = 0.0
 
 
 class Broken(Struct, frozen=True):
@@ -126,6 +137,7 @@ class Broken(Struct, frozen=True):
         message: What could be kept of it, if anything.
         calls: Canonical ids used, those of calls that were dropped included.
         left_out: What the answer held as far as it came, and the message does not.
+        tried, wait: As in `Answer`.
     """
 
     failure: Failure
@@ -134,6 +146,8 @@ class Broken(Struct, frozen=True):
     usage: Usage
     calls: int
     left_out: LeftOut = ()
+    tried: tuple[Tried, ...] = ()
+    wait: float = 0.0
 
 
 class Aborted(Struct, frozen=True):
@@ -143,6 +157,8 @@ class Aborted(Struct, frozen=True):
     usage: Usage
     calls: int
     left_out: LeftOut = ()
+    tried: tuple[Tried, ...] = ()
+    wait: float = 0.0
 
 
 Generated: TypeAlias = Answer | Broken | Aborted
@@ -159,6 +175,7 @@ class Generate(Query[Generated]):
         first_call: Number of the first canonical call id to mint.
         turn, round: Stamped on the message and on the deltas.
         sink: Where deltas go as they arrive, or None.
+        session, tenant: Whose it is; requests that wait are served fairly among these.
     """
 
     key: str
@@ -168,6 +185,8 @@ class Generate(Query[Generated]):
     turn: int
     round: int
     sink: Sink | None = None
+    session: str = ""
+    tenant: str = ""
 
 
 class Round:
@@ -180,12 +199,14 @@ class Round:
         endpoint: Endpoint,
         transport: Transport,
         counters: Counter[str],
+        admission: Admission,
     ) -> None:
         self._command = command
         self._adapter = adapter
         self._endpoint = endpoint
         self._transport = transport
         self._counters = counters
+        self._admission = admission
         self._here = parking()
         self._decoder = self._fresh(stream=endpoint.stream)
         self._message: Message | None = None
@@ -194,22 +215,43 @@ class Round:
         self._extra: Headers = ()  # and the backend's own
         self.aborted = self.has_ended = False
         self._tries = 0
+        self._tried: list[Tried] = []
+        self._wait = 0.0
         self._was_renewed = self._visible = False
         self._begun: set[str] = set()
         self._offset = 0
 
-    async def run(self, random: Random, places: anyio.Semaphore) -> None:
+    async def run(self, random: Random) -> None:
         """Try until there is an answer, or a failure that is final. Others have its place while it waits."""
         while True:
-            async with places:
-                failure = await self._attempt()
+            failure = await self._admitted()
             if failure is None:
                 return
             wait = self._judged(_without_secrets(failure, (*self._auth_headers, *self._extra)), random)
             if wait is None:
                 return
+            self._tried.append(Tried(failure, self._wait))
+            self._wait = wait
             await anyio.sleep(wait)
             self._decoder = self._fresh(stream=self._endpoint.stream)
+
+    async def _admitted(self) -> Failure | None:
+        """Try once, as soon as there is a place."""
+        command, admission = self._command, self._admission
+        ticket = Ticket(command.tenant, command.session, command.request.segments.size, not self._tried)
+        try:
+            await admission.enter(ticket)
+        except (Overloaded, CircuitOpen) as refused:
+            kind: Kind = "overloaded" if isinstance(refused, Overloaded) else "circuit_open"
+            self._counters[kind] += 1
+            return Failure(kind, ACTIONS[kind], str(refused), retry_after=refused.retry_after)
+        failure, usage = None, None
+        try:
+            failure = await self._attempt()
+            usage = self._decoder.usage
+        finally:
+            admission.leave(ticket, failure, usage)
+        return failure
 
     def _judged(self, failure: Failure, random: Random) -> float | None:
         """Take note of how a try failed; return the seconds until the next, or None if there is none."""
@@ -218,11 +260,22 @@ class Round:
             return 0.0
         if failure.action == "our_bug":
             self._counters["tool_api_400_total"] += 1
+        wait = self._next_try(before, failure, random)
+        if wait is not None:
+            self._counters["retries"] += 1
+        elif failure.kind in BACKEND_KINDS:
+            self._admission.gave_up()
+        return wait
+
+    def _next_try(self, before: Failure | None, failure: Failure, random: Random) -> float | None:
         if failure.action != "retry" or self._visible or _exhausted(before, failure):
             return None
         wait = self._endpoint.retries.wait(self._tries, failure.retry_after, random)
-        if wait is not None:
-            self._counters["retries"] += 1
+        if wait is None:
+            return None
+        if not self._admission.may_retry():
+            self._counters["retries_denied"] += 1
+            return None
         return wait
 
     def _renewed(self, failure: Failure) -> bool:
@@ -238,12 +291,16 @@ class Round:
         calls = max(len(self._begun), decoder.minted)  # a fault takes along what its own chunk announced
         if (whole := self._message) is not None:
             calls = max(calls, len(whole.calls))
-            return Answer(whole, usage, decoder.finish_reason, calls, decoder.cut, self._left_out())
+            left_out = self._left_out()
+            return Answer(whole, usage, decoder.finish_reason, calls, decoder.cut, left_out, *self._before())
         kept = decoder.partial_message()  # and what is not, is left out
         message, left_out = kept if kept.blocks else None, self._left_out()
         if self.aborted or self._failure is None:
-            return Aborted(message, usage, calls, left_out)
-        return Broken(self._failure, self._visible, message, usage, calls, left_out)
+            return Aborted(message, usage, calls, left_out, *self._before())
+        return Broken(self._failure, self._visible, message, usage, calls, left_out, *self._before())
+
+    def _before(self) -> tuple[tuple[Tried, ...], float]:
+        return tuple(self._tried), self._wait
 
     def _left_out(self) -> LeftOut:
         """Return what the answer held beside the message, counted and logged."""
@@ -298,6 +355,8 @@ class Round:
         self._extra = endpoint.headers()
         headers = (*_replaced(request.headers, self._extra), *self._auth_headers)
         async with self._transport.send(url, headers, request.segments, endpoint.timeouts) as response:
+            if (wait := used_up(response.headers, time.time())) > 0:
+                self._admission.hold(wait)
             if response.status != 200:
                 return await self._refusal(response)
             await self._read(response, patience)

@@ -347,7 +347,10 @@ class Runtime:
         backend = self.config.backend(member)
         codec = adapter(self.config.dialect(backend.dialect))
         credentials, headers = credentials_of(self.config, member), partial(headers_of, self.config, member)
-        make = partial(provider_at, backend, codec, credentials, headers, self.transport, self._random)
+        weights = {name: tenant.weight for name, tenant in self.config.settings.tenants.items()}
+        make = partial(
+            provider_at, backend, codec, credentials, headers, self.transport, self._random, weights
+        )
         self._made += 1
         name = f"provider/{backend.name}/{self._made}"
         ref: Ref[ProviderCommand] = self.system.spawn(make, name, depth=SHARED, restart=Restart(intensity=10))

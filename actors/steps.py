@@ -148,6 +148,7 @@ class TurnSteps:
             self._number,
             number,
             self._sink if self._sink.is_watched else None,
+            self._log.state.session,
         )
         self._ask.stoppable(lambda context: context.tell(provider, Abort(key)))
         try:

@@ -15,6 +15,7 @@ import trio.testing
 
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
+from actors.admission import Pace
 from actors.config import BackendLimits
 from actors.core.content import Message, Text, ToolCall
 from actors.core.feed import CompleteEvent, ErrorEvent, TextEvent
@@ -143,7 +144,7 @@ def test_a_wait_beyond_the_budget_is_not_waited() -> None:
 
 def test_a_retry_that_waits_gives_its_place_to_others() -> None:
     server = Scripted([failing(503, retry_after="7"), GOOD])
-    endpoint = Endpoint(BINDING.endpoint, retries=Retries(attempts=4), concurrency=1)
+    endpoint = Endpoint(BINDING.endpoint, retries=Retries(attempts=4), pace=Pace(1))
     ends: list[tuple[str, float]] = []
 
     async def main() -> None:

@@ -20,6 +20,8 @@ Kind: TypeAlias = Literal[
     "model_fault",
     "config",
     "refusal",
+    "overloaded",
+    "circuit_open",
 ]
 
 ACTIONS: dict[Kind, Action] = {
@@ -32,7 +34,12 @@ ACTIONS: dict[Kind, Action] = {
     "model_fault": "retry",  # the model wrote something its server could not read; it may do better
     "config": "next_backend",
     "refusal": "give_up",
+    "overloaded": "next_backend",  # these two are ours: nothing was sent
+    "circuit_open": "next_backend",
 }
+
+BACKEND_KINDS: frozenset[Kind] = frozenset(("transient", "rate_limit", "quota", "config"))
+"""Kinds that say something of the backend, not of one request."""
 
 
 @dataclass(frozen=True, slots=True)

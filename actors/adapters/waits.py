@@ -5,6 +5,7 @@ date, a `RetryInfo` delay in the body, a sentence such as "Please try again in 1
 """
 
 import re
+from calendar import timegm
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from math import isnan
@@ -26,6 +27,25 @@ _SECONDS_IN = (
     ("m", 60.0),
     ("s", 1.0),
 )  # by how a unit begins
+_RFC_3339 = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))"
+)
+_KINDS = ("requests", "tokens", "input-tokens", "output-tokens")
+_REMAINING = (
+    *(
+        (f"x-ratelimit-limit-{kind}", f"x-ratelimit-remaining-{kind}", f"x-ratelimit-reset-{kind}")
+        for kind in _KINDS[:2]
+    ),
+    *(
+        (
+            f"anthropic-ratelimit-{kind}-limit",
+            f"anthropic-ratelimit-{kind}-remaining",
+            f"anthropic-ratelimit-{kind}-reset",
+        )
+        for kind in _KINDS
+    ),
+)
+"""Headers that say what is given in a minute, what is left of it, and when it is whole again."""
 
 
 def retry_after(headers: Mapping[str, str], body: str, now: float | None) -> float | None:
@@ -70,3 +90,30 @@ def _said(body: str) -> float | None:
 
 def _seconds_in(unit: str) -> float:
     return next(seconds for start, seconds in _SECONDS_IN if unit.startswith(start))
+
+
+def used_up(headers: Mapping[str, str], now: float) -> float:
+    """Return the seconds until an account has a request or a token left; 0 if it has, or nothing is said.
+
+    What is told of is when all is there again. It comes back evenly, so the first of it is there sooner.
+    """
+    longest = 0.0
+    for limit, remaining, reset in _REMAINING:
+        if headers.get(remaining, "").strip() == "0":
+            full = _reset(headers.get(reset, ""), now)
+            longest = max(longest, full / max(1.0, _number(headers.get(limit, "")) or 1.0))
+    return min(longest, MAX_WAIT)
+
+
+def _reset(value: str, now: float) -> float:
+    """Return the seconds until a limit is whole again: `6m0s`, `17ms`, `1.5`, or a date of RFC 3339."""
+    number = _number(value)
+    if number is not None:
+        return max(0.0, number)
+    if amounts := _AMOUNT.findall(value) if re.fullmatch(rf"(?:{_NUMBER}[a-z]+)+", value) else ():
+        return sum(float(amount) * _seconds_in(unit.lower()) for amount, unit in amounts)
+    if (date := _RFC_3339.fullmatch(value)) is None:
+        return 0.0
+    sign, hours, minutes = date[7] or "+", int(date[8] or 0), int(date[9] or 0)
+    ahead = (hours * 3600 + minutes * 60) * (-1 if sign == "-" else 1)
+    return max(0.0, timegm((*map(int, date.group(1, 2, 3, 4, 5, 6)), 0, 0, 0)) - ahead - now)

@@ -69,8 +69,12 @@ class BackendLimits(Frozen):
         first_byte: From the request's last byte to the answer's first; and as long for a free connection.
         idle: Between two pieces of a stream.
         total: For one attempt as a whole; None has no end of its own.
-        concurrency: Requests in flight; more wait.
+        concurrency: Requests in flight, at most; the backend's rate limits lower it for a while. More wait.
+        waiting: Requests that wait; one more is refused as overloaded.
+        requests_per_minute, tokens_per_minute: What the account is given; None leaves it to the backend to refuse.
         attempts: Of one round, the first included.
+        failures: Failed tries in a row, of all sessions, after which the backend is left alone.
+        cooldown: Seconds for which it is. Then one request at a time finds out whether it answers again.
     """
 
     connect: Seconds = 10.0
@@ -78,7 +82,12 @@ class BackendLimits(Frozen):
     idle: Seconds = 60.0
     total: Seconds | None = 900.0
     concurrency: Count = 64
+    waiting: Annotated[int, Field(ge=0)] = 10_000
+    requests_per_minute: Count | None = None
+    tokens_per_minute: Count | None = None
     attempts: Annotated[int, Field(ge=1, le=20)] = 4
+    failures: Count = 10
+    cooldown: Seconds = 30.0
 
 
 class RuntimeLimits(Frozen):
@@ -260,10 +269,17 @@ class PoolSettings(Frozen):
     failover_after_output: bool = False
 
 
+class TenantSettings(Frozen):
+    """One `[tenants.NAME]` table: its share, beside others', of a backend for which requests wait."""
+
+    weight: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)] = 1.0
+
+
 class FileSettings(Frozen):
     """A whole `actors.toml`. A `[dialects.NAME]` table is a profile of one's own; see `actors.config.dialects`."""
 
     dialects: dict[str, dict[str, Any]] = {}  # Any: each field of a dialect has its own type
     backends: dict[str, BackendSettings] = {}
     pools: dict[str, PoolSettings] = {}
+    tenants: dict[str, TenantSettings] = {}
     limits: RuntimeLimits = RuntimeLimits()

@@ -13,6 +13,7 @@ from tests.teeth.mutations import (
     kernel,
     profiles,
     render,
+    routing,
     runtime,
     servers,
     transport,
@@ -34,4 +35,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *servers.MUTATIONS,
     *caches.MUTATIONS,
     *cli.MUTATIONS,
+    *routing.MUTATIONS,
 )

@@ -323,13 +323,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{HOST}::test_a_cancel_that_came_too_late_says_so",),
     ),
     Mutation(
-        "provider: a retry that waits keeps its place",
-        "actors/rounds.py",
-        "            async with places:\n                failure = await self._attempt()\n",
-        "            await places.acquire()\n            failure = await self._attempt()\n",
-        ("tests/test_provider.py::test_a_retry_that_waits_gives_its_place_to_others",),
-    ),
-    Mutation(
         "headers: a value that a server repeats is told",
         "actors/rounds.py",
         "(*self._auth_headers, *self._extra)), random)",

@@ -1,0 +1,130 @@
+"""Fair queueing: whose request is next. Tenants share by weight, and the sessions of a tenant alike.
+
+Start-time fair queueing, twice over: each flow has a tag, which moves on by what the flow was served divided by its
+weight, and the flow with the least tag is next. One that was idle begins at the present, so nobody saves up credit and
+nobody is starved: between two turns of a flow, each other one has what its weight gives it and no more.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Mapping
+from itertools import count
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+IDLE = 1024
+"""Flows without mail whose tags are remembered while others wait."""
+
+
+class _Flows:
+    """Those that have something waiting, by name, in the order of their tags."""
+
+    __slots__ = ("_heap", "_now", "_order", "_tags")
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        self._tags: dict[str, float] = {}
+        self._heap: list[tuple[float, int, str]] = []
+        self._order = count()
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def first(self) -> str:
+        return self._heap[0][2]
+
+    def join(self, name: str) -> None:
+        tag = max(self._now, self._tags.pop(name, 0.0))
+        heapq.heappush(self._heap, (tag, next(self._order), name))
+
+    def leave(self, name: str) -> None:
+        self._heap = [entry for entry in self._heap if entry[2] != name]
+        heapq.heapify(self._heap)
+
+    def serve(self, cost: float, *, stays: bool) -> None:
+        """Charge the first for what it is served; it `stays` if it has more waiting."""
+        self._now, _, name = heapq.heappop(self._heap)
+        if stays:
+            heapq.heappush(self._heap, (self._now + cost, next(self._order), name))
+        elif self._heap:
+            self._tags[name] = self._now + cost
+            if len(self._tags) > IDLE:
+                del self._tags[next(iter(self._tags))]
+        else:
+            self._tags.clear()  # nobody waits: what was served is forgotten
+
+
+class FairQueue(Generic[T]):
+    """Items that wait, each under its tenant and session.
+
+    Args:
+        weights: Of tenants; 1 for one that is not named.
+    """
+
+    __slots__ = ("_items", "_sessions", "_tenants", "_weights", "size")
+
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        self._weights = weights
+        self._tenants = _Flows()
+        self._sessions: dict[str, _Flows] = {}
+        self._items: dict[tuple[str, str], deque[T]] = {}
+        self.size = 0
+
+    def put(self, tenant: str, session: str, item: T) -> None:
+        """Let an item wait."""
+        self.size += 1
+        sessions = self._sessions.get(tenant)
+        if sessions is None:
+            sessions = self._sessions[tenant] = _Flows()
+            self._tenants.join(tenant)
+        items = self._items.get((tenant, session))
+        if items is None:
+            items = self._items[tenant, session] = deque()
+            sessions.join(session)
+        items.append(item)
+
+    def first(self) -> T:
+        """Return the item that is next. There must be one."""
+        tenant = self._tenants.first()
+        return self._items[tenant, self._sessions[tenant].first()][0]
+
+    def take(self, cost: float) -> T:
+        """Take the item that is next, and charge its session and tenant for it."""
+        tenant = self._tenants.first()
+        sessions = self._sessions[tenant]
+        session = sessions.first()
+        items = self._items[tenant, session]
+        item = items.popleft()
+        self.size -= 1
+        if not items:
+            del self._items[tenant, session]
+        sessions.serve(cost, stays=bool(items))
+        if not sessions:
+            del self._sessions[tenant]
+        self._tenants.serve(cost / self._weights.get(tenant, 1.0), stays=bool(sessions))
+        return item
+
+    def remove(self, tenant: str, session: str, item: T) -> bool:
+        """Take an item out that waits no longer; say no if it is not there."""
+        items = self._items.get((tenant, session))
+        if items is None or item not in items:
+            return False
+        items.remove(item)
+        self.size -= 1
+        if not items:
+            del self._items[tenant, session]
+            sessions = self._sessions[tenant]
+            sessions.leave(session)
+            if not sessions:
+                del self._sessions[tenant]
+                self._tenants.leave(tenant)
+        return True
+
+    def clear(self) -> list[T]:
+        """Take out all that waits."""
+        left = [item for items in self._items.values() for item in items]
+        self._tenants, self.size = _Flows(), 0
+        self._sessions.clear()
+        self._items.clear()
+        return left

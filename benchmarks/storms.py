@@ -1,0 +1,258 @@
+"""Storms: what a backend and its sessions see of an outage, of overload, and of tenants that share.
+
+python -m benchmarks.storms            in real time, a few minutes; prints one table
+python -m benchmarks.storms --quick    the same with shorter outages
+
+Each storm is also a test, on a virtual clock (`tests/test_storms.py`). Requests go through a backend's provider actor
+to a backend in this process, which answers after a while, refuses while it is down, and limits what it takes at once.
+"""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from math import inf
+from random import Random
+from typing import Literal
+
+import anyio
+
+from actors.adapters.adapter import adapter
+from actors.adapters.request import Request
+from actors.admission import Pace
+from actors.core.identity import Binding
+from actors.core.profiles import dialect
+from actors.core.segments import Segments
+from actors.kernel import Ref, System
+from actors.provider import ProviderActor, ProviderCommand
+from actors.rounds import Answer, Broken, Endpoint, Generate, Generated, Retries
+from actors.transport import Response, Timeouts
+
+BINDING = Binding("a", "openai_chat", "http://127.0.0.1:9/v1", "", "gpt")
+WHOLE = b'data: {"choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+DOWN = b'{"error":{"message":"no","type":"overloaded_error"}}'
+
+
+@dataclass
+class Plain:
+    """A response that is there at once."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Give it in one piece."""
+        yield self.body
+
+
+@dataclass
+class Backend:
+    """A backend in this process, as a transport.
+
+    Args:
+        latency: Seconds until it answers.
+        down: Seconds from its first request on for which it answers 529.
+        capacity: Requests that it takes at once; one more is refused for the rate.
+        asked, answered: When requests came, and when it answered one.
+        most: The most that were there at once.
+    """
+
+    latency: float = 0.5
+    down: float = 0.0
+    capacity: float = inf
+    headers: Mapping[str, str] = field(default_factory=dict)
+    asked: list[float] = field(default_factory=list)
+    answered: list[float] = field(default_factory=list)
+    by: list[str] = field(default_factory=list)
+    refused: int = 0
+    here: int = 0
+    most: int = 0
+
+    @asynccontextmanager
+    async def send(
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
+    ) -> AsyncIterator[Response]:
+        """Take a request, and answer it after a while."""
+        self.asked.append(anyio.current_time())
+        self.by.append(b"".join(segments).decode())
+        self.here += 1
+        self.most = max(self.most, self.here)
+        try:
+            if self.here > self.capacity:
+                self.refused += 1
+                yield Plain(429, {}, DOWN)
+                return
+            await anyio.sleep(self.latency)
+            if anyio.current_time() - self.asked[0] < self.down:
+                yield Plain(529, {}, DOWN)
+                return
+            self.answered.append(anyio.current_time())
+            yield Plain(200, {**self.headers}, WHOLE)
+        finally:
+            self.here -= 1
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@asynccontextmanager
+async def provided(
+    backend: Backend, pace: Pace, retries: Retries | None = None
+) -> AsyncIterator[Ref[ProviderCommand]]:
+    """Give the provider actor of a backend."""
+    endpoint = Endpoint(BINDING.endpoint, retries=retries or Retries(attempts=4), pace=pace)
+    async with System() as system:
+        codec = adapter(dialect("openai_chat"))
+        make = lambda: ProviderActor(codec, endpoint, backend, Random(1))  # noqa: E731  jitter, not secrets
+        yield system.spawn(make, "provider/a/1")
+
+
+async def ask(provider: Ref[ProviderCommand], session: str, number: int = 0, tenant: str = "") -> Generated:
+    """Send one request for a session."""
+    request = Request("/chat/completions", (), Segments.of(tenant.encode() or b"{}"))
+    key = f"{session}/{number}"
+    return await provider.ask(Generate(key, request, BINDING, 1, 1, 1, session=session, tenant=tenant))
+
+
+UNGUARDED = Pace(concurrency=1_000_000, waiting=1_000_000, failures=1_000_000_000)
+"""As if each session were alone with the backend."""
+
+
+@dataclass
+class Storm:
+    """What a backend saw of an outage.
+
+    `recovery` are the times of its answers, from the first request after which it was up again.
+    """
+
+    sessions: int
+    requests: int
+    recovery: list[float]
+    most: int
+
+
+async def storm(sessions: int, *, down: float = 60.0, pace: Pace | None = None, pause: float = 5.0) -> Storm:
+    """Let sessions ask a backend that is down, again and again, until each has an answer."""
+    backend, random = Backend(down=down), Random(7)
+
+    async def session(number: int) -> None:
+        asked = 0
+        while not isinstance(await ask(provider, f"s{number}", asked), Answer):
+            asked += 1
+            await anyio.sleep(pause * random.uniform(0.8, 1.2))
+
+    async with (
+        provided(backend, pace or Pace(concurrency=64)) as provider,
+        anyio.create_task_group() as tasks,
+    ):
+        for number in range(sessions):
+            tasks.start_soon(session, number)
+    during = [at for at in backend.asked if at - backend.asked[0] < down]
+    return Storm(sessions, len(during), backend.answered, backend.most)
+
+
+@dataclass
+class Offered:
+    """How requests beyond what a backend can serve came out, and the seconds that each took."""
+
+    came: Counter[str]
+    served: list[float]
+    refused: list[float]
+    most: int
+
+
+async def overload(rate: int, *, seconds: int, pace: Pace, latency: float = 1.0) -> Offered:
+    """Offer a backend so many requests a second, whatever it serves of them."""
+    backend, offered = Backend(latency=latency), Offered(Counter(), [], [], 0)
+
+    async def session(number: int) -> None:
+        begun = anyio.current_time()
+        generated = await ask(provider, f"s{number}")
+        took = anyio.current_time() - begun
+        kind = generated.failure.kind if isinstance(generated, Broken) else "answered"
+        offered.came[kind] += 1
+        (offered.served if kind == "answered" else offered.refused).append(took)
+
+    async with provided(backend, pace) as provider, anyio.create_task_group() as tasks:
+        for number in range(rate * seconds):
+            tasks.start_soon(session, number)
+            await anyio.sleep(1 / rate)
+    offered.most = backend.most
+    return offered
+
+
+async def shared(tenants: Mapping[str, int], *, requests: int, pace: Pace, latency: float = 0.1) -> list[str]:
+    """Let each tenant have so many sessions that always ask; return whose the first requests were, in order."""
+    backend = Backend(latency=latency)
+
+    async def session(tenant: str, number: int) -> None:
+        asked = 0
+        while len(backend.by) < requests:
+            await ask(provider, f"{tenant}{number}", asked, tenant)
+            asked += 1
+
+    async with provided(backend, pace) as provider, anyio.create_task_group() as tasks:
+        for tenant, sessions in tenants.items():
+            for number in range(sessions):
+                tasks.start_soon(session, tenant, number)
+    return backend.by[:requests]
+
+
+async def limited(capacity: int, *, sessions: int, asks: int, pace: Pace) -> Backend:
+    """Let sessions ask a backend that takes less at once than it may be sent."""
+    backend = Backend(capacity=capacity, latency=0.5)
+
+    async def session(number: int) -> None:
+        for asked in range(asks):
+            await ask(provider, f"s{number}", asked)
+
+    async with provided(backend, pace) as provider, anyio.create_task_group() as tasks:
+        for number in range(sessions):
+            tasks.start_soon(session, number)
+    return backend
+
+
+async def _figures(down: float) -> list[tuple[str, str]]:
+    naive = await storm(100, down=down, pace=UNGUARDED)
+    kept = await storm(1000, down=down)
+    spread = kept.recovery[-1] - kept.recovery[0]
+    offered = await overload(80, seconds=round(down / 2), pace=Pace(concurrency=8, waiting=40))
+    weights = {"gold": 3.0}
+    served = Counter(await shared({"gold": 40, "plain": 400}, requests=800, pace=Pace(8, weights=weights)))
+    allowed = await limited(8, sessions=40, asks=25, pace=Pace(concurrency=64))
+    return [
+        (f"outage of {down:g} s, 1,000 sessions without limits: requests", f"{10 * naive.requests:,}"),
+        ("  with them", f"{kept.requests:,}"),
+        ("  seconds over which all were served afterwards", f"{spread:.1f}"),
+        (
+            "overload, 10 times what is served: refused",
+            f"{offered.came['overloaded']:,} of {offered.came.total():,}",
+        ),
+        ("  longest wait for a refusal, ms", f"{1000 * max(offered.refused):.1f}"),
+        ("  longest wait for an answer, s", f"{max(offered.served):.1f}"),
+        (
+            "tenants of weight 3 and 1, 40 and 400 sessions: requests of each",
+            f"{served['gold']} and {served['plain']}",
+        ),
+        ("backend that takes 8 at once, 64 allowed: refused", f"{allowed.refused} of {len(allowed.asked):,}"),
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the figures on each event loop."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.storms", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="outages of 10 s instead of 60")
+    given = parser.parse_args(arguments)
+    backends: tuple[Literal["asyncio", "trio"], ...] = ("asyncio", "trio")
+    for backend in backends:
+        print(backend)
+        for name, figure in anyio.run(_figures, 10.0 if given.quick else 60.0, backend=backend):
+            print(f"  {name:<72} {figure:>20}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

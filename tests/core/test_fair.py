@@ -1,0 +1,90 @@
+"""Fair queueing: by weight among tenants, alike among sessions, and nobody is left to wait for ever."""
+
+from collections import Counter, deque
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.core.fair import FairQueue
+
+NAMES = st.sampled_from("abcd")
+
+
+@given(st.lists(st.tuples(st.sampled_from(["put", "take", "remove"]), NAMES, NAMES), max_size=120))
+def test_each_item_comes_out_once_in_the_order_of_its_session(steps: list[tuple[str, str, str]]) -> None:
+    queue: FairQueue[tuple[str, str, int]] = FairQueue({"a": 3, "b": 0.5})
+    model: dict[tuple[str, str], deque[tuple[str, str, int]]] = {}
+    for number, (step, tenant, session) in enumerate(steps):
+        waiting = model.setdefault((tenant, session), deque())
+        item = (tenant, session, number)
+        if step == "put":
+            queue.put(tenant, session, item)
+            waiting.append(item)
+        elif step == "remove":
+            target = waiting[-1] if waiting else item
+            assert queue.remove(tenant, session, target) == bool(waiting)
+            if waiting:
+                waiting.pop()
+        elif queue.size:
+            expected = queue.first()
+            taken = queue.take(1 + number % 3)
+            assert taken == expected == model[taken[:2]].popleft()
+        assert queue.size == sum(map(len, model.values()))
+    left = sorted(queue.clear())
+    assert left == sorted(item for items in model.values() for item in items)
+    assert queue.size == 0
+
+
+@given(
+    weights=st.dictionaries(NAMES, st.sampled_from([0.5, 1.0, 2.0, 5.0]), min_size=2),
+    sessions=st.integers(1, 6),
+)
+def test_tenants_that_always_have_something_waiting_share_by_weight(
+    weights: dict[str, float], sessions: int
+) -> None:
+    queue: FairQueue[str] = FairQueue(weights)
+    for number, tenant in enumerate(weights):
+        for session in range(sessions * (number + 1)):  # some with many more sessions than others
+            queue.put(tenant, str(session), tenant)
+    served = Counter[str]()
+    for turn in range(600):
+        tenant = queue.take(1.0)
+        served[tenant] += 1
+        queue.put(tenant, f"new {turn}", tenant)
+    whole = sum(weights.values())
+    for tenant, weight in weights.items():
+        assert abs(served[tenant] - 600 * weight / whole) <= 2 + weight / min(weights.values())
+
+
+def test_a_session_with_much_waiting_gets_no_more_than_another_of_its_tenant() -> None:
+    queue: FairQueue[str] = FairQueue({})
+    for _ in range(100):
+        queue.put("t", "greedy", "greedy")
+    for number in range(5):
+        queue.put("t", f"s{number}", f"s{number}")
+    assert Counter(queue.take(1.0) for _ in range(12))["greedy"] == 7  # one beside each, and then alone
+    assert queue.size == 93
+
+
+def test_who_costs_more_is_served_less_often() -> None:
+    queue: FairQueue[str] = FairQueue({})
+    served = Counter[str]()
+    for name in ("dear", "cheap"):
+        queue.put(name, "s", name)
+    for _ in range(110):
+        name = queue.first()
+        queue.take(10.0 if name == "dear" else 1.0)
+        served[name] += 1
+        queue.put(name, "s", name)
+    assert 8 <= served["dear"] <= 12
+
+
+def test_one_that_was_idle_has_saved_up_nothing() -> None:
+    queue: FairQueue[str] = FairQueue({})
+    for _ in range(50):
+        queue.put("busy", "s", "busy")
+    for _ in range(40):
+        queue.take(1.0)
+    for _ in range(5):
+        queue.put("idle", "s", "idle")
+    assert Counter(queue.take(1.0) for _ in range(6)) == {"busy": 3, "idle": 3}

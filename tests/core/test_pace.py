@@ -1,0 +1,125 @@
+"""How much a backend is sent: within its minute, its places, its share of retries, and not at all while it is down."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.core.pace import MINUTE, Breaker, Concurrency, MinuteBudget, RetryBudget
+
+STEPS = st.lists(st.tuples(st.floats(0, 30), st.floats(0.1, 80), st.floats(0, 100)), min_size=1, max_size=60)
+
+
+@given(steps=STEPS, limit=st.integers(1, 60))
+def test_no_minute_holds_more_than_its_budget_whatever_is_reserved_and_settled(
+    steps: list[tuple[float, float, float]], limit: int
+) -> None:
+    budget, now, used = MinuteBudget(limit), 1000.0, list[tuple[float, float]]()
+    for pause, amount, share in steps:
+        now += pause
+        now += budget.wait(amount, now)
+        assert budget.wait(amount, now) <= 0
+        second = budget.reserve(amount, now)
+        final = min(amount, limit) * min(share, 99) / 100  # never more than was reserved
+        budget.settle(second, amount, final)
+        used.append((now, final))
+    for start, _ in used:
+        within = sum(amount for at, amount in used if start <= at < start + MINUTE)
+        assert within <= limit + 1e-6
+
+
+def test_what_was_used_beyond_the_reserve_is_waited_for() -> None:
+    budget = MinuteBudget(100)
+    second = budget.reserve(10, 5.5)
+    budget.settle(second, 10, 100)
+    assert budget.wait(1, 6.0) == 60.0
+    assert budget.wait(1, 66.0) == 0
+
+
+def test_what_is_given_back_is_there_again() -> None:
+    budget = MinuteBudget(100)
+    second = budget.reserve(100, 5.5)
+    assert budget.wait(60, 6.0) > 0
+    budget.settle(second, 100, 40)
+    assert budget.wait(60, 6.0) == 0
+
+
+def test_an_amount_above_the_limit_goes_alone_and_not_never() -> None:
+    budget = MinuteBudget(100)
+    assert budget.wait(5000, 0.0) == 0
+    budget.reserve(5000, 0.0)
+    assert budget.wait(5000, 30.0) == 31.0
+
+
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 50), st.floats(0, 5)), max_size=80), share=st.floats(0.01, 0.5)
+)
+def test_retries_are_a_share_of_the_requests_beside_a_burst(
+    steps: list[tuple[int, float]], share: float
+) -> None:
+    budget, requests, now, granted = RetryBudget(share, burst=10), 0, 50.0, 0
+    for more, pause in steps:
+        requests += more
+        now += pause
+        granted += budget.take(requests, now)
+        assert granted <= 10 + share * requests + (now - 50.0) + 1e-6
+
+
+def test_a_session_alone_is_never_out_of_retries() -> None:
+    budget = RetryBudget(burst=10)
+    assert all(budget.take(asked, 60.0 * asked) for asked in range(1, 100) for _ in range(10))
+
+
+@given(st.lists(st.sampled_from(["answered", "limited", "late"]), max_size=200), st.integers(1, 50))
+def test_the_limit_stays_between_one_and_its_ceiling(happenings: list[str], ceiling: int) -> None:
+    places = Concurrency(ceiling)
+    for happening in happenings:
+        wave, before = places.wave, places.limit
+        if happening == "answered":
+            places.answered()
+            assert before <= places.limit <= before + 1
+        elif happening == "limited":
+            places.limited(wave)
+            assert places.limit == max(1.0, before / 2)
+        else:
+            places.limited(wave - 1)  # sent before the last decrease
+            assert places.limit == before
+        assert 1 <= places.limit <= ceiling
+
+
+def test_a_window_of_answers_makes_room_for_one_more() -> None:
+    places = Concurrency(64)
+    places.limited(0)
+    for _ in range(33):
+        places.answered()
+    assert 32.9 < places.limit < 33.1
+
+
+def test_a_breaker_opens_after_failures_in_a_row_and_lets_one_probe_at_a_time() -> None:
+    breaker = Breaker(failures=3, cooldown=10)
+    assert [breaker.failed(now) for now in (0.0, 1.0, 2.0)] == [False, False, True]
+    assert breaker.wait(2.0) == 10
+    assert breaker.wait(11.9) is not None
+    assert breaker.wait(12.0) is None
+    assert breaker.probe()
+    assert breaker.wait(12.0) == 0  # another probes
+    assert breaker.failed(13.0)
+    assert breaker.wait(22.0) == 1
+    assert breaker.wait(23.0) is None
+    assert breaker.probe()
+    assert breaker.answered()
+    assert (breaker.wait(23.0), breaker.probe()) == (None, False)
+
+
+def test_an_answer_between_two_failures_keeps_a_breaker_closed() -> None:
+    breaker = Breaker(failures=2, cooldown=10)
+    for now in range(20):
+        assert not breaker.failed(float(now))
+        assert not breaker.answered()
+    assert breaker.wait(20.0) is None
+
+
+def test_a_probe_that_is_stopped_makes_way_for_the_next() -> None:
+    breaker = Breaker(failures=1, cooldown=10)
+    breaker.failed(0.0)
+    assert breaker.probe()
+    breaker.withdrawn()
+    assert breaker.wait(10.0) is None

@@ -1,0 +1,240 @@
+"""Many sessions and one backend: an outage is not multiplied, overload is refused at once, tenants share."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import TypeVar
+
+import anyio
+import pytest
+import trio
+import trio.testing
+
+from actors.admission import Pace
+from actors.provider import Abort, Counters
+from actors.rounds import Answer, Broken, Generated, Retries
+from benchmarks.storms import UNGUARDED, Backend, ask, limited, overload, provided, shared, storm
+
+T = TypeVar("T")
+
+
+def virtual(function: Callable[[], Awaitable[T]]) -> T:
+    """Run on a clock that jumps over every wait."""
+    return trio.run(function, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+def test_a_thousand_sessions_do_not_multiply_an_outage_and_come_back_one_after_the_other() -> None:
+    naive = virtual(lambda: storm(50, pace=UNGUARDED))
+    kept = virtual(lambda: storm(1000))
+    assert kept.requests * 10 <= naive.requests * 20
+    assert kept.requests <= 100  # one wave of places, and a probe for each cooldown
+    assert len(kept.recovery) == 1000
+    begun = kept.recovery[0]
+    assert sum(at - begun < 1 for at in kept.recovery) <= 20
+    assert kept.recovery[-1] - begun >= 5
+
+
+def test_retries_of_an_outage_are_a_share_of_its_requests() -> None:
+    never_open = Pace(concurrency=1000, failures=1_000_000)
+
+    async def main() -> tuple[int, int]:
+        backend = Backend(down=1e9, latency=0.1)
+        async with provided(backend, never_open, Retries(attempts=10)) as provider:
+            async with anyio.create_task_group() as tasks:
+                for number in range(3000):
+                    tasks.start_soon(ask, provider, f"s{number}")
+            counters = await provider.ask(Counters())
+        return counters["retries"], counters["requests"]
+
+    retries, requests = virtual(main)
+    assert requests == 3000 + retries
+    assert 1000 <= retries <= 1000 + 0.1 * 3000 + 60  # its burst, its share, and one a second
+
+
+def test_sessions_that_fail_together_do_not_come_back_together() -> None:
+    random = Random(3)
+    waits = [Retries().wait(1, asked, random) or 0.0 for asked in (None, 7.0) for _ in range(500)]
+    for some in (waits[:500], waits[500:]):
+        bins = Counter(int(wait / 0.05) for wait in some)
+        assert max(bins.values()) <= 150
+        assert max(some) - min(some) >= 0.2
+
+
+def test_a_breaker_that_is_half_open_lets_one_request_through_and_the_others_fail_at_once() -> None:
+    async def main() -> tuple[list[str], int]:
+        backend = Backend(down=25, latency=0.5)
+        async with provided(backend, Pace(8, failures=3, cooldown=10), Retries(attempts=1)) as provider:
+            for number in range(3):
+                await ask(provider, f"s{number}")
+            await anyio.sleep(10)
+            seen, kinds = len(backend.asked), list[str]()
+
+            async def one(number: int) -> None:
+                generated = await ask(provider, f"t{number}", 1)
+                assert isinstance(generated, Broken)
+                kinds.append(generated.failure.kind)
+
+            async with anyio.create_task_group() as tasks:
+                for number in range(20):
+                    tasks.start_soon(one, number)
+            assert isinstance(await ask(provider, "u"), Broken)
+            probes = len(backend.asked) - seen
+            await anyio.sleep(20)
+            assert isinstance(await ask(provider, "v"), Answer)
+            assert isinstance(await ask(provider, "w"), Answer)
+            return kinds, probes
+
+    kinds, probes = virtual(main)
+    assert Counter(kinds) == {"circuit_open": 19, "transient": 1}
+    assert kinds[-1] == "transient"  # the others did not wait for the probe
+    assert probes == 1
+
+
+def test_a_probe_that_is_aborted_leaves_the_next_one_its_place() -> None:
+    async def main() -> object:
+        backend = Backend(down=5, latency=1)
+        async with provided(backend, Pace(8, failures=1, cooldown=10), Retries(attempts=1)) as provider:
+            await ask(provider, "s")
+            await anyio.sleep(10)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ask, provider, "probe")
+                await anyio.sleep(0.01)
+                await provider.tell(Abort("probe/0"))
+            return await ask(provider, "next")
+
+    assert isinstance(virtual(main), Answer)
+
+
+def test_what_is_beyond_the_queue_is_refused_at_once_and_what_was_accepted_is_served() -> None:
+    offered = virtual(lambda: overload(80, seconds=60, pace=Pace(concurrency=8, waiting=40)))
+    assert offered.came.total() == 4800
+    assert set(offered.came) == {"answered", "overloaded"}
+    assert offered.came["answered"] >= 8 * 60
+    assert max(offered.refused) == 0
+    assert max(offered.served) <= 40 / 8 + 2
+    assert offered.most == 8
+
+
+def test_a_refusal_for_overload_says_what_waits_the_limit_and_the_way_out() -> None:
+    async def main() -> None:
+        pace = Pace(concurrency=1, waiting=1)
+        async with provided(Backend(), pace) as provider, anyio.create_task_group() as tasks:
+            for number in range(2):
+                tasks.start_soon(ask, provider, f"s{number}")
+            await anyio.sleep(0.01)
+            answers.append(await ask(provider, "s3"))
+
+    answers = list[Generated]()
+    virtual(main)
+    (refused,) = answers
+    assert isinstance(refused, Broken)
+    assert (refused.failure.kind, refused.failure.action) == ("overloaded", "next_backend")
+    assert "1 requests wait for backend 'a'" in refused.failure.message
+    assert "limits.waiting is 1" in refused.failure.message
+
+
+def test_tenants_share_by_weight_however_many_sessions_they_have() -> None:
+    pace = Pace(concurrency=4, weights={"gold": 3.0})
+    served = Counter(virtual(lambda: shared({"gold": 20, "plain": 200}, requests=400, pace=pace))[100:])
+    assert 0.7 <= served["gold"] / 300 <= 0.8
+
+
+def test_one_session_beside_a_tenant_of_hundreds_is_served_every_other_time() -> None:
+    served = virtual(lambda: shared({"many": 300, "one": 1}, requests=400, pace=Pace(concurrency=1)))
+    assert 150 <= Counter(served)["one"] <= 200
+
+
+def test_requests_at_once_settle_at_what_the_backend_takes() -> None:
+    backend = virtual(lambda: limited(8, sessions=40, asks=25, pace=Pace(concurrency=64)))
+    assert backend.most <= 64
+    assert backend.refused <= len(backend.asked) * 0.15
+    late = backend.asked[-200:]
+    assert 200 / (late[-1] - late[0]) >= 0.6 * 8 / 0.5  # and most of what it could serve is served
+
+
+def test_an_outage_that_is_no_rate_limit_lowers_no_concurrency() -> None:
+    async def main() -> int:
+        backend = Backend(down=1, latency=0.5)
+        async with provided(backend, Pace(16, failures=1000), Retries(attempts=1)) as provider:
+            async with anyio.create_task_group() as tasks:
+                for number in range(200):
+                    tasks.start_soon(ask, provider, f"s{number}")
+            backend.most = 0
+            async with anyio.create_task_group() as tasks:
+                for number in range(64):
+                    tasks.start_soon(ask, provider, f"t{number}")
+        return backend.most
+
+    assert virtual(main) == 16
+
+
+@pytest.mark.parametrize(("requests", "tokens"), [(30, None), (None, 1000)])
+def test_no_minute_sends_more_than_its_budget(requests: int | None, tokens: int | None) -> None:
+    async def main() -> Backend:
+        backend = Backend(latency=0.1)
+        pace = Pace(requests=requests, tokens=tokens)
+        async with provided(backend, pace) as provider, anyio.create_task_group() as tasks:
+            for number in range(100):
+                tasks.start_soon(ask, provider, f"s{number}", 0, "x" * 133)
+        return backend
+
+    backend = virtual(main)
+    assert len(backend.answered) == 100
+    for start in backend.asked:
+        assert sum(start <= at < start + 60 for at in backend.asked) <= 30
+    assert backend.asked[-1] - backend.asked[0] <= 3 * 62
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        (
+            {
+                "x-ratelimit-limit-requests": "60",
+                "x-ratelimit-remaining-requests": "0",
+                "x-ratelimit-reset-requests": "1m0s",
+            },
+            1.0,
+        ),
+        (
+            {
+                "x-ratelimit-limit-tokens": "10",
+                "x-ratelimit-remaining-tokens": "0",
+                "x-ratelimit-reset-tokens": "20s",
+            },
+            2.0,
+        ),
+        ({"x-ratelimit-remaining-requests": "5", "x-ratelimit-reset-requests": "1m0s"}, 0.0),
+    ],
+)
+def test_who_is_told_that_nothing_is_left_waits_for_the_first_of_it(
+    headers: dict[str, str], seconds: float
+) -> None:
+    async def main() -> float:
+        backend = Backend(latency=0, headers=headers)
+        async with provided(backend, Pace()) as provider:
+            await ask(provider, "s")
+            await ask(provider, "t")
+        return backend.asked[1] - backend.asked[0]
+
+    assert abs(virtual(main) - seconds) < 0.01
+
+
+def test_a_request_that_is_stopped_while_it_waits_leaves_its_slot_and_no_place_is_lost() -> None:
+    async def main() -> tuple[int, object]:
+        backend = Backend(latency=1)
+        pace = Pace(concurrency=1, waiting=5)
+        async with provided(backend, pace) as provider, anyio.create_task_group() as tasks:
+            for number in range(6):
+                tasks.start_soon(ask, provider, f"s{number}")
+                await anyio.sleep(0.01)
+            for number in range(1, 6):
+                await provider.tell(Abort(f"s{number}/0"))
+            await anyio.sleep(0.01)
+            after = [await ask(provider, f"t{number}") for number in range(3)]
+        return len(backend.asked), after
+
+    asked, after = virtual(main)
+    assert asked == 4
+    assert isinstance(after, list)
+    assert all(isinstance(answer, Answer) for answer in after)
