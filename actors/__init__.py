@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from actors.core.check import check
     from actors.core.content import Code, Media, Message, Native, Seal, Text, Thinking, ToolCall, ToolResult
     from actors.core.dialect import Dialect
+    from actors.core.event_json import event_json, sse_frame
     from actors.core.events import Interaction
     from actors.core.feed import Applied, Deferred, SessionEvent, TurnResult
     from actors.core.history import History
@@ -57,8 +58,10 @@ __all__ = [
     "decode",
     "dialect",
     "encode",
+    "event_json",
     "from_wire",
     "render",
+    "sse_frame",
     "tool",
 ]
 
@@ -77,6 +80,7 @@ _HOMES = {
         "ToolResult",
     ),
     "core.dialect": ("Dialect",),
+    "core.event_json": ("event_json", "sse_frame"),
     "core.profiles": ("dialect",),
     "core.feed": ("Applied", "Deferred", "SessionEvent", "TurnResult"),
     "core.history": ("History",),

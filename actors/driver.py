@@ -17,6 +17,7 @@ from actors.core.feed import TurnResult, switched
 from actors.core.identity import Binding
 from actors.core.packed import Packed
 from actors.core.progress import Attempt
+from actors.core.publishing import begun, submitted
 from actors.core.routing import Pool, after_failure, first, settled
 from actors.core.turn import Bounds, CloseStep, Outcome
 from actors.errors import ConfigError
@@ -43,7 +44,8 @@ class TurnDriver:
     async def run(self, message: Packed) -> None:
         """Drive the ask to its end. How it came out is told by `ended`."""
         number = self.ask.log.state.asks + 1
-        self.ask.log.hold(Submitted(number, message), partial(self.ask.tell, "submitted"))
+        event = Submitted(number, message)
+        self.ask.log.hold(event, partial(self._told, event, self.ask.log.state.turns + 1))
         pool = self._pool(self.ask.log.state.target)
         member = first(pool, number, self.cooldowns, anyio.current_time())
         tried: list[str] = []
@@ -51,24 +53,24 @@ class TurnDriver:
             binding, ended = await self._served(member, number)
             tried.append(member)
             pool, following = await self._next(pool, tried, ended)
-            seq = await self._end(binding, ended, last=following is None)
+            await self._end(binding, ended, last=following is None)
             if following is None:
                 return
-            self.ask.tell("failover", seq, following)
             member = following
 
-    async def _end(self, binding: Binding, ended: CloseStep, *, last: bool) -> int:
+    async def _end(self, binding: Binding, ended: CloseStep, *, last: bool) -> None:
         """Write that a turn ended, the ask's last or one before it."""
         status: TurnStatus = ended.status if last else "handed_over"
         self.ask.tally.attempts.append(Attempt(binding, status, ended.why, ended.cause))
-        turn = self.ask.log.state.turns
+        tell = self.ask.telling("turn_ended", status, more=last)
 
         def told(seq: int) -> None:
-            self.ask.tell("turn_ended", seq, status)
+            tell(seq)
             if last:
                 self.ended(self.ask.tally.result(binding, ended), seq)
 
-        return await self.ask.log.write(TurnEnded(turn, status, ended.why), told)
+        turn = self.ask.log.state.turns
+        await self.ask.log.write(TurnEnded(turn, status, ended.why, ended.cause), told)
 
     async def _next(self, pool: Pool, tried: list[str], ended: CloseStep) -> tuple[Pool, str | None]:
         """Return who continues the ask after a failed turn: a held switch first, else the pool's next."""
@@ -106,8 +108,20 @@ class TurnDriver:
         self._bind(Bound(number, ask, binding))
         return binding, await self._turn(TurnSteps(self.ask, backend, provider, number))
 
+    def _told(self, event: Submitted, turn: int, seq: int) -> None:
+        if self.ask.sink.is_watched:
+            self.ask.sink.put(submitted(event, turn, seq))
+
     def _bind(self, bound: Bound) -> None:
-        self.ask.log.hold(bound, partial(self.ask.tell, "turn_started", detail=str(bound.binding)))
+        """Hold a turn's first event; one that continues an ask is told as a failover too."""
+        is_failover = bool(self.ask.tally.attempts)
+
+        def told(seq: int) -> None:
+            if self.ask.sink.is_watched:
+                for event in begun(bound, seq, is_failover=is_failover):
+                    self.ask.sink.put(event)
+
+        self.ask.log.hold(bound, told)
 
     async def _turn(self, served: TurnSteps) -> CloseStep:
         conversation = turns.turn(self.bounds)

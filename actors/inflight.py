@@ -13,7 +13,7 @@ from actors.core.identity import Binding
 from actors.core.progress import Attempt
 from actors.core.stream import Cut, Usage
 from actors.core.turn import CloseStep
-from actors.journal import JournalCommand
+from actors.journal import JournalCommand, Told
 from actors.kernel import Context, Ref
 from actors.ledger import LedgerCommand
 from actors.log import LogWriter
@@ -45,10 +45,17 @@ class Tally:
     finish: str | None = None
     cut: Cut | None = None
     left_out: dict[str, int] = field(default_factory=dict)
+    _last: tuple[int, int] = (0, 0)
+
+    def sent(self, turn: int, number: int) -> None:
+        """Take note of a request: how the answers before it ended says nothing any more."""
+        self.finish, self.cut = None, None
+        if self._last != (turn, number):  # else it is the same round, written anew
+            self._last = turn, number
+            self.rounds += 1
 
     def heard(self, generated: Answer | Broken | Aborted) -> None:
         """Take note of what a round brought: the last one says how the ask's answer ended."""
-        self.finish, self.cut = None, None
         if isinstance(generated, Answer):
             self.finish, self.cut = generated.finish, generated.cut
         for kind, count in generated.left_out:
@@ -57,7 +64,6 @@ class Tally:
     def closed(self, step: CloseStep) -> None:
         """Take note of what a turn brought."""
         self.usage += step.usage
-        self.rounds += step.rounds
         self.text = step.message.text if step.message is not None else self.text
 
     def result(self, served_by: Binding, ended: CloseStep) -> TurnResult:
@@ -114,7 +120,12 @@ class AskInFlight:
         """Let a cancel wait for the step's end again."""
         self._stop = None
 
-    def tell(self, status: str, seq: int, detail: str = "") -> None:
-        """Show that something happened beside the turn: a switch held, applied or superseded."""
-        if self.sink.is_watched:
-            self.sink.put(StatusEvent(status, seq, self.log.state.turns, detail=detail))
+    def telling(self, status: str, detail: str = "", *, more: bool = False) -> Told:
+        """Return what shows that something happened in the turn of this moment, when its number is known."""
+        turn = self.log.state.turns
+
+        def tell(seq: int) -> None:
+            if self.sink.is_watched:
+                self.sink.put(StatusEvent(status, seq, turn, detail=detail, more=more))
+
+        return tell

@@ -2,9 +2,8 @@
 
 from actors.core.events import Reason, TurnEnded
 from actors.core.feed import TurnResult
-from actors.core.identity import Binding, CallId
-from actors.core.progress import Attempt
-from actors.core.stream import Usage
+from actors.core.identity import CallId
+from actors.core.publishing import interrupted
 from actors.inflight import SessionRefs
 from actors.ledger import Snapshot
 from actors.log import LogWriter
@@ -19,7 +18,7 @@ async def recovered(log: LogWriter, refs: SessionRefs, seq: int) -> tuple[TurnRe
     await _close_open(log, refs)
     if bound is not None:
         seq = await log.write(TurnEnded(log.state.turns, "interrupted", RESTARTED))
-    return _interrupted(bound), seq
+    return interrupted(bound, RESTARTED), seq
 
 
 async def _close_open(log: LogWriter, refs: SessionRefs) -> None:
@@ -38,10 +37,3 @@ async def _close_open(log: LogWriter, refs: SessionRefs) -> None:
 async def _close(refs: SessionRefs, calls: tuple[CallId, ...], reason: Reason) -> None:
     if calls:
         await refs.scheduler.ask(CloseCalls(calls, reason))
-
-
-def _interrupted(bound: Binding | None) -> TurnResult:
-    """Return how an ask came out that a crash ended."""
-    served_by = bound or Binding("none", "")
-    attempts = () if bound is None else (Attempt(bound, "interrupted", RESTARTED),)
-    return TurnResult("", "failed", served_by, attempts, 0, Usage(), RESTARTED)

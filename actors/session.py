@@ -16,9 +16,10 @@ from typing import ClassVar, TypeAlias, assert_never
 from actors.backend import Resolver
 from actors.core import phases
 from actors.core.events import Closed, SwitchApplied, SwitchHeld, SwitchSuperseded
-from actors.core.feed import Applied, CompleteEvent, Deferred, ErrorEvent, SwitchOutcome, TurnResult, switched
+from actors.core.feed import Applied, Deferred, SwitchOutcome, switched
 from actors.core.packed import Packed
 from actors.core.phases import Action, Happening, Phase
+from actors.core.publishing import terminal
 from actors.core.routing import settled
 from actors.core.state import SessionState
 from actors.core.turn import Bounds
@@ -231,10 +232,12 @@ class SessionActor(Actor[SessionCommand]):
         turn = state.turns if state.bound is not None else state.turns + 1
         if (held := state.held) is not None:
             superseded = SwitchSuperseded(held, target)
-            self._log.send(superseded, lambda seq: ask.tell("switch_superseded", seq, held), self._mine)
+            self._log.send(superseded, ask.telling("switch_superseded", held), self._mine)
+
+        told = ask.telling("switch_held", target)
 
         def deferred(seq: int) -> None:
-            ask.tell("switch_held", seq, target)
+            told(seq)
             reply.send(Deferred(target, turn))
 
         self._log.send(SwitchHeld(turn, target), deferred, self._mine)
@@ -277,7 +280,7 @@ class SessionActor(Actor[SessionCommand]):
         pending, cancels, result = self._pending, self._cancels, self._pending.outcome
         is_cancelled = self._ask is None or (result is not None and result[0].status == "cancelled")
         if pending.current is not None and pending.outcome is not None:
-            pending.current.sink.put(_terminal(*pending.outcome))
+            pending.current.sink.put(terminal(*pending.outcome))
         pending.current = pending.outcome = None
         self._ask, self._cancels = None, []
         for reply in cancels:
@@ -314,7 +317,3 @@ class SessionActor(Actor[SessionCommand]):
         if self._pending.outcome is None:
             self._pending.ended(result, seq)
         await self._mine.ref.tell(Finished(self._generation.number))
-
-
-def _terminal(result: TurnResult, seq: int) -> ErrorEvent | CompleteEvent:
-    return ErrorEvent(result, seq) if result.status == "failed" else CompleteEvent(result, seq)

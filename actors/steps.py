@@ -18,12 +18,13 @@ from actors.core import turn as turns
 from actors.core.content import Message, Text
 from actors.core.diagnostics import Refusal, Report
 from actors.core.events import EpochBegan, RequestSent, RoundEnded
-from actors.core.feed import Sent, StatusEvent, ToolCallEvent
+from actors.core.feed import Sent, StatusEvent
 from actors.core.lane import Rendered, blamed, seals
 from actors.core.packed import pack
 from actors.core.progress import Cause
+from actors.core.publishing import said
 from actors.core.rulebook import REASONING
-from actors.core.stream import Cut
+from actors.core.stream import Usage
 from actors.core.turn import CloseStep, Outcome
 from actors.errors import KernelError
 from actors.inflight import AskInFlight
@@ -34,6 +35,7 @@ from actors.renderer import Adopt, Invalidate, Render
 from actors.rounds import Aborted, Answer, Broken, Generate
 from actors.scheduler import CloseCalls, RunBatch, StopBatch
 
+NO_USAGE = Usage()
 INTERRUPTED = "[This answer was interrupted.]"
 
 
@@ -53,6 +55,7 @@ class TurnSteps:
         self._rendered: Rendered | None = None
         self._declined: tuple[bytes, str] | None = None  # what was refused last, and why
         self._tools_off = False
+        self._round = 0
 
     async def do(self, step: turns.Asking) -> Outcome:
         """Do one step and say what came of it."""
@@ -104,6 +107,8 @@ class TurnSteps:
             return False
         await self._refs.renderer.tell(Adopt(binding, rendered.lane))
         self._rendered = rendered
+        self._round = number
+        self._ask.tally.sent(self._number, number)
         self._show_request(number, rendered, seq)
         return True
 
@@ -111,17 +116,17 @@ class TurnSteps:
         if self._sink.is_watched:
             lane, binding = rendered.lane, self._backend.binding
             sent = Sent(binding, lane.state.epoch, rendered.before, lane.size, rendered.report)
-            self._sink.put(StatusEvent("request", seq, self._number, number, sent=sent))
+            self._sink.put(StatusEvent("request", seq, self._number, number, str(binding)))
+            self._sink.put(StatusEvent("rendered", None, self._number, number, sent=sent))
 
     async def _rewrite(self, step: turns.RewriteStep) -> Outcome:
         """Begin an epoch: without the reasoning of the old one, or with the conservative render."""
         binding = self._backend.binding
         epoch = 1 + await self._epoch()
-        event = EpochBegan(binding, epoch, "refusal" if step.plain else "thinking", plain=step.plain)
+        event = EpochBegan(binding, epoch, "refusal" if step.plain else "thinking", step.plain, step.why)
         epoch_start = len(self._log.state.history)
-        seq = await self._log.write(event)
+        await self._log.write(event, self._ask.telling("rewritten", step.why))
         await self._refs.renderer.tell(Invalidate(event, epoch_start))
-        self._ask.tell("rewritten", seq, step.why)
         return turns.Ready()
 
     async def _epoch(self) -> int:
@@ -205,7 +210,7 @@ class TurnSteps:
     async def _interrupted(self, number: int, broken: Broken | Aborted, why: str) -> Message | None:
         """Write what could be kept of an answer, marked; return it, or None if there is nothing."""
         kept = broken.message
-        if kept is None and not broken.calls:
+        if kept is None and not (broken.calls or broken.left_out or broken.usage != NO_USAGE):
             return None
         if kept is None:
             message = Message("model", (), self._number, self._backend.binding)
@@ -221,20 +226,15 @@ class TurnSteps:
         finish, cut = self._ask.tally.finish, self._ask.tally.cut
         packed, left_out = pack(message) if message.blocks else None, generated.left_out
         event = RoundEnded(
-            self._number, number, packed, generated.usage, finish, fault, generated.calls, left_out
+            self._number, number, packed, generated.usage, finish, fault, generated.calls, left_out, cut
         )
-        self._log.hold(event, partial(self._show, event, message, cut))
+        self._log.hold(event, partial(self._show, event, message))
 
-    def _show(self, event: RoundEnded, message: Message, cut: Cut | None, seq: int) -> None:
+    def _show(self, event: RoundEnded, message: Message, seq: int) -> None:
         if not self._sink.is_watched:
             return
-        turn, number, put = event.turn, event.round, self._sink.put
-        said = StatusEvent(
-            "message", seq, turn, number, event.fault or "", message, cut=cut, left_out=event.left_out
-        )
-        put(said)
-        for call in message.calls:
-            put(ToolCallEvent(call.id, call.name, call.arguments, turn, number, seq))
+        for told in said(event, message, seq):
+            self._sink.put(told)
 
     async def _run(self, step: turns.BatchStep) -> Outcome:
         """Run a batch, and show how its calls ended."""
@@ -244,5 +244,5 @@ class TurnSteps:
             ended = await scheduler.ask(RunBatch(step.calls, self._ask.variables, self._log.prelude()))
         finally:
             self._ask.finished()
-        self._sink.put(StatusEvent("tool_results", ended.seq, self._number, detail="", results=ended.ends))
+        self._sink.put(StatusEvent("tool_results", ended.seq, self._number, self._round, results=ended.ends))
         return turns.Ran(ended.refused)

@@ -17,10 +17,10 @@ from anyio.abc import TaskGroup
 from actors.cli.answer import AnswerStream, no_answer, what_is_missing
 from actors.cli.approvals import QUESTION, Approvals, Word, read_word
 from actors.cli.conversation import conversation
-from actors.cli.events import as_json
 from actors.cli.exits import OF_SIGNAL, WORD_OF, Exit, of_result
 from actors.cli.keyboard import Keyboard
 from actors.cli.screen import complain, safe
+from actors.core.event_json import event_json
 from actors.core.feed import (
     CompleteEvent,
     ErrorEvent,
@@ -165,7 +165,7 @@ class EventLines:
     """Each event as one line of JSON, flushed, the last with the exit code."""
 
     def event(self, event: SessionEvent, code: Exit) -> None:
-        fields = as_json(event)
+        fields = event_json(event)
         if isinstance(event, CompleteEvent | ErrorEvent):
             fields["exit_code"] = int(code)
         print(json.dumps(fields), flush=True)

@@ -99,7 +99,7 @@ class Watch:
     def event(self, event: SessionEvent) -> None:
         """Show an event of the session."""
         match event:
-            case StatusEvent(status="request"):
+            case StatusEvent(status="rendered"):
                 self._open = event.sent
             case StatusEvent(status="message", message=message) if message is not None:
                 self._answered(message, event.detail)

@@ -24,8 +24,8 @@ from actors.core.identity import Binding, CallId
 from actors.core.intake import Intake
 from actors.core.jsonio import Json, JsonObject
 from actors.core.packed import Packed
-from actors.core.progress import AskProgress, TurnProgress
-from actors.core.stream import LeftOut, Usage
+from actors.core.progress import AskProgress, Cause, TurnProgress
+from actors.core.stream import Cut, LeftOut, Usage
 
 VERSION: Final = 1
 
@@ -92,7 +92,7 @@ class RoundEnded(Happening, frozen=True):
     """The model's message of one round, whole; or what could be kept of it, with `fault` saying why.
 
     There is no message where it would be empty. `calls` is how many canonical ids the round used, those of dropped
-    calls included; `left_out` what the answer held beside the message.
+    calls included; `left_out` what the answer held beside the message; `cut` why it is not whole though all there is.
     """
 
     turn: int
@@ -103,6 +103,7 @@ class RoundEnded(Happening, frozen=True):
     fault: str | None = None
     calls: int = 0
     left_out: LeftOut = ()
+    cut: Cut | None = None
 
 
 class CallHappening(Happening, frozen=True):
@@ -246,20 +247,25 @@ class Compacted(Happening, frozen=True):
 
 
 class EpochBegan(Happening, frozen=True):
-    """A binding's lane is rewritten from here on. `plain`: with the conservative render."""
+    """A binding's lane is rewritten from here on, for a `reason` and `why` in words for people.
+
+    `plain`: with the conservative render.
+    """
 
     binding: Binding
     epoch: int
     reason: EpochReason
     plain: bool = False
+    why: str = ""
 
 
 class TurnEnded(Happening, frozen=True):
-    """A turn ended; every call of it is closed. `why` is one line for people."""
+    """A turn ended; every call of it is closed. `why` is one line for people, `cause` the failure that ended it."""
 
     turn: int
     status: TurnStatus
     why: str = ""
+    cause: Cause | None = None
 
 
 class Closed(Happening, frozen=True):

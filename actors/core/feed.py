@@ -102,7 +102,7 @@ class ThinkingEvent(_Delta, frozen=True):
 
 
 class ToolCallEvent(Struct, frozen=True):
-    """A tool call, whole: the model asked for it and it is in the log. Durable."""
+    """A tool call, whole: the model asked for it and it is in the log. Durable. `more` as in `StatusEvent`."""
 
     type: ClassVar[Literal["tool_call"]] = "tool_call"
     call_id: CallId
@@ -111,6 +111,7 @@ class ToolCallEvent(Struct, frozen=True):
     turn: int
     round: int
     seq: int
+    more: bool = False
 
 
 class Sent(Struct, frozen=True):
@@ -130,11 +131,9 @@ class Sent(Struct, frozen=True):
 class StatusEvent(Struct, frozen=True):
     """Something happened that the caller may want to know.
 
-    `status` is one of: `submitted`, `turn_started`, `request` (with what is `sent`), `message` (with the whole
-    message, how it is `cut`, and what was `left_out` of it), `tool_results`, `turn_ended`, `failover`, `rewritten`,
-    `switch_held`, `switch_applied`, `switch_superseded` (with the target as `detail`), `switch_failed` (with the
-    reason), `approval_asked` (with the call as `pending`): durable; `resync` (what was missed begins after `seq`):
-    ephemeral.
+    `STATUSES` says what `status` may be. Those with a number (`seq`) are durable; `rendered` and `resync` have none
+    of their own. `more`: another event of the same number follows at once, so who reads on later does it from an
+    earlier number.
     """
 
     type: ClassVar[Literal["status"]] = "status"
@@ -149,6 +148,33 @@ class StatusEvent(Struct, frozen=True):
     cut: Cut | None = None
     left_out: LeftOut = ()
     pending: PendingCall | None = None
+    more: bool = False
+
+
+STATUSES: dict[str, str] = {
+    "opened": "The session began; `detail` is its target. Only in a session's events.",
+    "submitted": "An ask began; with the user's `message`.",
+    "turn_started": "A turn began; `detail` is its binding.",
+    "request": "A request is about to be sent; `detail` is its binding.",
+    "rendered": "What that request carries (`request`), and what the render did for it. Ephemeral.",
+    "message": "The model's whole `message`; `detail` is the fault, if it was interrupted.",
+    "tool_results": "Every call of the message is closed; `results` says how each ended, in call order.",
+    "rewritten": "The lane is rewritten, because the request was refused; `detail` says why.",
+    "turn_ended": "A turn ended; `detail` is its status.",
+    "failover": "The next turn of the ask is another backend's; `detail` is its name.",
+    "approval_asked": "A call waits until somebody decides whether it may run; `pending` is the call.",
+    "approval_decided": "Somebody decided; `detail` is `allow` or `deny`, `pending` the call.",
+    "awaiting": "The turn waits for its caller; `results` are the calls, and how: `external` or `approval`.",
+    "resumed": "The turn goes on, or is closed.",
+    "switch_held": "A switch waits for the ask's end; `detail` is its target.",
+    "switch_applied": "The next ask goes to the target `detail`.",
+    "switch_superseded": "A held switch to the target `detail` was replaced by a later one.",
+    "switch_failed": "A held switch could not be applied; `detail` says why.",
+    "compacted": "A part of the history was replaced by a summary. Only in a session's events.",
+    "closed": "The session ended. Only in a session's events.",
+    "resync": "The reader was too slow; `detail` says what it missed. Ephemeral: `seq` is the last number it has seen.",
+}
+"""What may be in a `StatusEvent`, and what it says."""
 
 
 class _Terminal(Struct, frozen=True):
@@ -184,8 +210,8 @@ def switched(event: SwitchApplied | SwitchFailed, seq: int, turn: int) -> Status
 
 
 def droppable(event: SessionEvent) -> bool:
-    """Say whether a slow reader may miss an event: deltas only."""
-    return isinstance(event, _Delta)
+    """Say whether a slow reader may miss an event: deltas, and what a render did."""
+    return isinstance(event, _Delta) or (isinstance(event, StatusEvent) and event.seq is None)
 
 
 class Sink(Protocol):

@@ -191,8 +191,8 @@ async def test_json_gives_each_event_as_a_line_and_the_last_has_the_exit_code(tm
     events = [json.loads(line) for line in done.out.splitlines()]
     kinds = [event.get("status") if event["type"] == "status" else event["type"] for event in events]
     assert [kind for kind in kinds if kind != "text"] == [
-        "submitted", "turn_started", "request", "message", "tool_call", "tool_results", "request", "message",
-        "turn_ended", "complete",
+        "submitted", "turn_started", "request", "rendered", "message", "tool_call", "tool_results", "request",
+        "rendered", "message", "turn_ended", "complete",
     ]  # fmt: skip
     assert "".join(event["text"] for event in events if event["type"] == "text") == "21 C."
     assert (events[-1]["text"], events[-1]["exit_code"], events[-1]["rounds"]) == ("21 C.", 0, 2)

@@ -100,7 +100,7 @@ PLANTS = (
             ),
         ),
         (
-            "actors/cli/events.py:as_json",
+            "actors/core/event_json.py:_fields",
             "actors/cli/run.py:event",
             "actors/cli/show.py:event",
             "docs/reference/api.md:SessionEvent",

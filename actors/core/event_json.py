@@ -1,6 +1,10 @@
-"""A session's events as JSON objects, for `run --json`. The fields are in docs/reference/cli.md."""
+"""An event of a stream as a JSON object, for `run --json`, server-sent events and the export of a session alike.
 
-from typing import Any, assert_never
+The fields are in docs/reference/events.md. A version (`v`) may gain fields, kinds and statuses: a reader passes over
+those it does not know. `path` is kept free for where an event of a subagent comes from.
+"""
+
+from typing import Any, Final, assert_never
 
 from actors.core.content import Message, Text, Thinking, ToolCall
 from actors.core.diagnostics import Report
@@ -15,29 +19,53 @@ from actors.core.feed import (
     ToolCallEvent,
     TurnResult,
 )
+from actors.core.jsonio import dump
+from actors.core.progress import Attempt
+
+VERSION: Final = 1
+"""Of the form; raised when a field goes or changes its meaning."""
 
 Fields = dict[str, Any]  # Any: JSON values
 
 
-def as_json(event: SessionEvent) -> Fields:
-    """Return an event as a JSON object; `type` says which."""
+def event_json(event: SessionEvent) -> Fields:
+    """Return an event as a JSON object; `type` says which, `v` in which version of the form.
+
+    What is durable has the same object wherever it is read: in an ask's stream, and in a session's events later on.
+    """
+    return {"v": VERSION, "type": event.type, **_fields(event)}
+
+
+def sse_frame(event: SessionEvent) -> bytes:
+    """Return an event as a frame of server-sent events, `id` being its sequence number.
+
+    Of several events of one number only the last has an id. So a client that was cut off among them and says what it
+    saw last (`Last-Event-ID`) is shown all of them again.
+    """
+    seq = None if isinstance(event, TextEvent | ThinkingEvent) else event.seq
+    is_whole = seq is not None and not (isinstance(event, ToolCallEvent | StatusEvent) and event.more)
+    is_place = is_whole and not (isinstance(event, StatusEvent) and event.status == "resync")
+    place = f"id: {seq}\n" if is_place else ""
+    return f"{place}event: {event.type}\ndata: {dump(event_json(event)).decode()}\n\n".encode()
+
+
+def _fields(event: SessionEvent) -> Fields:
     match event:
         case TextEvent() | ThinkingEvent():
-            place = {"turn": event.turn, "round": event.round, "offset": event.offset}
-            return {"type": event.type, "text": event.text, **place}
+            return {"text": event.text, "turn": event.turn, "round": event.round, "offset": event.offset}
         case ToolCallEvent():
             call = {"id": event.call_id, "name": event.name, "arguments": event.arguments}
-            return {"type": event.type, **call, **_place(event)}
+            return {**call, **_place(event)}
         case StatusEvent():
-            return {"type": event.type, "status": event.status, **_place(event), **_details(event)}
+            return {"status": event.status, **_place(event), **_details(event)}
         case CompleteEvent(result=result) | ErrorEvent(result=result):
-            return {"type": event.type, "seq": event.seq, **_result(result)}
+            return {"seq": event.seq, **_result(result)}
         case _:
             assert_never(event)
 
 
 def _place(event: ToolCallEvent | StatusEvent) -> Fields:
-    return {"seq": event.seq, "turn": event.turn, "round": event.round}
+    return {"seq": event.seq, "more": event.more, "turn": event.turn, "round": event.round}
 
 
 def _details(event: StatusEvent) -> Fields:
@@ -47,6 +75,8 @@ def _details(event: StatusEvent) -> Fields:
         details["message"] = {**message(event.message), "cut": event.cut, "left_out": left_out}
     if event.results:
         details["results"] = [{"id": call_id, "end": end} for call_id, end in event.results]
+    if (pending := event.pending) is not None:
+        details["pending"] = {**_call(pending.call), "kind": pending.kind, "digest": pending.digest}
     if event.sent is not None:
         details["request"] = _sent(event.sent)
     return details
@@ -93,13 +123,16 @@ def _result(result: TurnResult) -> Fields:
         "text": result.text,
         "why": result.why,
         "served_by": str(result.served_by),
-        "attempts": [
-            {"binding": str(attempt.binding), "status": attempt.status, "why": attempt.why}
-            for attempt in result.attempts
-        ],
+        "attempts": [_attempt(attempt) for attempt in result.attempts],
         "rounds": result.rounds,
         "finish": result.finish,
         "cut": result.cut,
         "left_out": dict(result.left_out),
-        "usage": {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens},
+        "awaiting": [_call(call) for call in result.awaiting],
+        "usage": {name: getattr(usage, name) for name in usage.__struct_fields__},
     }
+
+
+def _attempt(attempt: Attempt) -> Fields:
+    cause = attempt.cause and {"kind": attempt.cause.kind, "status": attempt.cause.status}
+    return {"binding": str(attempt.binding), "status": attempt.status, "why": attempt.why, "cause": cause}

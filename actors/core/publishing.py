@@ -1,0 +1,234 @@
+"""Publishing: what readers are shown of a session's log.
+
+In:  the events of a log, from its first, one after the other.
+Out: for each, the durable events of a stream: those that an ask's own reader is shown while it happens.
+
+The match in `Publisher.published` is the one table from the log to the stream. A reader who comes late folds the log
+with it, and sees what the first one saw. Of one thing the order differs: an ask's own stream ends with `complete` or
+`error`, even if a switch that it held is settled behind them in the log.
+"""
+
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from actors.core import events
+from actors.core.content import Message, ToolCall
+from actors.core.events import Bound, Cancelled, Completion, Event, RoundEnded, Submitted, TurnEnded
+from actors.core.feed import (
+    AskStatus,
+    CompleteEvent,
+    ErrorEvent,
+    PendingCall,
+    SessionEvent,
+    StatusEvent,
+    ToolCallEvent,
+    TurnResult,
+    switched,
+)
+from actors.core.identity import Binding, CallId
+from actors.core.packed import unpack
+from actors.core.progress import Attempt
+from actors.core.stream import Cut, Usage
+
+NOBODY = Binding("none", "")
+NOT_RUN = ("never_started", "outcome_unknown")
+"""Why calls were closed that no batch ran to its end: nothing is told of them as results."""
+
+_NOTHING: tuple[SessionEvent, ...] = ()
+
+
+def submitted(event: Submitted, turn: int, seq: int) -> StatusEvent:
+    """Return what is shown of a user's message; `turn` is the one it begins."""
+    return StatusEvent("submitted", seq, turn, message=unpack(event.message))
+
+
+def begun(event: Bound, seq: int, *, is_failover: bool) -> tuple[SessionEvent, ...]:
+    """Return what is shown of a turn that begins."""
+    turn, binding = event.turn, event.binding
+    started = StatusEvent("turn_started", seq, turn, detail=str(binding))
+    if not is_failover:
+        return (started,)
+    return (StatusEvent("failover", seq, turn, detail=binding.backend, more=True), started)
+
+
+def said(event: RoundEnded, message: Message, seq: int) -> tuple[SessionEvent, ...]:
+    """Return what is shown of a model's message: it, and each of its calls."""
+    turn, number, calls, fault = event.turn, event.round, message.calls, event.fault or ""
+    last = calls[-1] if calls else None
+    return (
+        StatusEvent(
+            "message",
+            seq,
+            turn,
+            number,
+            fault,
+            message,
+            cut=event.cut,
+            left_out=event.left_out,
+            more=bool(calls),
+        ),
+        *[
+            ToolCallEvent(call.id, call.name, call.arguments, turn, number, seq, call is not last)
+            for call in calls
+        ],
+    )
+
+
+def terminal(result: TurnResult, seq: int) -> ErrorEvent | CompleteEvent:
+    """Return the event that ends an ask's stream."""
+    return ErrorEvent(result, seq) if result.status == "failed" else CompleteEvent(result, seq)
+
+
+def interrupted(bound: Binding | None, why: str) -> TurnResult:
+    """Return how an ask came out that a crash ended."""
+    attempts = () if bound is None else (Attempt(bound, "interrupted", why),)
+    return TurnResult("", "failed", bound or NOBODY, attempts, 0, Usage(), why)
+
+
+@dataclass(slots=True)
+class _AskSoFar:
+    """What the log says of the ask that is under way."""
+
+    binding: Binding = NOBODY
+    attempts: list[Attempt] = field(default_factory=list)
+    rounds: int = 0
+    usage: Usage = field(default_factory=Usage)
+    text: str = ""
+    finish: str | None = None
+    cut: Cut | None = None
+    left_out: dict[str, int] = field(default_factory=dict)
+    request: tuple[int, int] = (0, 0)  # turn and round of the last
+
+    def requested(self, turn: int, number: int) -> None:
+        self.finish = self.cut = None
+        self.rounds += self.request != (turn, number)
+        self.request = turn, number
+
+    def answered(self, event: RoundEnded, message: Message) -> None:
+        self.finish, self.cut = event.finish, event.cut
+        self.usage += event.usage
+        for kind, count in event.left_out:
+            self.left_out[kind] = self.left_out.get(kind, 0) + count
+        if event.message is not None or event.fault is None:
+            self.text = message.text
+
+    def ended(self, event: TurnEnded) -> TurnResult | None:
+        """Note how a turn ended; return how the ask came out, unless another turn follows."""
+        if event.status == "interrupted":
+            return interrupted(self.binding, event.why)
+        self.attempts.append(Attempt(self.binding, event.status, event.why, event.cause))
+        if event.status == "handed_over":
+            return None
+        status: AskStatus = event.status
+        return TurnResult(
+            self.text,
+            status,
+            self.binding,
+            tuple(self.attempts),
+            self.rounds,
+            self.usage,
+            event.why,
+            self.finish,
+            self.cut,
+            tuple(self.left_out.items()),
+        )
+
+
+class Publisher:
+    """Folds one session's log. Mutable: it belongs to one reader."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self._turn = self._round = 0
+        self._asked = _AskSoFar()
+        self._calls: dict[CallId, ToolCall] = {}  # those of the last message
+        self._open: dict[CallId, str] = {}  # how each of them ended, empty for not yet
+
+    def published(self, event: Event) -> tuple[SessionEvent, ...]:  # noqa: C901  a case for each event
+        """Return what is shown of the log's next event."""
+        self.seq += 1
+        match event:
+            case events.Opened(target=target):
+                return self._status("opened", target)
+            case Submitted():
+                self._asked = _AskSoFar()
+                return (submitted(event, self._turn + 1, self.seq),)
+            case Bound():
+                return self._began(event)
+            case events.RequestSent(turn=turn, round=number, binding=binding):
+                self._round = number
+                self._asked.requested(turn, number)
+                return (StatusEvent("request", self.seq, turn, number, str(binding)),)
+            case RoundEnded():
+                return self._said(event)
+            case events.Scheduled() | events.Started():
+                return _NOTHING
+            case events.Returned() | events.Failed() | events.Denied() | events.Refused() | Cancelled():
+                return self._closed(event)
+            case events.EpochBegan(why=why):
+                return self._status("rewritten", why)
+            case events.ApprovalAsked(call_id=call_id, digest=digest):
+                return self._approval("approval_asked", call_id, digest)
+            case events.ApprovalDecided(call_id=call_id, digest=digest, verdict=verdict):
+                return self._approval("approval_decided", call_id, digest, verdict)
+            case events.Awaited(external=external, approvals=approvals):
+                waits = (
+                    *[(each, "external") for each in external],
+                    *[(each, "approval") for each in approvals],
+                )
+                return (StatusEvent("awaiting", self.seq, self._turn, self._round, results=waits),)
+            case events.Resumed():
+                return self._status("resumed")
+            case events.SwitchHeld(target=target):
+                return self._status("switch_held", target)
+            case events.SwitchSuperseded(target=target):
+                return self._status("switch_superseded", target)
+            case events.SwitchApplied() | events.SwitchFailed():
+                return (switched(event, self.seq, self._turn),)
+            case events.Compacted():
+                return self._status("compacted")
+            case TurnEnded():
+                return self._turn_ended(event)
+            case events.Closed(why=why):
+                return self._status("closed", why)
+            case _:
+                assert_never(event)
+
+    def _status(self, status: str, detail: str = "") -> tuple[SessionEvent, ...]:
+        return (StatusEvent(status, self.seq, self._turn, detail=detail),)
+
+    def _approval(
+        self, status: str, call_id: CallId, digest: str, detail: str = ""
+    ) -> tuple[SessionEvent, ...]:
+        call = self._calls.get(call_id)
+        pending = None if call is None else PendingCall(call, "approval", digest)
+        return (StatusEvent(status, self.seq, self._turn, self._round, detail, pending=pending),)
+
+    def _began(self, event: Bound) -> tuple[SessionEvent, ...]:
+        self._turn, self._asked.binding = event.turn, event.binding
+        return begun(event, self.seq, is_failover=bool(self._asked.attempts))
+
+    def _said(self, event: RoundEnded) -> tuple[SessionEvent, ...]:
+        packed = event.message
+        message = Message("model", (), event.turn, self._asked.binding) if packed is None else unpack(packed)
+        self._asked.answered(event, message)
+        self._calls = {call.id: call for call in message.calls}
+        self._open = dict.fromkeys(self._calls, "")
+        return said(event, message, self.seq)
+
+    def _closed(self, event: Completion | Cancelled) -> tuple[SessionEvent, ...]:
+        """Tell the results of a batch with the last of them. A result that comes late is in the ledger only."""
+        if isinstance(event, Cancelled) and event.reason in NOT_RUN:
+            self._open.clear()
+        if self._open.get(event.call_id) != "":
+            return _NOTHING
+        self._open[event.call_id] = type(event).__name__.lower()
+        if not all(self._open.values()):
+            return _NOTHING
+        results = tuple(self._open.items())
+        return (StatusEvent("tool_results", self.seq, self._turn, self._round, results=results),)
+
+    def _turn_ended(self, event: TurnEnded) -> tuple[SessionEvent, ...]:
+        result = self._asked.ended(event)
+        told = StatusEvent("turn_ended", self.seq, self._turn, detail=event.status, more=result is not None)
+        return (told,) if result is None else (told, terminal(result, self.seq))

@@ -1,0 +1,150 @@
+"""What a late reader is shown of a log is what the ask's own reader was shown: the same JSON."""
+
+import json
+from collections.abc import Callable
+from itertools import groupby
+from typing import Any
+
+import anyio
+import jsonschema_rs
+import pytest
+
+from actors import Session, tool
+from actors.config import PoolSettings, RuntimeLimits
+from actors.core.event_json import event_json, sse_frame
+from actors.core.event_schema import SCHEMA
+from actors.core.feed import SessionEvent
+from actors.core.publishing import Publisher
+from actors.runtime import Runtime
+from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Think, Turn
+from actors.testing.server import LoopbackServer
+from tests.runtime_support import Gate, anthropic, gathered, hosting, log, openai
+
+pytestmark = pytest.mark.anyio
+
+Json = dict[str, Any]  # Any: an event's fields
+
+
+@tool
+def look(name: str) -> str:
+    """Look something up."""
+    if name == "bad":
+        raise ValueError("no such thing")
+    return f"{name} is there"
+
+
+def durable(events: list[SessionEvent]) -> list[Json]:
+    """Return the durable events by their numbers: a stream ends with its terminal one, whatever that one's is."""
+    told = [event_json(event) for event in events]
+    return sorted([each for each in told if each.get("seq") is not None], key=lambda each: int(each["seq"]))
+
+
+def retold(runtime: Runtime, session: Session) -> list[Json]:
+    publisher = Publisher()
+    return [event_json(shown) for event in log(runtime, session) for shown in publisher.published(event)]
+
+
+def asked(told: list[Json]) -> list[Json]:
+    """Return what belongs to an ask."""
+    return [each for each in told if each.get("status") not in ("opened", "closed", "compacted")]
+
+
+CALLING = Turn(Think("Hm."), Say("Wait."), Call("look", {"name": "a"}), Call("look", {"name": "bad"}))
+ENDING = Turn(Say("Done."))
+REFUSED = Status(
+    400,
+    message="An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+    "'tool_call_id'. The following tool_call_ids did not have response messages: call_A1",
+)
+SCENES: dict[str, Callable[[], LoopbackServer]] = {
+    "an answer": lambda: openai(ENDING),
+    "a batch": lambda: anthropic(CALLING, ENDING),
+    "wrong arguments": lambda: openai(Turn(Call("look", {"nam": 1})), CALLING, ENDING),
+    "an unknown tool": lambda: openai(Turn(Call("lok", {}), Call("look", {"name": "a"})), ENDING),
+    "too many rounds": lambda: openai(CALLING, CALLING, CALLING, CALLING, CALLING),
+    "no answer": lambda: openai(ENDING, faults={0: SERVER_ERROR}),
+    "no answer to the results": lambda: anthropic(CALLING, ENDING, faults={1: SERVER_ERROR}),
+    "an answer cut off": lambda: anthropic(CALLING, ENDING, faults={0: Disconnect(after_bytes=900)}),
+    "an answer cut off at its start": lambda: anthropic(ENDING, faults={0: Disconnect(after_bytes=500)}),
+    "a refusal": lambda: openai(Turn(Call("look", {"name": "a"})), ENDING, faults={1: REFUSED}),
+    "refusals": lambda: openai(ENDING, faults={0: REFUSED, 1: REFUSED, 2: REFUSED}),
+}
+
+
+@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.requirement("U-03")
+async def test_the_log_tells_the_same_events_as_the_stream_did(scene: str) -> None:
+    limits = RuntimeLimits(rounds=4)
+    async with hosting(a=SCENES[scene](), limits=limits) as runtime:
+        session = await runtime.open("a", tools=[look])
+        events = [await gathered(session, "Do it."), await gathered(session, "And?")]
+        told = [each for part in events for each in durable(part)]
+        assert len(told) > 10
+        assert asked(retold(runtime, session)) == told
+
+
+@pytest.mark.requirement("U-03")
+async def test_a_failover_is_told_alike() -> None:
+    pools = {"pool": PoolSettings(members=("a", "b"), policy="failover")}
+    here, there = openai(ENDING, faults={0: SERVER_ERROR, 1: SERVER_ERROR}), anthropic(CALLING, ENDING)
+    async with hosting(pools=pools, a=here, b=there) as runtime:
+        session = await runtime.open("pool", tools=[look])
+        told = durable(await gathered(session, "Do it."))
+        assert [each["detail"] for each in told if each.get("status") == "failover"] == ["b"]
+        assert asked(retold(runtime, session)) == told
+
+
+@pytest.mark.parametrize("at", ["thinking", "message", "rendered"])
+@pytest.mark.requirement("U-03")
+async def test_a_cancelled_ask_is_told_alike(at: str) -> None:
+    gate = Gate()
+    gate.open("b")
+    turns = (
+        Turn(Think("Let me see. " * 20), Call("work", {"name": "a"}), Call("work", {"name": "b"})),
+        ENDING,
+    )
+    server = openai(*turns) if at == "message" else openai(*turns, faults={0: Stall(after_bytes=900)})
+    async with hosting(a=server, b=openai(ENDING)) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        events: list[SessionEvent] = []
+        async with session.stream("Do it.") as stream, anyio.create_task_group() as tasks:
+            async for event in stream:
+                events.append(event)
+                if at in (event.type, getattr(event, "status", "")):
+                    await session.switch("b")
+                    tasks.start_soon(session.cancel)
+        told = durable(events)
+        assert [each["status"] for each in told if each["type"] == "complete"] == ["cancelled"]
+        assert asked(retold(runtime, session)) == told
+
+
+@pytest.mark.requirement("U-03")
+async def test_every_event_fits_its_schema_and_a_frame_holds_it() -> None:
+    judge = jsonschema_rs.validator_for(SCHEMA)
+    refusing = openai(
+        Turn(Call("look", {"name": "a"})), ENDING, faults={1: REFUSED, 2: REFUSED, 3: SERVER_ERROR}
+    )
+    async with hosting(a=anthropic(CALLING, ENDING), b=refusing) as runtime:
+        for target in ("a", "b"):
+            session = await runtime.open(target, tools=[look])
+            live = await gathered(session, "Do it.")
+            publisher = Publisher()
+            late = [told for event in log(runtime, session) for told in publisher.published(event)]
+            for event in [*live, *late]:
+                as_json = event_json(event)
+                assert [error.message for error in judge.iter_errors(as_json)] == []
+                *place, kind, data = sse_frame(event).decode().removesuffix("\n\n").split("\n")
+                assert (kind, json.loads(data.removeprefix("data: "))) == (f"event: {event.type}", as_json)
+                is_place = as_json.get("seq") is not None and not as_json.get("more")
+                assert place == ([f"id: {as_json['seq']}"] if is_place else [])
+
+
+@pytest.mark.requirement("U-03")
+async def test_the_last_of_the_events_of_one_number_and_no_other_may_be_read_on_from() -> None:
+    async with hosting(a=openai(CALLING, ENDING)) as runtime:
+        session = await runtime.open("a", tools=[look])
+        await session.ask("Do it.")
+        groups = groupby(retold(runtime, session), key=lambda each: int(each["seq"]))
+        more = [[each.get("more", False) for each in group] for _, group in groups]
+        assert [each for each in more if len(each) > 1] == [[True, True, False], [True, False]]
+        assert {each[-1] for each in more} == {False}
