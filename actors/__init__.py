@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from actors.handle import Preview, Session
     from actors.pure import encode, from_wire, render
     from actors.runtime import Runtime
-    from actors.tools import Tool, tool
+    from actors.tools import Tool, ToolContext, tool
     from actors.toolsets import LiveTools, ToolSource
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "Thinking",
     "Tool",
     "ToolCall",
+    "ToolContext",
     "ToolFailure",
     "ToolResult",
     "ToolSource",
@@ -92,7 +93,7 @@ _HOMES = {
     "handle": ("Preview", "Session"),
     "pure": ("encode", "from_wire", "render"),
     "runtime": ("Runtime",),
-    "tools": ("Tool", "tool"),
+    "tools": ("Tool", "ToolContext", "tool"),
     "toolsets": ("LiveTools", "ToolSource"),
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -172,6 +172,7 @@ class Activation:
         host: What it shares with the others.
         offer: What its model may call. What of that had to be opened is given back when the session ends.
         approve: Asked before calls of some tools.
+        deps: What the host gave its tools.
         depth: Where its actors stand in the order of asks.
     """
 
@@ -181,17 +182,26 @@ class Activation:
         "_released",
         "_target",
         "approve",
+        "deps",
         "depth",
         "host",
+        "key",
         "name",
         "offer",
         "system",
     )
 
     def __init__(
-        self, opened: Opened, host: SessionHost, offer: Offer, approve: Approve | None, depth: int
+        self,
+        opened: Opened,
+        host: SessionHost,
+        offer: Offer,
+        approve: Approve | None,
+        deps: object,
+        depth: int,
     ) -> None:
-        self.name, self.system = opened.session, opened.system
+        self.name, self.system, self.key = opened.session, opened.system, opened.key
+        self.deps = deps
         self.host, self.offer, self.approve, self.depth = host, offer, approve, depth
         self._now: Passive | SessionActors | Over = LOGGED
         self._target = opened.target
@@ -315,7 +325,9 @@ class SessionActors:
         self._cooldowns = kept.cooldowns or {}
         self._tools = {tool.name: tool for tool in activation.tools}
         self._pending = PendingAsks(host.most_waiting)
-        self._executor = Executor(host.system, self._name, host.limits, host.tool_failed)
+        self._executor = Executor(
+            host.system, self._name, host.limits, host.tool_failed, activation.deps, activation.key
+        )
         self._generation = Generation(self._name, host.journal, host.rules)
         self.resolver = host.resolver(activation.tools, activation.system)
         self.refs: SessionRefs

@@ -28,6 +28,7 @@ from actors.kernel.deadlines import Timer
 from actors.kernel.parking import Waiter, parking, wake
 from actors.threads import THREADS, Place
 from actors.tools import Tool
+from actors.views import NO_VIEW, TurnView, context_of
 
 GRACE = 0.5
 """Seconds a stopped tool may take to clean up before its call is closed without it."""
@@ -42,6 +43,7 @@ class Site(Struct, frozen=True):
         approve: Asked about some of them.
         begin: Writes that a call begins; returns when that is durable.
         ended: Told how a call ended; None if it was stopped.
+        view: What they may know of their turn.
     """
 
     executor: Executor
@@ -49,6 +51,7 @@ class Site(Struct, frozen=True):
     approve: Approve | None
     begin: "Callable[[CallId], Awaitable[object]]"
     ended: "Callable[[Running, CallEvent | None], None]"
+    view: TurnView = NO_VIEW
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,12 @@ class Running:
         self._task: Contained | None = None
         self._timer: Timer | None = None
         self.is_begun = self.is_late = False
-        self._is_stopped = self.is_over = False
+        self._is_stopped = self.is_over = self.is_closed = False
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it was told to end."""
+        return self._is_stopped or self.is_late
 
     def prepare(self) -> bool:
         """Take what it needs; say whether it begins as soon as it is started, and not when it got more than that."""
@@ -87,7 +95,7 @@ class Running:
         self._task = self.site.executor.start(self._run, self.call.name, self.site.context.copy())
 
     def stop(self) -> None:
-        """Tell the tool to end. A thread cannot hear it."""
+        """Tell the tool to end. A thread hears it only by its context."""
         self._is_stopped = True
         if self._task is None:
             self._give_back()
@@ -96,6 +104,7 @@ class Running:
 
     def close(self, event: CallEvent | None) -> None:
         """End the call without its tool, which goes on by itself."""
+        self.is_closed = True
         self.site.ended(self, event)
         if self._thread is not None:
             self._thread.forsake()
@@ -117,7 +126,7 @@ class Running:
         finally:
             if self._timer is not None:
                 self.site.executor.forget(self._timer)
-            self.is_over = True
+            self.is_over = self.is_closed = True
             self._give_back()
             self.site.ended(self, event)
 
@@ -151,7 +160,11 @@ class Running:
         return True
 
     async def _returned(self) -> CallEvent | None:
-        call = partial(self.tool.function, **self.arguments)
+        arguments, name = self.arguments, self.tool.context_parameter
+        if name is not None:
+            context = context_of(self, self.site.view, self.site.executor, self.tool.timeout)
+            arguments = {**arguments, name: context}
+        call = partial(self.tool.function, **arguments)
         if self.tool.is_async:
             return self._given(await call())
         value = await self._threaded(lambda: self._ready(call()))
@@ -246,16 +259,17 @@ class Running:
             self._thread = None
 
     def _overtime(self) -> None:
-        """End a call that took too long: at once if a thread holds it, which hears nothing, else after the grace."""
+        """End a call that took too long: after the grace, or at once if its thread has no context to hear it by."""
         if self._task is None or self._is_stopped:
             return
         self.is_late = True
         self._tell(TimeoutError(f"{self.tool.name} did not return within {self.tool.timeout} s"))
-        if self._thread is not None:
+        if self._thread is not None and self.tool.context_parameter is None:
             self.close(self._too_late)
-        else:
+            return
+        if self._thread is None:
             self._task.cancel()
-            self._timer = self.site.executor.after(GRACE, partial(self.close, self._too_late))
+        self._timer = self.site.executor.after(GRACE, partial(self.close, self._too_late))
 
     @property
     def _too_late(self) -> Failed:

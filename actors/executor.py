@@ -80,19 +80,27 @@ class Executor:
         session: The session.
         limits: How many, and how long.
         failed: Told what goes wrong in a tool.
+        deps: What the host gave its tools.
+        key: Tells this session from every other, those of the same id included.
     """
 
     def __init__(
-        self, system: System, session: str, limits: ToolLimits, failed: Callable[[ToolFailure], object] | None
+        self,
+        system: System,
+        session: str,
+        limits: ToolLimits,
+        failed: Callable[[ToolFailure], object] | None,
+        deps: object = None,
+        key: str = "",
     ) -> None:
-        self._system, self._session, self._failed = system, session, failed
-        self.limits = limits
+        self._system, self._failed = system, failed
+        self.session, self.limits, self.deps, self.key = session, limits, deps, key
         self.running = 0
         """Tools that have not ended, those included whose call was closed without them."""
 
     def enter(self) -> None:
         """Have it known in the running context that it is inside a tool of this session."""
-        inside.set(Inside(self._system, self._session, inside.get()))
+        inside.set(Inside(self._system, self.session, inside.get()))
 
     def start(self, work: Work, name: str, context: Context) -> Contained:
         """Run a tool, in a context that `enter` was called in."""
@@ -113,18 +121,18 @@ class Executor:
 
     def failed(self, call_id: str, tool: str, error: BaseException) -> None:
         """Tell the host what a tool raised."""
-        telemetry.tool_failed(self._session, call_id, tool, error)
+        telemetry.tool_failed(self.session, call_id, tool, error)
         if self._failed is None:
             return
         try:
-            self._failed(ToolFailure(self._session, call_id, tool, error))
+            self._failed(ToolFailure(self.session, call_id, tool, error))
         except Exception as raised:  # the hook is the host's own code
             telemetry.crashed("on_tool_error", raised)
 
     def _ended(self, name: str, error: BaseException | None) -> None:
         self.running -= 1
         if isinstance(error, RuntimeError):  # a scope that was not the innermost when it was left
-            telemetry.tool_spoiled(self._session, name, error)
+            telemetry.tool_spoiled(self.session, name, error)
 
 
 def _logged(name: str, error: BaseException | None) -> None:

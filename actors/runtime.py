@@ -121,6 +121,7 @@ class Runtime:
         self._on_tool_error = on_tool_error
         self._may_use_threads = False
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
+        self._keys = Random(seed)  # noqa: S311  names, not secrets
         self._host: SessionHost | None = None
         self._providers: dict[tuple[str, Binding], Ref[ProviderCommand]] = {}
         self._sessions: dict[str, Session] = {}
@@ -213,6 +214,7 @@ class Runtime:
         system: str | None = None,
         messages: Iterable[Message] = (),
         approve: Approve | None = None,
+        deps: object = None,
     ) -> "Session":
         """Open a session.
 
@@ -225,6 +227,7 @@ class Runtime:
             messages: A history to begin with, as `from_wire` gives it. Its report stays that of the session's history.
             approve: Asked before a call of a tool with `approval="ask"` runs, which it may only if the answer is True;
                 without it such calls are denied. It may be async; a plain one runs in a thread.
+            deps: Anything its tools need, such as a database: what `ToolContext.deps` is.
 
         Raises:
             ConfigError: The target, a tool or the id cannot be used; or there are more tools than the
@@ -252,11 +255,12 @@ class Runtime:
                     name = self._reserved(None)
                     continue
                 raise SessionExists(f"Session {name!r} has ended and its log is kept; take another id")
-            opened = _opening(name, target, history)
+            opened = replace(_opening(name, target, history), key=f"{self._keys.getrandbits(48):012x}")
             offer = await host.toolsets.open(
                 tools, lambda made: self._resolver(made, history.system).pool(target)
             )
-            return await self._opened(Activation(opened, host, offer, approve, _below_caller()), opened)
+            activation = Activation(opened, host, offer, approve, deps, _below_caller())
+            return await self._opened(activation, opened)
         finally:
             self._reserving.discard(name)
 

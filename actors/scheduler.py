@@ -33,6 +33,7 @@ from actors.kernel.parking import Waiter, parking, wake
 from actors.kernel.ref import current
 from actors.ledger import LedgerCommand, Record
 from actors.tools import Approval, Tool
+from actors.views import NO_VIEW, TurnView
 
 Tools: TypeAlias = Mapping[str, Tool[..., Any]]  # Any: any function
 
@@ -63,11 +64,13 @@ class RunBatch(Query[BatchEnded]):
         calls: In the model's order.
         variables: Context variables of the ask's caller.
         prelude: What is written ahead of all of them.
+        view: What their tools may know of the turn.
     """
 
     calls: tuple[ToolCall, ...]
     variables: Variables = field(default_factory=copy_context)
     prelude: Prelude | None = None
+    view: TurnView = NO_VIEW
 
 
 @dataclass(frozen=True)
@@ -173,7 +176,7 @@ class _Batch:
         variables = command.variables.copy()
         variables.run(current.set, current.get())  # what a tool asks, it asks as this batch
         variables.run(self._executor.enter)
-        site = Site(self._executor, variables, approve, self._begin, self.ended)
+        site = Site(self._executor, variables, approve, self._begin, self.ended, command.view)
         calls = [Running(planned, tools[planned.call.name], site) for planned in self._plan.run]
         try:
             begin = tuple([Started(each.call.id) for each in calls if each.prepare()])

@@ -34,6 +34,7 @@ from actors.provider import Abort, ProviderCommand
 from actors.renderer import Adopt, Invalidate, Render
 from actors.rounds import Aborted, Answer, Broken, Generate
 from actors.scheduler import CloseCalls, RunBatch, StopBatch
+from actors.views import NO_VIEW, TurnView
 
 NO_USAGE = Usage()
 INTERRUPTED = "[This answer was interrupted.]"
@@ -56,6 +57,7 @@ class TurnSteps:
         self._declined: tuple[bytes, str] | None = None  # what was refused last, and why
         self._tools_off = False
         self._round = 0
+        self._history, self._ledger = ask.log.state.history, NO_VIEW.ledger  # as the turn begins
 
     async def do(self, step: turns.Asking) -> Outcome:
         """Do one step and say what came of it."""
@@ -81,8 +83,11 @@ class TurnSteps:
         """Render, judge, and write that the request is sent; again whenever a result came in meanwhile."""
         binding = self._backend.binding
         self._tools_off = step.tools_off
+        self._round = step.round
         while True:
             known = await self._refs.ledger.ask(Snapshot())
+            if step.round == 1:
+                self._ledger = known.ledger
             rendered = await self._refs.renderer.ask(Render(binding, self._log.state.history, known.ledger))
             if rendered.report.faults:
                 self._rendered = rendered
@@ -236,12 +241,18 @@ class TurnSteps:
         for told in said(event, message, seq):
             self._sink.put(told)
 
+    def _view(self) -> TurnView:
+        put = self._sink.put if self._sink.is_watched else None
+        return TurnView(self._number, self._round, self._history, self._ledger, put)
+
     async def _run(self, step: turns.BatchStep) -> Outcome:
         """Run a batch, and show how its calls ended."""
         scheduler = self._refs.scheduler
         self._ask.stoppable(lambda context: context.tell(scheduler, StopBatch()))
         try:
-            ended = await scheduler.ask(RunBatch(step.calls, self._ask.variables, self._log.prelude()))
+            ended = await scheduler.ask(
+                RunBatch(step.calls, self._ask.variables, self._log.prelude(), self._view())
+            )
         finally:
             self._ask.finished()
         self._sink.put(StatusEvent("tool_results", ended.seq, self._number, self._round, results=ended.ends))

@@ -77,6 +77,12 @@ def _details(event: StatusEvent) -> Fields:
         details["results"] = [{"id": call_id, "end": end} for call_id, end in event.results]
     if (pending := event.pending) is not None:
         details["pending"] = {**_call(pending.call), "kind": pending.kind, "digest": pending.digest}
+    if (progress := event.progress) is not None:
+        details["progress"] = {
+            "id": progress.call_id,
+            "name": progress.tool,
+            "fraction": progress.fraction,
+        }
     if event.sent is not None:
         details["request"] = _sent(event.sent)
     return details

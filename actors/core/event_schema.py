@@ -34,6 +34,9 @@ _CALLED: Final[dict[str, Schema]] = {
 }
 _CALL = _object(("raw",), **_CALLED)
 _PENDING = _object(("raw",), **_CALLED, kind={"enum": ["external", "approval"]}, digest=_STRING)
+_PROGRESS = _object(
+    id=_STRING, name=_STRING, fraction={"type": ["number", "null"], "minimum": 0, "maximum": 1}
+)
 _MESSAGE = _object(
     text=_STRING,
     thinking=_STRING,
@@ -81,13 +84,14 @@ KINDS: Final[tuple[Schema, ...]] = (
     _kind("tool_call", optional=(), id=_STRING, name=_STRING, arguments={"type": "object"}, **_PLACE),
     _kind(
         "status",
-        optional=("message", "results", "pending", "request"),
+        optional=("message", "results", "pending", "progress", "request"),
         status={"enum": list(STATUSES)},
         detail=_STRING,
         **_PLACE,
         message=_MESSAGE,
         results=_list(_object(id=_STRING, end=_STRING)),
         pending=_PENDING,
+        progress=_PROGRESS,
         request=_REQUEST,
     ),
     _kind(

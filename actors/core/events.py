@@ -341,7 +341,7 @@ class Opened(Happening, frozen=True):
     """A session began, on an imported history if it has `messages`.
 
     They are normal. `known` is what is known about their calls, `calls` how many canonical ids they used, `report` what
-    was done to make them so.
+    was done to make them so. `key` tells it from a session that had its id before or has it elsewhere.
     """
 
     session: str
@@ -351,6 +351,7 @@ class Opened(Happening, frozen=True):
     known: tuple[Interaction, ...] = ()
     calls: int = 0
     report: Intake = Intake()
+    key: str = ""
 
 
 CallEvent: TypeAlias = Scheduled | Started | Completion | Cancelled

@@ -128,11 +128,19 @@ class Sent(Struct, frozen=True):
     report: Report
 
 
+class CallProgress(Struct, frozen=True):
+    """Which tool call says how far it has come, and what part of it is done, from 0 to 1, if it says that."""
+
+    call_id: CallId
+    tool: str
+    fraction: float | None
+
+
 class StatusEvent(Struct, frozen=True):
     """Something happened that the caller may want to know.
 
-    `STATUSES` says what `status` may be. Those with a number (`seq`) are durable; `rendered` and `resync` have none
-    of their own. `more`: another event of the same number follows at once, so who reads on later does it from an
+    `STATUSES` says what `status` may be. Those with a number (`seq`) are durable; `rendered`, `progress` and `resync`
+    have none of their own. `more`: another event of the same number follows at once, so who reads on later does it from an
     earlier number.
     """
 
@@ -149,6 +157,7 @@ class StatusEvent(Struct, frozen=True):
     left_out: LeftOut = ()
     pending: PendingCall | None = None
     more: bool = False
+    progress: CallProgress | None = None
 
 
 STATUSES: dict[str, str] = {
@@ -158,6 +167,7 @@ STATUSES: dict[str, str] = {
     "request": "A request is about to be sent; `detail` is its binding.",
     "rendered": "What that request carries (`request`), and what the render did for it. Ephemeral.",
     "message": "The model's whole `message`; `detail` is the fault, if it was interrupted.",
+    "progress": "A tool says how far a call has come (`progress`), in its words as `detail`. Ephemeral.",
     "tool_results": "Every call of the message is closed; `results` says how each ended, in call order.",
     "rewritten": "The lane is rewritten, because the request was refused; `detail` says why.",
     "turn_ended": "A turn ended; `detail` is its status.",
@@ -210,7 +220,7 @@ def switched(event: SwitchApplied | SwitchFailed, seq: int, turn: int) -> Status
 
 
 def droppable(event: SessionEvent) -> bool:
-    """Say whether a slow reader may miss an event: deltas, and what a render did."""
+    """Say whether a slow reader may miss an event: deltas, progress, and what a render did."""
     return isinstance(event, _Delta) or (isinstance(event, StatusEvent) and event.seq is None)
 
 

@@ -89,7 +89,7 @@ class Parking:
 
     waiter: Callable[[], Waiter]
     scope: Callable[..., Scope]  # `shield` and `deadline` by name
-    now: Callable[[], float]  # seconds on the loop's clock, the one that `anyio.current_time` reads
+    now: Callable[[], float]  # seconds on the loop's clock, which `anyio.current_time` reads; in any thread
     task: Callable[[], object]  # the running one
     next: Callable[[Callable[[], None]], object]
     soon: Callable[[Callable[[], None]], object]
@@ -178,7 +178,7 @@ def _trio(token: "trio.lowlevel.TrioToken") -> Parking:
     return Parking(
         waiter=TrioWaiter,
         scope=trio.CancelScope,
-        now=trio.current_time,
+        now=trio.lowlevel.current_clock().current_time,
         task=trio.lowlevel.current_task,
         next=token.run_sync_soon,
         soon=token.run_sync_soon,

@@ -8,6 +8,7 @@ Nothing is run here: the scheduler awaits async functions and gives the others a
 the validator are imported when the first tool is defined.
 """
 
+from actors.tools.context import ToolContext
 from actors.tools.options import Approval, ApprovalRule, Effects, ToolOptions, default_approval
 from actors.tools.tool import Tool, tool
 from actors.tools.toolset import Toolset
@@ -17,6 +18,7 @@ __all__ = [
     "ApprovalRule",
     "Effects",
     "Tool",
+    "ToolContext",
     "ToolOptions",
     "Toolset",
     "default_approval",

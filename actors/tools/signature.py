@@ -6,13 +6,15 @@ pydantic makes the schema and the values. It is imported when the first tool is 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_type_hints
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from actors.core.arguments import ArgumentError
 from actors.core.batch import BoundArguments
 from actors.core.ingest import ingest
 from actors.core.jsonio import Json, JsonValue, dump
 from actors.errors import ToolDefinitionError
+from actors.tools.context import ToolContext
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -32,8 +34,9 @@ class Parameters:
     ) -> "Parameters":  # Any: any function
         from pydantic import ConfigDict, Field, create_model
 
-        parameters = _parameters(function, name)
         hints = _hints(function, name)
+        context = context_parameter(function, name)
+        parameters = {key: each for key, each in _parameters(function, name).items() if key != context}
         fields: dict[str, Any] = {}  # Any: pydantic takes (type, FieldInfo) pairs
         for number, (key, parameter) in enumerate(parameters.items()):
             info: dict[str, Any] = {"alias": key}  # Any: arguments of Field
@@ -60,6 +63,41 @@ class Parameters:
         return BoundArguments(
             {name: getattr(value, key) for key, name in fields.items() if key in value.model_fields_set}
         )
+
+
+def context_parameter(function: Callable[..., Any], name: str) -> str | None:  # Any: any function
+    """Return which parameter is given a `ToolContext`, by its annotation.
+
+    Raises:
+        ToolDefinitionError: Two are, or one may be, whose annotation cannot be read.
+    """
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # a built-in function has none to read
+        return None
+    written = {key: each.annotation for key, each in parameters.items() if each.annotation is not each.empty}
+    try:
+        hints = {**written, **_hints(function, name)}
+    except ToolDefinitionError:
+        if not any(isinstance(each, str) and "ToolContext" in each for each in written.values()):
+            return None  # whatever they mean, they are nothing that concerns the call
+        raise
+    found = [key for key in written if _is_context(hints[key])]
+    if len(found) > 1:
+        raise ToolDefinitionError(
+            f"Tool {name!r} takes {len(found)} contexts, {', '.join(found)}; one is enough"
+        )
+    return found[0] if found else None
+
+
+def _is_context(hint: Any) -> bool:  # Any: a type as it is written
+    """Say whether a type is that of a context, `None` beside it or not."""
+    if get_origin(hint) in (Union, UnionType):
+        return any(map(_is_context, get_args(hint)))
+    if get_origin(hint) is Annotated:
+        hint = get_args(hint)[0]
+    kind = get_origin(hint) or hint
+    return isinstance(kind, type) and issubclass(kind, ToolContext)
 
 
 def _parameters(

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, Never, ParamSpec, TypeVar, Unpack, overload
@@ -21,7 +21,7 @@ from actors.tools.options import (
     default_approval,
     wrong_options,
 )
-from actors.tools.signature import Parameters
+from actors.tools.signature import Parameters, context_parameter
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -98,6 +98,10 @@ class Tool(Generic[P, R]):
             **options,
         )
         made.__dict__["check"] = check
+        if (taken := made.context_parameter) in _properties(made.schema):
+            raise ToolDefinitionError(
+                f"Tool {name!r}: its schema has a field {taken!r}, which the function takes its context by; rename one"
+            )
         return made
 
     @staticmethod
@@ -163,6 +167,11 @@ class Tool(Generic[P, R]):
         return value
 
     @cached_property
+    def context_parameter(self) -> str | None:
+        """Which parameter is given the call's `ToolContext`; None if the function wants none."""
+        return context_parameter(self.function, self.name)
+
+    @cached_property
     def is_async(self) -> bool:
         """Whether a call gives something to await. The others need a thread."""
         call = getattr(self.function, "__call__", None)  # noqa: B004  # an object may have an async __call__
@@ -177,6 +186,11 @@ class Tool(Generic[P, R]):
         if errors := self.check.errors(given):
             return errors
         return BoundArguments(given) if self._model is None else self._model.read(given)
+
+
+def _properties(schema: Mapping[str, JsonValue]) -> Collection[object]:
+    named = schema.get("properties")
+    return named if isinstance(named, dict) else ()
 
 
 def _bodiless(**arguments: object) -> Never:

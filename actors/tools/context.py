@@ -1,0 +1,107 @@
+"""What a tool sees of the call it works for, and its only door to the session that called it."""
+
+from collections.abc import Awaitable, Generator
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+from actors.core.history import History
+
+Deps = TypeVar("Deps")
+
+
+class CallDoor(Protocol):
+    """The session's side of a context. Any thread may use it."""
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the call was told to end."""
+
+    @property
+    def history(self) -> History:
+        """The conversation as it stood when the turn began."""
+
+    @property
+    def now(self) -> float:
+        """The time on the clock that deadlines are told by."""
+
+    def progress(self, message: str, fraction: float | None) -> None:
+        """Show how far the call has come."""
+
+
+class NoDoor:
+    """The door of a context that no session made."""
+
+    is_cancelled = False
+    history = History()
+    now = 0.0
+
+    def progress(self, message: str, fraction: float | None) -> None:
+        """Show it to nobody."""
+
+
+class _Done:
+    """What is done already, for those who await it."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield from ()
+
+
+_DONE = _Done()
+_NO_DOOR = NoDoor()
+
+
+@dataclass(frozen=True, eq=False)
+class ToolContext(Generic[Deps]):
+    """What a tool sees of the call it works for. A parameter annotated with it is given one, and no model sees that.
+
+        @tool
+        async def search(query: str, context: ToolContext[Database]) -> list[str]:
+            await context.progress("searching", 0.5)
+            return await context.deps.find(query)
+
+    A test of a tool may make one by hand, `ToolContext(deps)`: it is never cancelled, and shows its progress to nobody.
+
+    Args:
+        deps: What the host gave to `Runtime.open(deps=...)`.
+        session_id: The session that called.
+        call_id: The call, by the session's own numbering.
+        idempotency_key: The same whenever this call is run, and no other call's: for services that do once what
+            they are asked twice.
+        deadline: When the call is ended, on the clock of `anyio.current_time()`; None if nothing but a cancellation
+            ends it.
+    """
+
+    deps: Deps = field(repr=False)
+    session_id: str = ""
+    call_id: str = ""
+    idempotency_key: str = ""
+    deadline: float | None = None
+    _door: CallDoor = field(default=_NO_DOOR, repr=False)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the call was told to end, or its time is over. A function in a thread hears of it only here."""
+        return self._door.is_cancelled
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds until the deadline, at least 0; None without one. In any thread."""
+        return None if self.deadline is None else max(0.0, self.deadline - self._door.now)
+
+    @property
+    def history(self) -> History:
+        """The conversation as it stood when the turn began, its user message included."""
+        return self._door.history
+
+    def progress(self, message: str = "", fraction: float | None = None) -> Awaitable[None]:
+        """Show in the ask's stream how far the call has come, as a `status` event `progress`.
+
+        Nothing waits for a reader, and of many only the last may be shown. It has happened when this returns, in any
+        thread, so a function that is not async just calls it; others may await it as they await all else.
+
+        Args:
+            message: A few words; more than 500 characters are cut.
+            fraction: How much is done, from 0 to 1.
+        """
+        self._door.progress(message, fraction)
+        return _DONE

@@ -1,0 +1,119 @@
+"""What a running call lets its tool see and say: the session's side of `ToolContext`."""
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from actors.core.content import ToolCall
+from actors.core.feed import CallProgress, StatusEvent
+from actors.core.history import History
+from actors.core.jsonio import sanitised
+from actors.core.ledger import Ledger
+from actors.executor import Executor
+from actors.kernel.parking import parking
+from actors.tools.context import ToolContext
+
+MESSAGE = 500
+"""Characters of one message of progress."""
+
+_NO_HISTORY, _NO_LEDGER = History(), Ledger()
+
+
+class TurnView(Struct, frozen=True):
+    """What the tools of a batch may know of their turn.
+
+    Args:
+        turn, round: Its numbers.
+        history: As it stood when the turn began.
+        ledger: What was known of its calls then.
+        put: Shows an event to who asked; None if nobody watches.
+    """
+
+    turn: int = 0
+    round: int = 0
+    history: History = _NO_HISTORY
+    ledger: Ledger = _NO_LEDGER
+    put: Callable[[StatusEvent], None] | None = None
+
+
+NO_VIEW = TurnView()
+"""Of calls that belong to no turn."""
+
+
+class Ongoing(Protocol):
+    """A call, as far as its view must know it."""
+
+    call: ToolCall
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it was told to end."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it has ended, with its tool or without."""
+
+
+class CallView:
+    """One call as its tool sees it, for one `ToolContext`. Made in the event loop, used in any thread."""
+
+    def __init__(self, ongoing: Ongoing, turn: TurnView) -> None:
+        self._ongoing, self._turn = ongoing, turn
+        self._here, self._home = parking(), threading.get_ident()
+        self._lock = threading.Lock()
+        self._next: StatusEvent | None = None  # said in a thread, and not yet shown
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the call was told to end."""
+        return self._ongoing.is_told
+
+    @property
+    def history(self) -> History:
+        """The conversation as it stood when the turn began."""
+        return self._turn.history.knowing(self._turn.ledger)
+
+    @property
+    def now(self) -> float:
+        """The time on the event loop's clock."""
+        return self._here.now()
+
+    def progress(self, message: str, fraction: float | None) -> None:
+        """Show how far the call has come; of what a thread says between two turns of the loop, the last."""
+        if self._turn.put is None or self._ongoing.is_closed:
+            return
+        event = self._said(message, fraction)
+        if threading.get_ident() == self._home:
+            self._turn.put(event)
+            return
+        with self._lock:
+            is_coming, self._next = self._next is not None, event
+        if not is_coming:
+            with suppress(RuntimeError):  # the loop has ended
+                self._here.soon(self._show)
+
+    def _said(self, message: str, fraction: float | None) -> StatusEvent:
+        call = self._ongoing.call
+        done = None if fraction is None else min(1.0, max(0.0, fraction))
+        detail = sanitised(str(message)[:MESSAGE])
+        progress = CallProgress(call.id, call.name, done)
+        return StatusEvent("progress", None, self._turn.turn, self._turn.round, detail, progress=progress)
+
+    def _show(self) -> None:
+        with self._lock:
+            event, self._next = self._next, None
+        if event is not None and self._turn.put is not None and not self._ongoing.is_closed:
+            self._turn.put(event)
+
+
+def context_of(
+    ongoing: Ongoing, turn: TurnView, executor: Executor, timeout: float | None
+) -> ToolContext[Any]:  # Any: whatever the host gave
+    """Return the context of a call that begins now."""
+    view, call_id = CallView(ongoing, turn), ongoing.call.id
+    deadline = None if timeout is None else view.now + timeout
+    key = f"{executor.session}/{executor.key}/{call_id}"
+    return ToolContext(executor.deps, executor.session, call_id, key, deadline, view)

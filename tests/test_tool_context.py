@@ -1,0 +1,319 @@
+"""A tool that asks for a `ToolContext` is given one, which no model sees; it is its only door to its session."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any
+
+import anyio
+import pytest
+
+from actors import ToolContext
+from actors.core.content import ToolCall
+from actors.core.events import Opened
+from actors.core.feed import SessionEvent, StatusEvent
+from actors.core.history import History
+from actors.core.jsonio import JsonValue
+from actors.errors import ToolDefinitionError
+from actors.testing import Call, Say, Turn
+from actors.testing.server import LoopbackServer
+from actors.tools import Tool, tool
+from actors.views import CallView, TurnView
+from tests.runtime_support import anthropic, bodies, hosting, log, openai, results
+
+Made = Callable[..., LoopbackServer]
+MADE = pytest.mark.parametrize("made", [openai, anthropic])
+SCHEMA: dict[str, JsonValue] = {"type": "object", "properties": {"path": {"type": "string"}}}
+ONE = Turn(Call("work", {"name": "a"}))
+TWICE = (ONE, Turn(Say("Done.")), Turn(Call("work", {"name": "b"})), Turn(Say("Done.")))
+
+
+@dataclass(frozen=True)
+class Shop:
+    name: str
+
+
+# --- by annotation ---------------------------------------------------------------------------------------
+
+
+def plain(name: str, context: ToolContext[Shop]) -> str:
+    """Work."""
+    return name + context.deps.name
+
+
+async def optional(name: str, context: ToolContext[Shop] | None = None) -> str:
+    """Work."""
+    return name
+
+
+def annotated(name: str, *, here: Annotated[ToolContext[Shop], "where it runs"]) -> str:
+    """Work."""
+    return name
+
+
+def bare(name: str, context: ToolContext) -> str:  # type: ignore[type-arg]  # as a hurried user writes it
+    """Work."""
+    return name
+
+
+@pytest.mark.parametrize(
+    ("function", "parameter"),
+    [(plain, "context"), (optional, "context"), (annotated, "here"), (bare, "context"), (str.upper, None)],
+)
+def test_a_context_is_found_by_its_annotation_and_no_part_of_the_schema(
+    function: Any, parameter: str | None
+) -> None:  # Any: any function
+    if parameter is None:
+        made = Tool.from_schema("work", "Work.", SCHEMA, function)
+    else:
+        made = tool(function)
+        assert made.schema["required"] == ["name"]
+        assert list(made.schema["properties"] or ()) == ["name"]  # type: ignore[arg-type]  # an object
+    assert made.context_parameter == parameter
+
+
+def test_what_a_model_gives_by_the_name_of_the_context_is_refused() -> None:
+    (error,) = tool(plain).bind({"name": "a", "context": {"deps": "mine"}})  # type: ignore[misc]  # errors
+    assert (error.path, error.expected) == ("context", "no such field")
+
+
+def test_a_tool_takes_one_context() -> None:
+    def two(a: ToolContext[Shop], b: ToolContext[Shop]) -> str:
+        return ""
+
+    with pytest.raises(ToolDefinitionError, match="'two' takes 2 contexts, a, b; one is enough"):
+        tool(two)
+
+
+def test_a_schema_cannot_have_a_field_that_the_context_comes_by() -> None:
+    schema: dict[str, JsonValue] = {"type": "object", "properties": {"context": {"type": "string"}}}
+    with pytest.raises(
+        ToolDefinitionError, match="has a field 'context', which the function takes its context"
+    ):
+        Tool.from_schema("work", "Work.", schema, plain)
+
+
+def test_an_annotation_that_cannot_be_read_is_refused_if_it_may_be_a_context() -> None:
+    def work(path: str, context: Any) -> str:
+        return path
+
+    work.__annotations__["context"] = "ToolContext[Nowhere]"
+    with pytest.raises(ToolDefinitionError, match="'work': its annotations cannot be read"):
+        Tool.from_schema("work", "Work.", SCHEMA, work)
+    work.__annotations__["context"] = "Nowhere"
+    assert Tool.from_schema("work", "Work.", SCHEMA, work).context_parameter is None
+
+
+def test_a_context_made_by_hand_is_enough_to_test_a_tool() -> None:
+    context = ToolContext(Shop("x"))
+    assert tool(plain)("a", context) == "ax"
+    context.progress("half", 0.5)
+    assert (context.cancelled, context.remaining, len(context.history)) == (False, None, 0)
+    assert "Shop" not in repr(context)  # what the host gives may hold secrets
+
+
+# --- in a session ----------------------------------------------------------------------------------------
+
+
+class Seen:
+    """A tool that keeps its contexts, in a thread or not."""
+
+    def __init__(self, is_async: bool, timeout: float | None = None) -> None:
+        self.contexts: list[ToolContext[Shop]] = []
+        self.remaining: list[float | None] = []
+        self.histories: list[History] = []
+        work = self._async if is_async else self._sync
+        self.tool: Tool[..., Any] = tool(name="work", timeout=timeout)(work)  # Any: either
+
+    async def _async(self, name: str, context: ToolContext[Shop]) -> str:
+        """Work."""
+        await context.progress(f"{name} begins", 0.25)
+        return self._sync(name, context)
+
+    def _sync(self, name: str, context: ToolContext[Shop]) -> str:
+        """Work."""
+        self.contexts.append(context)
+        self.remaining.append(context.remaining)
+        self.histories.append(context.history)
+        return f"{name} at {context.deps.name}"
+
+
+@pytest.mark.anyio
+@MADE
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_tool_sees_its_call_its_host_and_the_conversation_before_its_turn(
+    made: Made, is_async: bool
+) -> None:
+    seen, server = Seen(is_async, timeout=30), made(*TWICE)
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[seen.tool], deps=Shop("Oslo"))
+        await session.ask("First.")
+        await session.ask("Second.")
+        (opened,) = [event for event in log(runtime, session) if isinstance(event, Opened)]
+    first, second = seen.contexts
+    assert (first.session_id, first.call_id) == (session.id, "hist_tool_1")
+    assert first.idempotency_key == f"{session.id}/{opened.key}/hist_tool_1"
+    assert second.idempotency_key == f"{session.id}/{opened.key}/hist_tool_2"
+    assert all(left is not None and 0 < left <= 30 for left in seen.remaining)
+    assert [_words(history) for history in seen.histories] == [
+        ["human: First."],
+        ["human: First.", "model: ", "tool: ", "model: Done.", "human: Second."],
+    ]
+    assert list(results(bodies(server)[-1]).values()) == ["a at Oslo", "b at Oslo"]
+    assert first.history.system is None
+    assert not first.cancelled
+
+
+def _words(history: History) -> list[str]:
+    return [f"{message.speaker}: {message.text}" for message in history]
+
+
+@pytest.mark.anyio
+async def test_no_two_sessions_of_one_id_share_an_idempotency_key() -> None:
+    """A session that is forgotten gives its id back; what it asked of others it has asked all the same."""
+    seen = Seen(is_async=True)
+    async with hosting(a=openai(*TWICE, *TWICE)) as runtime:
+        for _ in range(2):
+            session = await runtime.open("a", tools=[seen.tool], deps=Shop("x"), id="one")
+            await session.ask("Go.")
+            await runtime.forget("one")
+    one, two = seen.contexts
+    assert (one.session_id, one.call_id) == (two.session_id, two.call_id)
+    assert one.idempotency_key != two.idempotency_key
+
+
+@pytest.mark.anyio
+async def test_a_schema_that_allows_anything_lets_no_model_make_a_context() -> None:
+    seen: list[object] = []
+
+    def work(context: ToolContext[Shop], **given: object) -> str:
+        seen.append(context)
+        return "done"
+
+    made = Tool.from_schema("work", "Work.", {"type": "object"}, work)
+    async with hosting(a=openai(Turn(Call("work", {"context": {"deps": 1}, "x": 2})))) as runtime:
+        session = await runtime.open("a", tools=[made], deps=Shop("x"))
+        await session.ask("Go.")
+    (context,) = seen
+    assert isinstance(context, ToolContext)
+    assert context.deps == Shop("x")
+
+
+# --- cancelled -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("how", ["cancel", "timeout"])
+async def test_a_function_in_a_thread_hears_by_its_context_that_it_is_to_end(how: str) -> None:
+    begun, heard = threading.Event(), list[bool]()
+
+    def work(name: str, context: ToolContext[None]) -> str:
+        """Work until told to end."""
+        begun.set()
+        while not context.cancelled:
+            threading.Event().wait(0.001)
+        heard.append(True)
+        return "stopped half way"
+
+    server = openai(ONE, Turn(Say("I see.")))
+    made = tool(work) if how == "cancel" else tool(timeout=0.01)(work)
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[made])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Go.")
+            while not begun.is_set():
+                await anyio.lowlevel.checkpoint()
+            if how == "cancel":
+                assert await session.cancel()
+        (known,) = (await session.ledger()).interactions()
+    assert heard == [True]
+    assert known.completion is not None
+    assert known.completion.content == "stopped half way"
+
+
+# --- progress --------------------------------------------------------------------------------------------
+
+
+async def _progress(made: Tool[..., Any]) -> list[StatusEvent]:  # Any: any function
+    async with hosting(a=openai(ONE, Turn(Say("Done.")))) as runtime:
+        session = await runtime.open("a", tools=[made])
+        events: list[SessionEvent] = []
+        async with session.stream("Go.") as stream:
+            events.extend([event async for event in stream])
+        assert not [event for event in log(runtime, session) if "rogress" in type(event).__name__]
+    return [event for event in events if isinstance(event, StatusEvent) and event.status == "progress"]
+
+
+@pytest.mark.anyio
+async def test_progress_is_an_ephemeral_event_of_the_asks_stream() -> None:
+    @tool
+    async def work(name: str, context: ToolContext[None]) -> str:
+        """Work."""
+        await context.progress("begun")
+        await context.progress("half\ud800", 0.5)
+        context.progress("x" * 1000, 7)
+        return name
+
+    one, two, three = await _progress(work)
+    assert (one.detail, one.seq, one.turn, one.round) == ("begun", None, 1, 1)
+    assert one.progress is not None
+    assert (one.progress.call_id, one.progress.tool, one.progress.fraction) == ("hist_tool_1", "work", None)
+    assert two.detail == "half\ufffd"
+    assert [event.progress and event.progress.fraction for event in (two, three)] == [0.5, 1.0]
+    assert three.detail == "x" * 500
+
+
+@pytest.mark.anyio
+async def test_of_what_a_thread_says_between_two_turns_of_the_loop_the_last_is_shown() -> None:
+    seen: list[StatusEvent] = []
+    view = TurnView(put=seen.append)
+    call = CallView(_Ongoing(), view)
+    done = threading.Event()
+
+    def work() -> None:
+        for number in range(1000):
+            call.progress(f"{number} of 1000", None)
+        done.set()
+
+    threading.Thread(target=work).start()
+    done.wait(20)  # the loop stands still meanwhile
+    while not seen:
+        await anyio.lowlevel.checkpoint()
+    assert [event.detail for event in seen] == ["999 of 1000"]
+
+
+@pytest.mark.anyio
+async def test_a_call_that_has_ended_says_nothing_any_more() -> None:
+    seen: list[StatusEvent] = []
+    ongoing = _Ongoing()
+    call = CallView(ongoing, TurnView(put=seen.append))
+    call.progress("on its way", None)
+    thread = threading.Thread(target=partial(call.progress, "from a thread", None))
+    thread.start()
+    thread.join()
+    ongoing.is_closed = True
+    call.progress("too late", None)
+    for _ in range(10):
+        await anyio.lowlevel.checkpoint()
+    assert [event.detail for event in seen] == ["on its way"]
+
+
+class _Ongoing:
+    """A call that runs."""
+
+    def __init__(self) -> None:
+        self.call = ToolCall("hist_tool_1", "work", {})
+        self.is_told = self.is_closed = False
+
+
+@pytest.mark.anyio
+async def test_a_sync_tool_shows_its_progress_by_calling() -> None:
+    @tool
+    def work(name: str, context: ToolContext[None]) -> str:
+        """Work."""
+        context.progress("reading", 0.1)
+        return name
+
+    (event,) = await _progress(work)
+    assert (event.detail, event.progress and event.progress.fraction) == ("reading", 0.1)
