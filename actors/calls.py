@@ -21,11 +21,12 @@ from actors.core.identity import CallId
 from actors.core.ingest import ingest
 from actors.core.jsonio import Json, quote
 from actors.core.returned import parted
-from actors.errors import JournalError, KernelError, OwnSession, ThreadsBusy
+from actors.errors import JournalError, KernelError, OwnSession, ResourceBusy, ThreadsBusy
 from actors.executor import Executor
 from actors.kernel.contained import Contained
 from actors.kernel.deadlines import Timer
 from actors.kernel.parking import Waiter, parking, wake
+from actors.ordering import Writer
 from actors.threads import THREADS, Place
 from actors.tools import Tool
 from actors.views import NO_VIEW, TurnView, context_of
@@ -72,6 +73,8 @@ class Running:
         self._thread: Place | None = None
         self._task: Contained | None = None
         self._timer: Timer | None = None
+        self._writer: Writer | None = None
+        self._fault: Exception | None = None  # of the host's rule that names what it writes to
         self.is_begun = self.is_late = False
         self._is_stopped = self.is_over = self.is_closed = False
 
@@ -82,13 +85,25 @@ class Running:
 
     def prepare(self) -> bool:
         """Take what it needs; say whether it begins as soon as it is started, and not when it got more than that."""
-        if self._asks:
+        if self._must_wait() or self._asks:
             return False
         if not self.tool.is_async:
             with suppress(ThreadsBusy):  # found out again when it waits for one
                 self._place = THREADS.take(self.site.executor.limits.threads)
         self.is_begun = self.tool.is_async or self._place is not None
         return self.is_begun
+
+    def _must_wait(self) -> bool:
+        """Take its place among those that write to the same; say whether somebody is before it."""
+        if not self.tool.resources:
+            return False
+        try:
+            keys = self.tool.keys_of(self.call.arguments)
+        except Exception as error:  # the rule is the host's own code
+            self._fault = error
+            return True
+        self._writer = self.site.executor.order.enter(keys)
+        return self._writer.waits
 
     def start(self) -> None:
         """Run it."""
@@ -99,6 +114,7 @@ class Running:
         self._is_stopped = True
         if self._task is None:
             self._give_back()
+            self._end_writing()
         elif self._thread is None:
             self._task.cancel()
 
@@ -106,6 +122,8 @@ class Running:
         """End the call without its tool, which goes on by itself."""
         self.is_closed = True
         self.site.ended(self, event)
+        if self._writer is not None:
+            self._writer.close()
         if self._thread is not None:
             self._thread.forsake()
         elif self._task is not None:
@@ -116,6 +134,10 @@ class Running:
         place, self._place = self._place, None
         if place is not None:
             place.give_back()
+
+    def _end_writing(self) -> None:
+        if self._writer is not None:
+            self._writer.end()
 
     async def _run(self) -> None:
         event: CallEvent | None = None
@@ -128,6 +150,7 @@ class Running:
                 self.site.executor.forget(self._timer)
             self.is_over = self.is_closed = True
             self._give_back()
+            self._end_writing()
             self.site.ended(self, event)
 
     async def _end(self) -> CallEvent | None:
@@ -135,6 +158,10 @@ class Running:
         try:
             if self._asks and not await self._approved():
                 return denied(self.call)
+            if self._fault is not None:
+                raise self._fault
+            if self._writer is not None and self._writer.waits:
+                await self._writer.turn()
             if not self.tool.is_async and self._place is None:
                 self._place = await self._placed()
             if self._is_stopped or not (self.is_begun or await self._begins()):
@@ -142,9 +169,9 @@ class Running:
             if self.tool.timeout is not None:
                 self._timer = self.site.executor.after(self.tool.timeout, self._overtime)
             return await self._returned()
-        except ThreadsBusy as error:
+        except (ThreadsBusy, ResourceBusy) as error:
             self._tell(error)
-            return Failed(self.call.id, _no_thread(self.tool.name))
+            return Failed(self.call.id, _not_run(self.tool.name, error))
         except GeneratorExit:  # Python lets nothing be returned after this one
             raise
         except BaseException as error:  # a tool may raise anything, a stray cancellation or an exit included
@@ -293,9 +320,16 @@ def for_model(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}"[:4096] if text else type(error).__name__
 
 
-def _no_thread(tool: str) -> Json:
-    message = "No thread was free to run it, so it did not run. Try again later."
-    return ingest({"tool_error": {"kind": "no_thread", "tool": tool, "message": message}}).json
+def _not_run(tool: str, error: ThreadsBusy | ResourceBusy) -> Json:
+    kind, why = _NOT_RUN[type(error)]
+    message = f"{why}, so it did not run. Try again later."
+    return ingest({"tool_error": {"kind": kind, "tool": tool, "message": message}}).json
+
+
+_NOT_RUN: dict[type[Exception], tuple[str, str]] = {
+    ThreadsBusy: ("no_thread", "No thread was free to run it"),
+    ResourceBusy: ("resource_busy", "An earlier call, which was ended, still works on what it writes to"),
+}
 
 
 def _hand(waiter: Waiter, value: object) -> None:

@@ -25,6 +25,7 @@
     ├── ToolsetFailed               a toolset cannot be opened
     ├── ToolsetDown                 a toolset is not connected, so a call of its tools did not run or was cut short
     ├── ThreadsBusy                 no thread is free for a tool that blocks
+    ├── ResourceBusy                a tool that was ended still works on what another writes to
     ├── JournalError                the log could not be written or read
     └── KernelError                 between actors
         ├── MailboxFull             the receiver refuses more for now
@@ -166,6 +167,10 @@ class ToolsetDown(ActorsError):
 
 class ThreadsBusy(ActorsError):
     """A tool that blocks found no thread: all are in use, and none became free in time. It did not run."""
+
+
+class ResourceBusy(ActorsError):
+    """A tool writes to what an earlier call still works on, which was ended without its tool. It did not run."""
 
 
 class JournalError(ActorsError):

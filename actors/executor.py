@@ -17,6 +17,7 @@ from actors.kernel import System
 from actors.kernel.contained import Contained
 from actors.kernel.deadlines import Timer
 from actors.kernel.tasks import Work
+from actors.ordering import ResourceOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,8 @@ class Executor:
     ) -> None:
         self._system, self._failed = system, failed
         self.session, self.limits, self.deps, self.key = session, limits, deps, key
+        self.order = ResourceOrder()
+        """Who writes to what, one after another."""
         self.running = 0
         """Tools that have not ended, those included whose call was closed without them."""
 

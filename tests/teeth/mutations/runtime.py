@@ -229,8 +229,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tools: the caller's context variables do not reach them",
         "actors/steps.py",
-        "RunBatch(step.calls, self._ask.variables, self._log.prelude())",
-        "RunBatch(step.calls, prelude=self._log.prelude())",
+        "RunBatch(step.calls, self._ask.variables, self._log.prelude(), self._view())",
+        "RunBatch(step.calls, prelude=self._log.prelude(), view=self._view())",
         (f"{EDGE}::test_tools_see_the_context_variables_of_the_asks_caller",),
     ),
     Mutation(

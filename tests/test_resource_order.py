@@ -1,0 +1,202 @@
+"""Calls that write to the same thing keep their order; all else runs at the same time."""
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+
+from actors.config import RuntimeLimits
+from actors.core.jsonio import JsonValue, parse
+from actors.errors import ResourceBusy
+from actors.executor import ToolFailure
+from actors.ordering import ResourceOrder
+from actors.testing import Call, Say, Turn
+from actors.tools import Tool, tool
+from tests.runtime_support import Gate, bodies, hosting, log, openai, results
+
+pytestmark = pytest.mark.anyio
+
+
+def keyed(made: Tool[..., Any]) -> Tool[..., Any]:  # Any: any function
+    """Return a tool that writes to what the first letter of its argument names."""
+
+    def named(arguments: dict[str, JsonValue]) -> str:
+        name = arguments["name"]
+        assert isinstance(name, str)
+        return name[0]
+
+    return replace(made, resources=named)
+
+
+def batch(*names: str) -> Turn:
+    return Turn(*[Call("work", {"name": name}) for name in names])
+
+
+async def test_writes_to_one_thing_keep_their_call_order_and_others_do_not_wait() -> None:
+    gate, server = Gate(), openai(batch("a1", "b1", "a2", "b2", "a3"))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[keyed(gate.tool)])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Go.")
+            await gate.started("a1", "b1")
+            assert sorted(gate.runs) == ["a1", "b1"]
+            gate.open("b1")
+            await gate.started("b2")
+            assert sorted(gate.runs) == ["a1", "b1", "b2"]
+            gate.open("b2", "a2", "a1")
+            await gate.started("a3")
+            gate.open("a3")
+        assert gate.runs[2:] == ["b2", "a2", "a3"]
+        assert not len(session._actors._executor.order)  # nothing is kept of calls that are over
+        events = [(type(event).__name__, getattr(event, "call_id", "")) for event in log(runtime, session)]
+    assert events.index(("Started", "hist_tool_3")) > events.index(("Returned", "hist_tool_1"))
+    assert list(results(bodies(server)[-1]).values()) == [
+        f"{each} is done" for each in ("a1", "b1", "a2", "b2", "a3")
+    ]
+
+
+async def test_functions_in_threads_keep_the_order_too_and_hold_no_thread_while_they_wait() -> None:
+    runs: list[str] = []
+    second = threading.Event()
+
+    @tool(resources="disk")
+    def work(name: str) -> str:
+        """Write."""
+        runs.append(f"{name} begins")
+        if name == "a":
+            second.wait(20)
+        runs.append(f"{name} ends")
+        return name
+
+    @tool
+    def other(name: str) -> str:
+        """Find a thread though one waits for its turn."""
+        second.set()
+        return name
+
+    server = openai(
+        Turn(Call("work", {"name": "a"}), Call("work", {"name": "b"}), Call("other", {"name": "c"}))
+    )
+    async with hosting(a=server, limits=RuntimeLimits(tool_threads=2)) as runtime:
+        session = await runtime.open("a", tools=[work, other])
+        assert (await session.ask("Go.")).status == "complete"
+    assert runs == ["a begins", "a ends", "b begins", "b ends"]
+
+
+async def test_a_call_that_fails_or_is_stopped_lets_the_next_one_on() -> None:
+    runs: list[str] = []
+
+    @tool(resources=("disk", "tape"), timeout=0.05)
+    async def work(name: str) -> str:
+        """Write."""
+        runs.append(name)
+        if name == "fails":
+            raise OSError("full")
+        if name == "hangs":
+            await anyio.sleep_forever()
+        return name
+
+    server = openai(batch("fails", "hangs", "works"))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[work])
+        await session.ask("Go.")
+    assert runs == ["fails", "hangs", "works"]
+    told = list(results(bodies(server)[-1]).values())
+    assert told == ["ERROR: OSError: full", "ERROR: The tool did not return within 0.05 s.", "works"]
+
+
+async def test_what_a_tool_that_was_ended_still_works_on_nobody_else_writes_to() -> None:
+    released = threading.Event()
+    runs: list[str] = []
+    failures: list[ToolFailure] = []
+
+    @tool(resources="disk", timeout=0.05)
+    def work(name: str) -> str:
+        """Write."""
+        runs.append(name)
+        if name == "hangs":
+            released.wait(20)
+        return name
+
+    script = batch("hangs", "second", "third"), batch("fourth"), Turn(Say("So be it."))
+    server = openai(*script, batch("fifth"), Turn(Say("Done.")))
+    async with hosting(a=server, on_tool_error=failures.append) as runtime:
+        session = await runtime.open("a", tools=[work])
+        try:
+            await session.ask("Go.")
+            assert runs == ["hangs"]
+        finally:
+            released.set()
+        while len(session._actors._executor.order):
+            await anyio.lowlevel.checkpoint()
+        await session.ask("And now?")
+        assert runs == ["hangs", "fifth"]
+    told = list(results(bodies(server)[2]).values())
+    problems: list[Any] = [parse(text.removeprefix("ERROR: ").encode()) for text in told[1:]]  # Any: JSON
+    assert [problem["tool_error"]["kind"] for problem in problems] == ["resource_busy"] * 3
+    assert {type(failure.error) for failure in failures} == {TimeoutError, ResourceBusy}
+
+
+async def test_a_call_that_waits_for_its_turn_is_cancelled_and_never_begins() -> None:
+    gate = Gate()
+    async with hosting(a=openai(batch("a1", "a2"), batch("a3"), Turn(Say("Done.")))) as runtime:
+        session = await runtime.open("a", tools=[keyed(gate.tool)])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Go.")
+            await gate.started("a1")
+            assert await session.cancel()
+        assert gate.runs == ["a1"]
+        assert [item.started for item in (await session.ledger()).interactions()] == [True, False]
+        gate.open("a3")
+        assert (await session.ask("Again.")).status == "complete"
+    assert gate.runs == ["a1", "a3"]
+
+
+async def test_a_rule_that_fails_is_the_failure_of_its_own_call() -> None:
+    gate, failures = Gate(), list[ToolFailure]()
+    gate.open("b")
+
+    def rule(arguments: dict[str, JsonValue]) -> str:
+        if arguments["name"] == "a":
+            raise KeyError("no such disk")
+        return "disk"
+
+    server = openai(batch("a", "b"))
+    async with hosting(a=server, on_tool_error=failures.append) as runtime:
+        session = await runtime.open("a", tools=[replace(gate.tool, resources=rule)])
+        await session.ask("Go.")
+    assert gate.runs == ["b"]
+    assert list(results(bodies(server)[-1]).values()) == ["ERROR: KeyError: 'no such disk'", "b is done"]
+    assert [type(failure.error) for failure in failures] == [KeyError]
+
+
+async def test_sessions_know_nothing_of_each_others_keys() -> None:
+    gate = Gate()
+    async with hosting(a=openai(batch("a1")), b=openai(batch("a2"))) as runtime:
+        one, two = [await runtime.open(name, tools=[keyed(gate.tool)]) for name in "ab"]
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one.ask, "Go.")
+            tasks.start_soon(two.ask, "Go.")
+            await gate.started("a1", "a2")
+            gate.open("a1", "a2")
+
+
+async def test_a_place_is_behind_all_that_are_not_over_and_share_a_key() -> None:
+    order = ResourceOrder()
+    one, two, three = order.enter(["a"]), order.enter(["b", "b"]), order.enter(["a", "b"])
+    assert [place.waits for place in (one, two, three)] == [False, False, True]
+    one.close()
+    two.end()
+    two.end()
+    four = order.enter(["a"])
+    with pytest.raises(ResourceBusy):
+        await three.turn()
+    three.end()
+    with pytest.raises(ResourceBusy):  # the first still works, though the third never began
+        await four.turn()
+    one.end()
+    await four.turn()
+    four.end()
+    assert not len(order)
