@@ -20,16 +20,19 @@ from actors.core.events import CallEvent, Failed, Returned
 from actors.core.identity import CallId
 from actors.core.ingest import ingest
 from actors.core.jsonio import Json, quote
-from actors.core.returned import parted
+from actors.core.returned import is_large, parted
 from actors.errors import JournalError, KernelError, OwnSession, ResourceBusy, ThreadsBusy
 from actors.executor import Executor
 from actors.kernel.contained import Contained
 from actors.kernel.deadlines import Timer
 from actors.kernel.parking import Waiter, parking, wake
-from actors.ordering import Writer
-from actors.threads import THREADS, Place
+from actors.ordering import ResourceWriter
+from actors.threads import READERS, THREADS, Place, Threads
 from actors.tools import Tool
 from actors.views import NO_VIEW, TurnView, context_of
+
+READING = 2
+"""Large results of a process that are read at once. They share one interpreter, so more would be no faster."""
 
 GRACE = 0.5
 """Seconds a stopped tool may take to clean up before its call is closed without it."""
@@ -73,7 +76,7 @@ class Running:
         self._thread: Place | None = None
         self._task: Contained | None = None
         self._timer: Timer | None = None
-        self._writer: Writer | None = None
+        self._writer: ResourceWriter | None = None
         self._fault: Exception | None = None  # of the host's rule that names what it writes to
         self.is_begun = self.is_late = False
         self._is_stopped = self.is_over = self.is_closed = False
@@ -193,7 +196,8 @@ class Running:
             arguments = {**arguments, name: context}
         call = partial(self.tool.function, **arguments)
         if self.tool.is_async:
-            return self._given(await call())
+            value = await call()
+            return await self._read(value) if is_large(value) else self._given(value)
         value = await self._threaded(lambda: self._ready(call()))
         if isinstance(value, _Raised):
             return self._raised(value.error)
@@ -203,8 +207,25 @@ class Running:
         """Return a value as an end, made in the tool's own thread; what must be awaited as it is."""
         return value if inspect.isawaitable(value) else self._given(value)
 
-    def _given(self, value: object) -> Returned:
-        return Returned(self.call.id, *parted(value))
+    def _given(self, value: object, *, plain_only: bool = False) -> Returned:
+        limits = self.site.executor.limits.result
+        return Returned(self.call.id, *parted(value, limits, plain_only=plain_only))
+
+    async def _read(self, value: object) -> Returned:
+        """Return a large value as an end: in a thread if it is plain data, else here, whose code its parts may be.
+
+        The tool has returned in time, so whatever comes between, what it returned is its result.
+        """
+        if self._timer is not None:
+            self.site.executor.forget(self._timer)
+        try:
+            self._place = await self._placed(READERS, READING)
+            read = await self._threaded(partial(self._given, value, plain_only=True))
+        except GeneratorExit:
+            raise
+        except BaseException:
+            return self._given(value)
+        return read if isinstance(read, Returned) else self._given(value)
 
     def _raised(self, error: BaseException) -> CallEvent | None:
         """Return the end of a call whose tool raised; None if that is because it was told to end."""
@@ -237,24 +258,25 @@ class Running:
             self._tell(answer.error)
         return answer is True
 
-    async def _placed(self) -> Place:
-        """Wait for a thread.
+    async def _placed(self, pool: Threads = THREADS, most: int | None = None) -> Place:
+        """Wait for a thread of a pool of which `most` may be in use.
 
         Raises:
             ThreadsBusy: There is none, or there was none in time.
         """
         limits, here = self.site.executor.limits, parking()
+        most = limits.threads if most is None else most
         with anyio.move_on_after(limits.wait):
             while True:
                 waiter = here.waiter()
                 freed = partial(here.soon, partial(wake, waiter))
-                if (place := THREADS.take(limits.threads, freed)) is not None:
+                if (place := pool.take(most, freed)) is not None:
                     return place
                 try:
                     await waiter
                 finally:
-                    THREADS.withdraw(freed)
-        raise ThreadsBusy(f"none of the {limits.threads} threads for tools became free in {limits.wait} s")
+                    pool.withdraw(freed)
+        raise ThreadsBusy(f"none of the {most} threads for tools became free in {limits.wait} s")
 
     async def _threaded(self, work: Callable[[], object]) -> Any:  # Any: what it returns, or `_Raised`
         """Run `work` in the thread of the call's place. A caller that is cancelled leaves it there."""

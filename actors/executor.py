@@ -13,6 +13,8 @@ from functools import partial
 from msgspec import Struct
 
 from actors import telemetry
+from actors.core.fit import SizeLimits
+from actors.core.ingest import DEFAULT_LIMITS
 from actors.kernel import System
 from actors.kernel.contained import Contained
 from actors.kernel.deadlines import Timer
@@ -66,11 +68,13 @@ class ToolLimits:
         batch: Calls of one message that are run.
         threads: Threads of the process that may be in use when a tool begins that needs one.
         wait: Seconds that a call waits for one.
+        result: How much of what a call returned is kept.
     """
 
     batch: int
     threads: int
     wait: float
+    result: SizeLimits = DEFAULT_LIMITS
 
 
 class Executor:

@@ -10,12 +10,12 @@ from actors.errors import ResourceBusy
 from actors.kernel.parking import Waiter, parking, wake
 
 
-class Writer:
+class ResourceWriter:
     """A call's place in the order."""
 
     __slots__ = ("_before", "_keys", "_order", "_waiting", "is_closed", "is_over")
 
-    def __init__(self, keys: tuple[str, ...], order: "dict[str, list[Writer]]") -> None:
+    def __init__(self, keys: tuple[str, ...], order: "dict[str, list[ResourceWriter]]") -> None:
         self._keys, self._order = keys, order
         self._before = [writer for key in keys for writer in order.get(key, ())]
         self._waiting: list[Waiter] = []
@@ -67,15 +67,15 @@ class ResourceOrder:
     """The order of one session's writers: of each key those that are not over, the first one first."""
 
     def __init__(self) -> None:
-        self._writers: dict[str, list[Writer]] = {}
+        self._writers: dict[str, list[ResourceWriter]] = {}
 
     def __len__(self) -> int:
         return len(self._writers)
 
-    def enter(self, keys: Iterable[str]) -> Writer:
+    def enter(self, keys: Iterable[str]) -> ResourceWriter:
         """Return a place behind all that have one of these keys; `end` it in any case."""
         named = tuple(dict.fromkeys(keys))
-        writer = Writer(named, self._writers)
+        writer = ResourceWriter(named, self._writers)
         for key in named:
             self._writers.setdefault(key, []).append(writer)
         return writer

@@ -31,6 +31,7 @@ from actors.core.content import Message
 from actors.core.diagnostics import Refusal
 from actors.core.dialect import Dialect
 from actors.core.events import Opened
+from actors.core.fit import SizeLimits
 from actors.core.form import replace
 from actors.core.history import History
 from actors.core.identity import Binding
@@ -154,7 +155,7 @@ class Runtime:
             self.system,
             self.storage,
             self.system.spawn(lambda: JournalActor(self.storage), "journal", depth=SHARED),
-            ToolLimits(limits.batch, limits.tool_threads, limits.tool_wait),
+            ToolLimits(limits.batch, limits.tool_threads, limits.tool_wait, _kept(limits.result_bytes)),
             Bounds(limits.rounds, limits.corrections),
             limits.waiting_asks,
             self.rules,
@@ -419,6 +420,10 @@ def _configured(given: "str | Path | Config | None", environ: Mapping[str, str])
     from actors.config import Config, load
 
     return given if isinstance(given, Config) else load(given, environ)
+
+
+def _kept(size: int) -> SizeLimits:
+    return SizeLimits(max_bytes=size, max_string=size)
 
 
 def _opening(name: str, target: str, history: History) -> Opened:

@@ -155,3 +155,6 @@ class _Worker(threading.Thread):
 
 
 THREADS = Threads()
+
+READERS = Threads()
+"""Those that read large results. No tool runs in them, so none can hold them up."""

@@ -14,7 +14,7 @@ from actors.executor import ToolFailure
 from actors.ordering import ResourceOrder
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
-from tests.runtime_support import Gate, bodies, hosting, log, openai, results
+from tests.runtime_support import Gate, bodies, hosting, openai, results
 
 pytestmark = pytest.mark.anyio
 
@@ -50,8 +50,6 @@ async def test_writes_to_one_thing_keep_their_call_order_and_others_do_not_wait(
             gate.open("a3")
         assert gate.runs[2:] == ["b2", "a2", "a3"]
         assert not len(session._actors._executor.order)  # nothing is kept of calls that are over
-        events = [(type(event).__name__, getattr(event, "call_id", "")) for event in log(runtime, session)]
-    assert events.index(("Started", "hist_tool_3")) > events.index(("Returned", "hist_tool_1"))
     assert list(results(bodies(server)[-1]).values()) == [
         f"{each} is done" for each in ("a1", "b1", "a2", "b2", "a3")
     ]

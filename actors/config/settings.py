@@ -100,6 +100,7 @@ class RuntimeLimits(Frozen):
         batch: Calls of one message that are run; the rest are refused, and the model is told.
         tool_threads: Threads of the process that may be in use when a tool that is not async begins.
         tool_wait: Seconds that such a tool waits for one before its call is refused.
+        result_bytes: Of JSON that is kept of what a tool returned; the rest is cut, and a mark says so.
         backends: Backends a runtime talks to; one more is refused.
         connections: Connections to one origin; a request beyond them waits for one.
         connecting: Connections to one origin that are being made at a time; more wait.
@@ -111,6 +112,7 @@ class RuntimeLimits(Frozen):
     batch: Count = 256
     tool_threads: Count = 64
     tool_wait: Seconds = 30.0
+    result_bytes: Annotated[int, Field(ge=1024, le=16 * 1024 * 1024)] = 256 * 1024
     backends: Count = 1024
     connections: Count = 1000
     connecting: Count = 64

@@ -7,6 +7,10 @@ The one door for tool results, arguments and metadata. A walk makes plain data o
 are whole, containers are short. `fit` then cuts strings. As little foreign code as possible is called, and none is
 trusted. What was cut or has no JSON form leaves a text in brackets where it stood. Nothing depends on hash seeds or
 memory addresses: members of a set are sorted by their JSON, and a set is kept whole or not at all.
+
+A value may be read in another thread than the one that made it only if it is plain data: containers and values of
+the language and its library, exactly, each of which is copied in one step that no other thread can come between.
+What has code of its own belongs to the thread that it was made for (`plain_only`).
 """
 
 import re
@@ -68,18 +72,27 @@ DEFAULT_LIMITS = SizeLimits()
 _UNREADABLE = Ingested(quote("[a value that could not be read]"), ("repr_failed",))
 
 
-def ingest(value: object, limits: SizeLimits = DEFAULT_LIMITS) -> Ingested:
-    """Turn any Python value into JSON, once. Never raises, and never gives more than `limits.max_bytes`.
+class ForeignValue(Exception):
+    """A value held something with code of its own, where only plain data was to be read."""
+
+
+def ingest(value: object, limits: SizeLimits = DEFAULT_LIMITS, *, plain_only: bool = False) -> Ingested:
+    """Turn any Python value into JSON, once. Never gives more than `limits.max_bytes`.
 
     The text parses under `parse`. Iterators are never consumed. Ingesting the result again changes nothing.
+
+    Raises:
+        ForeignValue: With `plain_only`, and nothing else ever: what was read of the value is not plain data.
     """
     marks: set[str] = set()
     try:
         least = min(limits.max_bytes, limits.max_string)
         if type(value) is str and 6 * len(value) + 2 <= least and sanitised(value) == value:
             return Ingested(quote(value), ())  # whole, however escaped
-        walk = ValueWalk(limits, marks)
+        walk = ValueWalk(limits, marks, plain_only=plain_only)
         text = fit(walk.plain(value, 0), walk.is_long, limits, marks)
+    except ForeignValue:
+        raise
     except Exception:  # what is left: the caller's stack is nearly full, or memory is
         return _UNREADABLE
     return Ingested(text, tuple(sorted(marks)))
@@ -92,8 +105,9 @@ class _Full(Exception):  # a signal, not an error
 class ValueWalk:
     """One pass over one value: the path (for cycles), the budget in characters, the marks."""
 
-    def __init__(self, limits: SizeLimits, marks: set[str]) -> None:
+    def __init__(self, limits: SizeLimits, marks: set[str], *, plain_only: bool = False) -> None:
         self._limits = limits
+        self._plain_only = plain_only
         self._marks = marks
         self._path: set[int] = set()
         self._share = limits.max_bytes // 16  # what one string counts at most, so small ones after it stay
@@ -147,12 +161,14 @@ class ValueWalk:
 
     def _nested(self, value: Any, kind: type, depth: int) -> JsonValue:  # Any: as above
         """Read a value with code that may be foreign, and so may raise anything."""
+        if self._plain_only and not is_plain(kind):
+            raise ForeignValue
         if id(value) in self._path:
             return self._mark("cycle", "[cycle]")
         self._path.add(id(value))
         try:
             return self._read(value, kind, depth)
-        except _Full:
+        except (_Full, ForeignValue):
             raise
         except BaseException:  # nothing awaits here, so this is no cancellation of ours
             return self._mark("repr_failed", f"[{_name(kind)} that could not be read]")
@@ -313,6 +329,14 @@ def _dumped(model: Any) -> object:  # Any: pydantic is not imported here
         return model.model_dump(warnings=False)
     except Exception:  # a cycle, or a serializer that raises: what the fields hold is still known
         return dict(vars(model))
+
+
+def is_plain(kind: type) -> bool:
+    """Say whether values of exactly this type have no code of their own."""
+    return kind in _PLAIN or f"{kind.__module__}.{kind.__qualname__}" in _TEXTUAL
+
+
+_PLAIN = frozenset({*_BUILT_IN, bytes, bytearray, memoryview})
 
 
 def _is_textual(kind: type) -> bool:
