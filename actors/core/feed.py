@@ -140,8 +140,8 @@ class StatusEvent(Struct, frozen=True):
     """Something happened that the caller may want to know.
 
     `STATUSES` says what `status` may be. Those with a number (`seq`) are durable; `rendered`, `progress` and `resync`
-    have none of their own. `more`: another event of the same number follows at once, so who reads on later does it from an
-    earlier number.
+    have none of their own. `more`: another event of the same number follows at once, so who reads on later does it from
+    an earlier number.
     """
 
     type: ClassVar[Literal["status"]] = "status"
