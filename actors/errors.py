@@ -162,7 +162,18 @@ class ToolsetFailed(ActorsError):
 
 
 class ToolsetDown(ActorsError):
-    """A toolset is not connected now, so a call of one of its tools did not run, or its end was lost with it."""
+    """A toolset is not connected now, so a call of one of its tools did not run, or its end was lost with it.
+
+    A tool of a toolset may raise it too. Its call is made again once, when the toolset is open again, if that is safe.
+
+    Args:
+        message: One line, for the model too.
+        may_have_run: Whether the call may have taken effect.
+    """
+
+    def __init__(self, message: str, *, may_have_run: bool = False) -> None:
+        super().__init__(message)
+        self.may_have_run = may_have_run
 
 
 class ThreadsBusy(ActorsError):

@@ -66,6 +66,11 @@ def toolset_lost(toolset: str, error: BaseException | None, seconds: float) -> N
     _logger().warning("toolset_lost", toolset=toolset, error=kind, next_try=round(seconds, 1))
 
 
+def tool_left_out(toolset: str, tool: str, error: ActorsError) -> None:
+    """Log that a tool of a toolset is not offered, and why."""
+    _logger().warning("tool_left_out", toolset=toolset, tool=tool[:200], error=_words(error))
+
+
 def toolset_unclosed(toolset: str, error: BaseException) -> None:
     """Log that a toolset raised when it was closed, or did not close in time."""
     _logger().warning("toolset_unclosed", toolset=toolset, error=_words(error))

@@ -13,7 +13,7 @@ from functools import wraps
 from hashlib import sha256
 from typing import Any, TypeAlias
 
-from actors.errors import ToolDefinitionError
+from actors.errors import ToolDefinitionError, ToolsetDown
 from actors.tools import Tool, Toolset
 from actors.tools.tool import replaced
 from actors.toolsets.owner import ToolsetOwner
@@ -112,7 +112,13 @@ def _called(owner: ToolsetOwner, name: str, tool: AnyTool) -> Callable[..., Any]
 def _awaited(owner: ToolsetOwner, name: str, tool: AnyTool) -> Callable[..., Any]:  # Any: any function
     @wraps(tool.function)
     async def called(**arguments: Any) -> object:  # Any: whatever types the function asks for
-        return await (await owner.current(name)).function(**arguments)
+        current, opening = await owner.current(name), owner.openings
+        try:
+            return await current.function(**arguments)
+        except ToolsetDown as error:
+            if not _may_run_again(tool, error):
+                raise
+        return await (await owner.current(name, beyond=opening)).function(**arguments)
 
     return called
 
@@ -123,6 +129,11 @@ def _threaded(owner: ToolsetOwner, name: str, tool: AnyTool) -> Callable[..., An
         return owner.current_in_thread(name).function(**arguments)
 
     return called
+
+
+def _may_run_again(tool: AnyTool, lost: ToolsetDown) -> bool:
+    """Say whether a call may be made again that was lost with its toolset."""
+    return tool.effects != "once" or not lost.may_have_run
 
 
 def apart(toolset: str, name: str) -> str:

@@ -57,7 +57,7 @@ class ToolsetOwner:
         self._changes = Changes(system.parking)
         self._is_settled = threading.Event()  # for the threads of plain functions
         self._why: BaseException | None = None
-        self._closing = False
+        self._closing = self._was_up = self._is_wanted = False
         self._scope: anyio.CancelScope | None = None
         self._watching: anyio.CancelScope | None = None
         self._timer: Timer | None = None
@@ -75,17 +75,19 @@ class ToolsetOwner:
         if self.state == "failed" or (self.state == "closed" and not self.version):
             raise ToolsetFailed(f"Toolset {self.source.name!r} cannot be opened: {self._because}")
 
-    async def current(self, name: str) -> Tool[..., Any]:  # Any: any function
+    async def current(self, name: str, *, beyond: int = 0) -> Tool[..., Any]:  # Any: any function
         """Return one of its tools as it is now; while the toolset is down, wait for it.
+
+        `beyond`: of a later opening than this one.
 
         Raises:
             ToolsetDown: It is not up in time, or has no such tool any more.
         """
-        if self.state == "down":
+        if not self._is_up(beyond):
             self._hasten()
             with anyio.move_on_after(self.source.waiting):
-                await self._changes.until(lambda: self.state != "down")
-        return self._found(name)
+                await self._changes.until(lambda: self._is_up(beyond) or self.state == "closed")
+        return self._found(name, beyond)
 
     def current_in_thread(self, name: str) -> Tool[..., Any]:  # Any: any function
         """Return what `current` returns, in a tool's thread, which waits instead of a task."""
@@ -94,8 +96,11 @@ class ToolsetOwner:
             self._is_settled.wait(self.source.waiting)
         return self._found(name)
 
-    def _found(self, name: str) -> Tool[..., Any]:  # Any: any function
-        if self.state != "up":
+    def _is_up(self, beyond: int = 0) -> bool:
+        return self.state == "up" and self.openings > beyond
+
+    def _found(self, name: str, beyond: int = 0) -> Tool[..., Any]:  # Any: any function
+        if not self._is_up(beyond):
             raise ToolsetDown(
                 f"Toolset {self.source.name!r} is not available now ({self._because}), so the call did not run"
             )
@@ -113,7 +118,7 @@ class ToolsetOwner:
         if self._timer is not None:
             self._withdraw()
             self._settle("closed")
-        elif self.state == "up" and self._scope is not None and self._watching is not None:
+        elif self._was_up and self._scope is not None and self._watching is not None:
             self._scope.deadline = self._system.now() + self.source.closing
             self._watching.cancel()
         elif self._scope is not None:
@@ -141,19 +146,24 @@ class ToolsetOwner:
                 scope.deadline = float("inf")
                 with anyio.CancelScope() as self._watching:
                     await self._watch(given)
-        if scope.cancelled_caught and (self.state == "up" or not self._closing):
+        if scope.cancelled_caught and (self._was_up or not self._closing):
             raise TimeoutError(self._late)
 
     async def _watch(self, given: Given) -> None:
         """Show what the toolset offers, until it is to be closed or is lost."""
         self._publish(given.tools if isinstance(given, LiveTools) else given)
+        self._was_up = True
         self._settle("up")
         if not isinstance(given, LiveTools):
             await anyio.sleep_forever()
             return
         while True:
-            await given.changed()
-            self._publish(given.tools)
+            try:
+                await given.changed()
+                self._publish(given.tools)
+            except Exception:
+                self._lost()  # calls wait from now on, while the block is left
+                raise
             self._changes.tell()
 
     def _publish(self, given: Any) -> None:  # Any: whatever somebody's block gave
@@ -165,28 +175,36 @@ class ToolsetOwner:
     def _over(self, error: BaseException | None) -> None:
         """Decide what follows the end of an opening's task. Must not raise."""
         self._scope = self._watching = None
-        was_up, self._why = self.state == "up", error
+        was_up, self._why = self._was_up, error
+        self._was_up = False
         if self._closing:
-            if was_up and error is not None:
-                telemetry.toolset_unclosed(self.source.name, error)
+            if was_up and self.state == "up" and error is not None:
+                telemetry.toolset_unclosed(self.source.name, behind(error) or error)
             self._settle("closed")
         elif not self.version:
             self._settle("failed")
         else:
-            self._is_settled.clear()
-            self.state = "down"
+            self._lost()
             lasted = self._system.now() - self._began
             self._delay = FIRST if was_up and lasted > self._delay else min(2 * self._delay, MOST)
-            telemetry.toolset_lost(self.source.name, error, self._delay)
-            self._timer = self._system.deadlines.at(self._system.now() + self._delay, self._start)
-            self._changes.tell()
+            telemetry.toolset_lost(self.source.name, behind(error), self._delay)
+            self._plan(FIRST if self._is_wanted else self._delay)
+
+    def _lost(self) -> None:
+        self._is_settled.clear()
+        self.state = "down"
+        self._changes.tell()
 
     def _hasten(self) -> None:
         """Open again soon: a call waits."""
-        soon = max(self._began + FIRST, self._system.now())
+        self._is_wanted = True
         if self._timer is not None:
             self._withdraw()
-            self._timer = self._system.deadlines.at(soon, self._start)
+            self._plan(max(self._began + FIRST - self._system.now(), 0))
+
+    def _plan(self, seconds: float) -> None:
+        self._is_wanted = False
+        self._timer = self._system.deadlines.at(self._system.now() + seconds, self._start)
 
     def _withdraw(self) -> None:
         assert self._timer is not None
@@ -200,7 +218,7 @@ class ToolsetOwner:
 
     @property
     def _late(self) -> str:
-        if self.state == "up":
+        if self._was_up:
             return f"it did not close within {self.source.closing} s"
         return f"it did not open within {self.source.opening} s"
 
@@ -220,11 +238,16 @@ def _told(tool: Tool[..., Any]) -> tuple[object, ...]:  # Any: any function
     return tool.description, tool.parameters, tool.approval, tool.timeout, tool.effects, tool.resources
 
 
-def reason(error: BaseException) -> str:
-    """Return in one line why a toolset is not there: what lies behind groups of errors of one."""
+def behind(error: BaseException | None) -> BaseException | None:
+    """Return what lies behind groups of errors: the first."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
-    text = ""
+    return error
+
+
+def reason(given: BaseException) -> str:
+    """Return in one line why a toolset is not there."""
+    error, text = behind(given), ""
     with suppress(Exception):  # its __str__ may raise anything
         text = " ".join(str(error).split())[:300]
     if isinstance(error, ActorsError | TimeoutError) and text:

@@ -1,0 +1,202 @@
+"""One connection to an MCP server: its tools as ours, its calls, and how it is known that it was lost.
+
+It lives in the block of a toolset. Calls come from the tasks of tools; a call that is cancelled is told to the server
+by the SDK. A call whose connection ends has no known outcome, and says so.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import anyio
+from mcp import Client, MCPError
+from mcp.client.session import IncomingMessage
+from mcp.client.subscriptions import Subscription
+from mcp_types import CONNECTION_CLOSED, ToolListChangedNotification
+from mcp_types import Tool as Listed
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from actors import telemetry
+from actors.core.jsonio import JsonValue
+from actors.errors import ToolDefinitionError, ToolsetDown
+from actors.mcp.options import McpServer
+from actors.mcp.questions import elicitation, sampling
+from actors.mcp.results import returned
+from actors.mcp.transports import Transport
+from actors.tools import Approval, Tool
+from actors.tools.options import Effects
+from actors.tools.tool import MAX_DESCRIPTION
+from actors.toolsets.offer import fitting
+
+PAGES = 100  # of a list of tools that are read
+TOOLS = 1000  # that one server may offer; no provider takes more
+
+
+@asynccontextmanager
+async def connected(transport: Transport, server: McpServer) -> AsyncIterator["ServerTools"]:
+    """Open a connection, and give it with its tools listed."""
+    connection = ServerTools(server)
+    client = Client(
+        transport(connection.ended),
+        cache=None,
+        message_handler=connection.notified,
+        elicitation_callback=elicitation(server),
+        sampling_callback=sampling(server),
+    )
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(client)
+        tasks = await stack.enter_async_context(anyio.create_task_group())
+        stack.callback(tasks.cancel_scope.cancel)
+        if _may_listen(client):
+            events = await stack.enter_async_context(client.listen(tools_list_changed=True))
+            tasks.start_soon(connection.listen, events)
+        await connection.begin(client)
+        yield connection
+
+
+def _may_listen(client: Client) -> bool:
+    """Say whether changes of the list have to be asked for. Servers of before 2026 tell them anyway, if they do."""
+    tools = client.server_capabilities.tools
+    return (
+        client.protocol_version in MODERN_PROTOCOL_VERSIONS and tools is not None and bool(tools.list_changed)
+    )
+
+
+class ServerTools:
+    """A server's tools while one connection lasts; see `actors.toolsets.source.LiveTools`."""
+
+    def __init__(self, server: McpServer) -> None:
+        self._server = server
+        self._client: Client | None = None
+        self._news = anyio.Event()
+        self._is_lost = False
+        self.tools: tuple[Tool[..., Any], ...] = ()  # Any: any function
+
+    async def begin(self, client: Client) -> None:
+        """List the tools for the first time."""
+        self._client = client
+        await self._list()
+
+    async def changed(self) -> None:
+        """Return when the list has changed; raise when the connection is lost."""
+        await self._news.wait()
+        self._news = anyio.Event()
+        if self._is_lost:
+            raise ToolsetDown(f"the connection to MCP server {self._server.name!r} was lost")
+        await self._list()
+
+    async def notified(self, message: IncomingMessage) -> None:
+        """Hear what the server says of itself."""
+        if isinstance(message, ToolListChangedNotification):
+            self._news.set()
+
+    async def listen(self, events: Subscription) -> None:
+        """Hear of changes of the list, from servers that have to be asked for them."""
+        async for _ in events:
+            self._news.set()
+
+    def ended(self) -> None:
+        """Hear that the server has ended the connection."""
+        self._is_lost = True
+        self._news.set()
+
+    async def _list(self) -> None:
+        with anyio.fail_after(self._server.listing):
+            listed = await self._listed()
+        offered: dict[str, Tool[..., Any]] = {}  # Any: any function
+        for each in listed:
+            if self._server.only is None or each.name in self._server.only:
+                self._offer(each, offered)
+        self.tools = tuple(offered.values())
+
+    async def _listed(self) -> list[Listed]:
+        assert self._client is not None
+        listed: list[Listed] = []
+        cursor: str | None = None
+        for _ in range(PAGES):
+            page = await self._client.list_tools(cursor=cursor)
+            listed += page.tools
+            cursor = page.next_cursor
+            if cursor is None or len(listed) > TOOLS:
+                break
+        return listed[:TOOLS]
+
+    def _offer(self, listed: Listed, offered: dict[str, Tool[..., Any]]) -> None:  # Any: any function
+        """Add a tool to those offered; leave out one that no model could be shown, and say so in the log."""
+        try:
+            name = _unused(fitting(listed.name), offered)
+            offered[name] = self._made(name, listed)
+        except ToolDefinitionError as error:
+            telemetry.tool_left_out(self._server.name, listed.name, error)
+
+    def _made(self, name: str, listed: Listed) -> Tool[..., Any]:  # Any: any function
+        effects = effects_of(listed)
+        return Tool.from_schema(
+            name,
+            (listed.description or listed.title or "")[:MAX_DESCRIPTION],
+            _schema(listed),
+            self._caller(listed.name),
+            effects=effects,
+            approval=self._approval(listed.name, effects),
+            timeout=self._server.timeout,
+        )
+
+    def _approval(self, name: str, effects: Effects) -> Approval:
+        said = self._server.approval
+        if isinstance(said, Mapping):
+            said = said.get(name)
+        return said or ("allow" if effects == "pure" else "ask")
+
+    def _caller(self, name: str) -> Callable[..., Any]:  # Any: any function
+        async def call(**arguments: Any) -> object:  # Any: JSON that fits the schema
+            return await self._call(name, arguments)
+
+        return call
+
+    async def _call(self, name: str, arguments: dict[str, JsonValue]) -> object:
+        assert self._client is not None
+        if self._is_lost:
+            raise ToolsetDown(f"The connection to MCP server {self._server.name!r} was lost")
+        try:
+            return returned(await self._client.call_tool(name, arguments))
+        except MCPError as error:
+            if not self._is_cut(error):
+                raise
+            self.ended()
+            raise self._cut() from None
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            self.ended()
+            raise self._cut() from None
+
+    def _is_cut(self, error: MCPError) -> bool:
+        """Say whether a call failed because the connection, or what the server knew of it, is gone."""
+        return self._is_lost or error.code == CONNECTION_CLOSED or error.message == "Session terminated"
+
+    def _cut(self) -> ToolsetDown:
+        return ToolsetDown(
+            f"The connection to MCP server {self._server.name!r} was lost during the call. Whether it took effect is "
+            "not known",
+            may_have_run=True,
+        )
+
+
+def effects_of(listed: Listed) -> Effects:
+    """Return what a call of a server's tool does to the world, as far as the server says."""
+    hints = listed.annotations
+    if hints is None:
+        return "once"
+    if hints.read_only_hint:
+        return "pure"
+    return "idempotent" if hints.idempotent_hint else "once"
+
+
+def _schema(listed: Listed) -> dict[str, JsonValue]:
+    return {"type": "object", **listed.input_schema}
+
+
+def _unused(name: str, offered: Mapping[str, object]) -> str:
+    """Return a name that none of these has: two of a server's may come to the same one of ours."""
+    if name not in offered:
+        return name
+    tries = (fitting(f"{name}_{number}") for number in range(2, 3 + len(offered)))
+    return next(each for each in tries if each not in offered)

@@ -1,0 +1,132 @@
+"""What may be said of an MCP server, and what it may ask its host."""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypedDict, cast
+
+from actors.core.content import Message
+from actors.core.jsonio import JsonValue
+from actors.errors import ToolDefinitionError
+from actors.tools import Approval
+from actors.toolsets.source import ToolSource
+
+
+@dataclass(frozen=True)
+class Elicitation:
+    """A server asks the user something, in the midst of a call.
+
+    Args:
+        server: Which.
+        message: What it wants to know, in its words.
+        schema: A JSON Schema of the answer, flat; empty if the user is sent to `url` instead.
+        url: Where the user is to go; empty if an answer is asked for here.
+    """
+
+    server: str
+    message: str
+    schema: Mapping[str, JsonValue]
+    url: str = ""
+
+
+Answered: TypeAlias = "Mapping[str, JsonValue] | bool | None"
+"""An answer that fits the schema; for a `url`, whether the user goes there. None or False declines."""
+Elicit: TypeAlias = Callable[[Elicitation], "Awaitable[Answered] | Answered"]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """A server asks for an answer of the host's model.
+
+    Args:
+        server: Which.
+        messages: The conversation to answer.
+        system: The system prompt it would like; None for none.
+        max_tokens: How long the answer may be.
+    """
+
+    server: str
+    messages: tuple[Message, ...]
+    system: str | None
+    max_tokens: int
+
+
+Sample: TypeAlias = Callable[[Sampling], "Awaitable[str | None] | str | None"]
+"""Returns the answer's text; None declines."""
+
+
+class McpOptions(TypedDict, total=False):
+    """What may be said of a server beside where it is.
+
+    Args:
+        only: Tools to offer, by the server's names; all by default. One that the server does not have is no error.
+        approval: What happens before a call runs, for all of them, or by name. Without it a tool that says it only
+            reads runs, and the others are asked about.
+        timeout: Seconds one call may take.
+        elicit: Answers what the server asks the user. Without it the server is told that nobody can be asked.
+        sample: Answers what the server asks a model. Without it the server is told that there is none.
+        shared, opening, waiting, closing: As of `ToolSource`.
+    """
+
+    only: Collection[str]
+    approval: Approval | Mapping[str, Approval]
+    timeout: float
+    elicit: Elicit
+    sample: Sample
+    shared: bool
+    opening: float
+    waiting: float
+    closing: float
+
+
+@dataclass(frozen=True)
+class McpServer:
+    """How one server's tools are offered. Fields as of `McpOptions`; `listing` is the seconds a list may take."""
+
+    name: str
+    only: frozenset[str] | None = None
+    approval: Approval | Mapping[str, Approval] | None = None
+    timeout: float | None = None
+    elicit: Elicit | None = None
+    sample: Sample | None = None
+    listing: float = 30.0
+
+
+_OF_SOURCE = ("shared", "opening", "waiting", "closing")
+_WORDS = ("allow", "ask", "deny")
+
+
+def options_of(
+    name: str, options: McpOptions
+) -> tuple[Callable[[Callable[[], object]], ToolSource], McpServer]:
+    """Return what makes the server's toolset of how it is opened, and how its tools are offered.
+
+    Raises:
+        ToolDefinitionError: An option cannot be used.
+    """
+    given = dict(options)
+    lifetime: dict[str, Any] = {
+        key: given.pop(key) for key in _OF_SOURCE if key in given
+    }  # Any: fields of it
+    unknown = given.keys() - {"only", "approval", "timeout", "elicit", "sample"}
+    if unknown:
+        raise ToolDefinitionError(f"MCP server {name!r} has an unknown option {min(unknown)!r}")
+    _check_approval(name, given.get("approval"))
+    if "only" in given:
+        if isinstance(given["only"], str):
+            raise ToolDefinitionError(
+                f"MCP server {name!r}: only= takes a list of names, not {given['only']!r}"
+            )
+        given["only"] = frozenset(cast("Collection[str]", given["only"]))
+    server = McpServer(
+        name, listing=lifetime.get("opening", 30.0), **cast("dict[str, Any]", given)
+    )  # Any: checked
+    return lambda opening: ToolSource(opening, name, **lifetime), server
+
+
+def _check_approval(name: str, approval: object) -> None:
+    words = approval.values() if isinstance(approval, Mapping) else () if approval is None else (approval,)
+    for word in words:
+        if word not in _WORDS:
+            raise ToolDefinitionError(
+                f"MCP server {name!r} has approval {word!r}; it takes {', '.join(_WORDS)}"
+            )

@@ -1,0 +1,1 @@
+"""MCP servers that tests run as child processes, made with the SDK."""

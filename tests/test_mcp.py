@@ -1,0 +1,421 @@
+"""MCP servers as toolsets: what they say of themselves, what they return and ask, and what their end comes to.
+
+The servers are made with the SDK: some run in this process, where their protocol is what matters, others as child
+processes, over standard streams and over HTTP, which are killed.
+"""
+
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from subprocess import DEVNULL
+from typing import Any, cast
+
+import anyio
+import anyio.abc
+import pytest
+from anyio.streams.text import TextReceiveStream
+from mcp import Client
+from mcp_types import CallToolResult, ResourceLink, TextContent, ToolAnnotations
+from mcp_types import Tool as Listed
+
+from actors import ToolSource, mcp
+from actors.config import RuntimeLimits
+from actors.core.content import Media
+from actors.errors import ToolDefinitionError, ToolsetFailed
+from actors.kernel import System
+from actors.mcp.connection import ServerTools, connected, effects_of
+from actors.mcp.options import Answered, Elicitation, McpOptions, McpServer, Sampling, options_of
+from actors.mcp.results import ServerToolError, returned
+from actors.mcp.transports import Transport
+from actors.testing import Call, Say, Turn
+from actors.tools import Tool
+from actors.toolsets import Offer, Toolsets
+from tests.mcp_servers import reference
+from tests.runtime_support import bodies, hosting, openai, results
+
+pytestmark = pytest.mark.anyio
+
+ROOT = str(Path(__file__).parent.parent)
+ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
+"""The protocol of 2026, which the SDK's servers speak, and the one before it, which most servers do."""
+
+
+def here(name: str = "ref", **options: Any) -> ToolSource:  # Any: of a server
+    """The reference server in this process."""
+    made, server = options_of(name, cast("McpOptions", options))
+    transport = cast("Transport", lambda _ended: reference.server)
+    return made(lambda: connected(transport, server))
+
+
+@pytest.fixture
+def spoken(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    monkeypatch.setattr("actors.mcp.connection.Client", partial(Client, mode=mode))
+
+
+@asynccontextmanager
+async def offered(*sources: ToolSource) -> AsyncIterator[Offer]:
+    with anyio.fail_after(60):
+        async with System() as system:
+            sets = Toolsets(system)
+            yield await sets.open(sources, lambda _: None)
+            await sets.close()
+
+
+async def call(offer: Offer, name: str, /, **arguments: object) -> object:
+    result: object = await offer.tools[name].function(**arguments)
+    return result
+
+
+@ERAS
+@pytest.mark.usefixtures("spoken")
+async def test_a_servers_hints_are_effects_and_a_stranger_is_asked_about() -> None:
+    async with offered(here()) as offer:
+        said = {tool.name: (tool.effects, tool.approval) for tool in offer.tools}
+        assert said["add"] == ("pure", "allow")
+        assert said["store"] == ("idempotent", "ask")
+        assert said["hang"] == ("once", "ask")
+        assert offer.tools["add"].description == "Add two numbers."
+        assert offer.tools["add"].schema["required"] == ["one", "other"]
+        assert offer.tools["add"].check.errors({"one": 1}) != ()
+
+
+@pytest.mark.parametrize(
+    ("hints", "effects"),
+    [
+        (None, "once"),
+        (ToolAnnotations(), "once"),
+        (ToolAnnotations(read_only_hint=True), "pure"),
+        (ToolAnnotations(read_only_hint=True, idempotent_hint=True), "pure"),
+        (ToolAnnotations(idempotent_hint=True, destructive_hint=True), "idempotent"),
+        (ToolAnnotations(read_only_hint=False, destructive_hint=False), "once"),
+    ],
+)
+def test_hints_come_to_effects(hints: ToolAnnotations | None, effects: str) -> None:
+    assert effects_of(Listed(name="any", input_schema={"type": "object"}, annotations=hints)) == effects
+
+
+async def test_the_host_has_the_last_word_on_approval_and_on_which_tools_there_are() -> None:
+    async with offered(here(only=["add", "store", "absent"], approval={"store": "allow"})) as offer:
+        assert [(tool.name, tool.approval) for tool in offer.tools] == [("add", "allow"), ("store", "allow")]
+    async with offered(here(only=["add"], approval="deny")) as offer:
+        assert offer.tools["add"].approval == "deny"
+
+
+@ERAS
+@pytest.mark.usefixtures("spoken")
+async def test_results_are_texts_media_and_structure_once_and_an_error_is_an_error() -> None:
+    async with offered(here()) as offer:
+        assert await call(offer, "add", one=1, other=2) == "3"
+        assert await call(offer, "picture") == [
+            "A pixel.",
+            Media("image/png", reference.PIXEL),
+            "[Resource memo://one]\nUnder the picture.",
+        ]
+        with pytest.raises(ServerToolError, match="the disk is full"):
+            await call(offer, "fail")
+
+
+def test_structure_that_no_text_says_stands_behind_the_others() -> None:
+    text = TextContent(type="text", text="Two.")
+    made = partial(CallToolResult, content=[text])
+    assert returned(made(structured_content={"count": 2})) == ["Two.", '{"count":2}']
+    assert returned(made(structured_content={"result": "Two."})) == "Two."
+    same = TextContent(type="text", text='{ "count": 2 }')
+    assert returned(CallToolResult(content=[same], structured_content={"count": 2})) == '{ "count": 2 }'
+    assert returned(CallToolResult(content=[], structured_content=[1])) == "[1]"
+    assert returned(CallToolResult(content=[])) == ""
+    link = ResourceLink(type="resource_link", uri="memo://two", name="Two")
+    assert returned(CallToolResult(content=[link])) == "[Resource Two: memo://two]"
+    with pytest.raises(ServerToolError, match="it did not say why"):
+        returned(CallToolResult(content=[], is_error=True))
+
+
+@ERAS
+@pytest.mark.usefixtures("spoken")
+async def test_a_server_that_learns_a_tool_offers_it_behind_the_others() -> None:
+    name = f"learnt_{id(object())}"
+    async with offered(here()) as offer:
+        before = offer.tools.names
+        assert await call(offer, "learn", name=name) == "learnt"
+        (owner,) = offer.owners
+        await owner._changes.until(lambda: owner.version > 1)
+        assert offer.refresh()
+        assert offer.tools.names == (*before, name)
+        assert await call(offer, name) == f"{name} was learnt"
+    reference.server.remove_tool(name)
+
+
+@ERAS
+@pytest.mark.usefixtures("spoken")
+async def test_a_server_asks_the_user_through_the_host_and_takes_no_for_an_answer() -> None:
+    asked: list[Elicitation] = []
+    answers: list[Answered] = [{"colour": "red"}, None]
+
+    async def elicit(question: Elicitation) -> Answered:
+        asked.append(question)
+        if not answers:
+            raise ValueError("nobody is there")
+        return answers.pop(0)
+
+    async with offered(here(elicit=elicit)) as offer:
+        assert await call(offer, "favourite") == "accept: red"
+        assert await call(offer, "favourite") == "decline"
+        with pytest.raises(Exception, match="could not answer"):
+            await call(offer, "favourite")
+    assert (asked[0].server, asked[0].message) == ("ref", "Which colour?")
+    assert "colour" in str(asked[0].schema)
+
+
+@ERAS
+@pytest.mark.usefixtures("spoken")
+async def test_a_server_asks_the_hosts_model_and_is_refused_in_words_without_one() -> None:
+    asked: list[Sampling] = []
+
+    def sample(question: Sampling) -> str | None:
+        asked.append(question)
+        return "Roses." if len(asked) == 1 else None
+
+    async with offered(here(sample=sample)) as offer:
+        assert await call(offer, "poem") == "host: Roses."
+        with pytest.raises(Exception, match="declined to answer"):
+            await call(offer, "poem")
+    (message,) = asked[0].messages
+    assert (message.speaker, message.text, asked[0].system) == ("human", "Write a poem.", "Rhyme.")
+    async with offered(here()) as offer:
+        for name in ("poem", "favourite"):
+            with pytest.raises(Exception, match=r"(?i)not support|capabilit|required"):
+                await call(offer, name)
+
+
+async def test_tools_of_two_servers_with_one_name_are_told_apart() -> None:
+    async with offered(here("one", only=["add", "pid"]), here("two.x", only=["add"])) as offer:
+        assert offer.tools.names == ("add", "pid", "two_x__add")
+        assert await call(offer, "two_x__add", one=2, other=3) == "5"
+
+
+def test_tools_that_no_model_could_be_shown_are_left_out_and_names_are_made_usable(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    connection, made = ServerTools(McpServer("any")), dict[str, Tool[..., Any]]()
+    remote = {"$ref": "https://example.com/schema.json"}
+    for listed in (
+        Listed(name="a.b", input_schema={"type": "object"}, description="x" * 100_000),
+        Listed(name="a/b", input_schema={}),
+        Listed(name="bad", input_schema={"type": "object", "properties": {"x": remote}}),
+        Listed(name="", input_schema={"type": "object"}),
+    ):
+        connection._offer(listed, made)
+    assert list(made) == ["a_b", "a_b_2", "t_"]
+    assert len(made["a_b"].description) == 64 * 1024
+    assert "tool_left_out" in caplog.text
+    assert "'bad'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"approval": "maybe"}, "approval 'maybe'; it takes allow, ask, deny"),
+        ({"approval": {"add": "yes"}}, "approval 'yes'"),
+        ({"only": "add"}, "only= takes a list of names"),
+        ({"onyl": ["add"]}, "unknown option 'onyl'"),
+        ({"waiting": 0}, "waiting=0; it takes seconds above 0"),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_a_typed_error(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ToolDefinitionError, match=re.escape(problem)):
+        mcp.stdio("server", **options)
+
+
+async def test_a_program_that_is_not_there_and_an_address_where_nobody_listens_are_one_line() -> None:
+    async with hosting(a=openai()) as runtime:
+        with pytest.raises(
+            ToolsetFailed, match=r"^Toolset 'nope' cannot be opened: FileNotFoundError: .*nope'$"
+        ):
+            await runtime.open("a", tools=[mcp.stdio("/nope")])
+        with pytest.raises(
+            ToolsetFailed, match=r"^Toolset '127.0.0.1' cannot be opened: \w+: [^\n]+$"
+        ) as raised:
+            await runtime.open("a", tools=[mcp.http("http://127.0.0.1:9/mcp", {"Authorization": "s3cret"})])
+        assert "s3cret" not in str(raised.value) + repr(raised.value)
+        assert runtime.system.containment.names == []
+
+
+# --- servers in processes of their own ----------------------------------------------------------------
+
+
+class Notes:
+    """What a server tells of itself, line by line, from whatever process it runs in."""
+
+    def __init__(self, listener: anyio.abc.Listener[anyio.abc.SocketStream]) -> None:
+        self._listener = listener
+        self._send, self._lines = anyio.create_memory_object_stream[str](100)
+        self.port = listener.extra(anyio.abc.SocketAttribute.local_port)
+
+    async def run(self) -> None:
+        await self._listener.serve(self._hear)
+
+    async def _hear(self, stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            text = "".join([part async for part in TextReceiveStream(stream)])
+        for line in text.splitlines():
+            await self._send.send(line)
+
+    async def until(self, word: str) -> str:
+        """Wait for a line that begins with a word, and return the rest of it."""
+        async for line in self._lines:
+            if line.split()[0] == word:
+                return line.removeprefix(word).strip()
+        raise AssertionError(word)
+
+    def close(self) -> None:
+        self._send.close()
+        self._lines.close()
+
+
+@asynccontextmanager
+async def noting() -> AsyncIterator[Notes]:
+    with anyio.fail_after(120):
+        async with (
+            await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
+            anyio.create_task_group() as tasks,
+        ):
+            notes = Notes(listener)
+            tasks.start_soon(notes.run)
+            yield notes
+            tasks.cancel_scope.cancel()
+            notes.close()
+
+
+def environment(notes: Notes, **more: str) -> dict[str, str]:
+    return {"PYTHONPATH": ROOT, "NOTES": str(notes.port), **more}
+
+
+def child(notes: Notes) -> ToolSource:
+    args = ["-W", "ignore", "-m", "tests.mcp_servers.reference"]
+    return mcp.stdio(sys.executable, args, name="ref", env=environment(notes), approval="allow", waiting=60)
+
+
+class Served:
+    """The reference server over HTTP, in a process that can be killed and started anew at the same port."""
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+        self.port = 0
+        self.process: anyio.abc.Process
+
+    async def start(self, *args: str) -> None:
+        command = [sys.executable, "-m", "tests.mcp_servers.reference", str(self.port), *args]
+        env = os.environ | environment(self._notes)
+        self.process = await anyio.open_process(command, env=env, stdin=DEVNULL, stderr=DEVNULL)
+        assert self.process.stdout is not None
+        self.port = int(await self.process.stdout.receive())
+
+    async def kill(self) -> None:
+        self.process.kill()
+        await self.process.wait()
+        await self.process.aclose()
+
+
+@asynccontextmanager
+async def served(notes: Notes) -> AsyncIterator[Served]:
+    server = Served(notes)
+    await server.start()
+    try:
+        yield server
+    finally:
+        with anyio.CancelScope(shield=True):
+            await server.kill()
+
+
+HANG_THEN_ADD = (
+    Turn(Call("hang", {})),
+    Turn(Say("I see.")),
+    Turn(Call("add", {"one": 1, "other": 2})),
+    Turn(Say("Three.")),
+)
+
+
+async def test_a_child_killed_in_mid_call_is_an_unknown_outcome_and_the_next_call_reconnects() -> None:
+    server = openai(*HANG_THEN_ADD)
+    async with noting() as notes, hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[child(notes)])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Hang.")
+            pid = int(await notes.until("hanging"))
+            os.kill(pid, signal.SIGKILL)
+        (result,) = results(bodies(server)[1]).values()
+        assert "Whether it took effect is not known" in result
+        assert (await session.ask("And now?")).text == "Three."
+        assert list(results(bodies(server)[-1]).values())[-1] == "3"
+        assert int(await notes.until("began")) != pid
+    assert server.refusals == []
+
+
+async def test_a_server_over_http_killed_in_mid_call_is_found_again_when_it_is_back() -> None:
+    model = openai(*HANG_THEN_ADD)
+    async with noting() as notes, served(notes) as server, hosting(a=model) as runtime:
+        url = f"http://127.0.0.1:{server.port}/mcp"
+        source = mcp.http(url, name="ref", approval="allow", waiting=60)
+        session = await runtime.open("a", tools=[source])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Hang.")
+            await notes.until("hanging")
+            await server.kill()
+        (result,) = results(bodies(model)[1]).values()
+        assert "Whether it took effect is not known" in result
+        await server.start()
+        assert (await session.ask("And now?")).text == "Three."
+        assert list(results(bodies(model)[-1]).values())[-1] == "3"
+    assert model.refusals == []
+
+
+async def test_a_call_that_only_reads_is_made_again_when_its_server_is_back() -> None:
+    async with noting() as notes, served(notes) as server:
+        url = f"http://127.0.0.1:{server.port}/mcp"
+        async with offered(mcp.http(url, name="ref", waiting=60)) as offer:
+            found: list[object] = []
+
+            async def looks() -> None:
+                found.append(await call(offer, "look"))
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(looks)
+                await notes.until("looking")
+                await server.kill()
+                await server.start("found")
+            assert found == ["found"]
+
+
+@pytest.mark.parametrize("over", ["stdio", "http"])
+async def test_a_cancelled_call_is_cancelled_at_the_server(over: str) -> None:
+    model = openai(Turn(Call("look", {})), Turn(Say("ok")))
+    async with noting() as notes, served(notes) as server, hosting(a=model) as runtime:
+        remote = mcp.http(f"http://127.0.0.1:{server.port}/mcp", name="ref")
+        session = await runtime.open("a", tools=[child(notes) if over == "stdio" else remote])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Look.")
+            await notes.until("looking")
+            assert await session.cancel()
+        await notes.until("cancelled")
+        assert (await session.ask("Go on.")).status == "complete"
+
+
+async def test_nothing_of_a_child_is_left_when_its_session_has_ended() -> None:
+    model = openai(Turn(Call("pid", {})), Turn(Say("ok")))
+    async with noting() as notes, hosting(a=model, limits=RuntimeLimits()) as runtime:
+        before = len(os.listdir("/proc/self/fd"))
+        session = await runtime.open("a", tools=[child(notes)])
+        pid = int(await notes.until("began"))
+        assert (await session.ask("Who?")).status == "complete"
+        assert list(results(bodies(model)[-1]).values()) == [str(pid)]
+        await session.close()
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+        assert runtime.system.containment.names == []
+        # the model's connection is kept, and counts as two ends here
+        assert len(os.listdir("/proc/self/fd")) <= before + 2
