@@ -16,6 +16,7 @@ import anyio
 
 from actors import telemetry
 from actors.backend import Resolver
+from actors.choosing import Warmth
 from actors.core.batch import Approve
 from actors.core.events import Event, Opened
 from actors.core.form import replace
@@ -143,11 +144,11 @@ class Passive(NamedTuple):
 
     Args:
         made: What was made of its log, lanes last; None if that has to be done again.
-        cooldowns: Until when backends are not asked again, by name; None where there are none.
+        warmth: Where the session was sent what, and when; None where nobody minds.
     """
 
     made: tuple[SessionState, Lanes] | None = None
-    cooldowns: dict[str, float] | None = None
+    warmth: Warmth | None = None
 
     @property
     def size(self) -> int:
@@ -241,7 +242,7 @@ class Activation:
         assert isinstance(self._now, Passive)
         self.host.passive.pop(self.name, None)
         self.host.lanes -= self._now.size
-        self._now = _logged(self._now.cooldowns)
+        self._now = _logged(self._now.warmth)
 
     @property
     def tools(self) -> Toolset:
@@ -322,7 +323,7 @@ class SessionActors:
         host = activation.host
         self._activation, self._host, self._name = activation, host, activation.name
         self._state, self._lanes = kept.made or host.recalled(activation.name)
-        self._cooldowns = kept.cooldowns or {}
+        self._warmth = kept.warmth or {}
         self._tools = {tool.name: tool for tool in activation.tools}
         self._pending = PendingAsks(host.most_waiting)
         self._executor = Executor(
@@ -364,10 +365,10 @@ class SessionActors:
         assert isinstance(session, SessionActor)
         assert isinstance(renderer, RendererActor)
         assert isinstance(ledger, LedgerActor)
-        cooldowns = session.cooldowns or None
+        warmth = session.warmth or None
         if not renderer.lanes.size:
-            return _logged(cooldowns)
-        return Passive((replace(session.state, ledger=ledger.known.ledger), renderer.lanes), cooldowns)
+            return _logged(warmth)
+        return Passive((replace(session.state, ledger=ledger.known.ledger), renderer.lanes), warmth)
 
     async def stop(self) -> None:
         """End the actors, the session first: it needs the others."""
@@ -406,7 +407,7 @@ class SessionActors:
     def _session_actor(self) -> SessionActor:
         bounds, generation = self._host.bounds, self._generation
         self._acting = SessionActor(
-            self._state, self.refs, self.resolver, bounds, self._pending, generation, self._cooldowns
+            self._state, self.refs, self.resolver, bounds, self._pending, generation, self._warmth
         )
         return self._acting
 
@@ -416,8 +417,8 @@ class SessionActors:
         self._pending.clear()
 
 
-def _logged(cooldowns: dict[str, float] | None) -> Passive:
-    return LOGGED if cooldowns is None else Passive(None, cooldowns)
+def _logged(warmth: Warmth | None) -> Passive:
+    return LOGGED if warmth is None else Passive(None, warmth)
 
 
 def _told(name: str, error: BaseException | None) -> None:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
+from msgspec import Struct
+
 from actors.adapters.failure import Failure
 from actors.core.fair import FairQueue
 from actors.core.pace import Breaker, Concurrency, MinuteBudget, RetryBudget
@@ -23,6 +25,8 @@ from actors.kernel.parking import Waiter, parking, wake
 TOKENS_PER_BYTE = 0.25
 """What a byte of a request is reserved as, before usage was reported."""
 LEARNING = 0.2
+"""How much of its last error that figure makes up for with each report."""
+PROBE = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,23 @@ class Ticket:
     is_in: bool = False
 
 
+class Condition(Struct, frozen=True):
+    """How a backend does.
+
+    Args:
+        in_flight, waiting: Requests of all sessions.
+        limit: How many may be in flight now.
+        closed_for: Seconds for which it is left alone; 0 if it is asked.
+        failed: Seconds since a round failed for good with no answer to anybody since; None if none did.
+    """
+
+    in_flight: int
+    waiting: int
+    limit: int
+    closed_for: float
+    failed: float | None
+
+
 class Admission:
     """Lets requests in.
 
@@ -104,6 +125,18 @@ class Admission:
     def waiting(self) -> int:
         """How many wait for a place."""
         return self._queue.size
+
+    def condition(self) -> Condition:
+        """Return how the backend does."""
+        now, breaker = self._now(), self.breaker
+        wait = breaker.wait(now)
+        return Condition(
+            self.in_flight,
+            self._queue.size,
+            int(self.concurrency.limit),
+            0.0 if wait is None else max(wait, PROBE),  # while another probes, there is no knowing
+            None if breaker.failed_at is None else now - breaker.failed_at,
+        )
 
     async def enter(self, ticket: Ticket) -> None:
         """Wait for a place.

@@ -9,7 +9,7 @@ from actors.core.caching import lane_key
 from actors.core.diagnostics import Refusal
 from actors.core.identity import Binding
 from actors.core.lane import Rendered
-from actors.core.routing import Pool
+from actors.core.routing import Pool, Rates
 from actors.core.transcript import NO_FACTS
 from actors.kernel import Ref
 from actors.provider import ProviderCommand
@@ -51,6 +51,9 @@ class Resolver(Protocol):
 
     def provider(self, member: str, binding: Binding) -> Ref[ProviderCommand]:
         """Return who sends requests to a pool's member. Raises what `pool` raises."""
+
+    def rates(self, binding: Binding) -> Rates | None:
+        """Return what a binding charges, if that is known."""
 
     def refused(self, refusal: Refusal) -> None:
         """Count and keep a transcript that was refused for its structure: our bug, with its evidence."""

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-import anyio
-
+from actors.choosing import MemberChoice, Warmth
 from actors.core import turn as turns
 from actors.core.events import Bound, Submitted, SwitchApplied, TurnEnded, TurnStatus
 from actors.core.feed import TurnResult, switched
@@ -18,7 +17,7 @@ from actors.core.identity import Binding
 from actors.core.packed import Packed
 from actors.core.progress import Attempt
 from actors.core.publishing import begun, submitted
-from actors.core.routing import Pool, after_failure, first, settled
+from actors.core.routing import Pool, settled
 from actors.core.turn import Bounds, CloseStep, Outcome
 from actors.errors import ConfigError
 from actors.inflight import AskInFlight
@@ -32,13 +31,13 @@ class TurnDriver:
     Args:
         ask: What its turns share.
         bounds: How long a turn may go on.
-        cooldowns: Until when backends are not asked again, by name; shared by the session's asks.
+        warmth: Where the session was sent what, and when; shared by its asks.
         ended: Called with how the ask came out, and the number of its last event, when that is durable.
     """
 
     ask: AskInFlight
     bounds: Bounds
-    cooldowns: dict[str, float]
+    warmth: Warmth
     ended: Callable[[TurnResult, int], None]
 
     async def run(self, message: Packed) -> None:
@@ -47,12 +46,14 @@ class TurnDriver:
         event = Submitted(number, message)
         self.ask.log.hold(event, partial(self._told, event, self.ask.log.state.turns + 1))
         pool = self._pool(self.ask.log.state.target)
-        member = first(pool, number, self.cooldowns, anyio.current_time())
+        choice = MemberChoice(self.ask.resolver, self.warmth, self.ask.log.state.session, number)
+        member = await choice.first(pool)
         tried: list[str] = []
         while True:
-            binding, ended = await self._served(member, number)
+            binding, ended, sent = await self._served(member, number)
+            choice.sent(pool, member, sent)
             tried.append(member)
-            pool, following = await self._next(pool, tried, ended)
+            pool, following = await self._next(pool, choice, tried, ended)
             await self._end(binding, ended, last=following is None)
             if following is None:
                 return
@@ -61,7 +62,9 @@ class TurnDriver:
     async def _end(self, binding: Binding, ended: CloseStep, *, last: bool) -> None:
         """Write that a turn ended, the ask's last or one before it."""
         status: TurnStatus = ended.status if last else "handed_over"
-        self.ask.tally.attempts.append(Attempt(binding, status, ended.why, ended.cause))
+        tally = self.ask.tally
+        retried, wait = tuple(tally.retried), tally.wait
+        tally.attempts += (*retried, Attempt(binding, status, ended.why, ended.cause, wait))
         tell = self.ask.telling("turn_ended", status, more=last)
 
         def told(seq: int) -> None:
@@ -70,13 +73,14 @@ class TurnDriver:
                 self.ended(self.ask.tally.result(binding, ended), seq)
 
         turn = self.ask.log.state.turns
-        await self.ask.log.write(TurnEnded(turn, status, ended.why, ended.cause), told)
+        await self.ask.log.write(TurnEnded(turn, status, ended.why, ended.cause, retried, wait), told)
 
-    async def _next(self, pool: Pool, tried: list[str], ended: CloseStep) -> tuple[Pool, str | None]:
+    async def _next(
+        self, pool: Pool, choice: MemberChoice, tried: list[str], ended: CloseStep
+    ) -> tuple[Pool, str | None]:
         """Return who continues the ask after a failed turn: a held switch first, else the pool's next."""
         if ended.status != "failed" or not ended.elsewhere or self.ask.cancelled:
             return pool, None
-        self.cooldowns[tried[-1]] = anyio.current_time() + pool.cooldown
         if ended.visible and not pool.failover_after_output:
             return pool, None
         if (held := self.ask.log.state.held) is not None:
@@ -85,7 +89,7 @@ class TurnDriver:
             if isinstance(event, SwitchApplied):
                 pool = self._pool(held)
                 return pool, next((name for name in pool.members if name not in tried), None)
-        return pool, after_failure(pool, tried, ended.visible)
+        return pool, await choice.following(pool, tried, visible=ended.visible)
 
     def _pool(self, target: str) -> Pool:
         """Return a target's pool; of a target that cannot be used any more, one that fails when it is served."""
@@ -94,19 +98,22 @@ class TurnDriver:
         except ConfigError:
             return Pool(target, (target,))
 
-    async def _served(self, member: str, ask: int) -> tuple[Binding, CloseStep]:
-        """Drive one turn on a pool's member. Its end is not yet written."""
+    async def _served(self, member: str, ask: int) -> tuple[Binding, CloseStep, int]:
+        """Drive one turn on a pool's member; return the bytes it sent last, too. Its end is not yet written."""
         number = self.ask.log.state.turns + 1
+        self.ask.tally.wait = 0.0
+        self.ask.tally.retried.clear()
         try:
             backend = self.ask.resolver.backend(member)
             provider = self.ask.resolver.provider(member, backend.binding)
         except ConfigError as error:  # it could be used when the session was opened: a key is gone since
             binding = Binding(member, "")
             self._bind(Bound(number, ask, binding))
-            return binding, CloseStep("failed", str(error), elsewhere=True)
+            return binding, CloseStep("failed", str(error), elsewhere=True), 0
         binding = backend.binding
         self._bind(Bound(number, ask, binding))
-        return binding, await self._turn(TurnSteps(self.ask, backend, provider, number))
+        steps = TurnSteps(self.ask, backend, provider, number)
+        return binding, await self._turn(steps), steps.sent
 
     def _told(self, event: Submitted, turn: int, seq: int) -> None:
         if self.ask.sink.is_watched:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from actors.backend import Resolver
 from actors.core.feed import Sink, StatusEvent, TurnResult
 from actors.core.identity import Binding
-from actors.core.progress import Attempt
+from actors.core.progress import Attempt, Cause
 from actors.core.stream import Cut, Usage
 from actors.core.turn import CloseStep
 from actors.journal import JournalCommand, Told
@@ -45,6 +45,8 @@ class Tally:
     finish: str | None = None
     cut: Cut | None = None
     left_out: dict[str, int] = field(default_factory=dict)
+    retried: list[Attempt] = field(default_factory=list)  # of the turn
+    wait: float = 0.0  # seconds before its last request, if that was tried again
     _last: tuple[int, int] = (0, 0)
 
     def sent(self, turn: int, number: int) -> None:
@@ -54,8 +56,13 @@ class Tally:
             self._last = turn, number
             self.rounds += 1
 
-    def heard(self, generated: Answer | Broken | Aborted) -> None:
+    def heard(self, generated: Answer | Broken | Aborted, binding: Binding) -> None:
         """Take note of what a round brought: the last one says how the ask's answer ended."""
+        self.wait = generated.wait
+        for tried in generated.tried:
+            failure = tried.failure
+            cause = Cause(failure.kind, failure.status)
+            self.retried.append(Attempt(binding, "retried", failure.message, cause, tried.wait))
         if isinstance(generated, Answer):
             self.finish, self.cut = generated.finish, generated.cut
         for kind, count in generated.left_out:

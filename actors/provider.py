@@ -11,7 +11,7 @@ from random import Random
 from typing import ClassVar, TypeAlias, assert_never
 
 from actors.adapters.adapter import Adapter
-from actors.admission import Admission
+from actors.admission import Admission, Condition
 from actors.kernel import Actor, Child, Command, Context, Query
 from actors.rounds import Endpoint, Generate, Round
 from actors.transport import Transport
@@ -32,7 +32,13 @@ class Counters(Query[Mapping[str, int]]):
     """Ask for the counters: requests, retries, rounds by how they ended, refusals, what was left out of answers."""
 
 
-ProviderCommand: TypeAlias = Generate | Abort | Counters
+class Inspect(Query[Condition]):
+    """Ask how the backend does. Answered at once, however many wait."""
+
+    control: ClassVar[bool] = True
+
+
+ProviderCommand: TypeAlias = Generate | Abort | Counters | Inspect
 
 
 class ProviderActor(Actor[ProviderCommand]):
@@ -81,6 +87,9 @@ class ProviderActor(Actor[ProviderCommand]):
                     child.cancel()
             case Counters():
                 command.reply.send(dict(self._counters))
+            case Inspect():
+                assert self._admission is not None
+                command.reply.send(self._admission.condition())
             case _:
                 assert_never(command)
 

@@ -10,7 +10,7 @@ from actors.admission import Pace
 from actors.backend import ResolvedBackend
 from actors.core.diagnostics import Refusal
 from actors.core.identity import Binding
-from actors.core.routing import Pool
+from actors.core.routing import Pool, Rates
 from actors.credentials import Credentials, Headers
 from actors.errors import ToolDefinitionError
 from actors.kernel import Ref
@@ -41,6 +41,15 @@ class BackendResolver:
         self._tools = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools)
         self._resolved: dict[str, tuple[Backend, ResolvedBackend]] = {}
 
+    def rates(self, binding: Binding) -> Rates | None:
+        """Return what a binding charges, if that is known."""
+        settings = self._config.settings.backends.get(binding.backend)
+        if settings is None or settings.price is None:
+            return None
+        price = settings.price
+        cached = price.input if price.cached is None else price.cached
+        return Rates(price.input, cached, price.output)
+
     def pool(self, target: str) -> Pool:
         """Return the pool of a target; see `actors.backend.Resolver`."""
         for member in self._config.resolve(target).members:
@@ -49,7 +58,12 @@ class BackendResolver:
         if settings is None:
             return Pool(target, (target,))
         return Pool(
-            target, settings.members, settings.policy, settings.cooldown, settings.failover_after_output
+            target,
+            settings.members,
+            settings.policy,
+            settings.cooldown,
+            settings.failover_after_output,
+            tuple(settings.weights.get(name, 1) for name in settings.members) if settings.weights else (),
         )
 
     def _check_tools(self, backend: "Backend") -> None:

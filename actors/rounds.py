@@ -230,7 +230,8 @@ class Round:
             wait = self._judged(_without_secrets(failure, (*self._auth_headers, *self._extra)), random)
             if wait is None:
                 return
-            self._tried.append(Tried(failure, self._wait))
+            assert self._failure is not None
+            self._tried.append(Tried(self._failure, self._wait))
             self._wait = wait
             await anyio.sleep(wait)
             self._decoder = self._fresh(stream=self._endpoint.stream)

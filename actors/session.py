@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, assert_never
 
 from actors.backend import Resolver
+from actors.choosing import Warmth
 from actors.core import phases
 from actors.core.events import Closed, SwitchApplied, SwitchHeld, SwitchSuperseded
 from actors.core.feed import Applied, Deferred, SwitchOutcome, switched
@@ -97,7 +98,7 @@ class SessionActor(Actor[SessionCommand]):
         bounds: Bounds,
         pending: PendingAsks,
         generation: Generation,
-        cooldowns: dict[str, float],
+        warmth: Warmth,
     ) -> None:
         self._log = LogWriter(state, refs.journal)
         self._refs = refs
@@ -109,8 +110,8 @@ class SessionActor(Actor[SessionCommand]):
         self._ask: AskInFlight | None = None
         self._cancels: list[Reply[bool]] = []
         self._ends: list[Reply[None]] = []
-        self.cooldowns = cooldowns
-        """Until when backends are not asked again, by name."""
+        self.warmth = warmth
+        """Where the session was sent what, and when."""
         self._context: Context[SessionCommand] | None = None
 
     @property
@@ -201,7 +202,7 @@ class SessionActor(Actor[SessionCommand]):
         """Have a child drive the ask that waits longest."""
         submit = self._pending.current = self._pending.waiting.popleft()
         ask = AskInFlight(self._log, self._refs, self._resolver, submit.sink, submit.variables)
-        driver = TurnDriver(ask, self._bounds, self.cooldowns, self._pending.ended)
+        driver = TurnDriver(ask, self._bounds, self.warmth, self._pending.ended)
         self._ask = ask
         self._mine.start(self._drive, driver, submit.message, name="ask")
 

@@ -38,6 +38,7 @@ from actors.views import NO_VIEW, TurnView
 
 NO_USAGE = Usage()
 INTERRUPTED = "[This answer was interrupted.]"
+NO_COMPACTION = "a shorter history would help, and compacting it is not available"
 
 
 class TurnSteps:
@@ -58,6 +59,11 @@ class TurnSteps:
         self._tools_off = False
         self._round = 0
         self._history, self._ledger = ask.log.state.history, NO_VIEW.ledger  # as the turn begins
+
+    @property
+    def sent(self) -> int:
+        """Bytes of the transcript that was rendered last."""
+        return 0 if self._rendered is None else self._rendered.lane.size
 
     async def do(self, step: turns.Asking) -> Outcome:
         """Do one step and say what came of it."""
@@ -171,7 +177,7 @@ class TurnSteps:
             raise
         finally:
             self._ask.finished()
-        self._ask.tally.heard(generated)
+        self._ask.tally.heard(generated, backend.binding)
         match generated:
             case Answer(message=message):
                 await self._ended(number, message, generated)
@@ -194,12 +200,13 @@ class TurnSteps:
             reasoning = failure.rule in REASONING
             return turns.Unfit(why, reasoning, cause)
         message = await self._interrupted(number, broken, failure.message)
+        why = failure.message if failure.action != "compact" else f"{failure.message}; {NO_COMPACTION}"
         return turns.Broke(
-            failure.message,
+            why,
             visible=broken.visible,
             message=message,
             usage=broken.usage,
-            elsewhere=failure.action != "give_up",
+            elsewhere=failure.action in ("retry", "next_backend"),
             cause=cause,
         )
 

@@ -336,7 +336,11 @@ async def test_a_failure_before_any_output_is_tried_again_and_nobody_notices(
         assert isinstance(events[-1], CompleteEvent)
         visible = "".join(event.text for event in events if isinstance(event, TextEvent))
         assert visible == events[-1].result.text == "Here it is. " * 10
-        assert len(events[-1].result.attempts) == 1
+        tried, served = events[-1].result.attempts
+        assert (tried.status, tried.wait, served.status) == ("retried", 0, "complete")
+        assert tried.why
+        assert tried.cause is not None
+        assert served.wait > 0
     assert server.received == 2
     first, second = bodies(server)
     assert first == second

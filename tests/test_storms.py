@@ -51,6 +51,22 @@ def test_retries_of_an_outage_are_a_share_of_its_requests() -> None:
     assert 1000 <= retries <= 1000 + 0.1 * 3000 + 60  # its burst, its share, and one a second
 
 
+def test_a_retry_that_waits_has_no_slot_of_the_queue() -> None:
+    async def main() -> Backend:
+        backend = Backend(down=0.6, latency=0.5)
+        pace = Pace(concurrency=1, waiting=1)
+        async with provided(backend, pace, Retries(base=60)) as provider, anyio.create_task_group() as tasks:
+            tasks.start_soon(ask, provider, "waits")
+            await anyio.sleep(1)
+            assert backend.here == 0
+            tasks.start_soon(ask, provider, "in its place")
+            await anyio.sleep(0.01)
+            tasks.start_soon(ask, provider, "in the queue")
+        return backend
+
+    assert len(virtual(main).answered) == 3
+
+
 def test_sessions_that_fail_together_do_not_come_back_together() -> None:
     random = Random(3)
     waits = [Retries().wait(1, asked, random) or 0.0 for asked in (None, 7.0) for _ in range(500)]

@@ -36,12 +36,12 @@ from typing import TypeAlias
 
 from pydantic import SecretStr, ValidationError
 
-from actors.config.complaints import at, clip, explained, header, hint, named, syntax
-from actors.config.dialects import derived, no_dialect
+from actors.config.complaints import at, clip, explained, hint, syntax
+from actors.config.contradictions import contradictions
+from actors.config.dialects import derived
 from actors.config.noting import Noting
 from actors.config.providers import PROVIDERS, Kind, Provider, aws_region
 from actors.config.settings import (
-    NAME,
     Auth,
     BackendLimits,
     BackendSettings,
@@ -49,7 +49,6 @@ from actors.config.settings import (
     FileSettings,
     Frozen,
     HeaderVariable,
-    Policy,
     PoolSettings,
     ReasoningSettings,
     RuntimeLimits,
@@ -59,10 +58,11 @@ from actors.config.settings import (
     label,
 )
 from actors.core.caching import Cache
-from actors.core.dialect import ChatDialect, Dialect
+from actors.core.dialect import Dialect
 from actors.core.identity import Binding
-from actors.core.profiles import ALIASES, PROFILES, dialect
+from actors.core.profiles import dialect
 from actors.core.render import RenderTarget
+from actors.core.routing import Policy
 from actors.errors import ConfigError, MissingKey, UnknownTarget
 
 __all__ = [
@@ -427,7 +427,7 @@ def load(path: str | Path | None, environ: Mapping[str, str]) -> Config:
         raise ConfigError(f"{source} is not valid TOML: {syntax(error)}") from None
     except ValidationError as error:
         raise ConfigError(explained(error, source, text)) from None
-    for place, problem in _contradictions(settings):
+    for place, problem in contradictions(settings):
         raise ConfigError(f"{source}{at(text, place)}: {problem}")
     return Config(settings, environ, source)
 
@@ -446,51 +446,3 @@ def _text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{path.name}, line {line}: not UTF-8") from None
-
-
-def _contradictions(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:
-    """Yield what no single value shows: names that clash, members and dialects that do not exist."""
-    tables = (("backends", settings.backends), ("pools", settings.pools), ("dialects", settings.dialects))
-    for table, names in tables:
-        for name in names:
-            if not NAME.fullmatch(name):
-                yield (table, name), f"{named(name)} is not a name; use letters, digits, '_', '-' and '.'"
-    yield from _wrong_dialects(settings)
-    yield from _wrong_upstreams(settings)
-    for name, pool in settings.pools.items():
-        place = ("pools", name, "members")
-        if name in settings.backends:
-            yield ("pools", name), f"{name!r} is the name of a backend too; rename the pool"
-        for member in pool.members:
-            if member not in settings.backends and member.partition(":")[0] not in PROVIDERS:
-                yield place, f"no backend {named(member)}; {hint(member, settings.backends, 'there are')}"
-        if len(set(pool.members)) < len(pool.members):
-            yield place, "a member is named twice"
-
-
-def _wrong_dialects(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:
-    for name, table in settings.dialects.items():
-        try:
-            derived(name, table)
-        except ValueError as error:
-            yield ("dialects", name), f"{header('dialects', name)} {error}"
-    known = {*settings.dialects, *PROFILES, *ALIASES}
-    for name, backend in settings.backends.items():
-        if backend.dialect is not None and backend.dialect not in known:
-            wrong = f"{header('backends', name)} dialect: {no_dialect(backend.dialect)}"
-            yield ("backends", name, "dialect"), wrong
-
-
-def _wrong_upstreams(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:
-    """Yield where an upstream is named and no request could say so. The dialects are known to be there."""
-    for name, backend in settings.backends.items():
-        if backend.upstream is None:
-            continue
-        speaks = backend.dialect or PROVIDERS[backend.kind].dialect
-        table = settings.dialects.get(speaks)
-        profile = dialect(speaks) if table is None else derived(speaks, table)
-        if not isinstance(profile, ChatDialect) or profile.request.upstream_pin == "none":
-            problem = (
-                f"{header('backends', name)} upstream: dialect {profile.name!r} cannot name one; leave it out"
-            )
-            yield ("backends", name, "upstream"), problem

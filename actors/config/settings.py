@@ -11,8 +11,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from actors.config.providers import Kind
 from actors.core.caching import Cache
+from actors.core.routing import Policy
 
-Policy: TypeAlias = Literal["manual", "round_robin", "failover"]
 Thinking: TypeAlias = Literal["native", "drop", "text"]
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -232,6 +232,20 @@ class ReasoningSettings(Frozen):
         return self
 
 
+Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class PriceSettings(Frozen):
+    """What a backend charges for a million tokens, in a money that all backends share.
+
+    `cached` is for input that the provider's cache gives; without it, that costs what other input does.
+    """
+
+    input: Money
+    output: Money
+    cached: Money | None = None
+
+
 class BackendSettings(Frozen):
     """One `[backends.NAME]` table. `base_url` without `auth` means that no key is sent.
 
@@ -239,7 +253,7 @@ class BackendSettings(Frozen):
     `{ variable = "NAME" }` for one that is a secret. They replace what is sent by default and are never shown.
     `stream = false` is for a backend that cannot stream: its whole answers give the same events. `upstream` keeps a
     gateway to one of its upstreams, named as the gateway wants it. `cache` is what is asked of the host's prompt cache:
-    `default`, `long` (the longest life it has) or `off`.
+    `default`, `long` (the longest life it has) or `off`. `price` is what a pool of policy `cheapest` compares.
     """
 
     kind: Kind
@@ -256,12 +270,14 @@ class BackendSettings(Frozen):
     cache: Cache = "default"
     stream: bool = True
     dialect: Label | None = None
+    price: PriceSettings | None = None
     limits: BackendLimits = BackendLimits()
 
 
 class PoolSettings(Frozen):
-    """One `[pools.NAME]` table. Members are backends or `provider:model`, in order; cooldown in seconds.
+    """One `[pools.NAME]` table. Members are backends or `provider:model`, in order; `weights` are theirs, by name.
 
+    A member that failed for good is passed over for `cooldown` seconds, or until it answered somebody.
     `failover_after_output` lets another member continue an answer of which some was shown already.
     """
 
@@ -269,6 +285,7 @@ class PoolSettings(Frozen):
     policy: Policy = "failover"
     cooldown: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 60.0
     failover_after_output: bool = False
+    weights: dict[str, Annotated[int, Field(ge=1, le=100)]] = {}
 
 
 class TenantSettings(Frozen):

@@ -141,4 +141,10 @@ def _result(result: TurnResult) -> Fields:
 
 def _attempt(attempt: Attempt) -> Fields:
     cause = attempt.cause and {"kind": attempt.cause.kind, "status": attempt.cause.status}
-    return {"binding": str(attempt.binding), "status": attempt.status, "why": attempt.why, "cause": cause}
+    return {
+        "binding": str(attempt.binding),
+        "status": attempt.status,
+        "why": attempt.why,
+        "cause": cause,
+        "wait": attempt.wait,
+    }

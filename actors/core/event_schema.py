@@ -63,7 +63,8 @@ _REQUEST = _object(
 _CAUSE: Final[Schema] = {
     "anyOf": [{"type": "null"}, _object(kind=_STRING, status={"type": ["integer", "null"]})]
 }
-_ATTEMPT = _object(binding=_STRING, status=_STRING, why=_STRING, cause=_CAUSE)
+_SECONDS: Final[Schema] = {"type": "number", "minimum": 0}
+_ATTEMPT = _object(binding=_STRING, status=_STRING, why=_STRING, cause=_CAUSE, wait=_SECONDS)
 _USAGE = _object(
     input_tokens=_COUNT, output_tokens=_COUNT, cache_read_tokens=_COUNT, cache_write_tokens=_COUNT
 )

@@ -24,7 +24,7 @@ from actors.core.identity import Binding, CallId
 from actors.core.intake import Intake
 from actors.core.jsonio import Json, JsonObject
 from actors.core.packed import Packed
-from actors.core.progress import AskProgress, Cause, TurnProgress
+from actors.core.progress import AskProgress, Attempt, Cause, TurnProgress
 from actors.core.stream import Cut, LeftOut, Usage
 
 VERSION: Final = 1
@@ -260,12 +260,17 @@ class EpochBegan(Happening, frozen=True):
 
 
 class TurnEnded(Happening, frozen=True):
-    """A turn ended; every call of it is closed. `why` is one line for people, `cause` the failure that ended it."""
+    """A turn ended; every call of it is closed. `why` is one line for people, `cause` the failure that ended it.
+
+    `retried` are its requests that failed and were tried again, `wait` the seconds before the last, if that is a retry.
+    """
 
     turn: int
     status: TurnStatus
     why: str = ""
     cause: Cause | None = None
+    retried: tuple[Attempt, ...] = ()
+    wait: float = 0.0
 
 
 class Closed(Happening, frozen=True):

@@ -16,15 +16,17 @@ class Cause(Form, frozen=True):
 
 
 class Attempt(Form, frozen=True):
-    """One turn of an ask: what served it, and how it ended.
+    """One turn of an ask, what served it and how it ended; or a request of it that failed and was tried again.
 
     `why` is one line, empty for a turn that simply ended; `cause` the provider's failure, if that is what ended it.
+    The `status` of a request that was tried again is `retried`. `wait`: the seconds that were waited before it.
     """
 
     binding: Binding
     status: str
     why: str = ""
     cause: Cause | None = None
+    wait: float = 0.0
 
 
 class TurnProgress(Form, frozen=True):

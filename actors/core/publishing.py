@@ -116,7 +116,8 @@ class _AskSoFar:
         """Note how a turn ended; return how the ask came out, unless another turn follows."""
         if event.status == "interrupted":
             return interrupted(self.binding, event.why)
-        self.attempts.append(Attempt(self.binding, event.status, event.why, event.cause))
+        ended = Attempt(self.binding, event.status, event.why, event.cause, event.wait)
+        self.attempts += (*event.retried, ended)
         if event.status == "handed_over":
             return None
         status: AskStatus = event.status

@@ -1,60 +1,139 @@
 """Pools: who serves the next turn, and who comes after a failure."""
 
-import pytest
+from collections import Counter
 
-from actors.core.routing import Policy, Pool, after_failure, first
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.core.routing import CACHE_LIFE, Member, Occasion, Policy, Pool, Rates, after_failure, first
 
 NAMES = ("a", "b", "c")
+MOVING: tuple[Policy, ...] = (
+    "failover",
+    "round_robin",
+    "weighted",
+    "sticky",
+    "cheapest",
+    "least_in_flight",
+)
+RATES = st.builds(Rates, st.floats(0, 10), st.floats(0, 1), st.floats(0, 50))
+MEMBER = st.builds(
+    Member,
+    st.booleans(),
+    st.integers(0, 100),
+    st.none() | st.floats(0, 1000),
+    st.integers(0, 10**6),
+    st.none() | RATES,
+)
+MEMBERS = st.dictionaries(st.sampled_from(NAMES), MEMBER)
+OCCASION = st.builds(Occasion, st.integers(1, 100), st.integers(0, 2**32))
+FRESH: dict[str, Member] = {}
+AVOID = Member(avoid=True)
 
 
-def pool(policy: Policy, *, after_output: bool = False) -> Pool:
-    return Pool("p", NAMES, policy, failover_after_output=after_output)
+def pool(policy: Policy, *, after_output: bool = False, weights: tuple[int, ...] = ()) -> Pool:
+    return Pool("p", NAMES, policy, failover_after_output=after_output, weights=weights)
+
+
+@given(policy=st.sampled_from(MOVING), members=MEMBERS, occasion=OCCASION)
+@pytest.mark.requirement("REQ-915-043")
+def test_every_member_is_tried_once_and_those_to_avoid_come_last(
+    policy: Policy, members: dict[str, Member], occasion: Occasion
+) -> None:
+    tried = [first(pool(policy), members, occasion)]
+    while (following := after_failure(pool(policy), members, occasion, tried, visible=False)) is not None:
+        tried.append(following)
+    assert sorted(tried) == list(NAMES)
+    avoided = [members.get(name, Member()).avoid for name in tried]
+    assert avoided == sorted(avoided)
 
 
 @pytest.mark.requirement("REQ-915-004", "REQ-915-042")
 def test_a_round_robin_goes_on_with_every_ask() -> None:
-    assert "".join(first(pool("round_robin"), ask, {}, 0) for ask in range(1, 8)) == "abcabca"
+    asks = range(1, 8)
+    assert "".join(first(pool("round_robin"), FRESH, Occasion(ask)) for ask in asks) == "abcabca"
 
 
 def test_manual_and_failover_begin_with_the_first() -> None:
     for policy in ("manual", "failover"):
-        assert {first(Pool("p", NAMES, policy), ask, {}, 0) for ask in range(1, 8)} == {"a"}
+        assert {first(Pool("p", NAMES, policy), FRESH, Occasion(ask, 5)) for ask in range(1, 8)} == {"a"}
 
 
-def test_a_resting_member_is_passed_over_until_its_time_is_up() -> None:
-    cooldowns = {"a": 10.0, "b": 20.0}
-    assert [first(pool("failover"), 1, cooldowns, now) for now in (0, 10, 15)] == ["c", "a", "a"]
-    assert [first(pool("round_robin"), ask, cooldowns, 12) for ask in (1, 2, 3)] == ["a", "c", "c"]
-
-
-def test_where_all_rest_the_choice_is_made_as_if_none_did() -> None:
-    cooldowns = dict.fromkeys(NAMES, 10.0)
-    assert [first(pool("round_robin"), ask, cooldowns, 0) for ask in (1, 2, 3)] == list(NAMES)
+def test_a_member_to_avoid_is_passed_over_unless_all_are() -> None:
+    assert first(pool("failover"), {"a": AVOID}, Occasion(1)) == "b"
+    two = {"a": AVOID, "b": AVOID}
+    assert [first(pool("round_robin"), two, Occasion(ask)) for ask in (1, 2, 3)] == ["c", "c", "c"]
+    three = dict.fromkeys(NAMES, AVOID)
+    assert [first(pool("round_robin"), three, Occasion(ask)) for ask in (1, 2, 3)] == list(NAMES)
 
 
 def test_a_manual_target_never_moves_by_itself() -> None:
-    assert first(pool("manual"), 1, {"a": 10.0}, 0) == "a"
-    assert after_failure(pool("manual"), ["a"], visible=False) is None
+    assert first(pool("manual"), {"a": AVOID}, Occasion(1)) == "a"
+    assert after_failure(pool("manual"), FRESH, Occasion(1), ["a"], visible=False) is None
+
+
+@given(weights=st.tuples(*[st.integers(1, 20)] * 3), place=st.integers(0, 10**6))
+def test_a_weighted_pool_gives_each_member_its_share_from_wherever_a_session_begins(
+    weights: tuple[int, int, int], place: int
+) -> None:
+    whole = sum(weights)
+    weighted = pool("weighted", weights=weights)
+    served = [first(weighted, FRESH, Occasion(ask, place)) for ask in range(1, whole + 1)]
+    assert Counter(served) == dict(zip(NAMES, weights, strict=True))
+
+
+def test_a_weighted_pool_does_not_give_one_member_all_its_turns_at_once() -> None:
+    weighted = pool("weighted", weights=(4, 1, 1))
+    served = "".join(first(weighted, FRESH, Occasion(ask)) for ask in range(1, 13))
+    assert "aaaa" not in served
+    assert Counter(served) == {"a": 8, "b": 2, "c": 2}
+
+
+def test_sessions_that_ask_once_are_spread_by_weight() -> None:
+    weighted = pool("weighted", weights=(2, 1, 1))
+    served = Counter(first(weighted, FRESH, Occasion(1, place)) for place in range(400))
+    assert served == {"a": 200, "b": 100, "c": 100}
+
+
+def test_a_sticky_session_stays_where_its_lane_is_warm() -> None:
+    used = {"b": Member(used=10.0, lane=100), "c": Member(used=20.0, lane=100)}
+    assert {first(pool("sticky"), used, Occasion(ask, 0)) for ask in range(1, 9)} == {"b"}
+    assert first(pool("sticky"), used | {"b": AVOID}, Occasion(1)) == "c"
+    cold = {"b": Member(used=CACHE_LIFE + 1, lane=100)}
+    assert {first(pool("sticky"), cold, Occasion(1, place)) for place in range(9)} == set(NAMES)
+
+
+def test_the_cheapest_counts_what_a_warm_cache_will_read() -> None:
+    cheap, dear = Rates(1.0, 0.1, 4.0), Rates(3.0, 0.3, 4.0)
+    fresh = {"a": Member(rates=dear), "b": Member(rates=cheap)}
+    assert first(pool("cheapest"), fresh, Occasion(1)) == "b"
+    warm = {"a": Member(used=5.0, lane=100_000, rates=dear), "b": Member(rates=cheap)}
+    assert first(pool("cheapest"), warm, Occasion(2)) == "a"  # a tenth of thrice the price
+    cold = {"a": Member(used=CACHE_LIFE + 1, lane=100_000, rates=dear), "b": Member(rates=cheap)}
+    assert first(pool("cheapest"), cold, Occasion(3)) == "b"
+    assert first(pool("cheapest"), {"c": Member(rates=dear)}, Occasion(1)) == "c"  # others' price is unknown
+
+
+def test_the_least_busy_member_is_chosen_and_of_equals_the_first() -> None:
+    busy = {"a": Member(in_flight=4), "b": Member(in_flight=1), "c": Member(in_flight=1)}
+    assert first(pool("least_in_flight"), busy, Occasion(1)) == "b"
+    assert first(pool("least_in_flight"), FRESH, Occasion(7)) == "a"
 
 
 @pytest.mark.requirement("REQ-915-043")
 @pytest.mark.parametrize("policy", ["failover", "round_robin"])
-def test_after_a_failure_each_other_member_is_tried_once(policy: Policy) -> None:
-    for start in NAMES:
-        tried = [start]
-        for _ in range(2):
-            following = after_failure(pool(policy), tried, visible=False)
-            assert following is not None
-            tried.append(following)
-        assert sorted(tried) == list(NAMES)
-        assert after_failure(pool(policy), tried, visible=False) is None
+def test_a_failure_is_followed_by_the_next_in_order(policy: Policy) -> None:
+    for begin, following in (("a", "b"), ("b", "c"), ("c", "a")):
+        assert after_failure(pool(policy), FRESH, Occasion(1), [begin], visible=False) == following
 
 
 def test_an_answer_that_was_partly_shown_is_continued_only_where_the_pool_says_so() -> None:
-    assert after_failure(pool("failover"), ["a"], visible=True) is None
-    assert after_failure(pool("failover", after_output=True), ["a"], visible=True) == "b"
+    assert after_failure(pool("failover"), FRESH, Occasion(1), ["a"], visible=True) is None
+    after = pool("failover", after_output=True)
+    assert after_failure(after, FRESH, Occasion(1), ["a"], visible=True) == "b"
 
 
 def test_a_backend_that_is_no_member_is_followed_by_the_first_untried_one() -> None:
-    assert after_failure(pool("failover"), ["elsewhere"], visible=False) == "a"
-    assert after_failure(pool("failover"), [], visible=False) == "a"
+    assert after_failure(pool("failover"), FRESH, Occasion(1), ["elsewhere"], visible=False) == "a"
+    assert after_failure(pool("failover"), FRESH, Occasion(1), [], visible=False) == "a"

@@ -177,8 +177,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "routing: a member that failed is tried again",
         "actors/core/routing.py",
-        "    return next((name for name in pool.order(start) if name not in tried), None)",
-        "    return next(iter(pool.order(start)), None)",
+        "    left = [name for name in order if name not in tried]\n",
+        "    left = list(order)\n",
         ("tests/core/test_routing.py",),
     ),
     Mutation(

@@ -3,6 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 PACE, FAIR, STORMS = "tests/core/test_pace.py", "tests/core/test_fair.py", "tests/test_storms.py"
+ROUTING, POOLS = "tests/core/test_routing.py", "tests/test_pools.py"
 
 MUTATIONS = (
     Mutation(
@@ -131,5 +132,68 @@ MUTATIONS = (
         "            self._admission.in_flight += 1\n            await anyio.sleep(wait)\n"
         "            self._admission.in_flight -= 1\n",
         ("tests/test_provider.py::test_a_retry_that_waits_gives_its_place_to_others",),
+    ),
+    Mutation(
+        "pool: a member that failed is asked again by the next session",
+        "actors/choosing.py",
+        "            failed or condition.closed_for > 0,\n",
+        "            condition.closed_for > 0,\n",
+        (POOLS, "tests/test_failover.py"),
+    ),
+    Mutation(
+        "pool: a member that is left alone is chosen first",
+        "actors/choosing.py",
+        "            failed or condition.closed_for > 0,\n",
+        "            failed,\n",
+        (POOLS,),
+    ),
+    Mutation(
+        "pool: one that answered somebody is passed over to the end",
+        "actors/core/pace.py",
+        "self.in_a_row, self.failed_at, self.probing = 0, None, False",
+        "self.in_a_row, self.probing = 0, False",
+        (POOLS,),
+    ),
+    Mutation(
+        "pool: what a warm cache reads costs what all else does",
+        "actors/core/routing.py",
+        "    cached = min(size, member.lane) if member.is_warm else 0\n",
+        "    cached = 0\n",
+        (ROUTING,),
+    ),
+    Mutation(
+        "pool: a cache is warm for ever",
+        "actors/core/routing.py",
+        "return self.used is not None and self.used < CACHE_LIFE",
+        "return self.used is not None",
+        (ROUTING,),
+    ),
+    Mutation(
+        "pool: all sessions begin with the same member",
+        "actors/core/routing.py",
+        "return _weighted(pool, occasion.place + occasion.ask - 1)",
+        "return _weighted(pool, occasion.ask - 1)",
+        (ROUTING,),
+    ),
+    Mutation(
+        "pool: the busiest serves",
+        "actors/core/routing.py",
+        "key=lambda each: each[1].in_flight)",
+        "key=lambda each: -each[1].in_flight)",
+        (ROUTING, POOLS),
+    ),
+    Mutation(
+        "attempts: a request that was tried again is not told",
+        "actors/inflight.py",
+        '            self.retried.append(Attempt(binding, "retried"',
+        '            _ = (Attempt(binding, "retried"',
+        (POOLS,),
+    ),
+    Mutation(
+        "compact: somebody else is asked",
+        "actors/steps.py",
+        'elsewhere=failure.action in ("retry", "next_backend"),',
+        'elsewhere=failure.action != "give_up",',
+        (POOLS,),
     ),
 )

@@ -1,0 +1,113 @@
+"""Pools of real sessions: what one learns of a backend all know, and every request that failed is accounted for."""
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from actors.config import BackendLimits, PoolSettings
+from actors.testing import QUOTA, SERVER_ERROR, Say, Stall, Status, Turn
+from tests.runtime_support import anthropic, hosting, openai
+
+pytestmark = pytest.mark.anyio
+
+
+def pool(*members: str, policy: str = "failover", **more: object) -> dict[str, PoolSettings]:
+    return {"pool": PoolSettings.model_validate({"members": members, "policy": policy, **more})}
+
+
+@pytest.mark.requirement("REQ-915-043")
+async def test_what_one_session_learned_of_a_backend_all_others_know_at_once() -> None:
+    one, two = openai(faults={0: QUOTA}), anthropic()
+    async with hosting(a=one, b=two, pools=pool("a", "b", cooldown=600)) as runtime:
+        for number in range(5):
+            session = await runtime.open("pool", id=f"s{number}")
+            assert (await session.ask("Hello.")).served_by.backend == "b"
+    assert (one.received, two.received) == (1, 5)
+
+
+async def test_a_backend_that_answers_somebody_is_passed_over_no_longer() -> None:
+    one, two = openai(faults={0: QUOTA}), anthropic()
+    async with hosting(a=one, b=two, pools=pool("a", "b", cooldown=600)) as runtime:
+        session, other = await runtime.open("pool"), await runtime.open("a")
+        assert (await session.ask("One.")).served_by.backend == "b"
+        assert (await other.ask("Are you there?")).status == "complete"
+        assert (await session.ask("Two.")).served_by.backend == "a"
+
+
+async def test_every_request_that_failed_is_in_the_attempts_with_its_reason_and_what_was_waited_before_it() -> (
+    None
+):
+    one, two = openai(faults=lambda number, request: SERVER_ERROR), anthropic(Turn(Say("Here.")))
+    limits = BackendLimits(attempts=3)
+    async with hosting(a=one, b=two, pools=pool("a", "b"), backend=limits) as runtime:
+        answer = await (await runtime.open("pool")).ask("Hello.")
+    seen = [(each.binding.backend, each.status) for each in answer.attempts]
+    assert seen == [("a", "retried"), ("a", "retried"), ("a", "handed_over"), ("b", "complete")]
+    assert [each.wait > 0 for each in answer.attempts] == [False, True, True, False]
+    for failed in answer.attempts[:3]:
+        assert failed.why
+        assert failed.cause is not None
+        assert (failed.cause.kind, failed.cause.status) == ("transient", 500)
+    assert one.received == 3
+
+
+async def test_a_backend_that_fails_every_time_is_left_alone_and_its_pool_goes_on() -> None:
+    one, two = openai(faults=lambda number, request: SERVER_ERROR), anthropic()
+    limits = BackendLimits(attempts=1, failures=2, cooldown=600)
+    async with hosting(a=one, b=two, pools=pool("a", "b", cooldown=0), backend=limits) as runtime:
+        alone = await runtime.open("a")
+        for _ in range(2):
+            assert (await alone.ask("Hello.")).status == "failed"
+        refused = await alone.ask("Hello.")
+        assert refused.status == "failed"
+        assert refused.attempts[-1].cause is not None
+        assert refused.attempts[-1].cause.kind == "circuit_open"
+        assert "Backend 'a' is not asked for" in refused.why
+        assert (await (await runtime.open("pool")).ask("Hello.")).served_by.backend == "b"
+    assert (one.received, two.received) == (2, 1)
+
+
+async def test_a_request_that_only_compacting_would_help_ends_the_ask_and_says_so() -> None:
+    long = Status(
+        400, message="This model's maximum context length is 100 tokens.", code="context_length_exceeded"
+    )
+    one, two = openai(faults={0: long}), anthropic()
+    async with hosting(a=one, b=two, pools=pool("a", "b")) as runtime:
+        answer = await (await runtime.open("pool")).ask("Hello.")
+        assert answer.status == "failed"
+        assert "compacting it is not available" in answer.why
+        assert answer.attempts[-1].cause is not None
+        assert answer.attempts[-1].cause.kind == "overflow"
+    assert two.received == 0
+
+
+async def test_a_sticky_session_stays_with_who_took_over() -> None:
+    one, two = openai(faults={0: QUOTA}), openai(faults={0: QUOTA})
+    async with hosting(a=one, b=two, pools=pool("a", "b", policy="sticky", cooldown=0)) as runtime:
+        session = await runtime.open("pool")
+        served = [(await session.ask("Hello.")) for _ in range(4)]
+    assert [answer.status for answer in served[1:]] == ["complete"] * 3
+    assert len({answer.served_by.backend for answer in served[1:]}) == 1
+
+
+async def test_the_least_busy_backend_serves() -> None:
+    one, two = openai(faults={0: Stall()}), openai()
+    async with hosting(a=one, b=two, pools=pool("a", "b", policy="least_in_flight")) as runtime:
+        first, second = await runtime.open("pool"), await runtime.open("pool")
+        async with first.stream("Hello."), anyio.create_task_group():
+            with anyio.fail_after(60):
+                while not one.received:
+                    await anyio.lowlevel.checkpoint()
+            for _ in range(3):
+                assert (await second.ask("Hello.")).served_by.backend == "b"
+            await first.cancel()
+
+
+async def test_a_weighted_pool_serves_each_member_its_share() -> None:
+    one, two = openai(), openai()
+    shares = pool("a", "b", policy="weighted", weights={"a": 3})
+    async with hosting(a=one, b=two, pools=shares) as runtime:
+        session = await runtime.open("pool")
+        for _ in range(8):
+            assert (await session.ask("Hello.")).status == "complete"
+    assert (one.received, two.received) == (6, 2)
