@@ -1,36 +1,39 @@
 """The runtime in virtual time: whatever a seed brings, every invariant holds, and the same seed brings the same.
 
-The long form: `python -m tests.test_simulation --count 10000 --workers 2`.
+The long form: `python -m tests.test_simulation --count 10000 --workers 2`; `tests.simulations` says the rest.
 """
 
 import os
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
-from actors.testing import Odds, simulate
-from tests.at_scale import main
+from actors.testing import Odds, SimulationReport, simulate
+from actors.testing.simulation import Mode, SimulationPlan
+from actors.testing.simulation.plan import Ask, Made, Move, Talk
+from actors.testing.simulation.shrinking import shrink
+from tests.simulations import main
 
-SESSIONS, TURNS = 50, 10
 ELSEWHERE = "from actors.testing import simulate; print(simulate(3, sessions=6, turns=4).digest)"
+NOTHING = Odds(fault=0, cancel=0, abandon=0, crash=0, busy=0, blunder=0)
 
 
-def judge(seed: int) -> list[str]:
-    """Return what is wrong with the run of a seed."""
-    report = simulate(seed, sessions=SESSIONS, turns=TURNS, mode="liveness" if seed % 2 else "safety")
-    return [f"seed {seed}: {problem}" for problem in report.problems]
+@cache
+def sample(mode: Mode, seed: int) -> SimulationReport:
+    return simulate(seed, sessions=12, turns=6, mode=mode, odds=Odds(cancel=0.2, abandon=0.15, crash=0.02))
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("mode", ["safety", "liveness"])
 @pytest.mark.requirement("PROMISE-1", "PROMISE-2", "PROMISE-5", "PROMISE-7", "PROMISE-8")
-def test_whatever_goes_wrong_every_invariant_holds(seed: int, mode: str) -> None:
-    report = simulate(seed, sessions=12, turns=6, mode="liveness" if mode == "liveness" else "safety")
-    assert report.problems == ()
+def test_whatever_goes_wrong_every_invariant_holds(seed: int, mode: Mode) -> None:
+    report = sample(mode, seed)
+    assert report.problems == (), str(report)
     assert report.counts["requests"] > 72
-    assert report.counts["faults"] > 0
-    assert report.counts["switch"] > 0
+    for what in ("faults", "switches", "cancelled", "abandoned", "calls"):
+        assert report.counts[what] > 0, what
 
 
 def test_the_same_seed_is_the_same_run_in_every_process() -> None:
@@ -46,11 +49,55 @@ def test_the_same_seed_is_the_same_run_in_every_process() -> None:
 
 
 def test_where_nothing_goes_wrong_every_ask_completes() -> None:
-    nothing = Odds(fault=0, cancel=0, abandon=0, crash=0, busy=0)
-    report = simulate(1, sessions=4, turns=4, odds=nothing)
+    report = simulate(1, sessions=4, turns=4, odds=NOTHING)
     assert report.problems == ()
     assert report.counts["complete"] == 16
 
 
+@pytest.mark.requirement("U-06")
+def test_a_model_that_heeds_what_it_is_told_needs_one_correction_per_fault() -> None:
+    wrong = Odds(fault=0, cancel=0, abandon=0, crash=0, busy=0, blunder=0.5)
+    report = simulate(5, sessions=10, turns=5, odds=wrong)
+    counts = report.counts
+    assert report.problems == ()
+    assert counts["invalid_with_feedback"] == counts["rounds_with_feedback"] > 10
+    assert counts["invalid_without_feedback"] > 1.3 * counts["rounds_without_feedback"] > 10
+
+
+def test_a_line_of_a_report_plays_it_again() -> None:
+    report = simulate(2, sessions=4, turns=3, odds=Odds(fault=0.3))
+    again = eval(report.line, {"simulate": simulate, "Odds": Odds})
+    assert again == report
+    part = simulate(2, sessions=4, turns=3, only=[name for name in report.plan.names if name[0] == "1"])
+    assert part.counts["asks"] < report.counts["asks"]
+    assert eval(part.line, {"simulate": simulate}) == part
+
+
+def test_a_plan_that_fails_is_shrunk_to_what_makes_it_fail() -> None:
+    moves = tuple(Move(f"{{}}.m{at}", "switch", at) for at in range(3))
+    talks = tuple(
+        Talk(number, "either", True, tuple(_ask(f"{number}.{turn}", moves) for turn in range(6)))
+        for number in range(9)
+    )
+    whole = SimulationPlan(0, "safety", Made(9, 6, Odds()), talks)
+    needed = {"4.2", "4.2.m1", "7.5", "7.5.m2"}
+    tried: list[int] = []
+
+    def fails(plan: SimulationPlan) -> bool:
+        tried.append(len(plan.names))
+        return needed <= set(plan.names)
+
+    assert set(shrink(whole, fails, 500).names) == needed
+    assert len(tried) < 120
+    tried.clear()
+    assert needed <= set(shrink(whole, fails, 5).names)
+    assert len(tried) <= 5
+
+
+def _ask(name: str, moves: tuple[Move, ...]) -> Ask:
+    own = tuple(Move(move.name.format(name), move.kind, move.after) for move in moves)
+    return Ask(name, 1.0, False, (), (), own)
+
+
 if __name__ == "__main__":
-    sys.exit(main(judge, "runs", "tests.test_simulation", count=200, batch=1))
+    sys.exit(main())

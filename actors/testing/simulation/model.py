@@ -9,6 +9,7 @@ from random import Random
 from actors.testing.script import Call, Part, Say, Think, Turn
 from actors.testing.simulation.plan import Ask, PlannedCall, PlannedRound, SimulationPlan, Talk
 
+ASK = b"[ask "
 ASKED = re.compile(rb"\[ask (\d+)\.(\d+)\]")
 """How a user's message names its ask."""
 CORRECTIONS = 3
@@ -23,7 +24,7 @@ def words(ask: str) -> str:
 
 def asked(body: bytes) -> str | None:
     """Return the ask that a body ends with; None if it holds none."""
-    at = body.rfind(b"[ask ")
+    at = body.rfind(ASK)
     found = ASKED.match(body, at) if at >= 0 else None
     return None if found is None else f"{int(found[1])}.{int(found[2])}"
 
@@ -47,18 +48,21 @@ class Progress:
 
 @dataclass(slots=True)
 class Corrections:
-    """Calls that were wrong, by whether the model uses what it is told; and the turns in which there was one."""
+    """Answers with wrong calls, and the rounds that began with one."""
 
     invalid: int = 0
-    turns: int = 0
+    rounds: int = 0
 
 
 @dataclass(slots=True)
 class Model:
-    """Speaks for every server. `now` is the ask whose request is being answered; set it before a server is asked."""
+    """Speaks for every server. It reads a request before the server does, and answers then."""
 
     plan: SimulationPlan
     now: str | None = None
+    """The ask whose request is being answered."""
+    told: bytes = b""
+    """What it was told since the user spoke."""
     progress: dict[str, Progress] = field(default_factory=dict)
     corrections: Mapping[bool, Corrections] = field(
         default_factory=lambda: {True: Corrections(), False: Corrections()}
@@ -68,11 +72,11 @@ class Model:
     def __post_init__(self) -> None:
         self._asks = {ask.name: (talk, ask) for talk in self.plan.talks for ask in talk.asks}
 
-    def met(self) -> Progress:
-        """Note that a request was made for the present ask."""
-        progress = self.progress.setdefault(self.now or "", Progress())
-        progress.requests += 1
-        return progress
+    def read(self, body: bytes) -> None:
+        """Read a request: whose it is, and what the model is told in it."""
+        self.now = asked(body)
+        self.progress.setdefault(self.now or "", Progress()).requests += 1
+        self.told = body[max(0, body.rfind(ASK)) :]
 
     def fault(self, number: int, request: object) -> object:
         """Return the fault that the present request meets."""
@@ -93,7 +97,7 @@ class Model:
         parts: list[Part] = [Think("Let me see.")] if chance.random() < 0.3 else []
         if chance.random() < 0.5:
             parts.append(Say("One moment."))
-        return Turn(*parts, *calls, fragment=24)
+        return Turn(*parts, *calls, fragment=60)
 
     def answered(self) -> None:
         """Go on: the answer went out whole."""
@@ -103,8 +107,8 @@ class Model:
         talk, ask = known
         if self._wrong(talk, ask.rounds[progress.round], progress):
             count = self.corrections[talk.heeds]
-            count.invalid += sum(bool(call.blunder) for call in ask.rounds[progress.round].calls)
-            count.turns += progress.tries == 0
+            count.invalid += 1
+            count.rounds += progress.tries == 0
             progress.tries += 1
         else:
             progress.round, progress.tries = progress.round + 1, 0
@@ -118,7 +122,9 @@ class Model:
             return False
         if progress.tries == 0:
             return True
-        return not talk.heeds and self._chance(round_, progress).random() > GUESS
+        if talk.heeds and all(_explains(self.told, call) for call in round_.calls):
+            return False
+        return self._chance(round_, progress).random() > GUESS
 
     def _calls(self, talk: Talk, round_: PlannedRound, progress: Progress) -> list[Call]:
         """Return the calls of a round; in a second try only those that were wrong."""
@@ -141,3 +147,18 @@ def _written(call: PlannedCall, answer: int, *, is_wrong: bool) -> Call:
             return Call(f"{call.tool}_twice", arguments)
         case _:
             return Call(call.tool, arguments)
+
+
+def _explains(told: bytes, call: PlannedCall) -> bool:
+    """Say whether a model that reads can see from what it is told what was wrong with its call."""
+    match call.blunder:
+        case "malformed":
+            return b"JSON" in told
+        case "missing":
+            return b"manner" in told and b"missing" in told
+        case "wrong":
+            return b"seconds" in told and b"number" in told
+        case "unknown":
+            return b"There is no tool" in told and call.tool.encode() in told
+        case _:
+            return True

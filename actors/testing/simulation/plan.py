@@ -141,26 +141,6 @@ class Talk:
 
 
 @dataclass(frozen=True, slots=True)
-class SimulationPlan:
-    """All that happens in one run."""
-
-    seed: int
-    mode: Mode
-    talks: tuple[Talk, ...]
-
-    @property
-    def names(self) -> list[str]:
-        """Names of all that can be taken away, asks before what belongs to them."""
-        return [name for talk in self.talks for ask in talk.asks for name in _names(ask)]
-
-    def only(self, names: Collection[str]) -> "SimulationPlan":
-        """Return the plan with nothing but these."""
-        kept = frozenset(names)
-        talks = (replace(talk, asks=tuple(_kept(talk.asks, kept))) for talk in self.talks)
-        return replace(self, talks=tuple(talk for talk in talks if talk.asks))
-
-
-@dataclass(frozen=True, slots=True)
 class Odds:
     """How often things happen: a chance for each ask, and for each request of a fault."""
 
@@ -173,12 +153,43 @@ class Odds:
     blunder: float = 0.08
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a plan was made with, beside its seed."""
+
+    sessions: int
+    turns: int
+    odds: Odds
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationPlan:
+    """All that happens in one run. `is_whole`: nothing was taken away."""
+
+    seed: int
+    mode: Mode
+    made: Made
+    talks: tuple[Talk, ...]
+    is_whole: bool = True
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all that can be taken away, asks before what belongs to them."""
+        return [name for talk in self.talks for ask in talk.asks for name in _names(ask)]
+
+    def only(self, names: Collection[str]) -> "SimulationPlan":
+        """Return the plan with nothing but these."""
+        kept = frozenset(names)
+        talks = (replace(talk, asks=tuple(_kept(talk.asks, kept))) for talk in self.talks)
+        return replace(self, talks=tuple(talk for talk in talks if talk.asks), is_whole=False)
+
+
 def planned(
     seed: int, sessions: int, turns: int, targets: Sequence[str], tools: Sequence[str], mode: Mode, odds: Odds
 ) -> SimulationPlan:
     """Return the plan of a seed."""
     talks = tuple(_PlanAuthor(seed, number, targets, tools, odds).talk(turns) for number in range(sessions))
-    return SimulationPlan(seed, mode, talks)
+    return SimulationPlan(seed, mode, Made(sessions, turns, odds), talks)
 
 
 def _names(ask: Ask) -> Iterator[str]:

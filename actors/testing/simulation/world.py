@@ -11,11 +11,12 @@ from actors.core.profiles import dialect
 from actors.runtime import Runtime
 from actors.testing.anthropic_server import AnthropicServer
 from actors.testing.dialects import strict_server
+from actors.testing.loopback import HttpRequest
 from actors.testing.rules import AnthropicProfile, AnthropicSettings
 from actors.testing.rules.base import Json
 from actors.testing.script import Script, Turn
 from actors.testing.server import Exchange, LoopbackServer, ServerLimits
-from actors.testing.simulation.model import Model, asked
+from actors.testing.simulation.model import Model
 from actors.testing.simulation.network import SimulatedNetwork
 from actors.testing.simulation.plan import SimulationPlan
 from actors.testing.simulation.toolbox import Toolbox
@@ -81,6 +82,7 @@ class World:
             server = strict_server(name, faults=self._fault, limits=_SERVER)
             server.script = script
         server.on_exchange = partial(self._judged, name)
+        server.prompt = _uncached  # type: ignore[method-assign]  # what a cache had read would cost a tenth of a run
         return server
 
     def _judged(self, backend: str, exchange: Exchange) -> None:
@@ -99,9 +101,8 @@ class World:
         """Take note of a request before its server does."""
         self.digest.update(b"%s %d\n" % (backend.encode(), len(body)))
         self.digest.update(body)
-        ask = self.model.now = asked(body)
-        self.model.met()
-        if ask is None:
+        self.model.read(body)
+        if (ask := self.model.now) is None:
             self.problems.add("a body holds what the user said", backend)
         else:
             self.witness.request(f"s{ask.partition('.')[0]}", backend, body)
@@ -111,6 +112,10 @@ class World:
         self.witness.runs(session, key)
         if self.toolbox.runs[key] > 1:
             self.problems.add("a call is run once", f"{session}: {key}")
+
+
+def _uncached(request: HttpRequest, parsed: Json) -> None:
+    """Return what a host's cache sees of a request: these have none."""
 
 
 def _backend(server: LoopbackServer) -> BackendSettings:

@@ -1,0 +1,96 @@
+"""What came of a run, and how to see it again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from actors.testing.simulation import loop
+from actors.testing.simulation.judge import counted, judged
+from actors.testing.simulation.plan import Odds, SimulationPlan
+from actors.testing.simulation.play import Player
+from actors.testing.simulation.shrinking import shrink
+from actors.testing.simulation.world import World
+
+LONGEST = 7 * 24 * 3600.0
+"""Virtual seconds that a run may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationReport:
+    """What came of one run.
+
+    Args:
+        plan: What was played.
+        problems: A line for each time an invariant was broken, its name first.
+        digest: Over all bodies and logs: the same for the same plan, in every process.
+        counts: How often what happened. `invalid_with_feedback` are calls that were refused as the model wrote them,
+            of models that use what they are told, in `rounds_with_feedback` rounds that began with one; the others
+            guess what was wrong.
+    """
+
+    plan: SimulationPlan
+    problems: tuple[str, ...]
+    digest: str
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def line(self) -> str:
+        """One line of Python that gives this report again."""
+        plan, made = self.plan, self.plan.made
+        sizes = f"sessions={made.sessions}, turns={made.turns}, mode={plan.mode!r}"
+        odds = "" if made.odds == Odds() else f", odds={made.odds}"
+        only = "" if plan.is_whole else f", only={' '.join(plan.names)!r}.split()"
+        return f"simulate({plan.seed}, {sizes}{odds}{only})"
+
+    def shrunk(self, tries: int = 200) -> "SimulationReport":
+        """Return the report of a smaller plan that breaks the same invariant, after so many runs at most."""
+        if not self.problems:
+            return self
+        invariant = self.problems[0].partition(":")[0]
+
+        def fails(plan: SimulationPlan) -> bool:
+            return any(line.startswith(f"{invariant}:") for line in played(plan).problems)
+
+        return played(shrink(self.plan, fails, tries))
+
+    def __str__(self) -> str:
+        told = [self.line, *self.problems[:10], *(f"{name}: {self.counts[name]}" for name in self.counts)]
+        return "\n".join(told)
+
+
+def played(plan: SimulationPlan) -> SimulationReport:
+    """Play a plan."""
+    world = World(plan)
+    players: list[Player] = []
+
+    async def main() -> None:
+        async with world.runtime() as runtime:
+            players.append(Player(world, runtime))
+            await players[0].play()
+            await judged(world, runtime)
+            await counted(world, runtime)
+
+    try:
+        loop.run(plan.seed, main, LONGEST)
+    except Exception as error:
+        world.problems.add("nothing is raised", f"{type(error).__name__}: {error}")
+    counts = {name: count for player in players for name, count in sorted(player.counts.items())}
+    lines, digest = tuple(world.problems.lines), world.digest.hexdigest()
+    return SimulationReport(plan, lines, digest, counts | _counts(world))
+
+
+def _counts(world: World) -> dict[str, int]:
+    seen, corrections = world.witness.counts, world.model.corrections
+    mended, guessed = corrections[True], corrections[False]
+    return {
+        "asks": seen["Submitted"],
+        "turns": seen["Bound"],
+        "rounds": seen["RequestSent"],
+        "requests": sum(world.network.requests.values()),
+        "calls": seen["Scheduled"],
+        "switches": seen["SwitchApplied"],
+        "faults": world.faults,
+        "invalid_with_feedback": mended.invalid,
+        "rounds_with_feedback": mended.rounds,
+        "invalid_without_feedback": guessed.invalid,
+        "rounds_without_feedback": guessed.rounds,
+    }

@@ -1,0 +1,81 @@
+"""A plan that fails, made small: whole sessions are taken away first, then asks, then what belongs to them.
+
+Delta debugging (Zeller and Hildebrandt): halves are tried, then smaller and smaller pieces, each time what is left.
+A plan counts as failing while it breaks the same invariant. Taking something away changes the order of all steps, so
+what comes out may fail for a cousin of the first reason; it does fail, and always the same way.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeAlias
+
+from actors.testing.simulation.plan import SimulationPlan
+
+Fails: TypeAlias = Callable[[SimulationPlan], bool]
+Unit: TypeAlias = tuple[str, ...]
+"""Names that are taken away together."""
+
+
+def shrink(plan: SimulationPlan, fails: Fails, tries: int) -> SimulationPlan:
+    """Return a small plan that fails still, after so many tries at most."""
+    left = Tries(plan, fails, tries)
+    for units in (_sessions, _asks, _parts):
+        left.reduce(units)
+    return left.plan
+
+
+class Tries:
+    """A plan that becomes smaller, as long as tries are left."""
+
+    def __init__(self, plan: SimulationPlan, fails: Fails, tries: int) -> None:
+        self.plan = plan
+        self._fails = fails
+        self._tries = tries
+
+    def reduce(self, units: Callable[[SimulationPlan], list[Unit]]) -> None:
+        """Take away as many units as can be: none is left whose absence alone would do."""
+        kept, pieces = units(self.plan), 2
+        fixed = set(self.plan.names).difference(*kept)
+        while kept and self._tries > 0:
+            pieces = min(pieces, len(kept))
+            smaller = self._without_one(kept, pieces, fixed)
+            if smaller is not None:
+                kept, pieces = smaller, max(2, pieces - 1)
+            elif pieces == len(kept):
+                return
+            else:
+                pieces *= 2
+
+    def _without_one(self, kept: list[Unit], pieces: int, fixed: Collection[str]) -> list[Unit] | None:
+        """Return what is left without one of so many pieces; None if all of them are needed."""
+        size = -(-len(kept) // pieces)
+        for at in range(0, len(kept), size):
+            rest = kept[:at] + kept[at + size :]
+            if self._is_enough({*fixed, *(name for unit in rest for name in unit)}):
+                return rest
+        return None
+
+    def _is_enough(self, names: Collection[str]) -> bool:
+        self._tries -= 1
+        if self._tries < 0 or not self._fails(smaller := self.plan.only(names)):
+            return False
+        self.plan = smaller
+        return True
+
+
+def _sessions(plan: SimulationPlan) -> list[Unit]:
+    return _together(plan.names, lambda name: name.split(".")[0])
+
+
+def _asks(plan: SimulationPlan) -> list[Unit]:
+    return _together(plan.names, lambda name: ".".join(name.split(".")[:2]))
+
+
+def _parts(plan: SimulationPlan) -> list[Unit]:
+    return [(name,) for name in plan.names if name.count(".") > 1]
+
+
+def _together(names: Sequence[str], key: Callable[[str], str]) -> list[Unit]:
+    units: dict[str, list[str]] = {}
+    for name in names:
+        units.setdefault(key(name), []).append(name)
+    return [tuple(unit) for unit in units.values()]

@@ -1,0 +1,88 @@
+"""A command that plays many seeds on several processes and prints one table of what happened.
+
+    python -m tests.test_simulation --count 200 --seed 0 --workers 2 --minutes 5
+
+A seed that breaks an invariant is told in one line of Python that does so again; `--shrink` makes the first one small.
+It ends with status 1 then. A run that is ended by its time is taken up again at the seed that the last line names.
+"""
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from multiprocessing import get_context
+from typing import NamedTuple
+
+from actors.testing import SimulationReport, simulate
+
+SESSIONS, TURNS = 50, 10
+
+
+class Played(NamedTuple):
+    """What a worker tells of one seed."""
+
+    seed: int
+    line: str
+    problems: tuple[str, ...]
+    counts: dict[str, int]
+    seconds: float
+
+
+def run(seed: int) -> SimulationReport:
+    """Play a seed: the odd ones come to rest at the end."""
+    return simulate(seed, sessions=SESSIONS, turns=TURNS, mode="liveness" if seed % 2 else "safety")
+
+
+def played(seed: int) -> Played:
+    """Play a seed; a worker's job."""
+    began = time.process_time()
+    report = run(seed)
+    return Played(seed, report.line, report.problems, dict(report.counts), time.process_time() - began)
+
+
+def told(one: Played) -> Iterator[str]:
+    """Return the lines about a seed that failed."""
+    if one.problems:
+        yield f"seed {one.seed} failed; from actors.testing import simulate; print({one.line})\n"
+        yield from (f"  {problem}\n" for problem in one.problems[:10])
+
+
+def table(counts: Counter[str], seconds: float, seeds: int) -> Iterator[str]:
+    """Return the rows of the report."""
+    yield from (f"{name.replace('_', ' '):32}{counts[name]:>10,}\n" for name in sorted(counts))
+    for how in ("with", "without"):
+        began = counts[f"rounds_{how}_feedback"]
+        rate = counts[f"invalid_{how}_feedback"] / began if began else 0.0
+        yield f"{f'invalid answers per fault, {how} feedback':42}{rate:>10.2f}\n"
+    yield f"{'seconds of one core per seed':42}{seconds / max(1, seeds):>10.2f}\n"
+
+
+def main() -> int:
+    """Play as many seeds as the command line asks for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.test_simulation", description="Play seeds.")
+    parser.add_argument("--count", type=int, default=200, help="how many")
+    parser.add_argument("--seed", type=int, default=0, help="the first")
+    parser.add_argument("--workers", type=int, default=1, help="processes")
+    parser.add_argument("--minutes", type=float, default=600, help="stop after this time")
+    parser.add_argument("--shrink", action="store_true", help="make the first that fails small")
+    options = parser.parse_args()
+    began, done, failed = time.perf_counter(), 0, list[int]()
+    counts, busy = Counter[str](), 0.0
+    with get_context("spawn").Pool(options.workers) as pool:
+        for one in pool.imap(played, range(options.seed, options.seed + options.count)):
+            done, busy = done + 1, busy + one.seconds
+            counts.update(one.counts)
+            failed += [one.seed] if one.problems else []
+            sys.stdout.writelines(told(one))
+            sys.stdout.flush()
+            if time.perf_counter() - began > options.minutes * 60:
+                break
+    sys.stdout.writelines(table(counts, busy, done))
+    if failed and options.shrink:
+        sys.stdout.write(f"{run(failed[0]).shrunk()}\n")
+    seconds = time.perf_counter() - began
+    last = f"go on with --seed {options.seed + done}"
+    sys.stdout.write(f"{done} seeds of {SESSIONS} sessions x {TURNS} turns: {len(failed)} failed, ")
+    sys.stdout.write(f"{seconds:.0f} s; {last}\n")
+    return 1 if failed else 0
