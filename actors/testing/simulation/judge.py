@@ -10,13 +10,16 @@ from actors.provider import Counters
 from actors.renderer import AdoptedLanes
 from actors.runtime import Runtime
 from actors.session import Look
-from actors.testing.simulation.world import World
+from actors.testing.simulation.world import World, session_of
 
 
 async def judged(world: World, runtime: Runtime) -> None:
     """Note every invariant that does not hold at the end of a run."""
     for name in tuple(runtime.sessions):
         await _rebuilds(world, runtime, runtime.session(name))
+    for key in world.toolbox.returned:
+        if (session := session_of(key)) not in world.crashed:
+            world.witness.returned(session, key)
     for refusal in runtime.refusals:
         if refusal.by == "judge":
             about = f"{refusal.session}, {refusal.binding.backend}: {refusal.why[:200]}"

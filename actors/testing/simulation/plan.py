@@ -222,7 +222,7 @@ class _PlanAuthor:
 
     def talk(self, turns: int) -> Talk:
         """Return all of it."""
-        target, heeds = self._random.choice(self._targets), self._random.random() < 0.5
+        target, heeds = self._random.choice(self._targets), self._number % 2 == 0
         asks = tuple(self._ask(f"{self._number}.{turn}") for turn in range(turns))
         return Talk(self._number, target, heeds, asks)
 

@@ -9,17 +9,22 @@ from typing import Any
 
 import anyio
 
-from actors.core.feed import CompleteEvent, ErrorEvent, TurnResult
+from actors.core.feed import CompleteEvent, ErrorEvent, SessionEvent, StatusEvent, TextEvent, TurnResult
 from actors.errors import ActorsError, Busy, SessionClosed, SessionError
 from actors.handle import Session
 from actors.kernel import Command, Ref
 from actors.runtime import Runtime
 from actors.testing.simulation.model import words
-from actors.testing.simulation.plan import CRASHING, Ask, Move, Talk
+from actors.testing.simulation.plan import Ask, Move, Talk
 from actors.testing.simulation.world import World
 
-SETTLING = 3600.0
+SETTLING = 36_000.0
 """Virtual seconds in which every session comes to rest, whatever happened to it."""
+QUIET = 1000.0
+"""Virtual seconds after which no provider's wait and no breaker stands in the way any more."""
+LAST_ASKS = 3
+PROMPT = 1.0
+"""Seconds in which a cancel has closed every call: the grace, and as much again."""
 CROWD = 3
 """Asks at once, so that some have to wait and one is too many."""
 
@@ -29,6 +34,27 @@ class UnknownCommand(Command):
     """A command that no actor knows: its receiver crashes."""
 
 
+class Reader:
+    """Somebody who reads a stream, and holds the pieces of each round's text against its whole message."""
+
+    def __init__(self) -> None:
+        self._text: dict[tuple[int, int], str] = {}
+        self._missed = False
+
+    def agrees(self, event: SessionEvent) -> bool:
+        """Take an event; say whether it agrees with those before. Where deltas were missed, nothing can be said."""
+        match event:
+            case TextEvent(text=text, turn=turn, round=number):
+                self._text[turn, number] = self._text.get((turn, number), "") + text
+            case StatusEvent(status="resync"):
+                self._missed = True
+            case StatusEvent(status="message", turn=turn, round=number, message=message) if message:
+                return self._missed or message.text.startswith(self._text.get((turn, number), ""))
+            case _:
+                pass
+        return True
+
+
 class Player:
     """Plays a plan in a runtime."""
 
@@ -36,7 +62,6 @@ class Player:
         self._world = world
         self._runtime = runtime
         self.counts: Counter[str] = Counter()
-        self.results: dict[str, TurnResult] = {}
 
     async def play(self) -> None:
         """Play all of it; return when every session is at rest."""
@@ -68,22 +93,34 @@ class Player:
         self.counts["abandoned"] += caller.cancelled_caught
 
     async def _answered(self, session: Session, name: str) -> None:
-        self._came(name, await session.ask(words(name)))
+        self._came(session, name, await session.ask(words(name)))
 
     async def _listened(self, session: Session, name: str) -> None:
         """Read an ask's events. There is one terminal one, and it is the last."""
-        last, terminal = None, 0
+        last, terminal, reader = None, 0, Reader()
         async with session.stream(words(name)) as events:
             async for last in events:
                 terminal += isinstance(last, CompleteEvent | ErrorEvent)
+                if not reader.agrees(last):
+                    self._world.problems.add("what is shown is what is said, once", f"{session.id}: {name}")
         if terminal != 1 or not isinstance(last, CompleteEvent | ErrorEvent):
             self._world.problems.add("a stream ends with one terminal event", f"{session.id}: {name}")
         else:
-            self._came(name, last.result)
+            self._came(session, name, last.result)
 
-    def _came(self, name: str, result: TurnResult) -> None:
+    def _came(self, session: Session, name: str, result: TurnResult) -> None:
         self.counts[result.status] += 1
-        self.results[name] = result
+        if session.id not in self._world.crashed and result.usage != self._world.witness.usage(
+            session.id, name
+        ):
+            self._world.problems.add("usage is the sum of the rounds", f"{session.id}: {name}")
+
+    async def _cancel(self, session: Session) -> None:
+        """Cancel; every call is closed within the grace, whatever its tool does."""
+        began = anyio.current_time()
+        await session.cancel()
+        if session.id not in self._world.crashed and (took := anyio.current_time() - began) > PROMPT:
+            self._world.problems.add("a cancel is prompt", f"{session.id}: {took:.1f} s")
 
     async def _move(self, session: Session, move: Move, caller: anyio.CancelScope) -> None:
         await anyio.sleep(move.after)
@@ -92,7 +129,7 @@ class Player:
             case "switch":
                 await self._counted(partial(session.switch, move.target))
             case "cancel":
-                await self._counted(session.cancel)
+                await self._counted(partial(self._cancel, session))
             case "abandon":
                 caller.cancel()
             case "crash":
@@ -102,7 +139,7 @@ class Player:
                 await self._crowd(session, move.name)
 
     async def _crash(self, session: Session, which: str) -> None:
-        assert which in CRASHING
+        self._world.crashed.add(session.id)
         refs = session._refs
         actors: dict[str, Ref[Any]] = {  # Any: no actor takes the command, that is the point
             "session": session._session,
@@ -138,9 +175,12 @@ class Player:
                 self._world.problems.add("every session comes to rest", session.id)
 
     async def _last(self, session: Session, talk: Talk) -> None:
-        """Wait until breakers and cooldowns are over, then ask once more."""
-        await anyio.sleep(120)
-        result = await session.ask(words(f"{talk.number}.999"))
-        if result.status != "complete":
-            about = f"{session.id}: {result.status}: {result.why}"
-            self._world.problems.add("without faults every ask completes", about)
+        """Ask until there is an answer: a breaker may let only one request of many sessions try first."""
+        why = ""
+        for number in range(LAST_ASKS):
+            await anyio.sleep(QUIET)
+            result = await session.ask(words(f"{talk.number}.999{number}"))
+            if result.status == "complete":
+                return
+            why = result.why
+        self._world.problems.add("without faults every session answers", f"{session.id}: {why}")

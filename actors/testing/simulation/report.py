@@ -80,7 +80,7 @@ def played(plan: SimulationPlan) -> SimulationReport:
 
 def _counts(world: World) -> dict[str, int]:
     seen, corrections = world.witness.counts, world.model.corrections
-    mended, guessed = corrections[True], corrections[False]
+    heeding, guessing = corrections[True], corrections[False]
     return {
         "asks": seen["Submitted"],
         "turns": seen["Bound"],
@@ -89,8 +89,8 @@ def _counts(world: World) -> dict[str, int]:
         "calls": seen["Scheduled"],
         "switches": seen["SwitchApplied"],
         "faults": world.faults,
-        "invalid_with_feedback": mended.invalid,
-        "rounds_with_feedback": mended.rounds,
-        "invalid_without_feedback": guessed.invalid,
-        "rounds_without_feedback": guessed.rounds,
+        "invalid_with_feedback": heeding.invalid,
+        "rounds_with_feedback": heeding.rounds,
+        "invalid_without_feedback": guessing.invalid,
+        "rounds_without_feedback": guessing.rounds,
     }

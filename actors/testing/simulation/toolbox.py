@@ -22,13 +22,14 @@ class Toolbox:
 
     Args:
         random: Decides on approvals.
-        runs: How often each call was run, by its key.
+        runs: How often each call was run, by its key; `returned` those whose tool came to its end.
         begun: Told of each that begins.
     """
 
     random: Random
     begun: Callable[[str], None]
     runs: Counter[str] = field(default_factory=Counter)
+    returned: list[str] = field(default_factory=list)
 
     @property
     def tools(self) -> list[Tool[..., Any]]:  # Any: any function
@@ -53,7 +54,8 @@ class Toolbox:
         self.runs[key] += 1
         self.begun(key)
         await _MANNERS.get(manner, anyio.sleep)(seconds)
-        token = f"<<{key}#{self.runs[key]}>>"
+        token = f"<<{key}>>"
+        self.returned.append(key)
         return _RESULTS[manner](token) if manner in _RESULTS else f"{token} done"
 
 

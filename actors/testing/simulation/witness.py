@@ -13,6 +13,7 @@ from actors.core import events
 from actors.core.events import Cancelled, Event
 from actors.core.identity import Binding, CallId
 from actors.core.packed import unpack
+from actors.core.stream import Usage
 from actors.storage import Entry
 from actors.storage.memory import MemoryStorage
 
@@ -20,6 +21,10 @@ REAL = (events.Returned, events.Failed, events.Denied, events.Refused)
 """A call's real completions."""
 TOKEN = re.compile(rb"<<[^<>]{1,40}>>")
 """Stands in each result that a simulated tool returns, once in a run."""
+KEY = re.compile(rb'"key":\s*"([^"]+)"')
+"""Names a call of a simulated tool, in its arguments."""
+ASK = re.compile(r"\[ask ([\d.]+)\]")
+"""Names an ask, in what the user says."""
 SYNTHETIC = b"[No result was recorded for this tool call"
 MOST = 100
 """Lines that are kept."""
@@ -41,7 +46,11 @@ class Problems:
 
 @dataclass(slots=True)
 class Sighting:
-    """What the log of one session came to so far."""
+    """What the log of one session came to so far.
+
+    `tokens` are those of real results, `due` those that every request has to show from now on; `keys` the calls by
+    what their tools are given. `said` is the ask that runs, `usage` what each came to.
+    """
 
     target: str = ""
     held: str | None = None
@@ -57,6 +66,10 @@ class Sighting:
     ended: dict[CallId, str] = field(default_factory=dict)
     sealed: set[CallId] = field(default_factory=set)
     tokens: dict[bytes, CallId] = field(default_factory=dict)
+    due: set[bytes] = field(default_factory=set)
+    keys: dict[str, CallId] = field(default_factory=dict)
+    said: str = ""
+    usage: dict[str, Usage] = field(default_factory=dict)
     rounds: Counter[str] = field(default_factory=Counter)
 
 
@@ -97,12 +110,20 @@ class Witness(MemoryStorage):
                 self._turn(session, seen, event)
             case events.SwitchHeld() | events.SwitchApplied() | events.SwitchFailed():
                 self._switch(session, seen, event)
+            case events.Submitted():
+                self._submitted(seen, event)
             case events.Opened(target=target):
                 seen.target = target
             case events.Closed():
                 seen.closed = True
             case _:
                 pass
+
+    def _submitted(self, seen: Sighting, event: events.Submitted) -> None:
+        seen.due.update(seen.tokens)  # late results too: they go ahead of this message
+        named = ASK.search(unpack(event.message).text)
+        seen.said = named[1] if named is not None else ""
+        seen.usage[seen.said] = Usage()
 
     def _call(self, session: str, seen: Sighting, event: events.CallHappening) -> None:
         call = event.call_id
@@ -114,6 +135,8 @@ class Witness(MemoryStorage):
             if call not in seen.known:
                 self._wrong("only what the model called is run", session, call)
             seen.scheduled.add(call)
+            if (named := KEY.search(event.arguments)) is not None:
+                seen.keys[named[1].decode()] = call
         elif isinstance(event, events.Started):
             if call not in seen.scheduled or call in seen.started:
                 self._wrong("a call is scheduled, then started once", session, call)
@@ -141,7 +164,8 @@ class Witness(MemoryStorage):
                 self._bound(session, seen, event)
             case events.RequestSent():
                 self._sent(session, seen, event)
-            case events.RoundEnded(message=message):
+            case events.RoundEnded(message=message, usage=usage):
+                seen.usage[seen.said] += usage
                 calls = unpack(message).calls if message is not None else ()
                 seen.open_calls.update(call.id for call in calls)
                 seen.known.update(call.id for call in calls)
@@ -207,12 +231,26 @@ class Witness(MemoryStorage):
     def _results(self, session: str, seen: Sighting, tokens: Counter[bytes]) -> None:
         for token, call in seen.tokens.items():
             count = tokens.pop(token, 0)
-            if count > 1 or (count == 0 and call not in seen.sealed):
+            if count > 1 or (count == 0 and (token in seen.due or call not in seen.sealed)):
                 self._wrong("a real result is shown once", session, f"{call}: {count} times")
         if tokens:
             self._wrong("what is shown was recorded", session, f"{len(tokens)} results")
 
     def runs(self, session: str, key: str) -> None:
-        """Note that a tool begins to run."""
-        if self.counts["Started"] == 0:
-            self._wrong("a call is in the log before it runs", session, key)
+        """Hold a tool that begins to run against the log."""
+        seen = self.seen[session]
+        call = seen.keys.get(key)
+        if call is None or call not in seen.started:
+            self._wrong("that a call began is in the log before it runs", session, key)
+        elif call in seen.ended:
+            self._wrong("what is recorded is not run again", session, key)
+
+    def returned(self, session: str, key: str) -> None:
+        """Hold a tool that came to its end against the log, some time later."""
+        seen = self.seen[session]
+        if (call := seen.keys.get(key)) is not None and call not in seen.ended:
+            self._wrong("a real result is recorded, however late", session, f"{key} ({call})")
+
+    def usage(self, session: str, ask: str) -> Usage:
+        """Return what the rounds of an ask came to."""
+        return self.seen[session].usage.get(ask, Usage())

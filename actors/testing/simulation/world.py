@@ -55,6 +55,8 @@ class World:
         self.problems = Problems()
         self.faultless = False
         """Whether faults have stopped."""
+        self.crashed: set[str] = set()
+        """Sessions of which an actor crashed: what was under way then may be lost."""
         self.model = Model(plan)
         self.random = Random(f"{plan.seed}/world")  # noqa: S311  as in the plan
         self.servers = {name: self._server(name) for name in DIALECTS}
@@ -105,13 +107,18 @@ class World:
         if (ask := self.model.now) is None:
             self.problems.add("a body holds what the user said", backend)
         else:
-            self.witness.request(f"s{ask.partition('.')[0]}", backend, body)
+            self.witness.request(session_of(ask), backend, body)
 
     def _begun(self, key: str) -> None:
-        session = f"s{key.partition('.')[0]}"
+        session = session_of(key)
         self.witness.runs(session, key)
         if self.toolbox.runs[key] > 1:
             self.problems.add("a call is run once", f"{session}: {key}")
+
+
+def session_of(name: str) -> str:
+    """Return the session that an ask or a call belongs to."""
+    return f"s{name.partition('.')[0]}"
 
 
 def _uncached(request: HttpRequest, parsed: Json) -> None:

@@ -16,6 +16,7 @@ from tests.teeth.mutations import (
     routing,
     runtime,
     servers,
+    simulation,
     transport,
 )
 from tests.teeth.mutations.mutation import Mutation
@@ -34,6 +35,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *transport.MUTATIONS,
     *servers.MUTATIONS,
     *caches.MUTATIONS,
+    *simulation.MUTATIONS,
     *cli.MUTATIONS,
     *routing.MUTATIONS,
 )

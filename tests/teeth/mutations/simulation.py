@@ -1,0 +1,95 @@
+"""Mistakes that the simulation finds, whatever else does: it knows the promises and no test of its own for each."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+SEEDS = (
+    "tests/test_simulation.py::test_whatever_goes_wrong_every_invariant_holds",
+    "tests/test_simulation.py::test_a_model_that_heeds_what_it_is_told_needs_one_correction_per_fault",
+)
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "simulation: synthetic results are sent before they are sealed",
+        "actors/steps.py",
+        "sealed = seals(rendered, known.ledger)\n",
+        "sealed = ()\n",
+        SEEDS,
+    ),
+    Mutation(
+        "simulation: a call is closed twice",
+        "actors/scheduler.py",
+        "self._open.pop(running.call.id, None) is not None:",
+        "self._open.pop(running.call.id, None) is not None or event is not None:",
+        SEEDS,
+    ),
+    Mutation(
+        "simulation: a switch moves the turn in flight",
+        "actors/session.py",
+        '        if action == "apply":\n            self._log.send(SwitchApplied',
+        "        if True:\n            self._log.send(SwitchApplied",
+        SEEDS,
+    ),
+    Mutation(
+        "simulation: a held switch is forgotten at the boundary",
+        "actors/session.py",
+        "        if held is not None:\n            event = settled(held, self._resolver.pool)\n\n            def",
+        "        if False:\n            event = settled(held, self._resolver.pool)\n\n            def",
+        SEEDS,
+    ),
+    Mutation(
+        "simulation: a request is tried again after some of its answer was shown",
+        "actors/rounds.py",
+        'if failure.action != "retry" or self._visible or',
+        'if failure.action != "retry" or',
+        SEEDS,
+    ),
+    Mutation(
+        "simulation: a late result is lost",
+        "actors/scheduler.py",
+        'self._executor.apart(partial(self._late, event), "late")',
+        "pass",
+        SEEDS,
+    ),
+    Mutation(
+        "simulation: calls that are not run stay open",
+        "actors/steps.py",
+        "        if step.unrun:\n            unrun",
+        "        if False:\n            unrun",
+        SEEDS,
+    ),
+    Mutation(
+        "simulation: a lane is not adopted when its request is written",
+        "actors/steps.py",
+        "await self._refs.renderer.tell(Adopt(binding, rendered.lane))",
+        "pass",
+        SEEDS,
+    ),
+    Mutation(
+        "simulation: a cancel waits for the tool",
+        "actors/scheduler.py",
+        "self._executor.after(GRACE, self._give_up)",
+        "pass",
+        SEEDS,
+    ),
+    Mutation(
+        "simulation: a try is not counted",
+        "actors/rounds.py",
+        '        self._counters["requests"] += 1\n',
+        '        self._counters["requests"] += self._tries == 1\n',
+        SEEDS,
+    ),
+    Mutation(
+        "simulation: a round's usage is not added up",
+        "actors/core/turn.py",
+        "outcome.message or end.message, end.usage + outcome.usage",
+        "outcome.message or end.message, outcome.usage",
+        SEEDS,
+    ),
+    Mutation(
+        "simulation: a model is not told which argument is missing",
+        "actors/core/arguments.py",
+        'return _tool_error("invalid_arguments", name, message, errors)',
+        'return _tool_error("invalid_arguments", name, "They are wrong.", [])',
+        SEEDS,
+    ),
+)
