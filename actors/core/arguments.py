@@ -89,6 +89,11 @@ def compile_schema(schema: Mapping[str, JsonValue], *, tool: str) -> ArgumentChe
     from jsonschema_rs import RegexOptions, validator_for  # here, because most programs check no arguments
 
     limits = RegexOptions(size_limit=_PATTERN_BYTES, dfa_size_limit=4 * _PATTERN_BYTES)
+    named = repr(tool)[:_EXCERPT]  # this too may be what somebody sent
+    if not isinstance(schema, Mapping):
+        raise ToolDefinitionError(
+            f"Tool {named} has an unusable schema: {type(schema).__name__} is no object"
+        )
     try:  # a strict, bounded copy: what is compiled cannot be changed later
         plain: Any = parse(dump(dict(schema)), max_bytes=MAX_SCHEMA_BYTES, max_depth=MAX_SCHEMA_DEPTH)
         cost = SchemaCost(plain)
@@ -96,8 +101,13 @@ def compile_schema(schema: Mapping[str, JsonValue], *, tool: str) -> ArgumentChe
             raise ValueError(reason)
         return ArgumentCheck(validator_for(plain, retriever=_denied, pattern_options=limits), cost)
     except (ValueError, TypeError) as error:
-        reason = _clipped(str(error).partition("\n")[0], 2 * _NAMED)
-        raise ToolDefinitionError(f"Tool {tool!r} has an unusable schema: {reason}") from None
+        reason = printable(_clipped(str(error).partition("\n")[0], 2 * _NAMED))
+        raise ToolDefinitionError(f"Tool {named} has an unusable schema: {reason}") from None
+
+
+def printable(text: str) -> str:
+    """Return a text that a terminal or a log can be shown: what would control them is escaped."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def tool_error(tool: str, errors: Sequence[ArgumentError], raw: str | None = None) -> dict[str, JsonValue]:

@@ -367,6 +367,37 @@ def test_an_impossible_schema_is_refused_in_one_line(schema: dict[str, JsonValue
     assert len(message) < 500
 
 
+@pytest.mark.parametrize("schema", [None, [], "object", 5, [("type", "object")]])
+def test_a_schema_that_is_no_object_is_refused_in_so_many_words(schema: Any) -> None:  # Any: what was sent
+    with pytest.raises(
+        ToolDefinitionError, match=f"'odd' has an unusable schema: {type(schema).__name__} is no object"
+    ):
+        compile_schema(schema, tool="odd")
+
+
+@pytest.mark.parametrize("text", ["a\x1b[31m(", "\r\n(", "(\u202e", "(\x9b2J"])
+def test_what_a_hostile_schema_says_controls_no_terminal_and_forges_no_line_of_a_log(text: str) -> None:
+    for schema in (
+        {"pattern": text},
+        {"$ref": text},
+        {"$ref": f"#{text}"},
+        {"type": text},
+        {"$schema": text},
+    ):
+        hostile: dict[str, JsonValue] = {
+            "type": "object",
+            "properties": {"a": dict(schema)},
+            "$schema": schema.get("$schema", _DRAFT),
+        }
+        with pytest.raises(ToolDefinitionError) as refused:
+            compile_schema(hostile, tool="odd" * 1000)
+        assert str(refused.value).isprintable()
+        assert len(str(refused.value)) < 600
+
+
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
 @pytest.mark.parametrize(
     "pattern", ["^(a+)+$", "^(a|a)*$", "^(a|aa)+$", "(x+x+)+y", "^([a-z]+)*$", "(.*a){20}", "^(\\w+\\s?)*$"]
 )

@@ -17,6 +17,7 @@ from tests.teeth.mutations import (
     runtime,
     servers,
     simulation,
+    tools,
     transport,
 )
 from tests.teeth.mutations.mutation import Mutation
@@ -38,4 +39,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *simulation.MUTATIONS,
     *cli.MUTATIONS,
     *routing.MUTATIONS,
+    *tools.MUTATIONS,
 )
