@@ -324,7 +324,7 @@ class SessionActors:
         self._activation, self._host, self._name = activation, host, activation.name
         self._state, self._lanes = kept.made or host.recalled(activation.name)
         self._warmth = kept.warmth or {}
-        self._tools = {tool.name: tool for tool in activation.tools}
+        self._tools = {tool.name: tool for tool in activation.tools}  # the scheduler's too, for all its life
         self._pending = PendingAsks(host.most_waiting)
         self._executor = Executor(
             host.system, self._name, host.limits, host.tool_failed, activation.deps, activation.key
@@ -344,6 +344,18 @@ class SessionActors:
     def busy(self) -> bool:
         """Whether an ask is in flight, or waits."""
         return self._pending.current is not None or bool(self._pending.waiting)
+
+    def retooled(self) -> Resolver:
+        """Take over what the session's toolsets offer now, and return what targets mean with these tools.
+
+        Called when an ask begins, and at no other time: the tools of a turn stay as they are.
+        """
+        activation = self._activation
+        if activation.offer.refresh():
+            self._tools.clear()
+            self._tools.update({tool.name: tool for tool in activation.tools})
+            self.resolver = self._host.resolver(activation.tools, activation.system)
+        return self.resolver
 
     async def interrupt(self) -> None:
         """Cancel the ask in flight, and drop those that wait."""
@@ -407,7 +419,7 @@ class SessionActors:
     def _session_actor(self) -> SessionActor:
         bounds, generation = self._host.bounds, self._generation
         self._acting = SessionActor(
-            self._state, self.refs, self.resolver, bounds, self._pending, generation, self._warmth
+            self._state, self.refs, self.retooled, bounds, self._pending, generation, self._warmth
         )
         return self._acting
 

@@ -9,6 +9,7 @@ The asks that were accepted are `PendingAsks`, which outlive a crash: the ask in
 if that end was written, else with an `error` event; those that wait are taken up after it.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, assert_never
@@ -94,7 +95,7 @@ class SessionActor(Actor[SessionCommand]):
         self,
         state: SessionState,
         refs: SessionRefs,
-        resolver: Resolver,
+        resolver: Callable[[], Resolver],
         bounds: Bounds,
         pending: PendingAsks,
         generation: Generation,
@@ -102,7 +103,7 @@ class SessionActor(Actor[SessionCommand]):
     ) -> None:
         self._log = LogWriter(state, refs.journal)
         self._refs = refs
-        self._resolver = resolver
+        self._retooled, self._resolver = resolver, resolver()
         self._bounds = bounds
         self._pending = pending
         self._generation = generation
@@ -201,6 +202,7 @@ class SessionActor(Actor[SessionCommand]):
     def _begin(self) -> None:
         """Have a child drive the ask that waits longest."""
         submit = self._pending.current = self._pending.waiting.popleft()
+        self._resolver = self._retooled()
         ask = AskInFlight(self._log, self._refs, self._resolver, submit.sink, submit.variables)
         driver = TurnDriver(ask, self._bounds, self.warmth, self._pending.ended)
         self._ask = ask

@@ -26,6 +26,7 @@ from mcp_types import Tool as Listed
 from actors import ToolSource, mcp
 from actors.config import RuntimeLimits
 from actors.core.content import Media
+from actors.core.feed import SessionEvent, StatusEvent
 from actors.errors import ToolDefinitionError, ToolsetFailed
 from actors.kernel import System
 from actors.mcp.connection import ServerTools, connected, effects_of
@@ -33,7 +34,7 @@ from actors.mcp.options import Answered, Elicitation, McpOptions, McpServer, Sam
 from actors.mcp.results import ServerToolError, returned
 from actors.mcp.transports import Transport
 from actors.testing import Call, Say, Turn
-from actors.tools import Tool
+from actors.tools import Tool, ToolContext
 from actors.toolsets import Offer, Toolsets
 from tests.mcp_servers import reference
 from tests.runtime_support import bodies, hosting, openai, results
@@ -67,7 +68,7 @@ async def offered(*sources: ToolSource) -> AsyncIterator[Offer]:
 
 
 async def call(offer: Offer, name: str, /, **arguments: object) -> object:
-    result: object = await offer.tools[name].function(**arguments)
+    result: object = await offer.tools[name].function(_tool_context=ToolContext(None), **arguments)
     return result
 
 
@@ -391,16 +392,25 @@ async def test_a_call_that_only_reads_is_made_again_when_its_server_is_back() ->
             assert found == ["found"]
 
 
+async def until_progress(events: AsyncIterator[SessionEvent]) -> AsyncIterator[StatusEvent]:
+    async for event in events:
+        if isinstance(event, StatusEvent):
+            yield event
+            if event.status == "progress":
+                return
+
+
 @pytest.mark.parametrize("over", ["stdio", "http"])
 async def test_a_cancelled_call_is_cancelled_at_the_server(over: str) -> None:
     model = openai(Turn(Call("look", {})), Turn(Say("ok")))
     async with noting() as notes, served(notes) as server, hosting(a=model) as runtime:
         remote = mcp.http(f"http://127.0.0.1:{server.port}/mcp", name="ref")
         session = await runtime.open("a", tools=[child(notes) if over == "stdio" else remote])
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(session.ask, "Look.")
+        async with session.stream("Look.") as events:
+            shown = [event async for event in until_progress(events)]
             await notes.until("looking")
             assert await session.cancel()
+        assert (shown[-1].status, shown[-1].detail) == ("progress", "looking")
         await notes.until("cancelled")
         assert (await session.ask("Go on.")).status == "complete"
 

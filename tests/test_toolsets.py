@@ -271,6 +271,34 @@ async def test_a_plain_functions_call_waits_for_its_toolset_too() -> None:
     assert bench.notes == ["bench opened", "bench closed"] * 2
 
 
+async def test_tools_that_change_in_the_midst_of_a_turn_are_offered_from_the_next_turn_on_behind_the_others() -> (
+    None
+):
+    bench = Bench()
+    changed = anyio.Event()
+
+    async def change() -> str:
+        bench.change("later", "work", "change")
+        await changed.wait()
+        return "changed"
+
+    bench.offers = [bench.made("work"), tool(change)]
+    server = openai(Turn(Call("change", {})), Turn(Say("ok")), Turn(Call("later", {})), Turn(Say("ok")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[bench.source()])
+        (owner,) = runtime._running().toolsets._owners
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Change.")
+            await owner._changes.until(lambda: owner.version == 2)
+            changed.set()
+        assert (await session.ask("And now?")).status == "complete"
+        history = await session.history()
+        assert "later of opening 1" in str(history[-2])
+    offered = [[each["function"]["name"] for each in body["tools"]] for body in bodies(server)]
+    assert offered == [["work", "change"]] * 2 + [["work", "change", "later"]] * 2
+    assert server.refusals == []
+
+
 async def test_what_a_toolset_does_to_its_task_ends_there_and_it_is_opened_again() -> None:
     entered: list[anyio.CancelScope] = []
 

@@ -23,7 +23,7 @@ from actors.mcp.options import McpServer
 from actors.mcp.questions import elicitation, sampling
 from actors.mcp.results import returned
 from actors.mcp.transports import Transport
-from actors.tools import Approval, Tool
+from actors.tools import Approval, Tool, ToolContext
 from actors.tools.options import Effects
 from actors.tools.tool import MAX_DESCRIPTION
 from actors.toolsets.offer import fitting
@@ -148,17 +148,22 @@ class ServerTools:
         return said or ("allow" if effects == "pure" else "ask")
 
     def _caller(self, name: str) -> Callable[..., Any]:  # Any: any function
-        async def call(**arguments: Any) -> object:  # Any: JSON that fits the schema
-            return await self._call(name, arguments)
+        async def call(
+            _tool_context: ToolContext[object], **arguments: Any
+        ) -> object:  # Any: fits the schema
+            return await self._call(name, arguments, _tool_context)
 
         return call
 
-    async def _call(self, name: str, arguments: dict[str, JsonValue]) -> object:
+    async def _call(self, name: str, arguments: dict[str, JsonValue], context: ToolContext[object]) -> object:
+        async def come(progress: float, total: float | None, message: str | None) -> None:
+            await context.progress(message or "", min(progress / total, 1.0) if total else None)
+
         assert self._client is not None
         if self._is_lost:
             raise ToolsetDown(f"The connection to MCP server {self._server.name!r} was lost")
         try:
-            return returned(await self._client.call_tool(name, arguments))
+            return returned(await self._client.call_tool(name, arguments, progress_callback=come))
         except MCPError as error:
             if not self._is_cut(error):
                 raise

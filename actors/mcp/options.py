@@ -8,7 +8,7 @@ from actors.core.content import Message
 from actors.core.jsonio import JsonValue
 from actors.errors import ToolDefinitionError
 from actors.tools import Approval
-from actors.toolsets.source import ToolSource
+from actors.toolsets.source import Opening, ToolSource
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,7 @@ _OF_SOURCE = ("shared", "opening", "waiting", "closing")
 _WORDS = ("allow", "ask", "deny")
 
 
-def options_of(
-    name: str, options: McpOptions
-) -> tuple[Callable[[Callable[[], object]], ToolSource], McpServer]:
+def options_of(name: str, options: McpOptions) -> tuple[Callable[[Opening], ToolSource], McpServer]:
     """Return what makes the server's toolset of how it is opened, and how its tools are offered.
 
     Raises:

@@ -49,6 +49,8 @@ class Offer:
 
     def refresh(self) -> bool:
         """Take over what the toolsets offer now; say whether `tools` is another than before."""
+        if not self.owners and self._seen is not None:
+            return False
         seen = tuple([owner.version for owner in self.owners])
         if seen == self._seen:
             return False
