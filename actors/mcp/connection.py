@@ -29,6 +29,9 @@ from actors.tools.tool import MAX_DESCRIPTION
 from actors.toolsets.offer import fitting
 
 PAGES = 100  # of a list of tools that are read
+REFUSED = {"Session terminated": False, "Server returned an error response": True}
+"""What the SDK says of a request that an HTTP server refused, and whether it may have run: one that was restarted does
+not know the session any more, and answers 404, or 400 as others do for other reasons."""
 TOOLS = 1000  # that one server may offer; no provider takes more
 
 
@@ -167,22 +170,20 @@ class ServerTools:
         except MCPError as error:
             if not self._is_cut(error):
                 raise
-            self.ended()
-            raise self._cut() from None
+            raise self._cut(may_have_run=REFUSED.get(error.message, True)) from None
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-            self.ended()
-            raise self._cut() from None
+            raise self._cut(may_have_run=True) from None
 
     def _is_cut(self, error: MCPError) -> bool:
         """Say whether a call failed because the connection, or what the server knew of it, is gone."""
-        return self._is_lost or error.code == CONNECTION_CLOSED or error.message == "Session terminated"
+        return self._is_lost or error.code == CONNECTION_CLOSED or error.message in REFUSED
 
-    def _cut(self) -> ToolsetDown:
-        return ToolsetDown(
-            f"The connection to MCP server {self._server.name!r} was lost during the call. Whether it took effect is "
-            "not known",
-            may_have_run=True,
-        )
+    def _cut(self, *, may_have_run: bool) -> ToolsetDown:
+        """Note that the connection is of no use any more, and return what that means for a call."""
+        self.ended()
+        lost = f"The connection to MCP server {self._server.name!r} was lost during the call."
+        end = "Whether it took effect is not known" if may_have_run else "It did not run"
+        return ToolsetDown(f"{lost} {end}", may_have_run=may_have_run)
 
 
 def effects_of(listed: Listed) -> Effects:
