@@ -32,6 +32,7 @@ from actors.kernel.tasks import Work
 from actors.ledger import LedgerActor, LedgerCommand
 from actors.log import Generation
 from actors.pending import PendingAsks
+from actors.readers import Readers
 from actors.renderer import RendererActor
 from actors.scheduler import SchedulerActor
 from actors.session import Cancel, End, SessionActor, SessionCommand
@@ -62,6 +63,7 @@ class SessionHost:
         ended: Called with a session that has ended.
         toolsets: What of its tools had to be opened.
         tool_failed: Told what goes wrong in a tool.
+        readers: Who reads their events along.
         active: The sessions that have actors, those that were not used for longest first.
         passive: The sessions without actors of which more is kept than the log, likewise.
         lanes: Bytes of their lanes.
@@ -80,6 +82,7 @@ class SessionHost:
     ended: "Callable[[Activation], None]"
     toolsets: Toolsets
     tool_failed: Callable[[ToolFailure], object] | None = None
+    readers: Readers = field(default_factory=Readers)
     active: "dict[str, Activation]" = field(default_factory=dict)
     passive: "dict[str, Activation]" = field(default_factory=dict)
     lanes: int = 0
@@ -268,7 +271,13 @@ class Activation:
             self._released = self.host.toolsets.release(self.offer.owners)
         self.host.passive.pop(self.name, None)
         self.host.active.pop(self.name, None)
+        self.host.readers.end(self.name)
         self.host.ended(self)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        return isinstance(self._now, Over)
 
     async def close(self, *, in_order: bool = True) -> None:
         """Have the host end the session, and wait for that. A caller that goes away does not take it back.

@@ -21,7 +21,8 @@
     │   ├── Busy                    its queue of waiting asks is full
     │   ├── SessionClosed           it has ended
     │   ├── SessionExists           its id is taken
-    │   └── OwnSession              one of its own tools asked it for something
+    │   ├── OwnSession              one of its own tools asked it for something
+    │   └── UnknownSeq              its log has no such number to read on from
     ├── ToolsetFailed               a toolset cannot be opened
     ├── ToolsetDown                 a toolset is not connected, so a call of its tools did not run or was cut short
     ├── ThreadsBusy                 no thread is free for a tool that blocks
@@ -155,6 +156,10 @@ class SessionExists(SessionError):
 
 class OwnSession(SessionError):
     """A tool asked the session it works for, which waits for that tool. Return first, or use another session."""
+
+
+class UnknownSeq(SessionError):
+    """A session's events were to be read on from a number that its log does not have."""
 
 
 class ToolsetFailed(ActorsError):

@@ -31,6 +31,7 @@ from actors.ledger import Snapshot
 from actors.pending import Submit
 from actors.renderer import Render
 from actors.session import Cancel, Look, SessionCommand, Switch
+from actors.session_events import SessionEvents
 from actors.streams import AnswerSink, AskStream
 
 R = TypeVar("R")
@@ -148,6 +149,32 @@ class Session:
         finally:
             sink.leave()
 
+    def events(self, after: int = 0, *, follow: bool = True) -> SessionEvents:
+        """Return the session's events past number `after`, as they are in its log, and then as they come.
+
+        Durable events are the same for every reader, whenever it comes, and a slow one misses none: it is told by a
+        `status` event `resync` that it missed deltas. Those of a running ask come along from when the reader has
+        caught up. Reading wakes no session, and one that has ended can be read.
+
+        Args:
+            after: The number (`seq`) of the last event that was seen, or 0. Of several events of one number it is seen
+                when the last is, whose `more` is false.
+            follow: Wait for what comes, until the session ends; else end where the log ends.
+
+        Reading raises `UnknownSeq` if there is no such number, and `SessionClosed` if the session ends without its last
+        event, `closed`: the runtime was left, or its actors crashed too often.
+        """
+        host = self._activation.host
+        return SessionEvents(
+            self.id,
+            after,
+            follow=follow,
+            journal=host.journal,
+            readers=host.readers,
+            check=self._check,
+            is_over=lambda: self._activation.is_over,
+        )
+
     async def switch(self, target: str) -> SwitchOutcome:
         """Send the next ask to `target`; return `Applied`, or `Deferred` while one is in flight.
 
@@ -211,7 +238,8 @@ class Session:
         await self._activation.close()
 
     async def _submit(self, words: Words, sink: Sink) -> None:
-        submit = Submit(_packed(words), sink, copy_context())
+        shared = self._activation.host.readers.joined(self.id, sink)
+        submit = Submit(_packed(words), shared, copy_context())
         await self._put(submit, lambda actors: actors.session)
 
     async def _asked(

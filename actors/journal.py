@@ -21,6 +21,7 @@ from msgspec import Struct
 from actors.core.events import Event
 from actors.errors import JournalError
 from actors.kernel import Actor, Context, Query
+from actors.readers import Readers
 from actors.storage import Entry, Storage
 
 R = TypeVar("R")
@@ -93,9 +94,10 @@ class Append(Query[int]):
 
 @dataclass(frozen=True)
 class ReadLog(Query[list[Event]]):
-    """Read a session's log, behind every append that was sent before: its events, oldest first."""
+    """Read a session's log past number `after`, behind every append that was sent before: its events, oldest first."""
 
     session: str
+    after: int = 0
 
     def refused(self, error: Exception) -> None:
         """Tell the asker that it cannot be read."""
@@ -126,8 +128,9 @@ class JournalActor(Actor[JournalCommand]):
 
     level: ClassVar[int] = 5
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, readers: Readers | None = None) -> None:
         self._storage = storage
+        self._readers = Readers() if readers is None else readers
         self._queued: deque[JournalCommand] = deque()
         self._is_working = False
         self._context: Context[JournalCommand] | None = None
@@ -155,9 +158,9 @@ class JournalActor(Actor[JournalCommand]):
         try:
             match command:
                 case Append():
-                    tell = partial(command.written, *self._storage.append([command.entry]))
-                case ReadLog(session=session):
-                    tell = partial(command.reply.send, self._storage.read(session))
+                    tell = partial(self._written, command, *self._storage.append([command.entry]))
+                case ReadLog(session=session, after=after):
+                    tell = partial(command.reply.send, self._storage.read(session, after))
                 case Erase(session=session):
                     self._storage.erase(session)
                     tell = partial(command.reply.send, None)
@@ -191,7 +194,11 @@ class JournalActor(Actor[JournalCommand]):
             appends = []
             try:
                 if isinstance(command, ReadLog):
-                    command.reply.send(await self._in_thread(self._storage.read, command.session))
+                    command.reply.send(
+                        await self._in_thread(
+                            partial(self._storage.read, after=command.after), command.session
+                        )
+                    )
                 else:
                     await self._in_thread(self._storage.erase, command.session)
                     command.reply.send(None)
@@ -213,7 +220,13 @@ class JournalActor(Actor[JournalCommand]):
                 await self._append([append])
             return
         for append, number in zip(appends, numbers, strict=True):
-            append.written(number)
+            self._written(append, number)
+
+    def _written(self, append: Append, last: int) -> None:
+        """Tell everybody concerned: those who read the session along first, so that deltas cannot overtake it."""
+        if self._readers:
+            self._readers.grew(append.session, last)
+        append.written(last)
 
     async def _in_thread(self, function: Callable[[X], R], argument: X) -> R:
         return await anyio.to_thread.run_sync(function, argument, limiter=self._thread)

@@ -422,8 +422,9 @@ class Round:
     def _emit(self, event: TextEvent | ThinkingEvent) -> None:
         self._visible = True
         self._offset += len(event.text)
-        if self._command.sink is not None:
-            self._command.sink.put(event)
+        sink = self._command.sink
+        if sink is not None and sink.is_watched:  # a reader may come in the midst of an answer
+            sink.put(event)
 
 
 def _replaced(usual: Headers, given: Headers) -> Headers:

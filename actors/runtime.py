@@ -55,6 +55,7 @@ from actors.journal import Append, Erase, JournalActor
 from actors.kernel import SHARED, Ref, Restart, System
 from actors.kernel.ref import current
 from actors.provider import ProviderCommand
+from actors.readers import Readers
 from actors.resolver import BackendResolver, provider_at
 from actors.storage import Storage
 from actors.storage.memory import MemoryStorage
@@ -151,10 +152,11 @@ class Runtime:
         THREADS.enter()
         self._may_use_threads = True
         limits = self.config.limits
+        readers = Readers()
         self._host = SessionHost(
             self.system,
             self.storage,
-            self.system.spawn(lambda: JournalActor(self.storage), "journal", depth=SHARED),
+            self.system.spawn(lambda: JournalActor(self.storage, readers), "journal", depth=SHARED),
             ToolLimits(limits.batch, limits.tool_threads, limits.tool_wait, _kept(limits.result_bytes)),
             Bounds(limits.rounds, limits.corrections),
             limits.waiting_asks,
@@ -163,6 +165,7 @@ class Runtime:
             self._ended,
             Toolsets(self.system),
             self._on_tool_error,
+            readers,
         )
         return self
 
@@ -188,6 +191,9 @@ class Runtime:
 
     async def _close(self) -> None:
         """Give back what the runtime holds, when nothing uses it any more."""
+        if self._host is not None:
+            for name in self._ids:
+                self._host.readers.end(name)
         self._host = None
         self._sessions.clear()
         telemetry.tools_running(self.system.containment.names)

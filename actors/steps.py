@@ -163,7 +163,7 @@ class TurnSteps:
             self._log.state.calls + 1,
             self._number,
             number,
-            self._sink if self._sink.is_watched else None,
+            self._sink,
             self._log.state.session,
         )
         self._ask.stoppable(lambda context: context.tell(provider, Abort(key)))

@@ -18,6 +18,7 @@ from tests.teeth.mutations import (
     servers,
     simulation,
     tools,
+    streams,
     transport,
 )
 from tests.teeth.mutations.mutation import Mutation
@@ -37,6 +38,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *servers.MUTATIONS,
     *caches.MUTATIONS,
     *simulation.MUTATIONS,
+    *streams.MUTATIONS,
     *cli.MUTATIONS,
     *routing.MUTATIONS,
     *tools.MUTATIONS,

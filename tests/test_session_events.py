@@ -1,0 +1,213 @@
+"""`session.events`: the same for every reader, from any place on, and nothing is left of one that goes."""
+
+import gc
+from contextlib import aclosing
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from actors import Session, event_json, readers, tool
+from actors.core.feed import SessionEvent, StatusEvent
+from actors.errors import OwnSession, SessionClosed, UnknownSeq
+from actors.runtime import Runtime
+from actors.testing import Call, Say, Stall, Think, Turn
+from tests.runtime_support import Gate, anthropic, gathered, hosting, openai
+
+pytestmark = pytest.mark.anyio
+
+
+@tool
+def look(name: str) -> str:
+    """Look something up."""
+    return f"{name} is there"
+
+
+TURNS = (Turn(Think("Hm. " * 30), Say("Wait. " * 30), Call("look", {"name": "a"})), Turn(Say("Done. " * 30)))
+
+
+async def so_far(session: Session, after: int = 0) -> list[SessionEvent]:
+    return [event async for event in session.events(after=after, follow=False)]
+
+
+def is_durable(event: SessionEvent) -> bool:
+    return getattr(event, "seq", None) is not None
+
+
+def assert_nobody_reads(runtime: Runtime) -> None:
+    gc.collect()
+    assert runtime._host is not None  # the test judges what no user can see
+    assert not runtime._host.readers
+
+
+@pytest.mark.requirement("U-03", "PROMISE-8")
+async def test_two_readers_that_come_early_and_one_that_comes_late_see_the_same() -> None:
+    seen: dict[str, list[SessionEvent]] = {"one": [], "two": []}
+    async with hosting(a=anthropic(*TURNS, *TURNS)) as runtime:
+        session = await runtime.open("a", tools=[look])
+
+        async def read(name: str) -> None:
+            async for event in session.events():
+                seen[name].append(event)
+
+        async with anyio.create_task_group() as tasks:
+            for name in seen:
+                tasks.start_soon(read, name)
+            await anyio.wait_all_tasks_blocked()
+            stream = await gathered(session, "Do it.")
+            await session.ask("And?")
+            late = await so_far(session)
+            await session.close()
+        whole = await so_far(session)
+        assert_nobody_reads(runtime)
+    assert seen["one"] == seen["two"]
+    durable = [event_json(event) for event in seen["one"] if is_durable(event)]
+    assert durable == [event_json(event) for event in whole]
+    assert durable[: len(late)] == [event_json(event) for event in late]
+    assert (durable[0]["status"], durable[-1]["status"]) == ("opened", "closed")
+    asked = [event_json(event) for event in stream]
+    assert [event_json(event) for event in seen["one"]][1 : len(asked) + 1] == asked
+
+
+@pytest.mark.requirement("U-03")
+async def test_a_reader_cut_off_at_any_event_reads_on_and_has_missed_nothing() -> None:
+    async with hosting(a=openai(*TURNS)) as runtime:
+        session = await runtime.open("a", tools=[look])
+        await session.ask("Do it.")
+        whole = await so_far(session)
+        for cut in range(len(whole) + 1):
+            place = 0
+            for event in whole[:cut]:
+                if not getattr(event, "more", False):
+                    place = getattr(event, "seq", 0)
+            before = [event for event in whole[:cut] if getattr(event, "seq", 0) <= place]
+            assert before + await so_far(session, after=place) == whole
+
+
+@pytest.mark.requirement("PROMISE-8", "PROMISE-9")
+async def test_a_slow_reader_is_told_to_resync_and_has_lost_deltas_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(readers, "BUFFER", 8)
+    async with hosting(a=openai(*TURNS)) as runtime:
+        session = await runtime.open("a", tools=[look])
+        events = session.events()
+        first = await anext(events)
+        assert (await session.ask("Do it.")).status == "complete"
+        await session.close()
+        seen = [first, *[event async for event in events]]
+        whole = await so_far(session)
+    told = [event for event in seen if isinstance(event, StatusEvent) and event.status == "resync"]
+    assert told
+    assert [event for event in seen if is_durable(event) and event not in told] == whole
+    assert len([event for event in seen if not is_durable(event)]) <= 8
+
+
+@pytest.mark.requirement("PROMISE-8")
+async def test_a_reader_that_comes_in_the_midst_of_an_answer_hears_the_rest_as_it_comes() -> None:
+    words = Turn(Say("word " * 900))
+    async with hosting(a=openai(words, faults={0: Stall(after_bytes=60_000)})) as runtime:
+        session = await runtime.open("a")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Do it.")
+            while [getattr(e, "status", "") for e in await so_far(session)][-1] != "request":
+                await anyio.lowlevel.checkpoint()
+            async with aclosing(session.events()) as events:
+                async for event in events:
+                    if event.type == "text":
+                        break
+            await session.cancel()
+        assert_nobody_reads(runtime)
+
+
+@pytest.mark.requirement("PROMISE-8")
+async def test_an_idle_session_is_read_without_waking_it_and_one_that_ended_too() -> None:
+    async with hosting(a=openai(*TURNS)) as runtime:
+        session = await runtime.open("a", tools=[look])
+        await session.ask("Do it.")
+        assert session._activation.passivate()  # as when many others are used
+        before = await so_far(session)
+        assert session._activation.passivate()
+        assert len(before) > 10
+        await session.close()
+        assert (await so_far(session))[: len(before)] == before
+
+
+@pytest.mark.parametrize("after", [-1, 99, "3"])
+@pytest.mark.requirement("U-03")
+async def test_a_number_that_the_log_does_not_have_is_a_typed_error(after: int) -> None:
+    async with hosting(a=openai(Turn(Say("ok")))) as runtime:
+        session = await runtime.open("a")
+        with pytest.raises(UnknownSeq, match=f"{after}"):
+            await so_far(session, after=after)
+        assert await so_far(session, after=1) == []
+        assert_nobody_reads(runtime)
+
+
+@pytest.mark.requirement("PROMISE-8", "PROMISE-12")
+async def test_readers_are_told_when_the_runtime_is_left_and_nothing_is_left_of_those_that_go() -> None:
+    ends: list[str] = []
+    server = openai(Turn(Say("ok")))
+    async with anyio.create_task_group() as tasks, hosting(a=server) as runtime:
+        session = await runtime.open("a")
+        async for _ in session.events():
+            break
+        assert_nobody_reads(runtime)
+
+        async def read() -> None:
+            try:
+                async for _ in session.events():
+                    pass
+            except SessionClosed:
+                ends.append("told")
+
+        async with anyio.create_task_group() as going:
+            going.start_soon(read)
+            await anyio.wait_all_tasks_blocked()
+            going.cancel_scope.cancel()
+        assert_nobody_reads(runtime)
+        tasks.start_soon(read)
+        await anyio.wait_all_tasks_blocked()
+    assert ends == ["told"]
+
+
+@pytest.mark.requirement("PROMISE-8")
+async def test_a_reader_that_gives_up_waiting_may_wait_again() -> None:
+    async with hosting(a=openai(Turn(Say("ok")))) as runtime:
+        session = await runtime.open("a")
+        events = session.events(after=1)
+        with anyio.move_on_after(0):
+            await anext(events)
+        await session.ask("Do it.")
+        assert getattr(await anext(events), "status", "") == "submitted"
+
+
+@pytest.mark.requirement("PROMISE-12")
+async def test_a_tool_may_not_read_its_own_session() -> None:
+    refused: list[str] = []
+    async with hosting(a=openai(Turn(Call("peek", {})), Turn(Say("ok")))) as runtime:
+
+        @tool
+        async def peek() -> str:
+            """Read the events."""
+            try:
+                await so_far(runtime.session("s"))
+            except OwnSession as error:
+                refused.append(str(error))
+            return "no"
+
+        session = await runtime.open("a", tools=[peek], id="s")
+        assert (await session.ask("Do it.")).status == "complete"
+    assert len(refused) == 1
+
+
+@pytest.mark.requirement("PROMISE-8")
+async def test_a_session_that_nobody_reads_costs_no_reader() -> None:
+    gate = Gate()
+    gate.open("a")
+    async with hosting(a=openai(Turn(Call("work", {"name": "a"})), Turn(Say("ok")))) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        unused = session.events()
+        assert (await session.ask("Do it.")).status == "complete"
+        assert_nobody_reads(runtime)
+        await unused.aclose()
