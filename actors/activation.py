@@ -37,6 +37,7 @@ from actors.renderer import RendererActor
 from actors.scheduler import SchedulerActor
 from actors.session import Cancel, End, SessionActor, SessionCommand
 from actors.storage import Storage
+from actors.telemetry.otel import Tracing
 from actors.tools import Toolset
 from actors.toolsets import Offer, Toolsets
 
@@ -64,6 +65,7 @@ class SessionHost:
         toolsets: What of its tools had to be opened.
         tool_failed: Told what goes wrong in a tool.
         readers: Who reads their events along.
+        tracing: Traces their asks.
         active: The sessions that have actors, those that were not used for longest first.
         passive: The sessions without actors of which more is kept than the log, likewise.
         lanes: Bytes of their lanes.
@@ -83,6 +85,7 @@ class SessionHost:
     toolsets: Toolsets
     tool_failed: Callable[[ToolFailure], object] | None = None
     readers: Readers = field(default_factory=Readers)
+    tracing: Tracing | None = None
     active: "dict[str, Activation]" = field(default_factory=dict)
     passive: "dict[str, Activation]" = field(default_factory=dict)
     lanes: int = 0

@@ -1,6 +1,6 @@
 """What a session knows of a backend: what requests to it are made with, and who can tell what a target means."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from actors.adapters.adapter import Adapter, Prepared
@@ -10,6 +10,7 @@ from actors.core.diagnostics import Refusal
 from actors.core.identity import Binding
 from actors.core.lane import Rendered
 from actors.core.routing import Pool, Rates
+from actors.core.stats import ToolCounts
 from actors.core.transcript import NO_FACTS
 from actors.kernel import Ref
 from actors.provider import ProviderCommand
@@ -22,6 +23,7 @@ class ResolvedBackend:
     binding: Binding
     adapter: Adapter
     settings: Settings
+    counts: ToolCounts = field(default_factory=ToolCounts)
     _prepared: tuple[tuple[bool, frozenset[str]], Prepared] | None = None
 
     def request(self, rendered: Rendered, session: str, *, tools_off: bool = False) -> Request:

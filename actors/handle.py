@@ -239,7 +239,10 @@ class Session:
 
     async def _submit(self, words: Words, sink: Sink) -> None:
         shared = self._activation.host.readers.joined(self.id, sink)
-        submit = Submit(_packed(words), shared, copy_context())
+        packed, variables = _packed(words), copy_context()
+        if (tracing := self._activation.host.tracing) is not None:
+            shared = tracing.traced(self.id, shared, variables)
+        submit = Submit(packed, shared, variables)
         await self._put(submit, lambda actors: actors.session)
 
     async def _asked(

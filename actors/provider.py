@@ -6,7 +6,7 @@ and the counters. What one request goes through is `actors.rounds`.
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import ClassVar, TypeAlias, assert_never
 
@@ -41,20 +41,34 @@ class Inspect(Query[Condition]):
 ProviderCommand: TypeAlias = Generate | Abort | Counters | Inspect
 
 
+@dataclass(slots=True)
+class Meter:
+    """What can be read of a backend from outside: its counters, which outlive a crash, and who is let in."""
+
+    counters: Counter[str] = field(default_factory=Counter)
+    admission: Admission | None = None
+
+
 class ProviderActor(Actor[ProviderCommand]):
     """Serves one backend's requests. A crash fails those in flight, as if the provider had."""
 
     level: ClassVar[int] = 3
 
     def __init__(
-        self, adapter: Adapter, endpoint: Endpoint, transport: Transport, random: Random | None = None
+        self,
+        adapter: Adapter,
+        endpoint: Endpoint,
+        transport: Transport,
+        random: Random | None = None,
+        meter: Meter | None = None,
     ) -> None:
         self._adapter = adapter
         self._endpoint = endpoint
         self._transport = transport
         self._random = random or Random()  # noqa: S311  jitter, not secrets
         self._rounds: dict[str, tuple[Round, Child]] = {}
-        self._counters: Counter[str] = Counter()
+        self._meter = Meter() if meter is None else meter
+        self._counters = self._meter.counters
         self._context: Context[ProviderCommand] | None = None
         self._admission: Admission | None = None
 
@@ -65,6 +79,7 @@ class ProviderActor(Actor[ProviderCommand]):
         self._admission = Admission(
             "".join(name) or context.ref.name, self._endpoint.pace, system.now, system.deadlines.at
         )
+        self._meter.admission = self._admission
 
     def receive(self, command: ProviderCommand) -> None:
         match command:

@@ -11,10 +11,11 @@ from actors.backend import ResolvedBackend
 from actors.core.diagnostics import Refusal
 from actors.core.identity import Binding
 from actors.core.routing import Pool, Rates
+from actors.core.stats import ToolCounts
 from actors.credentials import Credentials, Headers
 from actors.errors import ToolDefinitionError
 from actors.kernel import Ref
-from actors.provider import ProviderActor, ProviderCommand
+from actors.provider import Meter, ProviderActor, ProviderCommand
 from actors.rounds import Endpoint, Retries
 from actors.tools import Toolset
 from actors.transport import Timeouts, Transport
@@ -32,8 +33,15 @@ class BackendResolver:
     """What targets mean to sessions with the same tools and system prompt, which go with every request."""
 
     def __init__(
-        self, config: "Config", provide: Provide, refuse: Refuse, tools: Toolset, system: str | None
+        self,
+        config: "Config",
+        provide: Provide,
+        refuse: Refuse,
+        tools: Toolset,
+        system: str | None,
+        counts: dict[str, ToolCounts],
     ) -> None:
+        self._counts = counts
         self._config = config
         self.provider = provide
         self.refused = refuse
@@ -97,7 +105,10 @@ class BackendResolver:
             cache=backend.cache,
             stream=backend.stream,
         )
-        return ResolvedBackend(backend.binding, adapter(self._config.dialect(backend.dialect)), settings)
+        counts = self._counts.setdefault(backend.binding.backend, ToolCounts())
+        return ResolvedBackend(
+            backend.binding, adapter(self._config.dialect(backend.dialect)), settings, counts
+        )
 
 
 def provider_at(
@@ -108,6 +119,7 @@ def provider_at(
     transport: Transport,
     random: Random,
     weights: Mapping[str, float],
+    meter: Meter,
 ) -> ProviderActor:
     """Return the actor that serves a configured backend."""
     limits = backend.limits
@@ -128,4 +140,4 @@ def provider_at(
         ),
         backend.stream,
     )
-    return ProviderActor(codec, endpoint, transport, random)
+    return ProviderActor(codec, endpoint, transport, random, meter)

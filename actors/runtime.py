@@ -38,6 +38,7 @@ from actors.core.identity import Binding
 from actors.core.packed import Packed, packed_for_host
 from actors.core.render import RenderTarget
 from actors.core.state import Rules, opening
+from actors.core.stats import RuntimeStats
 from actors.core.transcript import Encoder
 from actors.core.turn import Bounds
 from actors.errors import (
@@ -54,6 +55,7 @@ from actors.handle import Session, SessionIds
 from actors.journal import Append, Erase, JournalActor
 from actors.kernel import SHARED, Ref, Restart, System
 from actors.kernel.ref import current
+from actors.meters import Meters
 from actors.provider import ProviderCommand
 from actors.readers import Readers
 from actors.resolver import BackendResolver, provider_at
@@ -66,6 +68,7 @@ from actors.transport import HttpTransport, Transport
 
 if TYPE_CHECKING:
     from actors.config import Config
+    from actors.telemetry.otel import Tracing
 
 SETTLING = 3.0
 """Seconds that the asks in flight may take to end when a runtime is left."""
@@ -98,6 +101,7 @@ class Runtime:
         seed: Seed of the jitter in retries and restarts; None for a different one each time.
         on_tool_error: Called with each `ToolFailure`, in the event loop: what a tool or an approval raised. The model
             is told in one line only; the log (`actors.tools`) has the traceback too.
+        tracing: Traces asks with OpenTelemetry: an `actors.telemetry.otel.Tracing`.
 
     Raises:
         ConfigError: When entered: the file cannot be used.
@@ -112,7 +116,9 @@ class Runtime:
         transport: Transport | None = None,
         seed: int | None = None,
         on_tool_error: Callable[[ToolFailure], object] | None = None,
+        tracing: "Tracing | None" = None,
     ) -> None:
+        self._tracing = tracing
         self._environ = os.environ if environ is None else environ
         self.config = _configured(config, self._environ)
         self.storage: Storage = MemoryStorage() if storage is None else storage
@@ -133,6 +139,7 @@ class Runtime:
         )
         self.rules: Rules = lru_cache(LANES)(self._rules)
         """What a binding's lane is rendered with."""
+        self._meters = Meters(telemetry.slow)
         self._reserving: set[str] = set()
         self._named = self._made = 0
         self._was_entered = self._was_left = False
@@ -144,7 +151,7 @@ class Runtime:
     async def __aenter__(self) -> Self:
         if self._was_entered:
             raise KernelError("A runtime is entered once; make another")
-        self.system = System(seed=self._seed, on_crash=telemetry.crashed, on_slow=telemetry.slow)
+        self.system = System(seed=self._seed, on_crash=telemetry.crashed, on_slow=self._meters.slowed)
         self.system.first = (self._settle, SETTLING), (self._close_toolsets, TOOLSETS)
         self.system.last = ((self._close, CLOSING),)
         await self.system.__aenter__()
@@ -166,6 +173,7 @@ class Runtime:
             Toolsets(self.system),
             self._on_tool_error,
             readers,
+            self._tracing,
         )
         return self
 
@@ -332,6 +340,13 @@ class Runtime:
             raise SessionClosed(f"No session {id[:80]!r} is open; open it first")
         return found
 
+    def stats(self) -> RuntimeStats:
+        """Return what was counted since the runtime was entered, and how things stand now. It asks no actor."""
+        host = self._running()
+        names = self.system.containment.names
+        backends, open_, active = self._meters.backends(), len(self._sessions), len(host.active)
+        return RuntimeStats(backends, open_, active, self.refused, tuple(names), self._meters.slow)
+
     @property
     def sessions(self) -> SessionIds:
         """Ids of the open sessions, oldest first: a view that is always up to date."""
@@ -359,8 +374,9 @@ class Runtime:
         codec = adapter(self.config.dialect(backend.dialect))
         credentials, headers = credentials_of(self.config, member), partial(headers_of, self.config, member)
         weights = {name: tenant.weight for name, tenant in self.config.settings.tenants.items()}
+        meter = self._meters.provider(backend.binding.backend)
         make = partial(
-            provider_at, backend, codec, credentials, headers, self.transport, self._random, weights
+            provider_at, backend, codec, credentials, headers, self.transport, self._random, weights, meter
         )
         self._made += 1
         name = f"provider/{backend.name}/{self._made}"
@@ -396,7 +412,7 @@ class Runtime:
         """Return what targets mean to sessions with these tools and this system prompt: they share it."""
         if (known := self._resolvers.get((tools, system))) is None:
             known = self._resolvers[tools, system] = BackendResolver(
-                self.config, self.provider, self._refused, tools, system
+                self.config, self.provider, self._refused, tools, system, self._meters.tools
             )
         return known
 

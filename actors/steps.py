@@ -58,6 +58,7 @@ class TurnSteps:
         self._declined: tuple[bytes, str] | None = None  # what was refused last, and why
         self._tools_off = False
         self._round = 0
+        self._was_limited = False
         self._history, self._ledger = ask.log.state.history, NO_VIEW.ledger  # as the turn begins
 
     @property
@@ -110,7 +111,7 @@ class TurnSteps:
         """Write that a request is sent, with what was held until now; say no if it was rendered too early."""
         binding, state = self._backend.binding, rendered.lane.state
         sealed = seals(rendered, known.ledger)
-        sent = RequestSent(self._number, number, binding, state.epoch, state.cursor, sealed)
+        sent = RequestSent(self._number, number, binding, state.epoch, state.cursor, sealed, self._tools_off)
         prelude = self._log.prelude()
         seq = await self._refs.ledger.ask(SealResults(sent, known.version, prelude))
         if seq is None:
@@ -120,6 +121,9 @@ class TurnSteps:
         self._rendered = rendered
         self._round = number
         self._ask.tally.sent(self._number, number)
+        if self._tools_off and not self._was_limited:
+            self._was_limited = True
+            self._backend.counts.tool_loop_max_iterations += 1
         self._show_request(number, rendered, seq)
         return True
 
@@ -194,6 +198,7 @@ class TurnSteps:
         failure = broken.failure
         cause = Cause(failure.kind, failure.status)
         if failure.action == "our_bug":
+            self._backend.counts.tool_api_400_total += 1
             assert self._rendered is not None
             report = blamed(self._rendered, failure.message, failure.rule)
             why = self._refused("provider", failure.message, report)
@@ -237,6 +242,7 @@ class TurnSteps:
         """Have the round's message written, and shown, with what follows: its batch of calls, or the turn's end."""
         finish, cut = self._ask.tally.finish, self._ask.tally.cut
         packed, left_out = pack(message) if message.blocks else None, generated.left_out
+        self._backend.counts.said(message)
         event = RoundEnded(
             self._number, number, packed, generated.usage, finish, fault, generated.calls, left_out, cut
         )
@@ -263,4 +269,5 @@ class TurnSteps:
         finally:
             self._ask.finished()
         self._sink.put(StatusEvent("tool_results", ended.seq, self._number, self._round, results=ended.ends))
+        self._backend.counts.tool_calls_invalid_args += ended.refused
         return turns.Ran(ended.refused)

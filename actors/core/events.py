@@ -78,6 +78,7 @@ class RequestSent(Happening, frozen=True):
         epoch: The lane's epoch, from 0.
         cursor: How many messages of the history the lane has rendered with it.
         seals: Synthetic results it carries for the first time, as (call id, reason).
+        tools_off: It asks for a final text.
     """
 
     turn: int
@@ -86,6 +87,7 @@ class RequestSent(Happening, frozen=True):
     epoch: int
     cursor: int
     seals: tuple[tuple[CallId, Reason], ...] = ()
+    tools_off: bool = False
 
 
 class RoundEnded(Happening, frozen=True):

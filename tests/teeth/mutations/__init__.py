@@ -17,8 +17,8 @@ from tests.teeth.mutations import (
     runtime,
     servers,
     simulation,
-    tools,
     streams,
+    tools,
     transport,
 )
 from tests.teeth.mutations.mutation import Mutation

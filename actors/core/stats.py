@@ -1,0 +1,162 @@
+"""Stats: how tool calls fare with each backend, counted as they happen, and counted again from a log.
+
+Both counts are kept apart on purpose: `ToolCounts` is raised where a thing happens, `recount` knows only what the log
+says of it. They must agree.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from actors.core.content import Message
+from actors.core.events import Bound, EpochBegan, Event, Refused, RequestSent, RoundEnded, TurnEnded
+from actors.core.packed import unpack
+
+OUR_BUG = "transcript"
+"""The kind of a failure that refuses the structure of a transcript."""
+
+
+@dataclass(slots=True)
+class ToolCounts:
+    """How tool calls fared with one backend.
+
+    Args:
+        tool_calls_total: Calls that its models made.
+        tool_calls_invalid_args: Of these, those refused for their name or arguments.
+        tool_calls_repaired: Of these, those whose arguments were no JSON and could be read all the same.
+        tool_api_400_total: Requests that it refused for their structure.
+        tool_loop_max_iterations: Turns that were brought to their end with tools off.
+    """
+
+    tool_calls_total: int = 0
+    tool_calls_invalid_args: int = 0
+    tool_calls_repaired: int = 0
+    tool_api_400_total: int = 0
+    tool_loop_max_iterations: int = 0
+
+    def said(self, message: Message) -> None:
+        """Count the calls of a model's message."""
+        calls = message.calls
+        self.tool_calls_total += len(calls)
+        self.tool_calls_repaired += sum(
+            call.raw is not None and call.text is None and not call.is_malformed for call in calls
+        )
+
+    def plus(self, other: "ToolCounts") -> "ToolCounts":
+        """Return the sum of both."""
+        return ToolCounts(*[getattr(self, name) + getattr(other, name) for name in COUNTERS])
+
+    @property
+    def invalid_rate(self) -> float:
+        """Invalid calls of all calls; 0 where there were none."""
+        return _rate(self.tool_calls_invalid_args, self.tool_calls_total)
+
+    @property
+    def repaired_rate(self) -> float:
+        """Repaired calls of all calls; 0 where there were none."""
+        return _rate(self.tool_calls_repaired, self.tool_calls_total)
+
+
+COUNTERS = tuple(ToolCounts.__slots__)
+"""Their names."""
+
+
+def _rate(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class BackendStats:
+    """One backend, since the runtime was entered.
+
+    Args:
+        tools: How tool calls fared.
+        requests: Tries that were sent.
+        retries: Of these, the second and later ones of their round.
+        in_flight: Requests that are being answered now.
+        waiting: Requests that wait for a place.
+        is_open: Whether its breaker is open: it failed too often and is left alone.
+    """
+
+    tools: ToolCounts
+    requests: int = 0
+    retries: int = 0
+    in_flight: int = 0
+    waiting: int = 0
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeStats:
+    """A runtime at one moment.
+
+    Args:
+        backends: By name.
+        sessions: Those that are open.
+        active: Of these, those that have actors now.
+        refused: Transcripts that were refused for their structure, by a provider or by the judge.
+        quarantined: Names of tools that were stopped and still run.
+        slow_handlers: How often an actor held up all others.
+    """
+
+    backends: dict[str, BackendStats]
+    sessions: int
+    active: int
+    refused: int
+    quarantined: tuple[str, ...]
+    slow_handlers: int
+
+    @property
+    def total(self) -> ToolCounts:
+        """How tool calls fared, over all backends."""
+        whole = ToolCounts()
+        for backend in self.backends.values():
+            whole = whole.plus(backend.tools)
+        return whole
+
+
+@dataclass(slots=True)
+class _Recount:
+    """The recount of one log."""
+
+    counts: dict[str, ToolCounts] = field(default_factory=dict)
+    backend: str = ""
+    is_unanswered: bool = False
+    is_limited: bool = False
+
+    def take(self, event: Event) -> None:
+        match event:
+            case Bound(binding=binding):
+                self.backend, self.is_limited = binding.backend, False
+            case RequestSent(tools_off=tools_off):
+                self.is_unanswered = True
+                self.mine.tool_loop_max_iterations += tools_off and not self.is_limited
+                self.is_limited |= tools_off
+            case RoundEnded(message=message):
+                self.is_unanswered = False
+                if message is not None:
+                    self.mine.said(unpack(message))
+            case Refused():
+                self.mine.tool_calls_invalid_args += 1
+            case EpochBegan():
+                self.refused()
+            case TurnEnded(cause=cause) if cause is not None and cause.kind == OUR_BUG:
+                self.refused()
+            case _:
+                pass
+
+    @property
+    def mine(self) -> ToolCounts:
+        return self.counts.setdefault(self.backend, ToolCounts())
+
+    def refused(self) -> None:
+        """Count a request that brought no answer but a rewrite, or the end: it was refused for its structure."""
+        self.mine.tool_api_400_total += self.is_unanswered
+        self.is_unanswered = False
+
+
+def recount(log: Iterable[Event]) -> dict[str, ToolCounts]:
+    """Return what a session's log says of how tool calls fared, by backend."""
+    counting = _Recount()
+    for event in log:
+        counting.take(event)
+    return {name: counts for name, counts in counting.counts.items() if counts != ToolCounts()}

@@ -1,0 +1,186 @@
+"""OpenTelemetry: spans and metrics of asks with the GenAI names, by `opentelemetry-api` (extra `otel`).
+
+    Runtime(tracing=Tracing())
+
+An ask is a span `invoke_agent` under the caller's own; in it each request is a `chat` and each tool call an
+`execute_tool`. What a tool traces itself stands under `invoke_agent` too. Spans carry names, ids and counts. What was
+said and what tools were given is in them only with `content=True`.
+
+The spans follow the events of the ask's stream, so they cost nothing where they are not switched on.
+"""
+
+from contextvars import Context as Variables
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from actors.core.feed import (
+    CompleteEvent,
+    ErrorEvent,
+    SessionEvent,
+    Sink,
+    StatusEvent,
+    TextEvent,
+    ThinkingEvent,
+    ToolCallEvent,
+    TurnResult,
+)
+from actors.core.identity import Binding
+from actors.core.jsonio import dump
+from actors.errors import ConfigError
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import Span, TracerProvider
+
+NAME = "actors"
+
+
+class Tracing:
+    """Traces the asks of a runtime.
+
+    Args:
+        tracer_provider, meter_provider: Where spans and metrics go; the program's global ones by default.
+        content: Whether spans carry what was said, and the arguments of tool calls.
+
+    Raises:
+        ConfigError: `opentelemetry-api` is not installed.
+    """
+
+    def __init__(
+        self,
+        *,
+        tracer_provider: "TracerProvider | None" = None,
+        meter_provider: "MeterProvider | None" = None,
+        content: bool = False,
+    ) -> None:
+        try:
+            from opentelemetry import metrics, trace
+        except ImportError:
+            raise ConfigError('Tracing needs opentelemetry-api: pip install "llm-actors[otel]"') from None
+        self.content = content
+        self.tracer = trace.get_tracer(NAME, tracer_provider=tracer_provider)
+        meter = metrics.get_meter(NAME, meter_provider=meter_provider)
+        self.duration = meter.create_histogram("gen_ai.client.operation.duration", unit="s")
+        self.tokens = meter.create_histogram("gen_ai.client.token.usage", unit="{token}")
+
+    def traced(self, session: str, sink: Sink, variables: Variables) -> Sink:
+        """Return where the events of an ask go, whose span begins now. Tools run in `variables`, within that span."""
+        from opentelemetry import context, trace
+
+        span = self.tracer.start_span(
+            "invoke_agent",
+            attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": session},
+        )
+        variables.run(context.attach, trace.set_span_in_context(span))
+        return TracedSink(self, span, sink)
+
+
+class TracedSink:
+    """An ask's sink, with the spans of what it is shown."""
+
+    def __init__(self, tracing: Tracing, ask: "Span", own: Sink) -> None:
+        self._tracing, self._ask, self._own = tracing, ask, own
+        self._chat: tuple[Span, float, Binding] | None = None
+        self._calls: dict[str, Span] = {}
+
+    @property
+    def is_watched(self) -> bool:
+        return True
+
+    def put(self, event: SessionEvent) -> None:
+        match event:
+            case TextEvent() | ThinkingEvent():
+                pass
+            case ToolCallEvent():
+                self._called(event)
+            case StatusEvent():
+                self._happened(event)
+            case CompleteEvent(result=result) | ErrorEvent(result=result):
+                self._ended(result)
+        self._own.put(event)
+
+    def close(self) -> None:
+        """End the spans: the session ended before the ask."""
+        self._close("session_closed")
+        _fail(self._ask, "session_closed")
+        self._ask.end()
+        self._own.close()
+
+    def _begin(self, name: str, **attributes: str) -> "Span":
+        from opentelemetry import trace
+
+        named = {f"gen_ai.{key.replace('__', '.')}": value for key, value in attributes.items()}
+        return self._tracing.tracer.start_span(name, trace.set_span_in_context(self._ask), attributes=named)
+
+    def _called(self, event: ToolCallEvent) -> None:
+        named = {"operation__name": "execute_tool", "tool__name": event.name, "tool__type": "function"}
+        span = self._begin(f"execute_tool {event.name}", **named, tool__call__id=event.call_id)
+        if self._tracing.content:
+            span.set_attribute("gen_ai.tool.call.arguments", dump(event.arguments).decode())
+        self._calls[event.call_id] = span
+
+    def _happened(self, event: StatusEvent) -> None:
+        if event.status == "rendered" and event.sent is not None:
+            self._asked(event.sent.binding)
+        elif event.status == "message" and event.message is not None:
+            if self._tracing.content and self._chat is not None:
+                self._chat[0].set_attribute("gen_ai.output.messages", event.message.text)
+            self._answered("interrupted" if event.detail else "")
+        elif event.status == "tool_results":
+            for call_id, how in event.results:
+                self._returned(call_id, "" if how == "returned" else how)
+        elif event.status in ("rewritten", "turn_ended"):
+            self._close("refused" if event.status == "rewritten" else event.detail)
+
+    def _asked(self, binding: Binding) -> None:
+        named = {"operation__name": "chat", "provider__name": binding.backend}
+        span = self._begin(f"chat {binding.model}", **named, request__model=binding.model)
+        self._chat = span, perf_counter(), binding
+
+    def _answered(self, error: str) -> None:
+        """End the request's span, if one is open."""
+        if self._chat is None:
+            return
+        (span, began, binding), self._chat = self._chat, None
+        _fail(span, error)
+        span.end()
+        about = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": binding.backend,
+            "gen_ai.request.model": binding.model,
+        }
+        self._tracing.duration.record(
+            perf_counter() - began, about | ({"error.type": error} if error else {})
+        )
+
+    def _returned(self, call_id: str, error: str) -> None:
+        if (span := self._calls.pop(call_id, None)) is not None:
+            _fail(span, error)
+            span.end()
+
+    def _close(self, why: str) -> None:
+        """End what is open in the turn."""
+        self._answered(why)
+        for call_id in tuple(self._calls):
+            self._returned(call_id, "never_started")
+
+    def _ended(self, result: TurnResult) -> None:
+        self._close(result.status)
+        span, binding, usage = self._ask, result.served_by, result.usage
+        about = {"gen_ai.provider.name": binding.backend, "gen_ai.response.model": binding.model}
+        span.set_attributes(about)
+        for kind, count in (("input", usage.input_tokens), ("output", usage.output_tokens)):
+            span.set_attribute(f"gen_ai.usage.{kind}_tokens", count)
+            self._tracing.tokens.record(count, {**about, "gen_ai.token.type": kind})
+        if self._tracing.content:
+            span.set_attribute("gen_ai.output.messages", result.text)
+        _fail(span, "" if result.status == "complete" else result.status)
+        span.end()
+
+
+def _fail(span: "Span", error: str) -> None:
+    if error:
+        from opentelemetry.trace import StatusCode
+
+        span.set_attribute("error.type", error)
+        span.set_status(StatusCode.ERROR)

@@ -1,0 +1,80 @@
+"""A runtime's stats as Prometheus metrics, by `prometheus-client` (extra `prometheus`). There is no global state.
+
+registry.register(PrometheusCollector(runtime))
+generate_latest(registry)
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from actors.core.stats import COUNTERS, BackendStats, RuntimeStats
+from actors.errors import ConfigError
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+_HELP = {
+    "tool_calls_total": "Tool calls that models made.",
+    "tool_calls_invalid_args": "Tool calls refused for their name or arguments.",
+    "tool_calls_repaired": "Tool calls whose malformed arguments could be read.",
+    "tool_api_400_total": "Requests refused by the provider for their structure.",
+    "tool_loop_max_iterations": "Turns that were ended with tools off.",
+    "requests": "Tries that were sent.",
+    "retries": "Tries that were not their round's first.",
+}
+_GAUGES = {
+    "in_flight": "Requests that are being answered.",
+    "waiting": "Requests that wait for a place.",
+    "is_open": "1 while the breaker is open.",
+}
+
+
+class Measured(Protocol):
+    """What has stats: a `Runtime`."""
+
+    def stats(self) -> RuntimeStats:
+        """Return them, as they are now."""
+
+
+class PrometheusCollector:
+    """Collects at each scrape; it holds nothing. Scrape on the runtime's thread, or expect figures of nearby moments.
+
+    Raises:
+        ConfigError: `prometheus-client` is not installed.
+    """
+
+    def __init__(self, runtime: Measured) -> None:
+        try:
+            import prometheus_client  # noqa: F401  said here and not at the first scrape
+        except ImportError:
+            raise ConfigError(
+                'Prometheus metrics need prometheus-client: pip install "llm-actors[prometheus]"'
+            ) from None
+        self._runtime = runtime
+
+    def collect(self) -> "Iterator[Metric]":
+        """Yield the metrics, each with the label `backend` where it is one's."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        stats = self._runtime.stats()
+        for name, text in _HELP.items():
+            counter = CounterMetricFamily(f"actors_{name.removesuffix('_total')}", text, labels=["backend"])
+            for backend, each in stats.backends.items():
+                counter.add_metric([backend], _value(each, name))
+            yield counter
+        for name, text in _GAUGES.items():
+            gauge = GaugeMetricFamily(f"actors_{name}", text, labels=["backend"])
+            for backend, each in stats.backends.items():
+                gauge.add_metric([backend], float(getattr(each, name)))
+            yield gauge
+        yield GaugeMetricFamily("actors_sessions", "Open sessions.", stats.sessions)
+        yield GaugeMetricFamily(
+            "actors_quarantined", "Tools that were stopped and run.", len(stats.quarantined)
+        )
+        yield CounterMetricFamily(
+            "actors_slow_handlers", "Handlers that held up others.", stats.slow_handlers
+        )
+
+
+def _value(backend: BackendStats, name: str) -> float:
+    return float(getattr(backend.tools if name in COUNTERS else backend, name))

@@ -1,0 +1,113 @@
+"""Asks as OpenTelemetry spans: their names, who is whose parent, and that nothing that was said is in them unasked."""
+
+import sys
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from actors import tool
+from actors.errors import ConfigError
+from actors.runtime import Runtime
+from actors.telemetry.otel import Tracing
+from actors.testing import SERVER_ERROR, Call, Disconnect, OpenAIServer, Say, Turn, serve
+
+pytestmark = pytest.mark.anyio
+
+CANARY = "canary-4711"
+TURNS = (Turn(Say(CANARY), Call("look", {"name": CANARY}), Call("look", {"nam": "b"})), Turn(Say(CANARY)))
+
+
+class Seen:
+    """A tracing whose spans and metrics are kept."""
+
+    def __init__(self, *, content: bool = False) -> None:
+        self._exporter, self.reader = InMemorySpanExporter(), InMemoryMetricReader()
+        self.provider = TracerProvider()
+        self.provider.add_span_processor(SimpleSpanProcessor(self._exporter))
+        meters = MeterProvider([self.reader])
+        self.tracing = Tracing(tracer_provider=self.provider, meter_provider=meters, content=content)
+
+    def spans(self) -> list[ReadableSpan]:
+        return list(self._exporter.get_finished_spans())
+
+    def tree(self) -> dict[str, str]:
+        """Return each span's name with its parent's."""
+        names = {span.context.span_id: span.name for span in self.spans() if span.context is not None}
+        return {span.name: names.get(span.parent.span_id, "") if span.parent else "" for span in self.spans()}
+
+
+async def asked(seen: Seen, server: OpenAIServer, words: str = CANARY) -> str:
+    inner = seen.provider.get_tracer("a tool's own")
+
+    @tool
+    def look(name: str) -> str:
+        """Look something up."""
+        with inner.start_as_current_span("inner"):
+            return f"{name} is there"
+
+    async with serve(server):
+        environ = {"OPENAI_BASE_URL": server.base_url}
+        async with Runtime(environ=environ, tracing=seen.tracing, seed=1) as runtime:
+            session = await runtime.open("openai:gpt-5.2", tools=[look])
+            with seen.provider.get_tracer("the caller").start_as_current_span("caller"):
+                return (await session.ask(words)).status
+
+
+async def test_an_ask_is_a_span_below_its_callers_with_its_requests_and_its_tool_calls_in_it() -> None:
+    seen = Seen()
+    assert await asked(seen, OpenAIServer(TURNS)) == "complete"
+    assert seen.tree() == {
+        "caller": "",
+        "invoke_agent": "caller",
+        "chat gpt-5.2": "invoke_agent",
+        "execute_tool look": "invoke_agent",
+        "inner": "invoke_agent",
+    }
+    names = [span.name for span in seen.spans()]
+    assert (names.count("chat gpt-5.2"), names.count("execute_tool look")) == (2, 2)
+    (agent,) = [span for span in seen.spans() if span.name == "invoke_agent"]
+    about = dict(agent.attributes or {})
+    assert about["gen_ai.operation.name"] == "invoke_agent"
+    assert about["gen_ai.provider.name"] == "openai"
+    tools = [dict(span.attributes or {}) for span in seen.spans() if span.name == "execute_tool look"]
+    assert [each.get("error.type") for each in tools] == [None, "refused"]
+    assert [each["gen_ai.tool.call.id"] for each in tools] == ["hist_tool_1", "hist_tool_2"]
+
+
+@pytest.mark.parametrize("content", [False, True])
+async def test_what_was_said_is_in_no_span_unless_it_was_asked_for(content: bool) -> None:
+    seen = Seen(content=content)
+    await asked(seen, OpenAIServer(TURNS))
+    metrics = seen.reader.get_metrics_data()
+    assert metrics is not None
+    assert "gen_ai.client.operation.duration" in metrics.to_json()
+    assert "gen_ai.client.token.usage" in metrics.to_json()
+    everything = "".join(span.to_json() for span in seen.spans())
+    assert (CANARY in everything) is content
+    assert CANARY not in metrics.to_json()
+
+
+@pytest.mark.parametrize("fault", [SERVER_ERROR, Disconnect(after_bytes=300)])
+async def test_a_failed_ask_leaves_no_span_open_and_says_that_it_failed(fault: object) -> None:
+    seen = Seen()
+    server = OpenAIServer(TURNS, faults=dict.fromkeys(range(9), fault))  # type: ignore[arg-type]  # any fault
+    assert await asked(seen, server) == "failed"
+    spans = {span.name: span for span in seen.spans()}
+    assert set(spans) == {"caller", "invoke_agent", "chat gpt-5.2"}
+    assert {name for name, span in spans.items() if span.status.status_code is trace.StatusCode.ERROR} == {
+        "invoke_agent",
+        "chat gpt-5.2",
+    }
+
+
+async def test_without_the_library_switching_it_on_is_an_error_that_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    with pytest.raises(ConfigError, match=r"llm-actors\[otel\]"):
+        Tracing()
