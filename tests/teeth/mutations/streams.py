@@ -10,6 +10,9 @@ SAME = "tests/test_session_events.py::test_two_readers_that_come_early_and_one_t
 SLOW = "tests/test_session_events.py::test_a_slow_reader_is_told_to_resync_and_has_lost_deltas_only"
 LEFT = "tests/test_session_events.py::"
 LEFT += "test_readers_are_told_when_the_runtime_is_left_and_nothing_is_left_of_those_that_go"
+COUNTED = "tests/test_stats.py::test_a_recount_of_the_logs_gives_the_counters"
+SAID = "tests/test_tracing.py::test_what_was_said_is_in_no_span_unless_it_was_asked_for"
+SPANS = "tests/test_tracing.py::test_an_ask_is_a_span_below_its_callers_with_its_requests_and_its_tool_calls_in_it"
 WITHIN = "tests/test_session_events.py::test_a_reader_that_comes_in_the_midst_of_an_answer_hears_the_rest_as_it_comes"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -30,8 +33,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "streams: the attempts of an ask are those of its last turn",
         "actors/core/publishing.py",
-        "        self.attempts.append(Attempt(",
-        "        self.attempts = [*self.attempts[:0]]\n        self.attempts.append(Attempt(",
+        "        self.attempts += (*event.retried, ended)",
+        "        self.attempts = [ended]",
         (FAILOVER,),
     ),
     Mutation(
@@ -61,6 +64,27 @@ MUTATIONS: tuple[Mutation, ...] = (
         "                self._following.pop(session, None)",
         "                pass",
         (LEFT,),
+    ),
+    Mutation(
+        "stats: refused requests are counted in the wrong branch",
+        "actors/steps.py",
+        "            self._backend.counts.tool_api_400_total += 1",
+        "            self._backend.counts.tool_calls_repaired += 1",
+        (COUNTED,),
+    ),
+    Mutation(
+        "tracing: what was said is in the spans unasked",
+        "actors/telemetry/otel.py",
+        "        self.content = content",
+        "        self.content = True",
+        (SAID,),
+    ),
+    Mutation(
+        "tracing: what a tool traces stands beside the ask",
+        "actors/telemetry/otel.py",
+        "        variables.run(context.attach, trace.set_span_in_context(span))\n",
+        "",
+        (SPANS,),
     ),
     Mutation(
         "streams: an answer that nobody read from its start is not shown to who comes",
