@@ -16,8 +16,7 @@ import anyio
 from msgspec import Struct
 
 from actors.core.batch import Approve, Planned, denied
-from actors.core.events import CallEvent, Failed, Returned
-from actors.core.identity import CallId
+from actors.core.events import CallEvent, Failed, Returned, Started
 from actors.core.ingest import ingest
 from actors.core.jsonio import Json, quote
 from actors.core.returned import is_large, parted
@@ -53,7 +52,7 @@ class Site(Struct, frozen=True):
     executor: Executor
     context: Context
     approve: Approve | None
-    begin: "Callable[[CallId], Awaitable[object]]"
+    begin: "Callable[[Started], Awaitable[object]]"
     ended: "Callable[[Running, CallEvent | None], None]"
     view: TurnView = NO_VIEW
 
@@ -80,6 +79,11 @@ class Running:
         self._fault: Exception | None = None  # of the host's rule that names what it writes to
         self.is_begun = self.is_late = False
         self._is_stopped = self.is_over = self.is_closed = False
+
+    @property
+    def started(self) -> Started:
+        """What is written when it begins."""
+        return Started(self.call.id, self.tool.effects)
 
     @property
     def is_told(self) -> bool:
@@ -183,7 +187,7 @@ class Running:
     async def _begins(self) -> bool:
         """Have it written that the call begins; say whether it was."""
         try:
-            await self.site.begin(self.call.id)
+            await self.site.begin(self.started)
         except (KernelError, JournalError):  # its session has ended, or goes on from its log
             return False
         self.is_begun = True

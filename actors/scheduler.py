@@ -179,7 +179,7 @@ class _Batch:
         site = Site(self._executor, variables, approve, self._begin, self.ended, command.view)
         calls = [Running(planned, tools[planned.call.name], site) for planned in self._plan.run]
         try:
-            begin = tuple([Started(each.call.id) for each in calls if each.prepare()])
+            begin = tuple([each.started for each in calls if each.prepare()])
             await self._record((*self._plan.scheduled, *self._plan.answered, *begin), command.prelude)
             self._start(calls)
             await self._collect(len(calls))
@@ -220,8 +220,8 @@ class _Batch:
         for each in tuple(self._open.values()):
             each.close(None)
 
-    async def _begin(self, call_id: CallId) -> None:
-        await self._ledger.ask(Record((Started(call_id),)))
+    async def _begin(self, started: Started) -> None:
+        await self._ledger.ask(Record((started,)))
 
     async def _late(self, event: CallEvent) -> None:
         with suppress(KernelError, JournalError):  # its session has ended, or is just ending

@@ -36,7 +36,7 @@ def batch(*names: str) -> Turn:
 
 async def test_writes_to_one_thing_keep_their_call_order_and_others_do_not_wait() -> None:
     gate, server = Gate(), openai(batch("a1", "b1", "a2", "b2", "a3"))
-    async with hosting(a=server) as runtime:
+    async with hosting(seconds=30, a=server) as runtime:
         session = await runtime.open("a", tools=[keyed(gate.tool)])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
@@ -77,7 +77,7 @@ async def test_functions_in_threads_keep_the_order_too_and_hold_no_thread_while_
     server = openai(
         Turn(Call("work", {"name": "a"}), Call("work", {"name": "b"}), Call("other", {"name": "c"}))
     )
-    async with hosting(a=server, limits=RuntimeLimits(tool_threads=2)) as runtime:
+    async with hosting(seconds=30, a=server, limits=RuntimeLimits(tool_threads=2)) as runtime:
         session = await runtime.open("a", tools=[work, other])
         assert (await session.ask("Go.")).status == "complete"
     assert runs == ["a begins", "a ends", "b begins", "b ends"]
@@ -97,7 +97,7 @@ async def test_a_call_that_fails_or_is_stopped_lets_the_next_one_on() -> None:
         return name
 
     server = openai(batch("fails", "hangs", "works"))
-    async with hosting(a=server) as runtime:
+    async with hosting(seconds=30, a=server) as runtime:
         session = await runtime.open("a", tools=[work])
         await session.ask("Go.")
     assert runs == ["fails", "hangs", "works"]
@@ -120,7 +120,7 @@ async def test_what_a_tool_that_was_ended_still_works_on_nobody_else_writes_to()
 
     script = batch("hangs", "second", "third"), batch("fourth"), Turn(Say("So be it."))
     server = openai(*script, batch("fifth"), Turn(Say("Done.")))
-    async with hosting(a=server, on_tool_error=failures.append) as runtime:
+    async with hosting(seconds=30, a=server, on_tool_error=failures.append) as runtime:
         session = await runtime.open("a", tools=[work])
         try:
             await session.ask("Go.")
@@ -139,7 +139,7 @@ async def test_what_a_tool_that_was_ended_still_works_on_nobody_else_writes_to()
 
 async def test_a_call_that_waits_for_its_turn_is_cancelled_and_never_begins() -> None:
     gate = Gate()
-    async with hosting(a=openai(batch("a1", "a2"), batch("a3"), Turn(Say("Done.")))) as runtime:
+    async with hosting(seconds=30, a=openai(batch("a1", "a2"), batch("a3"), Turn(Say("Done.")))) as runtime:
         session = await runtime.open("a", tools=[keyed(gate.tool)])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
@@ -162,7 +162,7 @@ async def test_a_rule_that_fails_is_the_failure_of_its_own_call() -> None:
         return "disk"
 
     server = openai(batch("a", "b"))
-    async with hosting(a=server, on_tool_error=failures.append) as runtime:
+    async with hosting(seconds=30, a=server, on_tool_error=failures.append) as runtime:
         session = await runtime.open("a", tools=[replace(gate.tool, resources=rule)])
         await session.ask("Go.")
     assert gate.runs == ["b"]
@@ -172,7 +172,7 @@ async def test_a_rule_that_fails_is_the_failure_of_its_own_call() -> None:
 
 async def test_sessions_know_nothing_of_each_others_keys() -> None:
     gate = Gate()
-    async with hosting(a=openai(batch("a1")), b=openai(batch("a2"))) as runtime:
+    async with hosting(seconds=30, a=openai(batch("a1")), b=openai(batch("a2"))) as runtime:
         one, two = [await runtime.open(name, tools=[keyed(gate.tool)]) for name in "ab"]
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(one.ask, "Go.")

@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
+from actors.core.events import Effects, Event, Started
 from actors.core.jsonio import JsonValue
 from actors.errors import KernelError, ToolDefinitionError
+from actors.testing import Call, Turn
 from actors.tools import Tool, tool
 from actors.tools.options import Approval
+from tests.runtime_support import hosting, log, openai
 
 SCHEMA: dict[str, JsonValue] = {"type": "object", "properties": {"path": {"type": "string"}}}
 
@@ -101,3 +104,23 @@ def test_a_tool_without_a_body_is_asked_about_unless_it_only_reads(
     assert not isinstance(made.bind({"path": 5}), type(made.bind({"path": "/"})))
     with pytest.raises(KernelError, match="no body"):
         made(path="/")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("effects", ["pure", "idempotent", "once"])
+async def test_what_a_call_does_to_the_world_is_in_the_log_before_it_begins(effects: Effects) -> None:
+    """Whether it may be run again is decided by what it was when it began, whatever its tool has become since."""
+    begun: list[Event] = []
+
+    @tool(effects=effects)
+    async def work() -> str:
+        """Work."""
+        begun.extend(event for event in log(runtime, session) if isinstance(event, Started))
+        return "done"
+
+    async with hosting(a=openai(Turn(Call("work", {})))) as runtime:
+        session = await runtime.open("a", tools=[work])
+        await session.ask("Go.")
+        (known,) = (await session.ledger()).interactions()
+    assert begun == [Started(known.call_id, effects)]
+    assert known.effects == effects

@@ -37,6 +37,9 @@ Reason: TypeAlias = Literal[
 Gap: TypeAlias = Reason | Literal["running"]
 """Why a reader sees no result of a call: one of these reasons, or it has not ended yet. No event says the latter."""
 
+Effects: TypeAlias = Literal["pure", "idempotent", "once"]
+"""What a call does to the world: nothing; the same, however often it runs with one idempotency key; something anew."""
+
 EpochReason: TypeAlias = Literal["compaction", "thinking", "refusal"]
 """Why a lane had to be rewritten."""
 
@@ -122,7 +125,9 @@ class Scheduled(CallHappening, frozen=True):
 
 
 class Started(CallHappening, frozen=True):
-    """The tool of a call began to run."""
+    """The tool of a call began to run. `effects` is what it said then of what it does to the world."""
+
+    effects: Effects = "once"
 
 
 class Returned(CallHappening, frozen=True):
@@ -298,6 +303,7 @@ class Interaction(Form, frozen=True):
         cancelled: Why the call was stopped, if it was.
         sealed: Reason code of the synthetic result that was sent for it, if one was. A real completion came after it.
         duplicates: Further real completions that differ from the first. Never emitted.
+        effects: What the tool that began said of what it does to the world: whether the call may be run again.
     """
 
     call_id: CallId
@@ -308,6 +314,7 @@ class Interaction(Form, frozen=True):
     cancelled: Reason | None = None
     sealed: Reason | None = None
     duplicates: tuple[ToolResult, ...] = ()
+    effects: Effects = "once"
 
     @property
     def completion(self) -> ToolResult | None:

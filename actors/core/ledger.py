@@ -114,8 +114,8 @@ def _told(known: Interaction, event: CallEvent) -> Interaction:
     match event:
         case Scheduled(tool=tool, arguments=arguments):
             return replace(known, tool=known.tool or tool, arguments=known.arguments or arguments)
-        case Started():
-            return replace(known, started=True)
+        case Started(effects=effects):
+            return replace(known, started=True, effects=effects)
         case Cancelled(reason=reason):
             return replace(known, cancelled=known.cancelled or reason)
         case _:

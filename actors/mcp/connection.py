@@ -17,6 +17,7 @@ from mcp_types import Tool as Listed
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from actors import telemetry
+from actors.core.events import Effects
 from actors.core.jsonio import JsonValue
 from actors.errors import ToolDefinitionError, ToolsetDown
 from actors.mcp.options import McpServer
@@ -24,7 +25,6 @@ from actors.mcp.questions import elicitation, sampling
 from actors.mcp.results import returned
 from actors.mcp.transports import Transport
 from actors.tools import Approval, Tool, ToolContext
-from actors.tools.options import Effects
 from actors.tools.tool import MAX_DESCRIPTION
 from actors.toolsets.offer import fitting
 

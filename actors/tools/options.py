@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, Protocol, TypeAlias, TypedDict, get_args
 
+from actors.core.events import Effects
 from actors.core.jsonio import JsonValue
 
 Approval: TypeAlias = Literal["allow", "ask", "deny"]
@@ -10,9 +11,6 @@ Approval: TypeAlias = Literal["allow", "ask", "deny"]
 
 ApprovalRule: TypeAlias = Approval | Callable[[dict[str, JsonValue]], Approval]
 """The same for every call, or decided from the arguments as the model gave them."""
-
-Effects: TypeAlias = Literal["pure", "idempotent", "once"]
-"""What a call does to the world: nothing; the same, however often it runs with one idempotency key; something anew."""
 
 ResourceRule: TypeAlias = str | tuple[str, ...] | Callable[[dict[str, JsonValue]], str | Iterable[str]]
 """Keys of what a call writes to: the same for every call, or named from the arguments as the model gave them."""

@@ -9,13 +9,13 @@ from typing import Any, Generic, Never, ParamSpec, TypeVar, Unpack, overload
 
 from actors.core.arguments import ArgumentCheck, ArgumentError, compile_schema
 from actors.core.batch import BoundArguments
+from actors.core.events import Effects
 from actors.core.jsonio import Json, JsonValue, dump, parse
 from actors.errors import KernelError, ToolDefinitionError
 from actors.tools.docstring import documented
 from actors.tools.options import (
     Approval,
     ApprovalRule,
-    Effects,
     ResourceRule,
     ToolOptions,
     default_approval,
