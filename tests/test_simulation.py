@@ -8,12 +8,15 @@ import subprocess
 import sys
 from functools import cache
 
+import anyio
 import pytest
 
+from actors.errors import ConfigError
 from actors.testing import Odds, SimulationReport, simulate
 from actors.testing.simulation import Mode, SimulationPlan
 from actors.testing.simulation.plan import Ask, Made, Move, Talk
 from actors.testing.simulation.shrinking import shrink
+from actors.tools import tool
 from tests.simulations import main
 
 ELSEWHERE = "from actors.testing import simulate; print(simulate(3, sessions=6, turns=4).digest)"
@@ -52,6 +55,30 @@ def test_where_nothing_goes_wrong_every_ask_completes() -> None:
     report = simulate(1, sessions=4, turns=4, odds=NOTHING)
     assert report.problems == ()
     assert report.counts["complete"] == 16
+
+
+def test_tools_of_ones_own_are_called_and_what_they_do_wrong_is_found() -> None:
+    here: set[str] = set()
+    met = list[int]()
+
+    @tool
+    async def book(hotel: str) -> str:
+        """Book a hotel."""
+        here.add(hotel)
+        await anyio.sleep(0.5)
+        met.append(len(here))
+        return hotel
+
+    assert simulate(1, sessions=3, turns=4, tools=[book]).problems == ()
+    assert len(met) > 5
+
+    @tool
+    def plain() -> str:
+        """Block a thread."""
+        return ""
+
+    with pytest.raises(ConfigError, match="'plain' is not async"):
+        simulate(1, sessions=1, turns=1, tools=[plain])
 
 
 @pytest.mark.requirement("U-06")

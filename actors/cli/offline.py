@@ -11,13 +11,13 @@ from random import Random
 from typing import Any
 
 from actors.adapters.declared import declared
-from actors.cli.standin import arguments
 from actors.config import BackendSettings, Config, FileSettings
 from actors.config.providers import kind_of
 from actors.core.profiles import dialect
 from actors.errors import UnknownTarget
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Think, Turn, serve
 from actors.testing.server import LoopbackServer
+from actors.testing.standin import arguments
 from actors.tools import tool
 
 Request = dict[str, Any]  # Any: a request body that the rules of its dialect have accepted

@@ -91,7 +91,7 @@ def parser() -> Parser:
     )
     top.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for add in (_demo, _run, _lint, _convert, _preview, _simulate, _completion):
+    for add in (_demo, _run, _lint, _convert, _preview, _simulate, _stress, _completion):
         add(commands)
     return top
 
@@ -225,6 +225,48 @@ def _simulate(commands: "Commands") -> None:
     _backend(simulate)
 
 
+def _stress(commands: "Commands") -> None:
+    stress = _command(commands, "stress", "stress", "have many sessions use your tools and backends at once")
+    stress.add_argument(
+        "target",
+        nargs="?",
+        metavar="TARGET",
+        help="as for `run -m`; without it, strict servers on this machine",
+    )
+    stress.add_argument("--config", metavar="FILE", help="an actors.toml; without it, the environment alone")
+    stress.add_argument(
+        "--tools", metavar="FILE|MODULE:NAME", help="a Python file, or a tool or list in a module"
+    )
+    stress.add_argument("--sessions", type=_count, default=100, metavar="N", help="at once; 100 by default")
+    stress.add_argument("--turns", type=_count, default=10, metavar="N", help="asks of each; 10 by default")
+    stress.add_argument(
+        "--switch-to", action="append", default=[], metavar="TARGET", help="another target; may be repeated"
+    )
+    for name, usual, what in (
+        ("switching", 0.2, "that a session is switched before an ask"),
+        ("cancelling", 0.02, "that an ask is cancelled"),
+    ):
+        stress.add_argument(
+            f"--{name}",
+            type=_chance,
+            default=usual,
+            metavar="CHANCE",
+            help=f"chance {what}; {usual} by default",
+        )
+    stress.add_argument("--think", type=_seconds, default=0.0, metavar="SECONDS", help="between two asks")
+    stress.add_argument(
+        "--seconds", type=_seconds, metavar="SECONDS", help="begin no more asks after this long"
+    )
+    stress.add_argument("--seed", type=int, default=0, metavar="N", help="of the chances")
+    stress.add_argument(
+        "--allow-network",
+        action="store_true",
+        help="ask targets that are not on this machine; it may cost money",
+    )
+    stress.add_argument("--json", action="store_true", help="print the report as one JSON object")
+    _backend(stress)
+
+
 def _completion(commands: "Commands") -> None:
     completion = _command(
         commands, "completion", "completion", "print what completes this command in a shell"
@@ -238,6 +280,13 @@ def _port(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text} is not a port; give a number from 0 to 65535")
     return int(text)
+
+
+def _chance(text: str) -> float:
+    with suppress(ValueError):
+        if 0 <= (chance := float(text)) <= 1:
+            return chance
+    raise argparse.ArgumentTypeError(f"{text} is not a chance; give a number from 0 to 1")
 
 
 def _count(text: str) -> int:

@@ -1,7 +1,7 @@
 """`actors simulate`: the strict server of any dialect, for clients under test in any language.
 
 One line of JSON on standard output says where it listens; one line on standard error, for each request, whether
-it was accepted and which rule it breaks. What its model answers is `actors.cli.standin`.
+it was accepted and which rule it breaks. What its model answers is `actors.testing.standin`.
 """
 
 import argparse
@@ -16,13 +16,13 @@ import anyio.abc
 
 from actors.cli.exits import Exit
 from actors.cli.screen import complain
-from actors.cli.standin import model
 from actors.core.profiles import dialect
 from actors.errors import ConfigError, TranscriptError
 from actors.testing import Exchange, Fault, ServerLimits, Turn, strict_server
 from actors.testing.faults import read_fault
 from actors.testing.script_file import turns
 from actors.testing.server import LoopbackServer
+from actors.testing.standin import model
 
 RECORDINGS = 1000
 """Exchanges that are kept, and reasoning that is known again: it may run for days."""

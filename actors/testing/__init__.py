@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from actors.testing.server import Exchange, OpenAIServer, ServerLimits, serve
     from actors.testing.sigv4 import AwsKey
     from actors.testing.simulation import Odds, SimulationReport, simulate
+    from actors.testing.stressing import StressReport, stress
 
 __all__ = [
     "OVERLOADED",
@@ -105,10 +106,12 @@ __all__ = [
     "SimulationReport",
     "Stall",
     "Status",
+    "StressReport",
     "Think",
     "Turn",
     "serve",
     "simulate",
+    "stress",
     "strict_server",
     "validate",
 ]
@@ -136,6 +139,7 @@ _HOMES |= {"BedrockProfile": "rules", "BedrockSettings": "rules"}
 _HOMES |= {"SERVERS": "dialects", "strict_server": "dialects"}
 _HOMES |= {"Status": "faults", "validate": "rules"}
 _HOMES |= dict.fromkeys(("Odds", "SimulationReport", "simulate"), "simulation")
+_HOMES |= dict.fromkeys(("StressReport", "stress"), "stressing")
 _HOMES |= {"ResponsesProfile": "rules", "ResponsesSettings": "rules", "ResponsesServer": "responses_server"}
 
 

@@ -15,7 +15,6 @@ import pytest
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 
-from actors.cli.standin import answer, model
 from actors.config import BackendSettings, Config, FileSettings
 from actors.config.providers import kind_of
 from actors.core.profiles import dialect
@@ -36,6 +35,7 @@ from actors.testing import (
 from actors.testing.faults import read_fault
 from actors.testing.loopback import HttpRequest
 from actors.testing.script_file import turns
+from actors.testing.standin import answer, model
 from tests.cli.command import SECONDS, actors, actors_now, command, environ
 from tests.runtime_support import hosting
 

@@ -20,9 +20,9 @@ from typing import Any
 
 import anyio
 
-from actors.cli.standin import model
 from actors.testing import Call, Say, Think, Turn, serve, strict_server
 from actors.testing.server import LoopbackServer
+from actors.testing.standin import model
 
 HERE = Path(__file__).resolve().parent
 MODULES = HERE / "node_modules"

@@ -9,11 +9,14 @@ event that is written and at every request that a server sees, and at the end ea
 same seed gives the same run, to the last byte, in every process.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import Any
 
+from actors.errors import ConfigError
 from actors.testing.simulation.plan import Mode, Odds, SimulationPlan, planned
 from actors.testing.simulation.report import SimulationReport, played
-from actors.testing.simulation.world import TARGETS, TOOLS
+from actors.testing.simulation.world import TARGETS
+from actors.tools import Tool
 
 __all__ = ["Mode", "Odds", "SimulationPlan", "SimulationReport", "simulate"]
 
@@ -25,6 +28,7 @@ def simulate(
     turns: int = 10,
     mode: Mode = "safety",
     odds: Odds | None = None,
+    tools: Sequence[Tool[..., Any]] = (),  # Any: any function
     only: Collection[str] | None = None,
 ) -> SimulationReport:
     """Run the runtime in virtual time, as a seed decides, and say which invariants did not hold.
@@ -35,10 +39,16 @@ def simulate(
         turns: Asks of each.
         mode: `safety` has faults to the end; in `liveness` they stop, and then every session must answer.
         odds: How often what goes wrong.
+        tools: Your own; they are called beside the simulation's, with arguments made from their schemas. Async ones:
+            a thread knows nothing of virtual time. What they wait for must be of the event loop (`anyio.sleep`).
         only: Names of the parts of the plan that are played, as a shrunk report gives them; all by default.
 
     Raises:
-        ConfigError: trio is not installed.
+        ConfigError: trio is not installed, or a tool is not async.
     """
-    plan = planned(seed, sessions, turns, TARGETS, TOOLS, mode, odds or Odds())
-    return played(plan if only is None else plan.only(only))
+    for each in tools:
+        if not each.is_async:
+            raise ConfigError(f"Tool {each.name!r} is not async, and a thread knows nothing of virtual time")
+    names = [each.name for each in tools]
+    plan = planned(seed, sessions, turns, TARGETS, names, mode, odds or Odds())
+    return played(plan if only is None else plan.only(only), tools)

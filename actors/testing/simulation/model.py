@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 
+from actors.testing.rules.base import Json
 from actors.testing.script import Call, Part, Say, Think, Turn
 from actors.testing.simulation.plan import Ask, PlannedCall, PlannedRound, SimulationPlan, Talk
 
@@ -59,6 +60,8 @@ class Model:
     """Speaks for every server. It reads a request before the server does, and answers then."""
 
     plan: SimulationPlan
+    arguments: Mapping[str, Mapping[str, Json]]
+    """What tools that are not the simulation's own are called with, by name."""
     now: str | None = None
     """The ask whose request is being answered."""
     told: bytes = b""
@@ -131,7 +134,12 @@ class Model:
         is_wrong = self._wrong(talk, round_, progress)
         calls = [call for call in round_.calls if progress.tries == 0 or call.blunder]
         progress.answers += 1
-        return [_written(call, progress.answers, is_wrong=is_wrong and bool(call.blunder)) for call in calls]
+        return [self._call(call, progress.answers, is_wrong=is_wrong) for call in calls]
+
+    def _call(self, call: PlannedCall, answer: int, *, is_wrong: bool) -> Call:
+        if (arguments := self.arguments.get(call.tool)) is not None:
+            return Call(call.tool, arguments)
+        return _written(call, answer, is_wrong=is_wrong and bool(call.blunder))
 
 
 def _written(call: PlannedCall, answer: int, *, is_wrong: bool) -> Call:
@@ -153,7 +161,7 @@ def _explains(told: bytes, call: PlannedCall) -> bool:
     """Say whether a model that reads can see from what it is told what was wrong with its call."""
     match call.blunder:
         case "malformed":
-            return b"JSON" in told
+            return b"JSON" in told or b"missing" in told  # some wires have no place for what is not JSON
         case "missing":
             return b"manner" in told and b"missing" in told
         case "wrong":

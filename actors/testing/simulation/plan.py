@@ -58,6 +58,8 @@ FAULTS: tuple[Fault, ...] = (
 MANNERS = ("fine",) * 9 + ("slow", "raises", "exits", "swallows", "spoils", "huge", "odd", "stray", "hangs")
 """How tools behave, the good ones more often."""
 
+OWN_TOOLS = ("work", "work", "work", "approved")
+"""The simulation's tools; only their calls are ever wrong as the model writes them."""
 BLUNDERS: tuple[Blunder, ...] = ("malformed", "missing", "wrong", "unknown")
 CRASHING = ("session", "scheduler", "ledger", "renderer")
 
@@ -160,6 +162,7 @@ class Made:
     sessions: int
     turns: int
     odds: Odds
+    tools: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +190,10 @@ class SimulationPlan:
 def planned(
     seed: int, sessions: int, turns: int, targets: Sequence[str], tools: Sequence[str], mode: Mode, odds: Odds
 ) -> SimulationPlan:
-    """Return the plan of a seed."""
-    talks = tuple(_PlanAuthor(seed, number, targets, tools, odds).talk(turns) for number in range(sessions))
-    return SimulationPlan(seed, mode, Made(sessions, turns, odds), talks)
+    """Return the plan of a seed. `tools` are the names of the user's own."""
+    names = (*OWN_TOOLS, *tools, *tools)
+    talks = tuple(_PlanAuthor(seed, number, targets, names, odds).talk(turns) for number in range(sessions))
+    return SimulationPlan(seed, mode, Made(sessions, turns, odds, tuple(tools)), talks)
 
 
 def _names(ask: Ask) -> Iterator[str]:
@@ -250,13 +254,14 @@ class _PlanAuthor:
         return PlannedRound(name, tuple(self._call(f"{name}c{at}") for at in range(count)))
 
     def _call(self, key: str) -> PlannedCall:
-        random = self._random
+        random, tool = self._random, self._random.choice(self._tools)
+        is_wrong = self._happens(self._odds.blunder) and tool in OWN_TOOLS
         return PlannedCall(
             key,
-            random.choice(self._tools),
+            tool,
             random.choice(MANNERS),
             random.expovariate(1.0),
-            random.choice(BLUNDERS) if self._happens(self._odds.blunder) else "",
+            random.choice(BLUNDERS) if is_wrong else "",
         )
 
     def _moves(self, name: str) -> Iterator[Move]:

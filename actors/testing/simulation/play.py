@@ -75,7 +75,7 @@ class Player:
                 tasks.start_soon(self._rest, talk)
 
     async def _talk(self, talk: Talk) -> None:
-        tools, approve = self._world.toolbox.tools, self._world.toolbox.approve
+        tools, approve = self._world.tools, self._world.toolbox.approve
         session = await self._runtime.open(talk.target, id=talk.id, tools=tools, approve=approve)
         for ask in talk.asks:
             await anyio.sleep(ask.pause)

@@ -8,7 +8,7 @@ from actors.testing.simulation.judge import counted, judged
 from actors.testing.simulation.plan import Odds, SimulationPlan
 from actors.testing.simulation.play import Player
 from actors.testing.simulation.shrinking import shrink
-from actors.testing.simulation.world import World
+from actors.testing.simulation.world import Tools, World
 
 LONGEST = 7 * 24 * 3600.0
 """Virtual seconds that a run may take."""
@@ -31,15 +31,17 @@ class SimulationReport:
     problems: tuple[str, ...]
     digest: str
     counts: Mapping[str, int] = field(default_factory=dict)
+    _tools: Tools = field(default=(), repr=False)
 
     @property
     def line(self) -> str:
-        """One line of Python that gives this report again."""
+        """One line of Python that gives this report again; tools of your own stand in it by their names."""
         plan, made = self.plan, self.plan.made
         sizes = f"sessions={made.sessions}, turns={made.turns}, mode={plan.mode!r}"
         odds = "" if made.odds == Odds() else f", odds={made.odds}"
         only = "" if plan.is_whole else f", only={' '.join(plan.names)!r}.split()"
-        return f"simulate({plan.seed}, {sizes}{odds}{only})"
+        tools = f", tools=[{', '.join(made.tools)}]" if made.tools else ""
+        return f"simulate({plan.seed}, {sizes}{odds}{tools}{only})"
 
     def shrunk(self, tries: int = 200) -> "SimulationReport":
         """Return the report of a smaller plan that breaks the same invariant, after so many runs at most."""
@@ -48,18 +50,18 @@ class SimulationReport:
         invariant = self.problems[0].partition(":")[0]
 
         def fails(plan: SimulationPlan) -> bool:
-            return any(line.startswith(f"{invariant}:") for line in played(plan).problems)
+            return any(line.startswith(f"{invariant}:") for line in played(plan, self._tools).problems)
 
-        return played(shrink(self.plan, fails, tries))
+        return played(shrink(self.plan, fails, tries), self._tools)
 
     def __str__(self) -> str:
         told = [self.line, *self.problems[:10], *(f"{name}: {self.counts[name]}" for name in self.counts)]
         return "\n".join(told)
 
 
-def played(plan: SimulationPlan) -> SimulationReport:
+def played(plan: SimulationPlan, tools: Tools = ()) -> SimulationReport:
     """Play a plan."""
-    world = World(plan)
+    world = World(plan, tools)
     players: list[Player] = []
 
     async def main() -> None:
@@ -75,7 +77,7 @@ def played(plan: SimulationPlan) -> SimulationReport:
         world.problems.add("nothing is raised", f"{type(error).__name__}: {error}")
     counts = {name: count for player in players for name, count in sorted(player.counts.items())}
     lines, digest = tuple(world.problems.lines), world.digest.hexdigest()
-    return SimulationReport(plan, lines, digest, counts | _counts(world))
+    return SimulationReport(plan, lines, digest, counts | _counts(world), tools)
 
 
 def _counts(world: World) -> dict[str, int]:

@@ -1,9 +1,10 @@
 """The world of one run: servers of several dialects without sockets, their model, tools, logs, and a runtime on top."""
 
 import hashlib
+from collections.abc import Sequence
 from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings, PoolSettings, RuntimeLimits
 from actors.config.providers import kind_of
@@ -21,12 +22,15 @@ from actors.testing.simulation.network import SimulatedNetwork
 from actors.testing.simulation.plan import SimulationPlan
 from actors.testing.simulation.toolbox import Toolbox
 from actors.testing.simulation.witness import Problems, Witness
+from actors.testing.standin import arguments as made_from
+from actors.tools import Tool
 
 DIALECTS = ("openai_chat", "anthropic", "openai_responses", "gemini", "mistral", "bedrock")
 """What the servers speak, one each."""
 POOLS = {"either": "failover", "by-turns": "round_robin"}
 TARGETS = (*DIALECTS, *POOLS)
-TOOLS = ("work", "work", "work", "approved")
+
+Tools: TypeAlias = Sequence[Tool[..., Any]]  # Any: any function
 
 _BACKEND = BackendLimits(first_byte=20, idle=10, total=90, attempts=3, concurrency=16)
 _RUNTIME = RuntimeLimits(rounds=5, waiting_asks=2)
@@ -48,22 +52,24 @@ class _Said(Script):
 
 
 class World:
-    """All of one run but the callers."""
+    """All of one run but the callers. `tools` are the user's own."""
 
-    def __init__(self, plan: SimulationPlan) -> None:
+    def __init__(self, plan: SimulationPlan, tools: Tools = ()) -> None:
         self.plan = plan
         self.problems = Problems()
         self.faultless = False
         """Whether faults have stopped."""
         self.crashed: set[str] = set()
         """Sessions of which an actor crashed: what was under way then may be lost."""
-        self.model = Model(plan)
+        arguments = {each.name: made_from(each.schema) for each in tools}
+        self.model = Model(plan, arguments)
         self.random = Random(f"{plan.seed}/world")  # noqa: S311  as in the plan
         self.servers = {name: self._server(name) for name in DIALECTS}
         self.network = SimulatedNetwork(self.servers, self.random, self._seen)
         members = {name: frozenset({name}) for name in DIALECTS}
         self.witness = Witness(self.problems, members | dict.fromkeys(POOLS, frozenset(DIALECTS)))
         self.toolbox = Toolbox(self.random, self._begun)
+        self.tools = (*self.toolbox.tools, *tools)
         self.digest = hashlib.blake2b(digest_size=16)
         self.faults = 0
 

@@ -28,18 +28,20 @@ def model(dialect: str) -> Callable[[Request], Turn]:
     return partial(answer, thinks=host is not None and host.profile.thinking != "off")
 
 
-def answer(request: Request, *, thinks: bool = False) -> Turn:
-    """Return what the model says: a call of the first declared tool, or a short text after its result.
+def answer(request: Request, *, thinks: bool = False, number: int = 0) -> Turn:
+    """Return what the model says: a call of a declared tool, or a short text after its result.
 
     Args:
         thinks: Where the request does not say.
+        number: Of the tool, from 0; behind the last comes the first again.
     """
     thoughts = (Think("Let me see."),) if _asks_to_think(request, thinks) else ()
-    return Turn(*thoughts, *_said(request).parts)
+    return Turn(*thoughts, *_said(request, number).parts)
 
 
-def _said(request: Request) -> Turn:
-    tool = next((tool for tool in declared(request).tools if not tool.namespace), None)
+def _said(request: Request, number: int) -> Turn:
+    tools = [tool for tool in declared(request).tools if not tool.namespace]
+    tool = tools[number % len(tools)] if tools else None
     last = _last(request)
     if last == "result":
         return Turn(Say("I have the result."))

@@ -1,0 +1,21 @@
+"""Tools for a stress run: one that is as it should be, and one that leaks."""
+
+import os
+
+from actors import tool
+
+
+@tool
+async def weather(city: str) -> str:
+    """Weather of a city."""
+    return f"{city}: 21 C"
+
+
+@tool
+async def leak(name: str) -> str:
+    """Open a file and forget it."""
+    os.dup(1)
+    return name
+
+
+good = [weather]

@@ -1,0 +1,96 @@
+"""Many sessions over one's own tools and backends, through HTTP on this machine."""
+
+import os
+
+import pytest
+
+from actors.config import BackendLimits, Config, FileSettings
+from actors.errors import ConfigError
+from actors.testing import Call, OpenAIServer, Say, Status, Turn, serve, stress
+from actors.testing.stressing.resources import Held, leaked
+from actors.testing.stressing.workload import LoadTally
+from actors.tools import tool
+from tests.runtime_support import backend_at
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_the_built_in_servers_call_every_tool_and_nothing_is_refused_or_left_over() -> None:
+    ran: list[str] = []
+
+    @tool
+    async def weather(city: str) -> str:
+        """Weather of a city."""
+        ran.append("weather")
+        return f"{city}: 21 C"
+
+    @tool
+    def price(nights: int) -> int:
+        """Price of some nights."""
+        ran.append("price")
+        return 90 * nights
+
+    report = await stress(tools=[weather, price], sessions=8, turns=4, cancelling=0)
+    assert report.is_sound, report
+    assert report.asks == {"complete": 32}
+    assert report.rounds == report.counters["requests"] == 64
+    assert (ran.count("weather") > 8, ran.count("price") > 8, len(ran)) == (True, True, 32)
+    assert report.switches > 0
+    assert 0 < report.latency["p50"] <= report.latency["p90"] <= report.latency["p99"] <= report.seconds
+    assert report.leaks == {"tasks": 0, "threads": 0, "descriptors": 0}
+
+
+async def test_what_fails_is_told_by_its_cause_and_cancels_are_no_failures() -> None:
+    server = OpenAIServer(faults=lambda number, request: Status(401) if number % 2 else None)
+    async with serve(server):
+        config = Config(FileSettings(backends={"mine": backend_at(server)}), {})
+        report = await stress("mine", config=config, sessions=3, turns=4, cancelling=0)
+    assert report.asks == {"complete": 6, "failed": 6}
+    assert dict(report.failures) == {"config": 6}
+    assert not report.is_sound
+
+
+async def test_cancelled_asks_leave_nothing_behind() -> None:
+    @tool
+    async def work(name: str) -> str:
+        """Do a piece of work."""
+        return name
+
+    report = await stress(tools=[work], sessions=6, turns=5, cancelling=1.0, seed=3)
+    assert report.is_sound, report
+    assert sum(report.asks.values()) == 30
+    assert report.asks["cancelled"] > 0
+
+
+async def test_a_run_ends_when_its_time_is_over() -> None:
+    server = OpenAIServer([Turn(Call("none", {})), Turn(Say("ok"))])
+    async with serve(server):
+        config = Config(FileSettings(backends={"mine": backend_at(server, BackendLimits())}), {})
+        report = await stress("mine", config=config, sessions=2, turns=10_000, think=0.01, seconds=0.3)
+    assert 0 < sum(report.asks.values()) < 1000
+
+
+@pytest.mark.parametrize("target", ["openai:gpt-5.2", "anthropic:claude-sonnet-5"])
+async def test_other_machines_are_asked_only_if_that_is_said(target: str) -> None:
+    config = Config(FileSettings(), {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"})
+    with pytest.raises(ConfigError, match=r"is at api\..*--allow-network"):
+        await stress(target, config=config, sessions=1, turns=1)
+    here = Config(FileSettings(), {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "ANTHROPIC_API_KEY": "k"})
+    with pytest.raises(ConfigError, match=r"at api\.anthropic\.com"):
+        await stress("openai:gpt-5.2", config=here, switches=("anthropic:claude-sonnet-5",))
+
+
+async def test_percentiles_are_of_the_asks_that_completed() -> None:
+    tally = LoadTally()
+    tally.seconds = [float(number) for number in range(100, 0, -1)]
+    assert [tally.percentile(share) for share in (0.5, 0.9, 0.99, 1.0)] == [50.0, 90.0, 99.0, 100.0]
+    assert LoadTally().percentile(0.99) == 0.0
+
+
+async def test_what_a_run_leaves_open_is_told() -> None:
+    before = Held.now()
+    ours, theirs = os.pipe()
+    assert Held.now().over(before) == {"tasks": 0, "threads": 0, "descriptors": 2}
+    os.close(ours)
+    os.close(theirs)
+    assert await leaked(before) == {"tasks": 0, "threads": 0, "descriptors": 0}
