@@ -63,7 +63,7 @@ from actors.storage import Storage
 from actors.storage.memory import MemoryStorage
 from actors.threads import THREADS
 from actors.tools import Toolset
-from actors.toolsets import Item, Toolsets
+from actors.toolsets import Item, Toolsets, ToolSource
 from actors.transport import HttpTransport, Transport
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class Runtime:
             self.rules,
             self._resolver,
             self._ended,
-            Toolsets(self.system),
+            Toolsets(self.system, lru_cache(None)(self._server)),
             self._on_tool_error,
             readers,
             self._tracing,
@@ -236,7 +236,8 @@ class Runtime:
         Args:
             target: `provider:model`, the name of a configured backend, or of a configured pool.
             tools: What the model may call; functions are made tools. A toolset, which is an async context manager
-                that gives tools or a `ToolSource`, is opened first, and closed with the last session that uses it.
+                that gives tools or a `ToolSource`, is opened first, and closed with the last session that uses it. A
+                text names an MCP server of the configuration.
             id: 1 to 64 letters, digits, `_` and `-`; made up if not given.
             system: System prompt, fixed for the session's life. Without it, the one that came with `messages`.
             messages: A history to begin with, as `from_wire` gives it. Its report stays that of the session's history.
@@ -407,6 +408,12 @@ class Runtime:
             )
         self._reserving.add(given)
         return given
+
+    def _server(self, name: str) -> ToolSource:
+        """Return the toolset of an MCP server that the configuration names."""
+        from actors.mcp.configured import configured
+
+        return configured(self.config, name)
 
     def _resolver(self, tools: Toolset, system: str | None) -> BackendResolver:
         """Return what targets mean to sessions with these tools and this system prompt: they share it."""

@@ -56,7 +56,7 @@ async def call(offer: Offer, name: str, door: Door | None = None, /, **arguments
 @asynccontextmanager
 async def offered(source: ToolSource) -> AsyncIterator[Offer]:
     async with System() as system:
-        sets = Toolsets(system)
+        sets = Toolsets(system, lambda name: source)
         yield await sets.open([source], lambda _: None)
         await sets.close()
 

@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -23,11 +23,11 @@ from mcp import Client
 from mcp_types import CallToolResult, ResourceLink, TextContent, ToolAnnotations
 from mcp_types import Tool as Listed
 
-from actors import ToolSource, mcp
-from actors.config import RuntimeLimits
+from actors import Runtime, ToolSource, mcp
+from actors.config import RuntimeLimits, load
 from actors.core.content import Media
 from actors.core.feed import SessionEvent, StatusEvent
-from actors.errors import ToolDefinitionError, ToolsetFailed
+from actors.errors import ConfigError, MissingKey, ToolDefinitionError, ToolsetFailed, UnknownTarget
 from actors.kernel import System
 from actors.mcp.connection import ServerTools, connected, effects_of
 from actors.mcp.options import Answered, Elicitation, McpOptions, McpServer, Sampling, options_of
@@ -46,6 +46,9 @@ ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
 """The protocol of 2026, which the SDK's servers speak, and the one before it, which most servers do."""
 
 
+NOBODY = cast("Callable[[str], ToolSource]", None)
+
+
 def here(name: str = "ref", **options: Any) -> ToolSource:  # Any: of a server
     """The reference server in this process."""
     made, server = options_of(name, cast("McpOptions", options))
@@ -62,7 +65,7 @@ def spoken(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
 async def offered(*sources: ToolSource) -> AsyncIterator[Offer]:
     with anyio.fail_after(60):
         async with System() as system:
-            sets = Toolsets(system)
+            sets = Toolsets(system, NOBODY)
             yield await sets.open(sources, lambda _: None)
             await sets.close()
 
@@ -244,6 +247,53 @@ async def test_a_program_that_is_not_there_and_an_address_where_nobody_listens_a
             await runtime.open("a", tools=[mcp.http("http://127.0.0.1:9/mcp", {"Authorization": "s3cret"})])
         assert "s3cret" not in str(raised.value) + repr(raised.value)
         assert runtime.system.containment.names == []
+
+
+async def test_a_server_of_the_configuration_is_named_and_its_secrets_are_variables(tmp_path: Path) -> None:
+    (tmp_path / "actors.toml").write_text(f"""
+        [backends.a]
+        kind = "openai"
+        model = "gpt"
+        base_url = "http://127.0.0.1:9"
+
+        [mcp.ref]
+        command = {sys.executable!r}
+        args = ["-m", "tests.mcp_servers.reference"]
+        env = ["PYTHONPATH", "NOTES"]
+        tools = ["add", "pid"]
+        approval = {{ pid = "deny" }}
+
+        [mcp.far]
+        url = "http://127.0.0.1:9/mcp"
+        bearer = "FAR_TOKEN"
+    """)
+    async with noting() as notes, Runtime(tmp_path / "actors.toml", environ=environment(notes)) as runtime:
+        one, two = [await runtime.open("a", tools=["ref"]) for _ in range(2)]
+        said = [(tool.name, tool.approval) for tool in one._activation.tools]
+        assert said == [("add", "allow"), ("pid", "deny")]
+        assert one._activation.offer.owners == two._activation.offer.owners
+        with pytest.raises(UnknownTarget, match=r"No MCP server 'fra' in actors.toml; there are: ref, far"):
+            await runtime.open("a", tools=["fra"])
+        with pytest.raises(MissingKey, match="MCP server 'far' needs the environment variable FAR_TOKEN"):
+            await runtime.open("a", tools=["far"])
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ('url = "https://x"\ncommand = "x"', "takes one of command and url"),
+        ('url = "https://x"\nargs = ["x"]', "takes args, env and cwd only with command"),
+        ('command = "x"\nbearer = "X"', "takes bearer and headers only with url"),
+        ('command = "x"\nenv = ["x=s3cret"]', "environment variable in capitals"),
+    ],
+)
+def test_a_table_of_a_server_that_cannot_be_used_is_one_line(
+    table: str, problem: str, tmp_path: Path
+) -> None:
+    (tmp_path / "actors.toml").write_text(f"[mcp.any]\n{table}\n")
+    with pytest.raises(ConfigError, match=problem) as raised:
+        load(tmp_path / "actors.toml", {})
+    assert "s3cret" not in str(raised.value)
 
 
 # --- servers in processes of their own ----------------------------------------------------------------

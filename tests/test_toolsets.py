@@ -143,7 +143,7 @@ async def test_a_toolset_that_does_not_close_is_cancelled_and_holds_up_no_other(
 
     monkeypatch.setattr("actors.toolsets.HOLD", 0.01)
     bench = Bench(notes=ends)
-    async with hosting(a=openai()) as runtime:
+    async with hosting(a=openai(), seconds=10) as runtime:
         session = await runtime.open("a", tools=[bench.source(), ToolSource(sticks, "sticks", closing=0.2)])
         await session.close()
         assert ends == ["bench opened", "bench closed", "cancelled"]
@@ -202,7 +202,7 @@ async def test_a_toolset_that_does_not_open_is_a_typed_error_of_one_line_and_lea
 async def test_a_toolset_that_takes_too_long_to_open_is_given_up() -> None:
     bench = Bench()
     bench.holds = anyio.Event()
-    async with hosting(a=openai()) as runtime:
+    async with hosting(a=openai(), seconds=10) as runtime:
         with pytest.raises(ToolsetFailed, match=r"'bench' cannot be opened: it did not open within 0\.01 s"):
             await runtime.open("a", tools=[bench.source(opening=0.01)])
         assert runtime.system.containment.names == []
@@ -322,7 +322,7 @@ async def test_what_a_toolset_does_to_its_task_ends_there_and_it_is_opened_again
 
 async def test_tries_to_open_again_grow_apart_and_a_call_hastens_the_next() -> None:
     bench = Bench()
-    async with hosting(a=openai()) as runtime:
+    async with hosting(a=openai(), seconds=15) as runtime:
         await runtime.open("a", tools=[bench.source()])
         (owner,) = runtime._running().toolsets._owners
         bench.refuses = OSError("gone")

@@ -14,6 +14,7 @@ from actors.core.caching import Cache
 from actors.core.routing import Policy
 
 Thinking: TypeAlias = Literal["native", "drop", "text"]
+Verdict: TypeAlias = Literal["allow", "ask", "deny"]
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}")
@@ -294,6 +295,38 @@ class TenantSettings(Frozen):
     weight: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)] = 1.0
 
 
+class McpSettings(Frozen):
+    """One `[mcp.NAME]` table: an MCP server, which is a program with its `args`, or a `url`.
+
+    `env` names variables of this process that the program gets too. `bearer` names the one with the token that goes to
+    the `url`; `headers` are as a backend's. `tools` are those it offers, by its names, all by default. `approval` is
+    `allow`, `ask` or `deny`, for all of them or by name. `timeout` (of a call), `opening` and `waiting` are seconds.
+    """
+
+    command: Label | None = None
+    args: Annotated[tuple[str, ...], Field(max_length=256, strict=False)] = ()
+    env: Annotated[tuple[Variable, ...], Field(max_length=64, strict=False)] = ()
+    cwd: Label | None = None
+    url: Endpoint | None = None
+    bearer: Variable | None = None
+    headers: Annotated[dict[str, SecretStr | HeaderVariable], BeforeValidator(_headers)] = {}
+    tools: Annotated[tuple[str, ...], Field(strict=False)] | None = None
+    approval: Verdict | dict[str, Verdict] | None = None
+    timeout: Seconds | None = None
+    opening: Seconds = 30.0
+    waiting: Seconds = 10.0
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if (self.command is None) == (self.url is None):
+            raise ValueError("takes one of command and url")
+        if self.command is None and (self.args or self.env or self.cwd is not None):
+            raise ValueError("takes args, env and cwd only with command")
+        if self.url is None and (self.bearer is not None or self.headers):
+            raise ValueError("takes bearer and headers only with url")
+        return self
+
+
 class FileSettings(Frozen):
     """A whole `actors.toml`. A `[dialects.NAME]` table is a profile of one's own; see `actors.config.dialects`."""
 
@@ -301,4 +334,5 @@ class FileSettings(Frozen):
     backends: dict[str, BackendSettings] = {}
     pools: dict[str, PoolSettings] = {}
     tenants: dict[str, TenantSettings] = {}
+    mcp: dict[str, McpSettings] = {}
     limits: RuntimeLimits = RuntimeLimits()

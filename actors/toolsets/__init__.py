@@ -27,10 +27,15 @@ HOLD = 1.0
 
 
 class Toolsets:
-    """The toolsets that the sessions of a runtime have open."""
+    """The toolsets that the sessions of a runtime have open.
 
-    def __init__(self, system: System) -> None:
-        self._system = system
+    Args:
+        system: Whose tasks and deadlines they use.
+        named: Returns the one that a configuration has under a name, always the same.
+    """
+
+    def __init__(self, system: System, named: Callable[[str], ToolSource]) -> None:
+        self._system, self._named = system, named
         self._owners: list[ToolsetOwner] = []  # in the order in which they were opened
         self._shared: dict[
             int, tuple[object, ToolsetOwner]
@@ -79,6 +84,8 @@ class Toolsets:
         return self._toolsets.setdefault(tuple(tools), tools)
 
     async def _part(self, item: Item) -> AnyTool | ToolsetOwner:
+        if isinstance(item, str):
+            item = self._named(item)
         if (source := source_of(item)) is None:
             return item if isinstance(item, Tool) else tool(cast("Callable[..., object]", item))
         # the same thing is not opened while it is being closed

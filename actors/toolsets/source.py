@@ -80,8 +80,8 @@ class ToolSource:
                 )
 
 
-Item: TypeAlias = Offered | ToolSource | AbstractAsyncContextManager[Given]
-"""An entry of `tools=`."""
+Item: TypeAlias = Offered | ToolSource | AbstractAsyncContextManager[Given] | str
+"""An entry of `tools=`. A text names an MCP server of the configuration."""
 
 
 def source_of(item: object) -> ToolSource | None:

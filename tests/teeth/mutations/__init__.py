@@ -13,6 +13,7 @@ from tests.teeth.mutations import (
     kernel,
     profiles,
     render,
+    resources,
     routing,
     runtime,
     servers,
@@ -42,4 +43,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *cli.MUTATIONS,
     *routing.MUTATIONS,
     *tools.MUTATIONS,
+    *resources.MUTATIONS,
 )

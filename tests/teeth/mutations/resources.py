@@ -1,0 +1,140 @@
+"""Mistakes in toolsets: how they are opened, kept, opened again and closed, and what MCP servers say."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+TOOLSETS = "tests/test_toolsets.py"
+MCP = "tests/test_mcp.py"
+SETS = "actors/toolsets/__init__.py"
+OWNER = "actors/toolsets/owner.py"
+OFFER = "actors/toolsets/offer.py"
+SERVER = "actors/mcp/connection.py"
+RESULTS = "actors/mcp/results.py"
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "toolsets: each session opens its own",
+        SETS,
+        "            if source.shared:\n",
+        "            if not source.shared:\n",
+        (TOOLSETS,),
+    ),
+    Mutation(
+        "toolsets: the first session that ends closes it",
+        SETS,
+        "            if not owner.users:\n",
+        "            if owner:\n",
+        (TOOLSETS,),
+    ),
+    Mutation(
+        "toolsets: closed in the order they were opened in",
+        SETS,
+        "for owner in reversed(self._owners)",
+        "for owner in self._owners",
+        (TOOLSETS,),
+    ),
+    Mutation(
+        "toolsets: an open that failed or was cancelled keeps what it had opened",
+        SETS,
+        "        unused: list[ToolsetOwner] = []\n",
+        "        unused: list[ToolsetOwner] = []\n        return self._closed(unused)\n",
+        (TOOLSETS,),
+    ),
+    Mutation(
+        "toolsets: one that takes too long to open is waited for",
+        OWNER,
+        "anyio.CancelScope(deadline=self._began + self.source.opening)",
+        "anyio.CancelScope()",
+        (TOOLSETS,),
+    ),
+    Mutation(
+        "toolsets: one that does not close is waited for",
+        OWNER,
+        "            self._scope.deadline = self._system.now() + self.source.closing\n",
+        "",
+        (TOOLSETS,),
+    ),
+    Mutation(
+        "toolsets: a call does not hasten the next try",
+        OWNER,
+        "        if not self._is_up(beyond):\n            self._hasten()\n",
+        "        if not self._is_up(beyond):\n",
+        (TOOLSETS,),
+    ),
+    Mutation(
+        "toolsets: tries to open again come at one distance",
+        OWNER,
+        "min(2 * self._delay, MOST)",
+        "FIRST",
+        (TOOLSETS,),
+    ),
+    Mutation(
+        "toolsets: a changed list is taken as it comes",
+        OFFER,
+        "order = self._names if self._seen is not None else {key: self._names[key] for key in listed}",
+        "order = {key: self._names[key] for key in listed}",
+        (TOOLSETS,),
+    ),
+    Mutation(
+        "toolsets: a changed list is never offered",
+        "actors/activation.py",
+        "        if activation.offer.refresh():\n",
+        "        if activation.offer.owners and not activation.offer.owners:\n",
+        (TOOLSETS,),
+    ),
+    Mutation(
+        "toolsets: what may have taken effect is run again",
+        OFFER,
+        'return tool.effects != "once" or not lost.may_have_run',
+        "return True",
+        (MCP,),
+    ),
+    Mutation(
+        "toolsets: what only reads is not run again",
+        OFFER,
+        'return tool.effects != "once" or not lost.may_have_run',
+        "return not lost.may_have_run",
+        (MCP,),
+    ),
+    Mutation(
+        "mcp: a stranger's tools run unasked",
+        SERVER,
+        '("allow" if effects == "pure" else "ask")',
+        '"allow"',
+        (MCP,),
+    ),
+    Mutation(
+        "mcp: a tool that says it is idempotent only reads",
+        SERVER,
+        'return "idempotent" if hints.idempotent_hint else "once"',
+        'return "pure" if hints.idempotent_hint else "once"',
+        (MCP,),
+    ),
+    Mutation(
+        "mcp: a lost connection is an error of the server's",
+        SERVER,
+        "return self._is_lost or error.code == CONNECTION_CLOSED or error.message in REFUSED",
+        "return False",
+        (MCP,),
+    ),
+    Mutation(
+        "mcp: a tool that cannot be shown takes all others with it",
+        SERVER,
+        "        except ToolDefinitionError as error:\n",
+        "        except ZeroDivisionError as error:\n",
+        (MCP,),
+    ),
+    Mutation(
+        "mcp: an error of a tool is its result",
+        RESULTS,
+        "    if result.is_error:\n",
+        "    if result.is_error and not texts:\n",
+        (MCP,),
+    ),
+    Mutation(
+        "mcp: structured content is given twice",
+        RESULTS,
+        " and not _is_said(result.structured_content, texts)",
+        "",
+        (MCP,),
+    ),
+)
