@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from actors.core.identity import Binding
     from actors.core.ledger import Ledger
     from actors.core.profiles import dialect
+    from actors.core.reproduction import Reproduction
     from actors.errors import ActorsError
     from actors.executor import ToolFailure
     from actors.handle import Preview, Session
@@ -42,6 +43,7 @@ __all__ = [
     "Message",
     "Native",
     "Preview",
+    "Reproduction",
     "Runtime",
     "Seal",
     "Session",
@@ -88,6 +90,7 @@ _HOMES = {
     "core.identity": ("Binding",),
     "core.events": ("Interaction",),
     "core.ledger": ("Ledger",),
+    "core.reproduction": ("Reproduction",),
     "errors": ("ActorsError",),
     "executor": ("ToolFailure",),
     "handle": ("Preview", "Session"),

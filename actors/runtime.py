@@ -41,6 +41,7 @@ from actors.core.state import Rules, opening
 from actors.core.stats import RuntimeStats
 from actors.core.transcript import Encoder
 from actors.core.turn import Bounds
+from actors.dumps import OnRefusal, dump
 from actors.errors import (
     ActorsError,
     ConfigError,
@@ -102,6 +103,8 @@ class Runtime:
         on_tool_error: Called with each `ToolFailure`, in the event loop: what a tool or an approval raised. The model
             is told in one line only; the log (`actors.tools`) has the traceback too.
         tracing: Traces asks with OpenTelemetry: an `actors.telemetry.otel.Tracing`.
+        on_refusal: Given a `Reproduction` of each request that was refused for its structure, without its content; or a
+            directory where they are written as JSON.
 
     Raises:
         ConfigError: When entered: the file cannot be used.
@@ -117,6 +120,7 @@ class Runtime:
         seed: int | None = None,
         on_tool_error: Callable[[ToolFailure], object] | None = None,
         tracing: "Tracing | None" = None,
+        on_refusal: OnRefusal | None = None,
     ) -> None:
         self._tracing = tracing
         self._environ = os.environ if environ is None else environ
@@ -127,6 +131,7 @@ class Runtime:
         """The actors, and the tasks that serve them; made when the runtime is entered."""
         self._seed = seed
         self._on_tool_error = on_tool_error
+        self._on_refusal = on_refusal
         self._may_use_threads = False
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
         self._keys = Random(seed)  # noqa: S311  names, not secrets
@@ -427,6 +432,10 @@ class Runtime:
         self.refused += 1
         self.refusals.append(refusal)
         telemetry.refused(refusal)
+        if self._on_refusal is not None and self._host is not None:
+            codec = self.config.dialect(refusal.report.dialect)
+            work = partial(dump, refusal, codec, self._on_refusal, self.refused)
+            self._host.start(work, f"dump/{self.refused}")
 
     def _ended(self, activation: Activation) -> None:
         self._sessions.pop(activation.name, None)

@@ -33,6 +33,7 @@ from actors.transport import Response, Timeouts
 BINDING = Binding("a", "openai_chat", "http://127.0.0.1:9/v1", "", "gpt")
 WHOLE = b'data: {"choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 DOWN = b'{"error":{"message":"no","type":"overloaded_error"}}'
+LIMITED = b'{"error":{"message":"Rate limit reached.","type":"rate_limit_error"}}'
 
 
 @dataclass
@@ -83,7 +84,7 @@ class Backend:
         try:
             if self.here > self.capacity:
                 self.refused += 1
-                yield Plain(429, {}, DOWN)
+                yield Plain(429, {}, LIMITED)
                 return
             await anyio.sleep(self.latency)
             if anyio.current_time() - self.asked[0] < self.down:

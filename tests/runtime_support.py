@@ -24,6 +24,7 @@ from actors.core.identity import CallId
 from actors.core.profiles import dialect
 from actors.core.segments import Segments
 from actors.core.state import Lanes, SessionState, rebuilt
+from actors.dumps import OnRefusal
 from actors.executor import ToolFailure
 from actors.handle import Session
 from actors.renderer import AdoptedLanes
@@ -56,6 +57,7 @@ async def hosting(
     transport: Transport | None = None,
     environ: Mapping[str, str] | None = None,
     on_tool_error: Callable[[ToolFailure], object] | None = None,
+    on_refusal: OnRefusal | None = None,
     auth: Mapping[str, str] | None = None,
     seconds: float = 300,
     **servers: LoopbackServer,
@@ -74,7 +76,12 @@ async def hosting(
             )
             config = Config(settings, {} if environ is None else environ)
             hosted = Runtime(
-                config, storage=storage, transport=transport, seed=1, on_tool_error=on_tool_error
+                config,
+                storage=storage,
+                transport=transport,
+                seed=1,
+                on_tool_error=on_tool_error,
+                on_refusal=on_refusal,
             )
             async with hosted as runtime:
                 yield runtime

@@ -1,7 +1,9 @@
 """When a backend fails for good, the ask goes on elsewhere: same history, no new user message, all told."""
 
+import json
 import socket
 from collections.abc import Callable
+from pathlib import Path
 
 import anyio
 import anyio.abc
@@ -11,6 +13,8 @@ import pytest
 from actors.config import BackendLimits, PoolSettings
 from actors.core.events import EpochBegan, TurnEnded
 from actors.core.feed import CompleteEvent, Deferred, ErrorEvent, StatusEvent, TextEvent
+from actors.core.reproduction import Reproduction
+from actors.provider import Counters
 from actors.testing import (
     QUOTA,
     SERVER_ERROR,
@@ -248,6 +252,46 @@ async def test_what_was_refused_is_never_sent_again_as_it_was() -> None:
         assert (await session.ask("Do it.")).status == "failed"
         assert runtime.refused == 1
     assert server.received == 1
+
+
+@pytest.mark.requirement("PROMISE-1", "U-08")
+async def test_a_structural_refusal_is_counted_and_handed_on_without_what_was_said(tmp_path: Path) -> None:
+    words = "This is nobody's business."
+    found, told = list[Reproduction](), anyio.Event()
+
+    def hook(reproduction: Reproduction) -> None:
+        found.append(reproduction)
+        told.set()
+
+    refusal = Status(400, message=f"{STRUCTURAL[openai]}: {words}")
+    for to in (hook, tmp_path / "refused"):
+        one = openai(faults={0: refusal})
+        async with hosting(a=one, b=openai(), pools=pool("a", "b"), on_refusal=to) as runtime:
+            session = await runtime.open("pool", id="trip")
+            assert (await session.ask(words)).status == "failed"
+            provider = runtime.provider("a", runtime.config.backend("a").binding)
+            assert (await provider.ask(Counters()))["tool_api_400_total"] == 1
+            if to is hook:
+                await told.wait()
+    (reproduction,) = found
+    (file,) = (tmp_path / "refused").iterdir()
+    written = json.loads(file.read_text())
+    assert (written["session"], written["backend"], written["by"]) == ("trip", "a", "provider")
+    assert written["fault_class"] == reproduction.fault_class == "rendering"
+    assert written["request"] == json.loads(reproduction.request)
+    assert words not in file.read_text()
+    assert f"[{len(words)} characters]" in file.read_text()
+
+
+async def test_a_hook_for_refusals_that_raises_disturbs_nobody() -> None:
+    def hook(_: Reproduction) -> None:
+        raise RuntimeError("mine")
+
+    refusal = Status(400, message=STRUCTURAL[openai])
+    async with hosting(a=openai(faults={0: refusal}), on_refusal=hook) as runtime:
+        session = await runtime.open("a")
+        assert (await session.ask("One.")).status == "failed"
+        assert (await session.ask("Two.")).status == "complete"
 
 
 @pytest.mark.requirement("PROMISE-10")

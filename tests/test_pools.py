@@ -54,7 +54,8 @@ async def test_every_request_that_failed_is_in_the_attempts_with_its_reason_and_
 async def test_a_backend_that_fails_every_time_is_left_alone_and_its_pool_goes_on() -> None:
     one, two = openai(faults=lambda number, request: SERVER_ERROR), anthropic()
     limits = BackendLimits(attempts=1, failures=2, cooldown=600)
-    async with hosting(a=one, b=two, pools=pool("a", "b", cooldown=0), backend=limits) as runtime:
+    pools = pool("a", "b", cooldown=0) | {"behind": PoolSettings(members=("a",))}
+    async with hosting(a=one, b=two, pools=pools, backend=limits) as runtime:
         alone = await runtime.open("a")
         for _ in range(2):
             assert (await alone.ask("Hello.")).status == "failed"
@@ -63,7 +64,12 @@ async def test_a_backend_that_fails_every_time_is_left_alone_and_its_pool_goes_o
         assert refused.attempts[-1].cause is not None
         assert refused.attempts[-1].cause.kind == "circuit_open"
         assert "Backend 'a' is not asked for" in refused.why
-        assert (await (await runtime.open("pool")).ask("Hello.")).served_by.backend == "b"
+        passed = await (await runtime.open("pool")).ask("Hello.")
+        assert [each.binding.backend for each in passed.attempts] == ["b"]
+        refused_again = await (await runtime.open("behind")).ask(
+            "Hello."
+        )  # where all must be avoided, each says why
+        assert refused_again.attempts[-1].cause == refused.attempts[-1].cause
     assert (one.received, two.received) == (2, 1)
 
 

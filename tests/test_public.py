@@ -11,8 +11,8 @@ from actors.core.profiles import PROFILES
 
 PUBLIC = """
     ActorsError Applied Binding Code Deferred Dialect History Interaction Ledger LiveTools Media Message Native Preview
-    Runtime Seal Session SessionEvent Text Thinking Tool ToolCall ToolContext ToolFailure ToolResult ToolSource
-    TurnResult check decode dialect encode event_json from_wire render sse_frame tool
+    Reproduction Runtime Seal Session SessionEvent Text Thinking Tool ToolCall ToolContext ToolFailure ToolResult
+    ToolSource TurnResult check decode dialect encode event_json from_wire render sse_frame tool
 """
 
 

@@ -34,6 +34,13 @@ def test_what_was_used_beyond_the_reserve_is_waited_for() -> None:
     assert budget.wait(1, 66.0) == 0
 
 
+def test_a_minute_is_over_when_all_of_its_last_second_is() -> None:
+    budget = MinuteBudget(10)
+    budget.reserve(10, 0.9)
+    assert budget.wait(1, 60.5) == 0.5
+    assert budget.wait(1, 61.0) == 0
+
+
 def test_what_is_given_back_is_there_again() -> None:
     budget = MinuteBudget(100)
     second = budget.reserve(100, 5.5)

@@ -3,6 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 PACE, FAIR, STORMS = "tests/core/test_pace.py", "tests/core/test_fair.py", "tests/test_storms.py"
+REPRODUCTION = "tests/core/test_reproduction.py"
 ROUTING, POOLS = "tests/core/test_routing.py", "tests/test_pools.py"
 
 MUTATIONS = (
@@ -195,5 +196,47 @@ MUTATIONS = (
         'elsewhere=failure.action in ("retry", "next_backend"),',
         'elsewhere=failure.action != "give_up",',
         (POOLS,),
+    ),
+    Mutation(
+        "reproduction: arguments are written down as they were",
+        "actors/core/reproduction.py",
+        '            return "{}"\n',
+        "            return text\n",
+        (REPRODUCTION,),
+    ),
+    Mutation(
+        "reproduction: what the refusal quotes is written down",
+        "actors/core/reproduction.py",
+        "        why = veil.without(why)\n",
+        "",
+        (REPRODUCTION, "tests/test_failover.py"),
+    ),
+    Mutation(
+        "reproduction: any fault will do",
+        "actors/core/reproduction.py",
+        "lambda body: rule in _rules(body, dialect))",
+        "lambda body: bool(_rules(body, dialect)))",
+        (REPRODUCTION,),
+    ),
+    Mutation(
+        "reproduction: only the first part that can go is left out",
+        "actors/core/reproduction.py",
+        "                body, found = smaller, True\n",
+        "                body = smaller\n",
+        (REPRODUCTION,),
+    ),
+    Mutation(
+        "reproduction: two ids become one",
+        "actors/core/reproduction.py",
+        'f"id_{len(self.ids) + 1}"',
+        'f"id_{len(text)}"',
+        (REPRODUCTION,),
+    ),
+    Mutation(
+        "retries: what was shown is said again",
+        "actors/rounds.py",
+        'if failure.action != "retry" or self._visible or _exhausted(before, failure):',
+        'if failure.action != "retry" or _exhausted(before, failure):',
+        ("tests/test_retries.py",),
     ),
 )

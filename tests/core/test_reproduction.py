@@ -1,0 +1,97 @@
+"""What is written down of a refused request shows why it was refused, and nothing of what was said in it."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.core.check import check
+from actors.core.diagnostics import Refusal, Report
+from actors.core.identity import Binding
+from actors.core.profiles import PROFILES, dialect
+from actors.core.reproduction import Reproduction, reproduction
+from actors.errors import RenderingFault
+
+CANARY = "my-secret-canary"
+TOOL = {"description": CANARY, "parameters": {"type": "object", "properties": {}}}
+
+
+def refused(body: Any, name: str, why: str = "no", rule: str | None = None) -> Reproduction:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    report = Report(name, faults=(RenderingFault(why, rule=rule),))
+    binding = Binding("a", name, "http://x", "", "m")
+    return reproduction(Refusal("s", binding, "provider", why, raw, report), dialect(name))
+
+
+def chat(*, answered: bool) -> dict[str, Any]:
+    call = {
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "work", "arguments": json.dumps({CANARY: CANARY})},
+    }
+    talk: list[dict[str, Any]] = [
+        {"role": "user" if number % 2 == 0 else "assistant", "content": f"{CANARY} {number}"}
+        for number in range(20)
+    ]
+    result = [{"role": "tool", "tool_call_id": "call_1", "content": CANARY}]
+    return {
+        "model": "gpt",
+        "messages": [
+            {"role": "system", "content": CANARY},
+            *talk,
+            {"role": "user", "content": CANARY},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            *(result if answered else []),
+            {"role": "user", "content": [{"type": "text", "text": CANARY}]},
+        ],
+        "tools": [{"type": "function", "function": {"name": "work", **TOOL}}],
+    }
+
+
+def test_what_the_judge_finds_is_all_that_is_left() -> None:
+    body = chat(answered=False)
+    (wanted,) = {fault.rule for fault in check(json.dumps(body).encode(), dialect("openai_chat"))}
+    found = refused(body, "openai_chat", rule=wanted)
+    assert found.is_minimal
+    assert wanted in {fault.rule for fault in check(found.request, dialect("openai_chat"))}
+    least = json.loads(found.request)
+    assert len(least["messages"]) <= 2
+    assert len(found.request) < 200
+    assert CANARY not in found.request.decode()
+    for place in range(len(least["messages"])):
+        less = {**least, "messages": [m for at, m in enumerate(least["messages"]) if at != place]}
+        rules = {fault.rule for fault in check(json.dumps(less).encode(), dialect("openai_chat"))}
+        assert wanted not in rules
+
+
+def test_where_the_judge_finds_nothing_the_structure_stays_whole() -> None:
+    body = chat(answered=True)
+    found = refused(body, "openai_chat", why=f"messages.3: unexpected '{CANARY}' of call_1")
+    assert not found.is_minimal
+    kept = json.loads(found.request)
+    assert [message["role"] for message in kept["messages"]] == [m["role"] for m in body["messages"]]
+    assert kept["messages"][22]["tool_calls"][0]["id"] == kept["messages"][23]["tool_call_id"] == "id_1"
+    assert kept["messages"][0]["content"] == f"[{len(CANARY)} characters]"
+    assert kept["messages"][22]["tool_calls"][0]["function"] == {"name": "work", "arguments": "{}"}
+    assert CANARY not in found.request.decode()
+    assert found.why == f"messages.3: unexpected '[{len(CANARY)} characters]' of id_1"
+
+
+SAID = st.recursive(
+    st.just(CANARY) | st.integers(10**6, 10**9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["text", "x"]), inner),
+    max_leaves=8,
+)
+
+
+@given(said=SAID, name=st.sampled_from(sorted(PROFILES)), key=st.sampled_from(["content", "args", "parts"]))
+def test_nothing_of_what_was_said_is_left_whatever_its_shape(said: Any, name: str, key: str) -> None:
+    body = {"model": "m", "messages": [{"role": "user", key: said}], "input": {"a": said}, "contents": [said]}
+    assert CANARY not in refused(body, name).request.decode()
+
+
+@pytest.mark.parametrize("raw", [b"", b"\xff", b"{", b"[1e999]", b'"' + CANARY.encode()])
+def test_a_body_that_is_not_json_is_told_by_its_length(raw: bytes) -> None:
+    assert json.loads(refused(raw, "anthropic").request) == f"[{len(raw)} bytes that are not JSON]"
