@@ -192,7 +192,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         "U-08",
         "",
         "counters per provider: `tool_calls_total`, `tool_calls_invalid_args`, `tool_calls_repaired`, `tool_api_400_total`, `tool_loop_max_iterations`",
-        ENGINE,
     ),
     Requirement("U-09", "", "streaming and non-streaming through the same path"),
     Requirement("U-10", "", "all parallel calls of a response kept"),

@@ -112,10 +112,11 @@ async def test_a_reader_that_comes_in_the_midst_of_an_answer_hears_the_rest_as_i
             tasks.start_soon(session.ask, "Do it.")
             while [getattr(e, "status", "") for e in await so_far(session)][-1] != "request":
                 await anyio.lowlevel.checkpoint()
-            async with aclosing(session.events()) as events:
-                async for event in events:
-                    if event.type == "text":
-                        break
+            with anyio.fail_after(20):
+                async with aclosing(session.events()) as events:
+                    async for event in events:
+                        if event.type == "text":
+                            break
             await session.cancel()
         assert_nobody_reads(runtime)
 
