@@ -235,6 +235,12 @@ def test_an_option_that_cannot_be_used_is_a_typed_error(options: dict[str, Any],
         mcp.stdio("server", **options)
 
 
+def test_without_the_sdk_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("actors.mcp.options.find_spec", lambda _: None)
+    with pytest.raises(ConfigError, match=r'install it: pip install "llm-actors\[mcp\]"'):
+        mcp.http("http://127.0.0.1:9/mcp")
+
+
 async def test_a_program_that_is_not_there_and_an_address_where_nobody_listens_are_one_line() -> None:
     async with hosting(a=openai()) as runtime:
         with pytest.raises(

@@ -44,6 +44,7 @@ def stdio(
         options: As of `McpOptions`.
 
     Raises:
+        ConfigError: The SDK is not installed.
         ToolDefinitionError: An option cannot be used.
     """
     named, how = options_of(name or Path(command).name, options)
@@ -73,6 +74,7 @@ def http(
         options: As of `McpOptions`.
 
     Raises:
+        ConfigError: The SDK is not installed.
         ToolDefinitionError: An option cannot be used.
     """
     named, how = options_of(name or _host(url), options)

@@ -2,11 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, TypeAlias, TypedDict, cast
 
 from actors.core.content import Message
 from actors.core.jsonio import JsonValue
-from actors.errors import ToolDefinitionError
+from actors.errors import ConfigError, ToolDefinitionError
 from actors.tools import Approval
 from actors.toolsets.source import Opening, ToolSource
 
@@ -99,8 +100,11 @@ def options_of(name: str, options: McpOptions) -> tuple[Callable[[Opening], Tool
     """Return what makes the server's toolset of how it is opened, and how its tools are offered.
 
     Raises:
+        ConfigError: The SDK is not installed.
         ToolDefinitionError: An option cannot be used.
     """
+    if find_spec("mcp") is None:
+        raise ConfigError('MCP servers need the extra mcp; install it: pip install "llm-actors[mcp]"')
     given = dict(options)
     lifetime: dict[str, Any] = {
         key: given.pop(key) for key in _OF_SOURCE if key in given
