@@ -32,6 +32,7 @@ from actors.kernel.tasks import Work
 from actors.ledger import LedgerActor, LedgerCommand
 from actors.log import Generation
 from actors.pending import PendingAsks
+from actors.quarantine import Quarantine
 from actors.readers import Readers
 from actors.renderer import RendererActor
 from actors.scheduler import SchedulerActor
@@ -57,6 +58,7 @@ class SessionHost:
         storage: Where their logs are kept.
         journal: Who writes them.
         limits: Bounds of their tools.
+        quarantine: Where calls of theirs go on that are closed.
         bounds: How long a turn may go on.
         most_waiting: Asks that may wait behind the one in flight.
         rules: What each binding is rendered with.
@@ -77,6 +79,7 @@ class SessionHost:
     storage: Storage
     journal: Ref[JournalCommand]
     limits: ToolLimits
+    quarantine: Quarantine
     bounds: Bounds
     most_waiting: int
     rules: Rules
@@ -339,7 +342,13 @@ class SessionActors:
         self._tools = {tool.name: tool for tool in activation.tools}  # the scheduler's too, for all its life
         self._pending = PendingAsks(host.most_waiting)
         self._executor = Executor(
-            host.system, self._name, host.limits, host.tool_failed, activation.deps, activation.key
+            host.system,
+            self._name,
+            host.limits,
+            host.quarantine,
+            host.tool_failed,
+            activation.deps,
+            activation.key,
         )
         self._generation = Generation(self._name, host.journal, host.rules)
         self.resolver = host.resolver(activation.tools, activation.system)

@@ -78,7 +78,7 @@ class Running:
         self._writer: ResourceWriter | None = None
         self._fault: Exception | None = None  # of the host's rule that names what it writes to
         self.is_begun = self.is_late = False
-        self._is_stopped = self.is_over = self.is_closed = False
+        self._is_stopped = self._runs_on = self.is_over = self.is_closed = False
 
     @property
     def started(self) -> Started:
@@ -93,6 +93,8 @@ class Running:
     def prepare(self) -> bool:
         """Take what it needs; say whether it begins as soon as it is started, and not when it got more than that."""
         if self._must_wait() or self._asks:
+            return False
+        if self.site.executor.quarantine.bars(self.tool):
             return False
         if not self.tool.is_async:
             with suppress(ThreadsBusy):  # found out again when it waits for one
@@ -114,7 +116,8 @@ class Running:
 
     def start(self) -> None:
         """Run it."""
-        self._task = self.site.executor.start(self._run, self.call.name, self.site.context.copy())
+        call = self.call
+        self._task = self.site.executor.start(self._run, call.name, call.id, self.site.context.copy())
 
     def stop(self) -> None:
         """Tell the tool to end. A thread hears it only by its context."""
@@ -135,6 +138,9 @@ class Running:
             self._thread.forsake()
         elif self._task is not None:
             self._task.let_be()
+        if self._task is not None and not self.is_over and not self._runs_on:
+            self._runs_on = True
+            self.site.executor.quarantine.enter(self.tool)
 
     def _give_back(self) -> None:
         """Give back a place that was not used."""
@@ -156,6 +162,8 @@ class Running:
             if self._timer is not None:
                 self.site.executor.forget(self._timer)
             self.is_over = self.is_closed = True
+            if self._runs_on:
+                self.site.executor.quarantine.leave(self.tool)
             self._give_back()
             self._end_writing()
             self.site.ended(self, event)
@@ -169,6 +177,8 @@ class Running:
                 raise self._fault
             if self._writer is not None and self._writer.waits:
                 await self._writer.turn()
+            if self.site.executor.quarantine.bars(self.tool):
+                return Failed(self.call.id, _barred(self.tool.name))
             if not self.tool.is_async and self._place is None:
                 self._place = await self._placed()
             if self._is_stopped or not (self.is_begun or await self._begins()):
@@ -344,6 +354,11 @@ def for_model(error: BaseException) -> str:
     except BaseException:  # its __str__ may raise anything too
         text = "(its text could not be read)"
     return f"{type(error).__name__}: {text}"[:4096] if text else type(error).__name__
+
+
+def _barred(tool: str) -> Json:
+    message = "Earlier calls of it have not ended, so it did not run. Go on without it."
+    return ingest({"tool_error": {"kind": "tool_barred", "tool": tool, "message": message}}).json
 
 
 def _not_run(tool: str, error: ThreadsBusy | ResourceBusy) -> Json:

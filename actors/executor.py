@@ -20,6 +20,8 @@ from actors.kernel.contained import Contained
 from actors.kernel.deadlines import Timer
 from actors.kernel.tasks import Work
 from actors.ordering import ResourceOrder
+from actors.quarantine import Quarantine
+from actors.watchdog import About
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class Executor:
         system: Whose host they belong to.
         session: The session.
         limits: How many, and how long.
+        quarantine: Where calls go on that are closed.
         failed: Told what goes wrong in a tool.
         deps: What the host gave its tools.
         key: Tells this session from every other, those of the same id included.
@@ -94,11 +97,12 @@ class Executor:
         system: System,
         session: str,
         limits: ToolLimits,
+        quarantine: Quarantine,
         failed: Callable[[ToolFailure], object] | None,
         deps: object = None,
         key: str = "",
     ) -> None:
-        self._system, self._failed = system, failed
+        self._system, self._failed, self.quarantine = system, failed, quarantine
         self.session, self.limits, self.deps, self.key = session, limits, deps, key
         self.order = ResourceOrder()
         """Who writes to what, one after another."""
@@ -109,10 +113,11 @@ class Executor:
         """Have it known in the running context that it is inside a tool of this session."""
         inside.set(Inside(self._system, self.session, inside.get()))
 
-    def start(self, work: Work, name: str, context: Context) -> Contained:
+    def start(self, work: Work, name: str, call_id: str, context: Context) -> Contained:
         """Run a tool, in a context that `enter` was called in."""
         self.running += 1
-        return self._system.containment.start(work, partial(self._ended, name), name, context)
+        about = About(self.session, call_id, name)
+        return self._system.containment.start(work, partial(self._ended, name), name, context, about)
 
     def apart(self, work: Work, name: str) -> None:
         """Do something for a tool that may have left its own task unusable."""

@@ -58,6 +58,7 @@ from actors.kernel import SHARED, Ref, Restart, System
 from actors.kernel.ref import current
 from actors.meters import Meters
 from actors.provider import ProviderCommand
+from actors.quarantine import Quarantine
 from actors.readers import Readers
 from actors.resolver import BackendResolver, provider_at
 from actors.storage import Storage
@@ -66,6 +67,7 @@ from actors.threads import THREADS
 from actors.tools import Toolset
 from actors.toolsets import Item, Toolsets, ToolSource
 from actors.transport import HttpTransport, Transport
+from actors.watchdog import LoopWatch, Stalls
 
 if TYPE_CHECKING:
     from actors.config import Config
@@ -133,6 +135,9 @@ class Runtime:
         self._on_tool_error = on_tool_error
         self._on_refusal = on_refusal
         self._may_use_threads = False
+        self._watch: LoopWatch
+        self.quarantine = Quarantine(self.config.limits.quarantine)
+        """The calls that run on though they are closed."""
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
         self._keys = Random(seed)  # noqa: S311  names, not secrets
         self._host: SessionHost | None = None
@@ -162,6 +167,7 @@ class Runtime:
         await self.system.__aenter__()
         self._was_entered = True
         THREADS.enter()
+        self._watch = LoopWatch(self.system.containment)
         self._may_use_threads = True
         limits = self.config.limits
         readers = Readers()
@@ -170,6 +176,7 @@ class Runtime:
             self.storage,
             self.system.spawn(lambda: JournalActor(self.storage, readers), "journal", depth=SHARED),
             ToolLimits(limits.batch, limits.tool_threads, limits.tool_wait, _kept(limits.result_bytes)),
+            self.quarantine,
             Bounds(limits.rounds, limits.corrections),
             limits.waiting_asks,
             self.rules,
@@ -213,6 +220,7 @@ class Runtime:
         if self._may_use_threads:  # it does not if it was cancelled while it was entered
             self._may_use_threads = False
             THREADS.leave()
+            self._watch.close()
         await self.transport.close()
 
     def _running(self) -> SessionHost:
@@ -352,6 +360,11 @@ class Runtime:
         names = self.system.containment.names
         backends, open_, active = self._meters.backends(), len(self._sessions), len(host.active)
         return RuntimeStats(backends, open_, active, self.refused, tuple(names), self._meters.slow)
+
+    @property
+    def stalls(self) -> Stalls:
+        """How often, and how long in all, an async tool held up the event loop."""
+        return self._watch.seen
 
     @property
     def sessions(self) -> SessionIds:

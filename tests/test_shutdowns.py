@@ -44,7 +44,7 @@ def assert_left_nothing(program: Program, threads: list[threading.Thread], open_
     assert program.left == 0
     program.released.set()
     for thread in threading.enumerate():
-        if thread.name == "actors tool" and thread not in threads:
+        if thread.name in ("actors tool", "actors watchdog") and thread not in threads:
             thread.join(60)
     gc.collect()
     new = [thread for thread in threading.enumerate() if thread not in threads]

@@ -101,6 +101,7 @@ class RuntimeLimits(Frozen):
         batch: Calls of one message that are run; the rest are refused, and the model is told.
         tool_threads: Threads of the process that may be in use when a tool that is not async begins.
         tool_wait: Seconds that such a tool waits for one before its call is refused.
+        quarantine: Calls of one tool that may run on after they were closed. While so many do, it gets no more.
         result_bytes: Of JSON that is kept of what a tool returned; the rest is cut, and a mark says so.
         backends: Backends a runtime talks to; one more is refused.
         connections: Connections to one origin; a request beyond them waits for one.
@@ -113,6 +114,7 @@ class RuntimeLimits(Frozen):
     batch: Count = 256
     tool_threads: Count = 64
     tool_wait: Seconds = 30.0
+    quarantine: Count = 16
     result_bytes: Annotated[int, Field(ge=1024, le=16 * 1024 * 1024)] = 256 * 1024
     backends: Count = 1024
     connections: Count = 1000

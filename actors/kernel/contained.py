@@ -13,9 +13,10 @@ it is dropped: its coroutine is driven from here, step by step, so it can be clo
 import contextvars
 import sys
 import types
-from collections.abc import AsyncIterator, Coroutine, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
@@ -40,8 +41,12 @@ class Dropped(BaseException):
 class Contained:
     """One piece of foreign code while it runs. Made by `Containment.start`."""
 
-    def __init__(self, parking: Parking, work: Work, ended: Ended, name: str) -> None:
-        self._parking, self._work, self._ended, self.name = parking, work, ended, name
+    def __init__(
+        self, containment: "Containment", work: Work, ended: Ended, name: str, about: object
+    ) -> None:
+        self._containment, self._work, self._ended = containment, work, ended
+        self.name, self.about = name, about
+        self._parking = parking = containment.parking
         self._outer, self._inner = parking.scope(shield=True), parking.scope()
         self._task: Any = None  # Any: the task of either backend
         self._at: object = None  # what it waits for, while it does
@@ -87,7 +92,7 @@ class Contained:
     @types.coroutine
     def driven(self) -> Generator[Any, Any, None]:  # Any: the event loop's own traps and answers pass through
         """Run the work step by step, unless it is dropped."""
-        coroutine = self._work()
+        coroutine, containment = self._work(), self._containment
         value: Any = None  # Any: as above
         error: BaseException | None = None
         while True:
@@ -95,10 +100,13 @@ class Contained:
                 with suppress(BaseException):  # whatever it does about that
                     coroutine.close()
                 raise Dropped
+            containment.step = (self, monotonic())
             try:
                 self._at = coroutine.send(value) if error is None else coroutine.throw(error)
             except StopIteration:
                 return
+            finally:
+                containment.step = None
             value = error = None
             try:
                 value = yield self._at
@@ -108,14 +116,27 @@ class Contained:
 
 
 class Containment:
-    """The pieces of foreign code of one host. Open it in the host's task."""
+    """The pieces of foreign code of one host. Open it in the host's task.
+
+    Args:
+        parking: The host's.
+    """
 
     def __init__(self, parking: Parking) -> None:
-        self._parking = parking
+        self.parking = parking
+        self.step: tuple[Contained, float] | None = None
+        """The piece whose code runs at this moment, and since when, by `time.monotonic`. For a look from outside."""
+        self.on_start: Callable[[], object] = _nothing
+        """Called whenever a piece starts."""
         self._nursery: trio.Nursery | None = None
         self._spare: list[trio.Nursery] = []  # containing nothing now
         self._running: dict[Contained, object] = {}
         self._changes = Changes(parking)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether none runs."""
+        return not self._running
 
     @property
     def names(self) -> list[str]:
@@ -135,8 +156,13 @@ class Containment:
             self._spare.clear()
             self._nursery.cancel_scope.cancel()  # the containing tasks; what they contain is shielded from it
 
-    def start(self, work: Work, ended: Ended, name: str, context: contextvars.Context) -> Contained:
-        """Start `work` in a task that it may spoil. `ended` and `context` as in `Tasks.start`."""
+    def start(
+        self, work: Work, ended: Ended, name: str, context: contextvars.Context, about: object = None
+    ) -> Contained:
+        """Start `work` in a task that it may spoil. `ended` and `context` as in `Tasks.start`.
+
+        `about` says what it is, to whoever looks at `step`.
+        """
 
         def over(raised: BaseException | None) -> None:
             del self._running[contained]
@@ -146,15 +172,16 @@ class Containment:
                 self._changes.tell()
             ended(raised)
 
-        contained = Contained(self._parking, work, over, name)
+        contained = Contained(self, work, over, name, about)
         run = primed(contained.run())
         self._running[contained] = None
         if self._nursery is None:
-            self._running[contained] = self._parking.spawn(run, name, context)
+            self._running[contained] = self.parking.spawn(run, name, context)
         elif self._spare:
             _enter(self._spare.pop(), run, name, context)
         else:
             contextvars.Context().run(self._nursery.start_soon, self._contain, run, name, context)
+        self.on_start()
         return contained
 
     async def _contain(self, run: Run, name: str, context: contextvars.Context) -> None:
@@ -191,6 +218,10 @@ class Containment:
 
 def _enter(nursery: "trio.Nursery", run: Run, name: str, context: contextvars.Context) -> None:
     context.run(partial(nursery.start_soon, lambda: run, name=name))
+
+
+def _nothing() -> None:
+    """Nobody looks."""
 
 
 def _drop() -> None:

@@ -76,6 +76,23 @@ def toolset_unclosed(toolset: str, error: BaseException) -> None:
     _logger().warning("toolset_unclosed", toolset=toolset, error=_words(error))
 
 
+def tool_barred(tool: str, calls: int) -> None:
+    """Log that a tool gets no further calls for now: so many run on that were closed. Logger `actors.tools`."""
+    advice = (
+        "it swallows its cancellation or blocks its thread; calls of it are refused until some have ended"
+    )
+    _tools().warning(f"event='tool_barred' tool={tool!r} running={calls} advice={advice!r}")
+
+
+def loop_stalled(session: str, call_id: str, tool: str, seconds: float, place: str) -> None:
+    """Log that a tool holds up the event loop, and where it is. Logger `actors.tools`. Called in another thread."""
+    advice = "an async tool must not block: await, or make it a plain function, which runs in a thread"
+    _tools().warning(
+        f"event='loop_stalled' session={session!r} call={call_id!r} tool={tool!r} seconds={seconds:.1f} "
+        f"place={place!r} advice={advice!r}"
+    )
+
+
 def tools_running(names: Sequence[str]) -> None:
     """Log that tools still run after the runtime was left, which could not end them. Logger `actors.tools`."""
     if names:

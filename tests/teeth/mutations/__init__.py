@@ -8,6 +8,7 @@ from tests.teeth.mutations import (
     cli,
     core,
     dialects,
+    faults,
     imports,
     judge,
     kernel,
@@ -44,4 +45,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *routing.MUTATIONS,
     *tools.MUTATIONS,
     *resources.MUTATIONS,
+    *faults.MUTATIONS,
 )

@@ -1,0 +1,131 @@
+"""Watches event loops from a thread, and says which tool holds one up, and where in its code.
+
+An async tool that blocks (a `time.sleep`, a query by a library that is not async) stops every session of its loop, and
+nothing inside the loop can say so until it is over. One thread of the process looks after all of its runtimes; it ends
+when no tool runs, and is begun again with the next one.
+"""
+
+import sys
+import threading
+from time import monotonic, sleep
+from weakref import WeakSet
+
+from msgspec import Struct
+
+from actors import telemetry
+from actors.kernel.contained import Contained, Containment
+
+LOOK = 0.25
+"""Seconds between two looks, while tools run."""
+STALL = 1.0
+"""Seconds without a wait after which a tool is told of."""
+
+
+class About(Struct, frozen=True):
+    """Which call a contained piece of code is."""
+
+    session: str
+    call_id: str
+    tool: str
+
+
+class Stalls(Struct, frozen=True):
+    """How often a tool held up the loop, and for how long in all, as far as it was seen."""
+
+    count: int = 0
+    seconds: float = 0.0
+
+
+class LoopWatch:
+    """One runtime, watched. Made in the thread of its loop; what it watches is no longer watched when it is gone.
+
+    Args:
+        containment: Where its tools run.
+    """
+
+    def __init__(self, containment: Containment) -> None:
+        self._containment = containment
+        self._loop = threading.get_ident()
+        self._told: tuple[Contained, float] | None = None
+        self.seen = Stalls()
+        """What was seen so far."""
+        containment.on_start = WATCHDOG.wake
+        WATCHDOG.add(self)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether a tool runs."""
+        return not self._containment.is_empty
+
+    def close(self) -> None:
+        """Watch no more."""
+        WATCHDOG.discard(self)
+
+    def look(self) -> None:
+        """See whether a tool holds up the loop. Called in another thread."""
+        step, now = self._containment.step, monotonic()
+        if step is None or now - step[1] < STALL:
+            return
+        contained, since = step
+        if step is self._told:
+            self.seen = Stalls(self.seen.count, self.seen.seconds + LOOK)
+            return
+        self._told = step
+        self.seen = Stalls(self.seen.count + 1, self.seen.seconds + now - since)
+        if isinstance(about := contained.about, About):
+            telemetry.loop_stalled(about.session, about.call_id, about.tool, now - since, self._place())
+
+    def _place(self) -> str:
+        """Return where the loop's thread is now."""
+        if (frame := sys._current_frames().get(self._loop)) is None:
+            return "unknown"
+        code = frame.f_code
+        return f"{code.co_filename}:{frame.f_lineno} in {code.co_qualname}"
+
+
+class Watchdog:
+    """The thread. `WATCHDOG` is the process's own."""
+
+    def __init__(self) -> None:
+        self._watches: WeakSet[LoopWatch] = WeakSet()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def add(self, watch: LoopWatch) -> None:
+        """Look after one more runtime."""
+        with self._lock:
+            self._watches.add(watch)
+
+    def discard(self, watch: LoopWatch) -> None:
+        """Look after it no longer."""
+        with self._lock:
+            self._watches.discard(watch)
+
+    def wake(self) -> None:
+        """Look from now on: a tool has begun."""
+        if self._thread is not None:
+            return
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._look, name="actors watchdog", daemon=True)
+                self._thread.start()
+
+    def _look(self) -> None:
+        while self._is_needed():
+            sleep(LOOK)
+            with self._lock:
+                watches = tuple(self._watches)
+            for watch in watches:
+                watch.look()
+            watches = ()
+
+    def _is_needed(self) -> bool:
+        """Say whether any tool runs. If none does, the thread ends, and the next tool begins another."""
+        with self._lock:
+            thread, self._thread = self._thread, None
+            if any(watch.is_needed for watch in self._watches):  # after that, so that no start is overseen
+                self._thread = thread
+            return self._thread is not None
+
+
+WATCHDOG = Watchdog()

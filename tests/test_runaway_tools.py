@@ -1,0 +1,135 @@
+"""Tools that do not end, or do not let go of the event loop: told of by name and place, counted, and given no more."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from actors.config import RuntimeLimits
+from actors.runtime import Runtime
+from actors.testing import Call, Say, Turn
+from actors.tools import tool
+from tests.runtime_support import bodies, hosting, openai, results
+
+pytestmark = pytest.mark.anyio
+
+PATIENCE = 30.0
+
+
+def told(caplog: pytest.LogCaptureFixture, event: str) -> list[str]:
+    return [record.getMessage() for record in caplog.records if f"event='{event}'" in record.getMessage()]
+
+
+async def test_a_tool_that_blocks_the_loop_is_named_with_its_place_while_it_does(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    seen: list[list[str]] = []
+
+    @tool
+    async def blocks() -> str:
+        """Block the loop until somebody has said so."""
+        until = time.monotonic() + PATIENCE
+        while not told(caplog, "loop_stalled") and time.monotonic() < until:
+            time.sleep(0.01)  # noqa: ASYNC251  that is what it does wrong
+        seen.append(told(caplog, "loop_stalled"))
+        return "blocked"
+
+    server = openai(Turn(Call("blocks")), Turn(Say("Done.")))
+    with caplog.at_level(logging.WARNING, "actors.tools"):
+        async with hosting(gpt=server) as runtime:
+            session = await runtime.open("gpt", tools=[blocks], id="slow")
+            assert runtime.stalls.count == 0
+            assert (await session.ask("Go.")).status == "complete"
+            stalls = runtime.stalls
+    [[line]] = seen
+    assert "session='slow' call='hist_tool_1' tool='blocks'" in line
+    assert f"{__file__}:" in line
+    assert "blocks" in line.split("place=")[1]
+    assert stalls.count == 1
+    assert stalls.seconds >= 1.0
+
+
+async def test_a_tool_that_waits_is_no_stall_and_the_thread_that_looks_ends_by_itself() -> None:
+    looked = threading.Event()
+
+    def watchers() -> list[threading.Thread]:
+        return [thread for thread in threading.enumerate() if thread.name == "actors watchdog"]
+
+    @tool
+    async def waits() -> str:
+        """Wait for longer than the watchdog takes to speak up."""
+        looked.set()
+        assert watchers()
+        await anyio.sleep(1.5)  # what is tested is that a wait of this length is none of its business
+        return "waited"
+
+    for thread in watchers():  # another test's
+        thread.join(PATIENCE)
+    before = len(watchers())
+    server = openai(Turn(Call("waits")), Turn(Say("Done.")))
+    async with hosting(gpt=server) as runtime:
+        session = await runtime.open("gpt", tools=[waits])
+        assert (await session.ask("Go.")).status == "complete"
+        assert looked.is_set()
+        assert runtime.stalls.count == 0
+    for thread in watchers():
+        thread.join(PATIENCE)
+    assert len(watchers()) == before == 0
+
+
+async def test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    deaf, running = Deaf(), list[int]()
+
+    async def hears_nothing() -> str:
+        """Swallow every cancellation."""
+        running.append(1)
+        await deaf.wait()
+        return "late"
+
+    call = Turn(Call("hears_nothing"))
+    server = openai(call, call, call, Turn(Say("So I go on.")), call, Turn(Say("Done.")))
+    with caplog.at_level(logging.WARNING, "actors.tools"):
+        async with hosting(gpt=server, limits=RuntimeLimits(quarantine=2)) as runtime:
+            session = await runtime.open("gpt", tools=[hears_nothing])
+            for count in (1, 2):
+                await _asked_and_cancelled(runtime, session.id, lambda: len(running) == count)  # noqa: B023
+                assert runtime.quarantine.size == count
+            assert "running=2" in told(caplog, "tool_barred")[0]
+            assert (await session.ask("Once more.")).text == "So I go on."
+            assert len(running) == 2
+            assert "tool_barred" in list(results(bodies(server)[-1]).values())[-1]
+            deaf.hear()
+            while runtime.quarantine.size:
+                await anyio.lowlevel.checkpoint()
+            assert (await session.ask("And now?")).status == "complete"
+            assert len(running) == 3
+            assert (runtime.quarantine.size, runtime.quarantine.entered) == (0, 2)
+
+
+class Deaf:
+    """A wait that no cancellation ends."""
+
+    def __init__(self) -> None:
+        self._event = anyio.Event()
+
+    async def wait(self) -> None:
+        with anyio.CancelScope(shield=True):
+            await self._event.wait()
+
+    def hear(self) -> None:
+        self._event.set()
+
+
+async def _asked_and_cancelled(runtime: Runtime, name: str, runs: Callable[[], bool]) -> None:
+    session = runtime.session(name)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(session.ask, "Go.")
+        while not runs():
+            await anyio.lowlevel.checkpoint()
+        assert await session.cancel()
