@@ -1,4 +1,4 @@
-"""The command line: `actors demo`, `run`, `lint`, `convert`, `preview`, `simulate`, `stress`, `completion`.
+"""The command line: `actors demo`, `run`, `chat`, `models`, `doctor`, `explain`, `lint` and the others.
 
 Standard output is the answer, standard error everything else. An error is one line with the way out; `--debug`
 shows the traceback. What a command needs is imported when it is run, so that `--help` answers at once; and hardly

@@ -44,7 +44,7 @@ MEANING: dict[Exit, str] = {
     Exit.AUTH: "a key is missing, or the provider does not accept it",
     Exit.OVERLOADED: "the provider is overloaded, out of quota or failing, after retries",
     Exit.UNREACHABLE: "the provider cannot be reached, or the connection broke",
-    Exit.NOT_APPROVED: "the turn ended, but a call wanted an approval and nobody was there to be asked",
+    Exit.NOT_APPROVED: "a call wanted an approval, or a result from outside, and nobody was there to give it",
     Exit.TIMEOUT: "the time given by --timeout is over; the turn was cancelled",
     Exit.HANGUP: "the terminal is gone (SIGHUP); a turn was cancelled",
     Exit.INTERRUPTED: "interrupted from the keyboard (SIGINT); a turn was cancelled",
@@ -83,9 +83,12 @@ def of_error(error: BaseException) -> Exit:
 
 def of_result(result: "TurnResult") -> Exit:
     """Return the exit code for how an ask came out."""
-    if result.status != "failed":
-        return Exit.OK if result.status == "complete" else Exit.INTERRUPTED
-    return _of_cause(result.attempts[-1].cause)
+    if result.status == "failed":
+        return _of_cause(result.attempts[-1].cause)
+    return _OF_STATUS.get(result.status, Exit.INTERRUPTED)
+
+
+_OF_STATUS = {"complete": Exit.OK, "late": Exit.OK, "awaiting": Exit.NOT_APPROVED}
 
 
 def _of_cause(cause: "Cause | None") -> Exit:

@@ -9,6 +9,7 @@ import os
 import stat
 
 import anyio
+import anyio.lowlevel
 
 _CHUNK = 4096
 
@@ -22,10 +23,13 @@ class Keyboard:
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._text = ""
         self._ended = False
+        self.is_gone = False
+        """Whether the lines ended because there is no terminal any more."""
         self._waits = _can_wait(descriptor)
 
     async def line(self) -> str | None:
         """Return the next line without its end, None after the last."""
+        await anyio.lowlevel.checkpoint()
         while "\n" not in self._text and not self._ended:
             await self._more()
         line, newline, self._text = self._text.partition("\n")
@@ -34,12 +38,10 @@ class Keyboard:
     async def _more(self) -> None:
         if self._waits:
             await anyio.wait_readable(self._descriptor)
-        else:
-            await anyio.lowlevel.checkpoint()
         try:
             read = os.read(self._descriptor, _CHUNK)
-        except OSError:  # EIO: the terminal is gone
-            read = b""
+        except OSError:  # EIO
+            read, self.is_gone = b"", True
         self._ended = not read
         text = self._decode(read, final=self._ended).replace("\r\n", "\n")
         self._text = (self._text + text)[: self._most]

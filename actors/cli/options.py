@@ -91,7 +91,20 @@ def parser() -> Parser:
     )
     top.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for add in (_demo, _run, _lint, _convert, _preview, _simulate, _stress, _completion):
+    for add in (
+        _demo,
+        _run,
+        _chat,
+        _models,
+        _doctor,
+        _explain,
+        _lint,
+        _convert,
+        _preview,
+        _simulate,
+        _stress,
+        _completion,
+    ):
         add(commands)
     return top
 
@@ -110,6 +123,41 @@ def _run(commands: "Commands") -> None:
     run.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="cancel the turn after this long")
     run.add_argument("--json", action="store_true", help="print each event as one line of JSON")
     _backend(run)
+
+
+def _chat(commands: "Commands") -> None:
+    chat = _command(commands, "chat", "chat", "talk to a session at the terminal", _DIALECTS)
+    _conversation(chat)
+    chat.add_argument("--plain", action="store_true", help="whole lines only: no redrawing, no colour")
+    chat.add_argument("--hide-thinking", action="store_true", help="do not show what the model thinks")
+    _backend(chat)
+
+
+def _models(commands: "Commands") -> None:
+    models = _command(commands, "models", "models", "list whom one can ask")
+    _file(models)
+
+
+def _doctor(commands: "Commands") -> None:
+    doctor = _command(commands, "doctor", "doctor", "say what is here, what is missing, and the way out")
+    _file(doctor)
+    doctor.add_argument("--network", action="store_true", help="see whether the backends' servers answer")
+
+
+def _explain(commands: "Commands") -> None:
+    explain = _command(
+        commands, "explain", "explain", "say what a rule, a code, an error or a refusal means", _DIALECTS
+    )
+    explain.add_argument(
+        "word", help="such as ANT-12, overflow, SessionClosed, 429; or a file with a refusal, `-` for stdin"
+    )
+    explain.add_argument(
+        "--dialect", default="openai", metavar="DIALECT", help="of the refusal; openai by default"
+    )
+
+
+def _file(command: Parser) -> None:
+    command.add_argument("--config", metavar="FILE", help="an actors.toml; without it, the environment alone")
 
 
 def _conversation(command: Parser) -> None:
@@ -140,7 +188,7 @@ def _targets(command: Parser) -> None:
     command.add_argument(
         "-m", "--model", metavar="TARGET", help="provider:model, or a backend or pool of --config"
     )
-    command.add_argument("--config", metavar="FILE", help="an actors.toml; without it, the environment alone")
+    _file(command)
     command.add_argument(
         "--base-url", metavar="URL", help="any compatible server; -m is then a model name there"
     )

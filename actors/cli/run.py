@@ -6,7 +6,6 @@ at once. What a tool raises is for the model; `--debug` shows its traceback too.
 
 import argparse
 import json
-import logging
 import os
 import sys
 from typing import Protocol
@@ -19,6 +18,7 @@ from actors.cli.approvals import QUESTION, Approvals, Word, read_word
 from actors.cli.conversation import conversation
 from actors.cli.exits import OF_SIGNAL, WORD_OF, Exit, of_result
 from actors.cli.keyboard import Keyboard
+from actors.cli.logs import show_logs
 from actors.cli.screen import complain, safe
 from actors.core.event_json import event_json
 from actors.core.feed import (
@@ -41,25 +41,8 @@ def main(options: argparse.Namespace) -> Exit:
         complain("there is nothing to ask; give a prompt, or standard input")
         return Exit.USAGE
     printer: Printer = EventLines() if options.json else AnswerText()
-    _show_logs(debug=options.debug)
+    show_logs(debug=options.debug)
     return anyio.run(_run, options, prompt, printer, backend=options.backend)
-
-
-def _show_logs(*, debug: bool) -> None:
-    """Have what tools raise, and what the runtime says about itself, shown on standard error; or nowhere."""
-    handler: logging.Handler = logging.StreamHandler() if debug else logging.NullHandler()
-    handler.setFormatter(_Safe())
-    logger = logging.getLogger("actors")
-    logger.addHandler(handler)
-    logger.propagate = False
-    logger.setLevel(logging.INFO)
-
-
-class _Safe(logging.Formatter):
-    """What may reach a terminal of a traceback."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return safe(super().format(record))
 
 
 def _prompt(words: list[str]) -> str:

@@ -11,7 +11,7 @@ import pytest
 from actors.cli import main
 from actors.cli.exits import MEANING, Exit, of_error, of_result
 from actors.cli.options import parser
-from actors.core.feed import TurnResult
+from actors.core.feed import AskStatus, TurnResult
 from actors.core.identity import Binding
 from actors.core.profiles import ALIASES, PROFILES
 from actors.core.progress import Attempt, Cause
@@ -25,7 +25,19 @@ from actors.errors import (
 )
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
-COMMANDS = ("demo", "run", "lint", "convert", "preview", "simulate", "completion")
+COMMANDS = (
+    "demo",
+    "run",
+    "chat",
+    "models",
+    "doctor",
+    "explain",
+    "lint",
+    "convert",
+    "preview",
+    "simulate",
+    "completion",
+)
 
 PROBE = """
 import sys
@@ -56,7 +68,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(re.search(rf"^    {name}\b", shown, re.MULTILINE) for name in COMMANDS)
 
 
-@pytest.mark.parametrize("name", ["run", "lint", "convert", "preview", "simulate"])
+@pytest.mark.parametrize("name", ["run", "chat", "explain", "lint", "convert", "preview", "simulate"])
 def test_help_names_every_dialect_there_is(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([name, "--help"])
@@ -121,6 +133,8 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
     ("words", "completions"),
     [
         (["actors", "de"], ["demo"]),
+        (["actors", "chat", "--al"], ["--allow-tool"]),
+        (["actors", "doctor", "--n"], ["--network"]),
         (["actors", "lint", "--f"], ["--for", "--from"]),
         (["actors", "convert", "--to", "mi"], ["mistral", "minimax"]),
     ],
@@ -218,6 +232,12 @@ def test_each_failure_of_a_provider_has_its_exit_code(cause: Cause | None, code:
     binding = Binding("b", "openai_chat")
     failed = TurnResult("", "failed", binding, (Attempt(binding, "failed", "why", cause),), 1, Usage())
     assert of_result(failed) == code
+
+
+@pytest.mark.parametrize(("status", "code"), [("complete", 0), ("cancelled", 130), ("awaiting", 8)])
+def test_each_way_a_turn_ends_has_its_exit_code(status: AskStatus, code: int) -> None:
+    binding = Binding("b", "openai_chat")
+    assert of_result(TurnResult("", status, binding, (), 1, Usage())) == code
 
 
 def test_a_backend_that_is_not_installed_is_said_in_one_line() -> None:

@@ -7,6 +7,11 @@ _KEYBOARD = "actors/cli/keyboard.py"
 _RUN = "actors/cli/run.py"
 APPROVALS = "tests/cli/test_approvals.py"
 RUN = "tests/cli/test_run.py"
+_LOOP = "actors/cli/chat/loop.py"
+_PLAIN = "actors/cli/chat/plain.py"
+HELP = "tests/cli/test_asked_for_help.py"
+MODES = "tests/cli/test_modes.py"
+CHAT = "tests/cli/test_chat_terminal.py"
 
 MUTATIONS = (
     Mutation(
@@ -50,5 +55,68 @@ MUTATIONS = (
         "self._stopped = OF_SIGNAL[await anext(signals)]",
         "await anext(signals)",
         (f"{RUN}::test_a_signal_cancels_the_turn_and_has_its_exit_code",),
+    ),
+    Mutation(
+        "chat: the process ends without giving the terminal back",
+        _LOOP,
+        "        self._face.restore()\n        os._exit(code)",
+        "        os._exit(code)",
+        (f"{CHAT}::test_ctrl_c_twice_leaves_and_the_terminal_is_as_it_was[asyncio-while leaving]",),
+    ),
+    Mutation(
+        "chat: a signal to end is not heard",
+        _LOOP,
+        "                else:\n                    self._state.leave(code)",
+        "                else:\n                    pass",
+        (f"{CHAT}::test_sighup_alone_leaves_too",),
+    ),
+    Mutation(
+        "chat: what an interrupt stops is the chat",
+        _LOOP,
+        "if self._idle.is_set():\n            self._state.leave(Exit.INTERRUPTED)",
+        "if True:\n            self._state.leave(Exit.INTERRUPTED)",
+        (f"{CHAT}::test_a_cancelled_turn_leaves_a_transcript_that_goes_on",),
+    ),
+    Mutation(
+        "chat: an answer to a question is the next thing to ask",
+        _LOOP,
+        "elif self._questions.take(words):",
+        "elif words == self._questions:",
+        (f"{CHAT}::test_an_approval_is_given_and_a_switch_in_mid_turn_is_told_when_it_applies",),
+    ),
+    Mutation(
+        "doctor: a fault is no exit code",
+        "actors/cli/doctor.py",
+        'if finding.sign == "FAIL"), Exit.OK)',
+        'if finding.sign == "--"), Exit.OK)',
+        (f"{HELP}::test_a_fault_is_a_line_and_the_exit_code",),
+    ),
+    Mutation(
+        "doctor: the network is asked unasked",
+        "actors/cli/doctor.py",
+        "        if network:",
+        "        if True:",
+        (f"{HELP}::test_doctor_reaches_for_a_server_only_where_it_is_told_to",),
+    ),
+    Mutation(
+        "explain: a refusal is not read",
+        "actors/cli/explain.py",
+        "classify(400, {}, text, dialect(name))",
+        'classify(400, {}, b"", dialect(name))',
+        (f"{HELP}::test_a_refused_body_is_classed_and_its_rule_named",),
+    ),
+    Mutation(
+        "modes: the system prompt of the command line is lost",
+        "actors/cli/conversation.py",
+        "system=options.system,",
+        "system=None,",
+        (f"{MODES}::test_one_turn_of_five_calls_comes_to_the_same_in_every_mode",),
+    ),
+    Mutation(
+        "chat: a plain line has a style",
+        _PLAIN,
+        'self._write(f"\\n{text}\\n{again}" if again else f"{text}\\n")',
+        'self._write(f"\\x1b[2m{text}\\n{again}")',
+        (f"{CHAT}::test_a_plain_chat_writes_whole_lines_and_moves_nothing",),
     ),
 )

@@ -1,0 +1,182 @@
+"""The chat itself: lines in, turns and commands out, and four ways to leave.
+
+A line is the answer to an open question, a command, or what is asked next. Turns run one after the other; lines are
+taken meanwhile, so that a switch or a cancel can be asked for in mid-turn.
+
+Ctrl-C cancels the turn in flight, so that every call of it is closed; a second one, while that takes its time, ends the
+process at once. With no turn in flight it leaves, and so do Ctrl-D, /quit, SIGTERM and a terminal that is gone.
+"""
+
+import os
+from collections import deque
+
+import anyio
+
+from actors.cli.chat.commands import COMMANDS, run_command
+from actors.cli.chat.face import Control
+from actors.cli.chat.questions import Questions
+from actors.cli.chat.state import ChatState
+from actors.cli.chat.view import View
+from actors.cli.exits import OF_SIGNAL, Exit
+from actors.core.feed import CompleteEvent, ErrorEvent
+from actors.errors import ActorsError
+
+PROMPT = "> "
+WAITING = 16
+"""Lines that wait for the turn in flight; one more is refused."""
+TICK = 0.2
+"""Seconds between two looks at how the calls in flight are getting on."""
+
+
+class Chat:
+    """Reads lines, and has turns and commands run."""
+
+    def __init__(self, state: ChatState, view: View, questions: Questions) -> None:
+        self._state, self._session, self._face = state, state.session, state.face
+        self._view = view
+        self._questions = questions
+        self._waiting: deque[str] = deque()
+        self._wanted, self._idle = anyio.Event(), anyio.Event()
+        self._idle.set()
+        self._continued: list[str] = []
+        self._cancelling = anyio.Event()
+        """Set once the turn in flight is being cancelled."""
+        self._cancel = anyio.Event()
+
+    async def run(self) -> Exit:
+        """Chat until the person leaves, and return the exit code."""
+        self._face.put(f"{self._session.target}. /help shows the commands, /quit leaves.", "dim")
+        async with anyio.create_task_group() as tasks:
+            for task in (self._signals, self._turns, self._ticks, self._cancels):
+                tasks.start_soon(task)
+            with self._state.reading:
+                await self._read()
+            tasks.start_soon(self._hard_way_out)
+            self._face.live(())
+            if not self._idle.is_set():
+                self._face.put("  cancelling the turn; Ctrl-C leaves at once", "yellow")
+            await self._session.cancel()
+            tasks.cancel_scope.cancel()
+        return self._state.code or Exit.OK
+
+    async def _read(self) -> None:
+        while True:
+            await self._until_a_line_is_wanted()
+            if self._idle.is_set():
+                self._face.prompt("... " if self._continued else PROMPT)
+            match await self._face.next():
+                case Control.END:
+                    self._state.leave()
+                case Control.GONE:
+                    self._state.leave(Exit.HANGUP)
+                case Control.INTERRUPT:
+                    self._interrupted()
+                case Control.CLEARED:
+                    self._continued.clear()
+                    if not self._idle.is_set():
+                        self._interrupted()
+                case str(line):
+                    await self._line(line)
+            await anyio.lowlevel.checkpoint_if_cancelled()
+
+    async def _until_a_line_is_wanted(self) -> None:
+        """From a pipe, take the next line only when the last was answered, or a question is open."""
+        while not self._face.is_live and not self._idle.is_set() and not self._questions.asked.is_set():
+            async with anyio.create_task_group() as either:
+                for event in (self._idle, self._questions.asked):
+                    either.start_soon(_wait, event, either.cancel_scope)
+
+    async def _line(self, line: str) -> None:
+        if line.endswith("\\"):
+            self._continued.append(line[:-1])
+            return
+        words, self._continued = "\n".join((*self._continued, line)).strip(), []
+        if words.startswith("/") and words.split()[0] in COMMANDS:
+            await run_command(self._state, words)
+        elif self._questions.take(words):
+            return
+        elif words.startswith("/"):
+            self._face.put(f"  no command {words.split()[0][:40]!r}; /help shows them", "yellow")
+        elif words and len(self._waiting) >= WAITING:
+            self._face.put(f"  {WAITING} lines wait already; this one was not taken", "yellow")
+        elif words:
+            self._waiting.append(words)
+            if not self._idle.is_set():
+                self._face.put("  asked when this turn has ended", "dim")
+            self._idle = anyio.Event() if self._idle.is_set() else self._idle
+            self._wanted.set()
+
+    async def _turns(self) -> None:
+        """Ask what was said, one after the other."""
+        while True:
+            await self._wanted.wait()
+            self._face.prompt("")
+            while self._waiting:
+                await self._turn(self._waiting.popleft())
+            self._wanted = anyio.Event()
+            self._idle.set()
+            self._face.prompt(PROMPT)
+
+    async def _turn(self, words: str) -> None:
+        self._cancelling = anyio.Event()
+        try:
+            async with self._session.stream(words) as events:
+                async for event in events:
+                    if isinstance(event, CompleteEvent | ErrorEvent):
+                        self._view.settle(await self._session.ledger())
+                        self._state.usage += event.result.usage
+                        self._state.turns += 1
+                    self._view.event(event)
+        except ActorsError as error:
+            self._face.put(f"  {error}", "red")
+
+    async def _ticks(self) -> None:
+        """Show how long the calls in flight have been running, and each that has ended."""
+        while True:
+            await anyio.sleep(TICK)
+            if self._view.calls_run:
+                self._view.settle(await self._session.ledger())
+
+    def _interrupted(self) -> None:
+        if self._idle.is_set():
+            self._state.leave(Exit.INTERRUPTED)
+        elif self._cancelling.is_set():
+            self._end_now(Exit.INTERRUPTED)
+        else:
+            self._waiting.clear()
+            self._face.put("  cancelling the turn; Ctrl-C again leaves at once", "yellow")
+            self._cancelling.set()
+            self._cancel.set()
+
+    async def _cancels(self) -> None:
+        """Cancel the turn in flight whenever the person wants it: no line waits for that."""
+        while True:
+            await self._cancel.wait()
+            self._cancel = anyio.Event()
+            await self._session.cancel()
+
+    async def _signals(self) -> None:
+        with anyio.open_signal_receiver(*OF_SIGNAL) as signals:
+            async for number in signals:
+                code = OF_SIGNAL[number]
+                if self._state.code is not None:
+                    self._end_now(code)
+                elif code is Exit.INTERRUPTED:
+                    self._interrupted()
+                else:
+                    self._state.leave(code)
+
+    async def _hard_way_out(self) -> None:
+        """While the turn is cancelled because the person leaves, let an interrupt end the process."""
+        while (given := await self._face.next()) not in (Control.END, Control.GONE):
+            if given in (Control.INTERRUPT, Control.CLEARED):
+                self._end_now(Exit.INTERRUPTED)
+
+    def _end_now(self, code: Exit) -> None:
+        self._face.restore()
+        os._exit(code)
+
+
+async def _wait(event: anyio.Event, scope: anyio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()

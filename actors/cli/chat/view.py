@@ -1,0 +1,175 @@
+"""What a person sees of a turn: text and thinking as they come, each call with its state and how long it took."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from actors.cli.answer import AnswerStream, no_answer, what_is_missing
+from actors.cli.approvals import question
+from actors.cli.chat.face import Face
+from actors.cli.screen import Style, one_line, safe
+from actors.core.content import ToolCall
+from actors.core.feed import (
+    CompleteEvent,
+    ErrorEvent,
+    SessionEvent,
+    StatusEvent,
+    TextEvent,
+    ThinkingEvent,
+    ToolCallEvent,
+    TurnResult,
+)
+from actors.core.identity import CallId
+from actors.core.ledger import Ledger
+
+_STYLES: dict[str, Style] = {"returned": "green", "failed": "red", "refused": "red"}
+_SAID = 80
+"""Characters of a tool's progress."""
+_NOTES = {
+    "failover": "going on with {}",
+    "rewritten": "the request was refused and is written anew: {}",
+    "switch_applied": "switched: {} is next",
+    "switch_superseded": "the switch to {} was replaced by a later one",
+    "switch_failed": "the switch failed: {}",
+    "resync": "{}",
+}
+
+
+class _Lines:
+    """Whole lines of a text that comes in pieces."""
+
+    def __init__(self) -> None:
+        self.rest = ""
+
+    def feed(self, text: str) -> list[str]:
+        """Return the lines that a piece completes."""
+        *lines, self.rest = (self.rest + text).split("\n")
+        return lines
+
+    def end(self) -> list[str]:
+        """Return what is left as the last line, if anything is."""
+        rest, self.rest = self.rest, ""
+        return [rest] if rest else []
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    words: str
+    began: float
+    said: str = ""
+
+
+class View:
+    """Shows the events of a session's turns.
+
+    Args:
+        clock: Seconds, from any beginning.
+        thinking: Whether it is shown.
+    """
+
+    def __init__(self, face: Face, clock: Callable[[], float], *, thinking: bool = True) -> None:
+        self._face = face
+        self._clock = clock
+        self._shows_thinking = thinking
+        self._answer = AnswerStream()
+        self._text, self._thought = _Lines(), _Lines()
+        self._calls: dict[CallId, _Running] = {}
+
+    @property
+    def calls_run(self) -> bool:
+        """Whether there are calls whose end was not shown."""
+        return bool(self._calls)
+
+    def event(self, event: SessionEvent) -> None:
+        """Show an event."""
+        match event:
+            case ThinkingEvent():
+                self._answer.delta(event)
+                self._think(event.text)
+            case TextEvent():
+                self._say(self._answer.delta(event))
+            case ToolCallEvent():
+                call = ToolCall(event.call_id, event.name, event.arguments)
+                self._calls[event.call_id] = _Running(question(call), self._clock())
+            case StatusEvent():
+                self._status(event)
+            case CompleteEvent(result=result) | ErrorEvent(result=result):
+                self._ended(result)
+        self.refresh()
+
+    def settle(self, ledger: Ledger) -> None:
+        """Show the end of each call that has one."""
+        for call_id in tuple(self._calls):
+            known = ledger.get(call_id)
+            if known is not None and known.end is not None:
+                self._call_ended(call_id, type(known.end).__name__.lower())
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Show what is not finished as it stands now."""
+        lines: list[tuple[str, Style | None]] = []
+        if self._thought.rest and self._shows_thinking:
+            lines.append((f"thinking: {self._thought.rest}", "dim"))
+        if self._text.rest:
+            lines.append((self._text.rest, None))
+        now = self._clock()
+        lines += [
+            (f"  {call.words} running {now - call.began:.1f} s{call.said}", "cyan")
+            for call in self._calls.values()
+        ]
+        self._face.live(lines)
+
+    def _think(self, text: str) -> None:
+        for line in self._thought.feed(safe(text)):
+            self._put_thought(line)
+
+    def _put_thought(self, line: str) -> None:
+        if self._shows_thinking:
+            self._face.put(f"thinking: {line}", "dim")
+
+    def _say(self, text: str) -> None:
+        if text:
+            self._end_thought()
+        for line in self._text.feed(safe(text)):
+            self._face.put(line)
+
+    def _end_thought(self) -> None:
+        for line in self._thought.end():
+            self._put_thought(line)
+
+    def _end_round(self) -> None:
+        self._end_thought()
+        for line in self._text.end():
+            self._face.put(line)
+
+    def _status(self, event: StatusEvent) -> None:
+        if event.message is not None and event.status == "message":
+            self._say(self._answer.rest(event.message.text, broken=bool(event.detail)))
+            self._end_round()
+        if event.progress is not None and (call := self._calls.get(event.progress.call_id)) is not None:
+            said = one_line(f": {event.detail}", _SAID)
+            self._calls[event.progress.call_id] = replace(call, said=said)
+        for call_id, how in () if event.status == "awaiting" else event.results:
+            self._call_ended(call_id, how)
+        if event.status in _NOTES:
+            self._end_round()
+            self._face.put(f"  {safe(_NOTES[event.status].format(event.detail))}", "yellow")
+
+    def _call_ended(self, call_id: CallId, how: str) -> None:
+        call = self._calls.pop(call_id, None)
+        if call is not None:
+            took = self._clock() - call.began
+            self._face.put(f"  {call.words} {how} after {took:.1f} s", _STYLES.get(how, "yellow"))
+
+    def _ended(self, result: TurnResult) -> None:
+        self._end_round()
+        for call_id in tuple(self._calls):
+            self._call_ended(call_id, "cancelled")
+        if result.status == "awaiting":
+            names = ", ".join(call.name for call in result.awaiting)
+            self._face.put(f"  the turn waits for results from outside: {safe(names)}", "yellow")
+        for line in what_is_missing(result):
+            self._face.put(f"  {safe(line)}", "yellow")
+        if result.status == "cancelled":
+            self._face.put("  cancelled; every call is closed", "yellow")
+        elif result.status == "failed":
+            self._face.put(f"  {safe(no_answer(result))}", "red")

@@ -1,0 +1,48 @@
+"""`actors models`: whom one can ask: the targets of a file, or the providers that need none. Nothing is sent."""
+
+import argparse
+import os
+from collections.abc import Iterator
+
+from actors.cli.exits import Exit
+from actors.cli.screen import safe
+from actors.config import Config, load
+from actors.config.providers import PROVIDERS
+from actors.errors import ActorsError
+
+
+def main(options: argparse.Namespace) -> Exit:
+    """Print a line for each target or provider.
+
+    Raises:
+        ConfigError: The file cannot be used.
+    """
+    config = load(options.config, os.environ)
+    for columns in _targets(config) if config.targets else _providers(config):
+        print(
+            safe(
+                "  ".join(
+                    f"{text:<{width}}" for text, width in zip(columns, (20, 18, 34, 0), strict=True)
+                ).rstrip()
+            )
+        )
+    return Exit.OK
+
+
+def _targets(config: Config) -> Iterator[tuple[str, ...]]:
+    for name, settings in config.settings.backends.items():
+        try:
+            backend = config.backend(name)
+        except ActorsError as error:
+            yield name, settings.dialect or settings.kind, settings.model, str(error)
+        else:
+            yield name, backend.dialect, backend.model, backend.endpoint
+    for name, pool in config.settings.pools.items():
+        yield name, "pool", pool.policy, ", ".join(pool.members)
+
+
+def _providers(config: Config) -> Iterator[tuple[str, ...]]:
+    for kind, provider in PROVIDERS.items():
+        key, url = provider.key_variable, provider.endpoint or f"at {provider.url_variable}"
+        state = "needs no key" if not key else f"{key} is {'set' if config.environ.get(key) else 'not set'}"
+        yield f"{kind}:MODEL", provider.dialect, url, state

@@ -1,0 +1,130 @@
+"""A terminal for tests: a pseudo-terminal with `actors` on it, and what a person would see."""
+
+import fcntl
+import os
+import signal
+import struct
+import subprocess
+import termios
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+
+import anyio
+import anyio.to_thread
+import pyte
+
+from tests.cli.command import command, environ
+
+ROWS, COLUMNS = 30, 90
+SECONDS = 60
+
+
+class Terminal:
+    """A process on a pseudo-terminal. Everything it writes is drawn on a screen; nothing is waited for by the clock."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", master: int, own: int) -> None:
+        self.process = process
+        self._master, self._own = master, own
+        self._screen = pyte.Screen(COLUMNS, ROWS)
+        self._drawn = pyte.ByteStream(self._screen)
+        self.written = b""
+        self.before = termios.tcgetattr(own)
+        self.is_closed = False
+
+    @property
+    def shown(self) -> str:
+        """The screen as a person reads it."""
+        return "\n".join(line.rstrip() for line in self._screen.display).rstrip()
+
+    async def until(self, holds: str | Callable[[], bool]) -> None:
+        """Read until the screen shows a text, or something holds."""
+        seen = partial(self._shows, holds) if isinstance(holds, str) else holds
+        with anyio.move_on_after(SECONDS) as scope:
+            while not seen():
+                await self._more()
+        assert not scope.cancelled_caught, self.shown
+
+    def _shows(self, words: str) -> bool:
+        return words in self.shown
+
+    async def _more(self) -> None:
+        await anyio.wait_readable(self._master)
+        read = os.read(self._master, 65536)
+        self.written += read
+        self._drawn.feed(read)
+
+    def type(self, text: str) -> None:
+        """Type these keys."""
+        os.write(self._master, text.encode())
+
+    def is_raw(self) -> bool:
+        """Whether the process reads keys by itself."""
+        return not int(termios.tcgetattr(self._own)[3]) & termios.ICANON
+
+    def close(self) -> None:
+        """Be gone, as a window that is closed."""
+        if not self.is_closed:
+            self.is_closed = True
+            os.close(self._own)
+            os.close(self._master)
+
+    async def ended(self) -> int:
+        """Read what is still written, wait for the process's end and return its code, a signal's as a shell has it."""
+        with anyio.fail_after(SECONDS):
+            async with anyio.create_task_group() as tasks:
+                if not self.is_closed:
+                    tasks.start_soon(self._drain)
+                code = await anyio.to_thread.run_sync(self.process.wait, abandon_on_cancel=True)
+                tasks.cancel_scope.cancel()
+        if not self.is_closed:
+            self._rest()
+        return code if code >= 0 else 128 - code
+
+    async def _drain(self) -> None:
+        while True:
+            await self._more()
+
+    def _rest(self) -> None:
+        os.set_blocking(self._master, False)
+        with suppress(BlockingIOError):
+            while read := os.read(self._master, 65536):
+                self.written += read
+                self._drawn.feed(read)
+
+    def check_restored(self) -> None:
+        """The terminal is as it was: its settings, a cursor that is seen, pasting as typing."""
+        assert termios.tcgetattr(self._own) == self.before
+        for on, off in ((b"\x1b[?25h", b"\x1b[?25l"), (b"\x1b[?2004l", b"\x1b[?2004h")):
+            assert self.written.rfind(on) >= self.written.rfind(off), (on, self.written[-200:])
+
+
+@asynccontextmanager
+async def terminal(
+    *arguments: str, env: Mapping[str, str] | None = None, before: str = "", term: str = "xterm-256color"
+) -> AsyncIterator[Terminal]:
+    """Run `actors` on a terminal of its own, which is its controlling one, for the time of the block.
+
+    `before` is Python that the process runs first.
+    """
+    line = command(*arguments)
+    line[2] = f"{before}\n{line[2]}"
+    master, own = os.openpty()
+    fcntl.ioctl(own, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+    process = subprocess.Popen(  # noqa: ASYNC220  it only starts it
+        line,
+        stdin=own,
+        stdout=own,
+        stderr=own,
+        env=environ({"TERM": term, **(env or {})}),
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0) and None,
+    )
+    screen = Terminal(process, master, own)
+    try:
+        yield screen
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        screen.close()

@@ -1,0 +1,123 @@
+"""`actors doctor`, `models` and `explain`: what is here, whom one can ask, what a word means."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from actors.adapters.failure import ACTIONS
+from actors.cli.exits import MEANING
+from actors.core.rulebook import RULES
+from actors.testing import OpenAIServer, serve
+from tests.cli.command import actors, actors_now
+
+SECRET = "sk-very-secret"
+
+
+def _config(folder: Path, *lines: str) -> str:
+    path = folder / "actors.toml"
+    path.write_text("\n".join(lines))
+    return str(path)
+
+
+def test_doctor_says_what_is_here_and_shows_no_key() -> None:
+    done = actors_now("doctor", env={"OPENAI_API_KEY": SECRET})
+    assert done.code == 0
+    assert "ok    set: OPENAI_API_KEY" in done.out
+    assert "prompt_toolkit" in done.out
+    assert SECRET not in done.out + done.err
+
+
+def test_doctor_without_a_key_names_the_way_out() -> None:
+    done = actors_now("doctor")
+    assert (done.code, "--    no provider's key is set; actors run --offline needs none" in done.out) == (
+        0,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "code", "says"),
+    [
+        (["[backends.a]", 'kind = "openai"', 'model = "m"'], 4, "OPENAI_API_KEY; it is not set"),
+        (["[backends.a]", 'kind = "openia"', 'model = "m"'], 3, "openai"),
+    ],
+)
+def test_a_fault_is_a_line_and_the_exit_code(lines: list[str], code: int, says: str, tmp_path: Path) -> None:
+    done = actors_now("doctor", "--config", _config(tmp_path, *lines))
+    assert done.code == code
+    (fault,) = [line for line in done.out.splitlines() if line.startswith("FAIL")]
+    assert says in fault
+
+
+@pytest.mark.anyio
+async def test_doctor_reaches_for_a_server_only_where_it_is_told_to(tmp_path: Path) -> None:
+    server = OpenAIServer()
+    async with serve(server):
+        url = f'base_url = "{server.base_url}"'
+        config = _config(tmp_path, "[backends.a]", 'kind = "openai_compatible"', 'model = "m"', url)
+        quiet = await actors("doctor", "--config", config)
+        assert (quiet.code, server.received) == (0, 0)
+        there = await actors("doctor", "--config", config, "--network")
+        assert (there.code, "answers (" in there.out) == (0, True)
+    gone = await actors("doctor", "--config", config, "--network")
+    assert (gone.code, "FAIL  backend a: " in gone.out) == (6, True)
+
+
+def test_models_lists_the_targets_of_a_file_and_else_the_providers(tmp_path: Path) -> None:
+    lines = [
+        "[backends.a]",
+        'kind = "ollama"',
+        'model = "qwen3"',
+        "[pools.p]",
+        'members = ["a"]',
+        'policy = "failover"',
+    ]
+    named = actors_now("models", "--config", _config(tmp_path, *lines))
+    assert [line.split() for line in named.out.splitlines()] == [
+        ["a", "ollama", "qwen3", "http://127.0.0.1:11434/v1"],
+        ["p", "pool", "failover", "a"],
+    ]
+    known = actors_now("models", env={"OPENAI_API_KEY": SECRET})
+    assert "openai:MODEL" in known.out
+    assert "OPENAI_API_KEY is set" in known.out
+    assert "ANTHROPIC_API_KEY is not set" in known.out
+    assert SECRET not in known.out
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        ("ANT-12", RULES["ANT-12"].demand),
+        ("ant-12", RULES["ANT-12"].demand),
+        ("8", MEANING[8]),  # type: ignore[index]  # an exit code is an int
+        ("429", "Too many requests"),
+        ("outcome_unknown", "it is not known whether it took effect"),
+        ("SessionClosed", "Open another"),
+        *((kind, kind) for kind in ACTIONS),
+    ],
+)
+def test_a_word_is_explained(word: str, says: str) -> None:
+    done = actors_now("explain", word)
+    assert (done.code, done.err) == (0, "")
+    assert says.replace("`", "") in done.out.replace("`", "")
+
+
+def test_a_refused_body_is_classed_and_its_rule_named(tmp_path: Path) -> None:
+    words = "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+    words += "'tool_call_id'. The following tool_call_ids did not have response messages: call_1"
+    body = json.dumps({"error": {"message": words, "type": "invalid_request_error"}})
+    (tmp_path / "refused.json").write_text(body)
+    read = actors_now("explain", str(tmp_path / "refused.json"))
+    piped = actors_now("explain", "-", stdin=body)
+    assert (read.code, read.out) == (piped.code, piped.out)
+    assert "our bug" in read.out
+    assert "OAC-01: " in read.out
+
+
+def test_a_word_that_is_nothing_known_is_told_the_nearest() -> None:
+    done = actors_now("explain", "outcome_unknwon")
+    assert (done.code, done.complaint) == (
+        2,
+        "nothing is known of 'outcome_unknwon'; did you mean 'outcome_unknown'?",
+    )

@@ -1,0 +1,298 @@
+"""`actors chat` on a pseudo-terminal: whatever happens, and whenever, the terminal comes back as it was."""
+
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+import pytest
+
+from actors.testing import AnthropicServer, Call, Fault, OpenAIServer, Say, Stall, Status, Think, Turn, serve
+from actors.testing.server import LoopbackServer
+from tests.cli.terminal import SECONDS, Terminal, terminal
+
+pytestmark = pytest.mark.anyio
+
+TOOLS = '''
+import anyio
+from actors import tool
+
+@tool
+async def wait() -> str:
+    """Wait for ever."""
+    await anyio.sleep_forever()
+
+@tool
+async def stay() -> str:
+    """Wait for ever, and do not let it be stopped."""
+    with anyio.CancelScope(shield=True):
+        await anyio.sleep_forever()
+
+@tool(approval="ask")
+async def book(hotel: str) -> str:
+    """Book a hotel."""
+    print("a tool may print")
+    return f"{hotel}: booked"
+'''
+READY = "leaves.\n>"
+CANCELLED = "cancelled; every call is closed"
+
+
+@dataclass
+class Scene:
+    """A server, and an event that is set when it gets a request that meets a fault."""
+
+    server: LoopbackServer
+    asked: anyio.Event = field(default_factory=anyio.Event)
+
+
+def _scene(*turns: Turn, fault: Fault | None = None, kind: type = OpenAIServer) -> Scene:
+    scene = Scene(kind(list(turns)))
+
+    def meets(number: int, _: object) -> Fault | None:
+        scene.asked.set()
+        return fault if number == 0 else None
+
+    if fault is not None:
+        scene.server.faults = meets
+    return scene
+
+
+@asynccontextmanager
+async def _chat(scene: Scene, tmp_path: Path, *options: str, **given: str) -> AsyncIterator[Terminal]:
+    """Run a chat whose backends `a` and `b` are a scene's server."""
+    (tmp_path / "tools.py").write_text(TOOLS)
+    async with serve(scene.server):
+        kind = "anthropic" if scene.server.dialect == "anthropic" else "openai"
+        table = f'kind = "{kind}"\nmodel = "m"\nbase_url = "{scene.server.endpoint}"\n'
+        key = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
+        (tmp_path / "actors.toml").write_text(f"[backends.a]\n{table}[backends.b]\n{table}")
+        line = (
+            "chat",
+            "--config",
+            str(tmp_path / "actors.toml"),
+            "-m",
+            "a",
+            "--tools",
+            str(tmp_path / "tools.py"),
+        )
+        async with terminal(*line, *options, env=key, **given) as chat:
+            yield chat
+
+
+async def _ready(chat: Terminal, _: Scene) -> None:
+    await chat.until(READY)
+
+
+async def _typing(chat: Terminal, scene: Scene) -> None:
+    await _ready(chat, scene)
+    chat.type("hel")
+    await chat.until("> hel")
+
+
+async def _said(chat: Terminal, scene: Scene) -> None:
+    await _ready(chat, scene)
+    chat.type("hello\r")
+    await chat.until("> hello")
+
+
+async def _sent(chat: Terminal, scene: Scene) -> None:
+    await _said(chat, scene)
+    with anyio.fail_after(SECONDS):
+        await scene.asked.wait()
+
+
+def _until(words: str) -> Callable[[Terminal, Scene], Awaitable[None]]:
+    async def shown(chat: Terminal, scene: Scene) -> None:
+        await _said(chat, scene)
+        await chat.until(words)
+
+    return shown
+
+
+async def _deferred(chat: Terminal, scene: Scene) -> None:
+    await _until("wait() running")(chat, scene)
+    chat.type("/switch b\r")
+    await chat.until("deferred: b takes over when turn 1 has ended")
+
+
+async def _leaving(chat: Terminal, scene: Scene) -> None:
+    await _until("stay() running")(chat, scene)
+    chat.type("/quit\r")
+    await chat.until("cancelling the turn")
+
+
+PHASES: dict[str, tuple[Callable[[], Scene], Callable[[Terminal, Scene], Awaitable[None]]]] = {
+    "at the prompt": (_scene, _ready),
+    "while typing": (_scene, _typing),
+    "request sent": (lambda: _scene(Turn(Say("late")), fault=Stall()), _sent),
+    "in mid-text": (lambda: _scene(Turn(Say("word " * 2000)), fault=Stall(5000)), _until("word word")),
+    "in thinking": (
+        lambda: _scene(Turn(Think("hm " * 2000), Say("x")), fault=Stall(5000), kind=AnthropicServer),
+        _until("thinking: hm hm"),
+    ),
+    "tool running": (lambda: _scene(Turn(Call("wait", {}))), _until("wait() running")),
+    "approval asked": (lambda: _scene(Turn(Call("book", {"hotel": "Astoria"}))), _until("Run it?")),
+    "switch deferred": (lambda: _scene(Turn(Call("wait", {}))), _deferred),
+    "after an error": (lambda: _scene(Turn(), fault=Status(401)), _until("gave no answer")),
+    "while leaving": (lambda: _scene(Turn(Call("stay", {}))), _leaving),
+}
+IDLE = ("at the prompt", "after an error")
+
+
+@pytest.mark.parametrize("phase", PHASES)
+async def test_ctrl_c_twice_leaves_and_the_terminal_is_as_it_was(
+    phase: str, tmp_path: Path, anyio_backend_name: str
+) -> None:
+    make, reach = PHASES[phase]
+    scene = make()
+    async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
+        await reach(chat, scene)
+        chat.type("\x03")
+        if phase == "while typing":
+            await chat.until(lambda: "> hel" not in chat.shown)
+            chat.type("\x03")
+        elif phase not in (*IDLE, "while leaving"):
+            await chat.until(CANCELLED)
+            chat.type("\x03")
+        assert await chat.ended() == 130
+        chat.check_restored()
+
+
+@pytest.mark.parametrize("phase", PHASES)
+async def test_sigterm_leaves_and_the_terminal_is_as_it_was(
+    phase: str, tmp_path: Path, anyio_backend_name: str
+) -> None:
+    make, reach = PHASES[phase]
+    scene = make()
+    async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
+        await reach(chat, scene)
+        assert chat.is_raw()
+        chat.process.send_signal(signal.SIGTERM)
+        assert await chat.ended() == 143
+        chat.check_restored()
+
+
+@pytest.mark.parametrize("phase", PHASES)
+async def test_a_window_that_is_closed_ends_the_chat(
+    phase: str, tmp_path: Path, anyio_backend_name: str
+) -> None:
+    make, reach = PHASES[phase]
+    scene = make()
+    async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
+        await reach(chat, scene)
+        chat.close()
+        assert await chat.ended() == 129
+
+
+async def test_sighup_alone_leaves_too(tmp_path: Path) -> None:
+    scene = _scene()
+    async with _chat(scene, tmp_path) as chat:
+        await _ready(chat, scene)
+        os.kill(chat.process.pid, signal.SIGHUP)
+        assert await chat.ended() == 129
+        chat.check_restored()
+
+
+CRASH = """
+import actors.cli.chat.view as view
+def event(self, event):
+    raise ZeroDivisionError("in mid-turn")
+view.View.event = event
+"""
+
+
+async def test_a_crash_gives_the_terminal_back_and_is_one_line(
+    tmp_path: Path, anyio_backend_name: str
+) -> None:
+    scene = _scene(Turn(Say("ok")))
+    async with _chat(scene, tmp_path, "--backend", anyio_backend_name, before=CRASH) as chat:
+        await _ready(chat, scene)
+        chat.type("hello\r")
+        assert await chat.ended() == 1
+        chat.check_restored()
+        assert "actors: unexpected ZeroDivisionError: in mid-turn; --debug shows where" in chat.shown
+
+
+async def test_a_cancelled_turn_leaves_a_transcript_that_goes_on(
+    tmp_path: Path, anyio_backend_name: str
+) -> None:
+    scene = _scene(Turn(Call("wait", {})), Turn(Say("Good again.")))
+    async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
+        await _until("wait() running")(chat, scene)
+        chat.type("\x03")
+        await chat.until(CANCELLED)
+        chat.type("and now?\r")
+        await chat.until("Good again.")
+        chat.type("/ledger\r")
+        await chat.until("hist_tool_1")
+        assert "wait() cancelled after" in chat.shown
+        chat.type("\x04")
+        assert await chat.ended() == 0
+    assert scene.server.refusals == []
+    assert len(scene.server.requests) == 2
+
+
+async def test_an_approval_is_given_and_a_switch_in_mid_turn_is_told_when_it_applies(
+    tmp_path: Path, anyio_backend_name: str
+) -> None:
+    scene = _scene(Turn(Call("book", {"hotel": "Astoria"})), Turn(Say("Booked.")))
+    async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
+        await _until("wants an approval: book(hotel='Astoria')")(chat, scene)
+        chat.type("/switch b\r")
+        await chat.until("deferred: b takes over when turn 1 has ended")
+        chat.type("y\r")
+        await chat.until("switched: b is next")
+        chat.type("/backends\r")
+        await chat.until("now")
+        assert "book(hotel='Astoria') returned after" in chat.shown
+        assert "a tool may print" in chat.shown
+        assert "Booked." in chat.shown
+        chat.type("\x04")
+        assert await chat.ended() == 0
+    assert b"Astoria: booked" in scene.server.requests[-1].body
+
+
+async def test_a_message_may_have_more_than_one_line(tmp_path: Path) -> None:
+    scene = _scene(Turn(Say("ok")))
+    async with _chat(scene, tmp_path) as chat:
+        await _ready(chat, scene)
+        chat.type("one\\\r")
+        await chat.until("\n...")
+        chat.type("two\nthree\r")
+        await chat.until("\nok")
+    assert rb"one\ntwo\nthree" in scene.server.requests[0].body
+
+
+@pytest.mark.parametrize(("options", "env"), [(["--plain"], {}), ([], {"TERM": "dumb"})])
+async def test_a_plain_chat_writes_whole_lines_and_moves_nothing(
+    options: list[str], env: dict[str, str], tmp_path: Path
+) -> None:
+    scene = _scene(Turn(Say("One.\nTwo."), Call("book", {"hotel": "Astoria"})), Turn(Say("Booked.")))
+    async with _chat(scene, tmp_path, *options, term=env.get("TERM", "xterm")) as chat:
+        await chat.until(READY)
+        assert not chat.is_raw()
+        chat.type("hello\n")
+        await chat.until("Run it?")
+        chat.type("y\n")
+        await chat.until("Booked.\n>")
+        assert "One.\nTwo.\n" in chat.shown
+        chat.type("\x04")
+        assert await chat.ended() == 0
+        chat.check_restored()
+        assert b"\x1b" not in chat.written
+        assert b"\x08" not in chat.written
+
+
+async def test_without_the_extra_a_chat_says_how_to_get_it_and_plain_works(tmp_path: Path) -> None:
+    missing = "import sys; sys.modules['prompt_toolkit'] = None; sys.modules['rich'] = None"
+    async with terminal("chat", "--offline", before=missing) as chat:
+        assert await chat.ended() == 3
+        assert "pip install 'llm-actors[chat]', or give --plain" in " ".join(chat.shown.split())
+    async with terminal("chat", "--offline", "--plain", before=missing) as chat:
+        await chat.until(READY)
+        chat.type("hello\n")
+        await chat.until("You said: hello")

@@ -1,0 +1,170 @@
+"""The modes are front ends over one path: one scripted turn of five calls comes to the same in each.
+
+Compared are the session's whole log (what was batched, what was filtered out, how each call ended), the history and the
+ledger made from it, and the bytes of every request.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import groupby
+from pathlib import Path
+
+import anyio
+import pytest
+from msgspec.structs import replace
+
+from actors import Runtime
+from actors.cli.targets import tools
+from actors.config import load
+from actors.core.events import Closed, Denied, Event, Failed, Opened, Refused, Returned, Scheduled
+from actors.testing import Call, OpenAIServer, Say, Turn, serve
+from tests.cli.command import SECONDS, command, environ
+from tests.cli.terminal import terminal
+from tests.file_storage import FileStorage
+
+pytestmark = pytest.mark.anyio
+
+TOOLS = '''
+from actors import tool
+
+@tool
+async def price(hotel: str) -> str:
+    """Price of a night."""
+    if hotel == "Dante":
+        raise LookupError("no such hotel")
+    return f"{hotel}: 120"
+
+@tool(approval="deny")
+async def book(hotel: str) -> str:
+    """Book a hotel."""
+    return f"{hotel}: booked"
+'''
+FIVE = Turn(
+    Say("Let me see."),
+    Call("price", {"hotel": "Astoria"}),
+    Call("price", raw='{"hot'),
+    Call("book", {"hotel": "Astoria"}),
+    Call("price", {"hotel": "Dante"}),
+    Call("spa", {"hotel": "Astoria"}),
+    ids="restart",
+)
+WORDS = "Price and book the hotels."
+LAST = "It costs 120."
+NAME = "parity"
+
+RECORDING = """
+from functools import partial
+from pathlib import Path
+import actors.cli.conversation as conversation
+from tests.file_storage import FileStorage
+conversation.Runtime = partial(conversation.Runtime, storage=FileStorage(Path({log!r})))
+"""
+"""Has a command keep its sessions' logs in a file."""
+
+
+def _says(request: Mapping[str, object]) -> Turn:
+    messages = request["messages"]
+    assert isinstance(messages, list)
+    return Turn(Say(LAST)) if messages[-1]["role"] == "tool" else FIVE
+
+
+def _line(folder: Path, command_name: str, *more: str) -> list[str]:
+    config, file = str(folder / "actors.toml"), str(folder / "tools.py")
+    return [
+        command_name,
+        "--config",
+        config,
+        "-m",
+        "a",
+        "--tools",
+        file,
+        "--system",
+        "Be brief.",
+        "--id",
+        NAME,
+        *more,
+    ]
+
+
+async def _embedded(folder: Path, log: Path, backend: str) -> str:
+    offered = tools(str(folder / "tools.py"))
+    async with Runtime(load(folder / "actors.toml", {}), storage=FileStorage(log)) as runtime:
+        session = await runtime.open("a", tools=offered, system="Be brief.", id=NAME)
+        return (await session.ask(WORDS)).text
+
+
+async def _one_shot(folder: Path, log: Path, backend: str) -> str:
+    return await _process(_line(folder, "run", WORDS, "--backend", backend), log, b"")
+
+
+async def _piped(folder: Path, log: Path, backend: str) -> str:
+    return await _process(_line(folder, "chat", "--backend", backend), log, f"{WORDS}\n".encode())
+
+
+async def _process(arguments: list[str], log: Path, given: bytes) -> str:
+    line = command(*arguments)
+    line[2] = f"{RECORDING.format(log=str(log))}\n{line[2]}"
+    done = await anyio.run_process(line, input=given, env=environ(), check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode().splitlines()[-1]
+
+
+async def _interactive(folder: Path, log: Path, backend: str) -> str:
+    before = RECORDING.format(log=str(log))
+    async with terminal(*_line(folder, "chat", "--backend", backend), before=before) as chat:
+        await chat.until("leaves.\n>")
+        chat.type(f"{WORDS}\r")
+        await chat.until(f"{LAST}\n>")
+        chat.type("\x04")
+        assert await chat.ended() == 0
+        return next(line for line in reversed(chat.shown.splitlines()) if line == LAST)
+
+
+Mode = Callable[[Path, Path, str], Awaitable[str]]
+MODES: dict[str, Mode] = {
+    "embedded": _embedded,
+    "one-shot": _one_shot,
+    "interactive": _interactive,
+    "interactive from a pipe": _piped,
+}
+
+
+@pytest.mark.requirement("REQ-915-045")
+async def test_one_turn_of_five_calls_comes_to_the_same_in_every_mode(
+    tmp_path: Path, anyio_backend_name: str
+) -> None:
+    (tmp_path / "tools.py").write_text(TOOLS)
+    logs: dict[str, list[Event]] = {}
+    bodies: dict[str, list[bytes]] = {}
+    server = OpenAIServer(_says)
+    with anyio.fail_after(SECONDS):
+        async with serve(server):
+            url = f'base_url = "{server.base_url}"'
+            (tmp_path / "actors.toml").write_text(
+                f'[backends.a]\nkind = "openai_compatible"\nmodel = "m"\n{url}\n'
+            )
+            for name, mode in MODES.items():
+                log, before = tmp_path / f"{name}.log", len(server.requests)
+                assert await mode(tmp_path, log, anyio_backend_name) == LAST, name
+                logs[name] = [*FileStorage(log).read(NAME)]
+                bodies[name] = [exchange.body for exchange in server.requests[before:]]
+    assert server.refusals == []
+    embedded = logs["embedded"]
+    assert [type(event) for event in embedded if isinstance(event, Scheduled)] == [Scheduled] * 5
+    ends = [type(event) for event in embedded if isinstance(event, Returned | Refused | Denied | Failed)]
+    assert sorted(end.__name__ for end in ends) == ["Denied", "Failed", "Refused", "Refused", "Returned"]
+    for name in MODES:
+        assert bodies[name] == bodies["embedded"], name
+        assert _comparable(logs[name]) == _comparable(embedded), name
+
+
+def _comparable(log: list[Event]) -> list[Event]:
+    """Return a log without what is each session's own: the key of its caches, how it was left, and in which order
+    calls ended that ran at the same time.
+    """
+    kept: list[Event] = []
+    for did_end, events in groupby(log, lambda event: isinstance(event, Returned | Failed)):
+        alike = list(events)
+        kept += sorted(alike, key=lambda event: getattr(event, "call_id", "")) if did_end else alike
+    opened, *others = (event for event in kept if not isinstance(event, Closed))
+    assert isinstance(opened, Opened)
+    return [replace(opened, key=""), *others]
