@@ -9,6 +9,7 @@ from importlib import import_module
 TYPE_CHECKING = False  # as type checkers know it; the module `typing` is not needed for this
 if TYPE_CHECKING:
     from actors.adapters.codec import decode
+    from actors.core.asking import AskSettings
     from actors.core.check import check
     from actors.core.content import Code, Media, Message, Native, Seal, Text, Thinking, ToolCall, ToolResult
     from actors.core.dialect import Dialect
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from actors.core.ledger import Ledger
     from actors.core.profiles import dialect
     from actors.core.reproduction import Reproduction
+    from actors.core.spending import Budget, Price
     from actors.errors import ActorsError
     from actors.executor import ToolFailure
     from actors.handle import Preview, Session
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
 __all__ = [
     "ActorsError",
     "Applied",
+    "AskSettings",
     "Binding",
+    "Budget",
     "Code",
     "Deferred",
     "Dialect",
@@ -43,6 +47,7 @@ __all__ = [
     "Message",
     "Native",
     "Preview",
+    "Price",
     "Reproduction",
     "Runtime",
     "Seal",
@@ -70,6 +75,7 @@ __all__ = [
 
 _HOMES = {
     "adapters.codec": ("decode",),
+    "core.asking": ("AskSettings",),
     "core.check": ("check",),
     "core.content": (
         "Code",
@@ -91,6 +97,7 @@ _HOMES = {
     "core.events": ("Interaction",),
     "core.ledger": ("Ledger",),
     "core.reproduction": ("Reproduction",),
+    "core.spending": ("Budget", "Price"),
     "errors": ("ActorsError",),
     "executor": ("ToolFailure",),
     "handle": ("Preview", "Session"),

@@ -4,14 +4,19 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from actors.adapters.adapter import Adapter, Prepared
+from actors.adapters.outputs import means
 from actors.adapters.request import Request, Settings
+from actors.core.asking import Asked, ToolChoice
 from actors.core.caching import lane_key
 from actors.core.diagnostics import Refusal
 from actors.core.identity import Binding
 from actors.core.lane import Rendered
 from actors.core.routing import Pool, Rates
+from actors.core.spending import Budget
 from actors.core.stats import ToolCounts
+from actors.core.stream import Usage
 from actors.core.transcript import NO_FACTS
+from actors.errors import ConfigError
 from actors.kernel import Ref
 from actors.provider import ProviderCommand
 
@@ -24,18 +29,54 @@ class ResolvedBackend:
     adapter: Adapter
     settings: Settings
     counts: ToolCounts = field(default_factory=ToolCounts)
-    _prepared: tuple[tuple[bool, frozenset[str]], Prepared] | None = None
+    _prepared: tuple[tuple[ToolChoice | None, Asked | None, frozenset[str]], Prepared] | None = None
 
-    def request(self, rendered: Rendered, session: str, *, tools_off: bool = False) -> Request:
-        """Return the request that sends what was rendered for a session."""
+    def request(
+        self,
+        rendered: Rendered,
+        session: str,
+        choice: ToolChoice | None = None,
+        asked: Asked | None = None,
+    ) -> Request:
+        """Return the request that sends what was rendered for a session, with the settings of its ask."""
         facts = rendered.facts._replace(lane=lane_key(session, self.binding))
-        asked = tools_off, NO_FACTS.tools if self.settings.tools else facts.tools
+        wanted = choice, asked, NO_FACTS.tools if self.settings.tools else facts.tools
         if (
-            self._prepared is None or self._prepared[0] != asked
+            self._prepared is None or self._prepared[0] != wanted
         ):  # most requests are made with what the last was
-            settings = replace(self.settings, tool_choice="none") if tools_off else self.settings
-            self._prepared = asked, self.adapter.prepared(settings, facts.tools)
+            self._prepared = wanted, self.adapter.prepared(self._with(choice, asked), facts.tools)
         return self._prepared[1].request(rendered.segments, facts)
+
+    def needs_words(self, asked: Asked | None) -> bool:
+        """Say whether the form of an ask's answer is told in words here; no if it has none."""
+        if asked is None or asked.output is None:
+            return False
+        return means(self._with(asked.tool_choice, asked), self.adapter.dialect) == "prompt"
+
+    def _with(self, choice: ToolChoice | None, asked: Asked | None) -> Settings:
+        """Return the backend's settings with those of an ask in their place."""
+        changes = {} if asked is None else asked.of_request
+        if choice is not None:
+            changes["tool_choice"] = choice
+        return replace(self.settings, **changes) if changes else self.settings
+
+
+def check_priced(resolver: "Resolver", target: str, budget: Budget | None) -> None:
+    """Refuse a target that a budget of money cannot count.
+
+    Raises:
+        ConfigError: A member of it has no price; or what `Resolver.pool` raises.
+    """
+    pool = resolver.pool(target)
+    if budget is None or budget.money is None:
+        return
+    for member in pool.members:
+        binding = resolver.backend(member).binding
+        if resolver.cost(binding, Usage()) is None:
+            raise ConfigError(
+                f"A budget of money needs the price of model {binding.model!r} (backend {member!r}), which nobody "
+                "gave; add it to [prices] or to Runtime(prices=...)"
+            )
 
 
 class Resolver(Protocol):
@@ -56,6 +97,9 @@ class Resolver(Protocol):
 
     def rates(self, binding: Binding) -> Rates | None:
         """Return what a binding charges, if that is known."""
+
+    def cost(self, binding: Binding, usage: Usage) -> float | None:
+        """Return what usage of a binding costs; None where its price is not known."""
 
     def refused(self, refusal: Refusal) -> None:
         """Count and keep a transcript that was refused for its structure: our bug, with its evidence."""

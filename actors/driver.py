@@ -9,15 +9,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+import anyio
+
+from actors.backend import ResolvedBackend
 from actors.choosing import MemberChoice, Warmth
 from actors.core import turn as turns
+from actors.core.asking import Asked
+from actors.core.content import Message, Text
 from actors.core.events import Bound, Submitted, SwitchApplied, TurnEnded, TurnStatus
 from actors.core.feed import TurnResult, switched
 from actors.core.identity import Binding
-from actors.core.packed import Packed
+from actors.core.output import instruction
+from actors.core.packed import Packed, pack, unpack
 from actors.core.progress import Attempt
 from actors.core.publishing import begun, submitted
 from actors.core.routing import Pool, settled
+from actors.core.spending import why_over
 from actors.core.turn import Bounds, CloseStep, Outcome
 from actors.errors import ConfigError
 from actors.inflight import AskInFlight
@@ -39,15 +46,17 @@ class TurnDriver:
     bounds: Bounds
     warmth: Warmth
     ended: Callable[[TurnResult, int], None]
+    _began: float = 0.0
 
-    async def run(self, message: Packed) -> None:
+    async def run(self, message: Packed, asked: Asked | None) -> None:
         """Drive the ask to its end. How it came out is told by `ended`."""
         number = self.ask.log.state.asks + 1
-        event = Submitted(number, message)
-        self.ask.log.hold(event, partial(self._told, event, self.ask.log.state.turns + 1))
         pool = self._pool(self.ask.log.state.target)
         choice = MemberChoice(self.ask.resolver, self.warmth, self.ask.log.state.session, number)
         member = await choice.first(pool)
+        message = self._with_form(member, message, asked)
+        event = Submitted(number, message, asked)
+        self.ask.log.hold(event, partial(self._told, event, self.ask.log.state.turns + 1))
         tried: list[str] = []
         while True:
             binding, ended, sent = await self._served(member, number)
@@ -58,6 +67,29 @@ class TurnDriver:
             if following is None:
                 return
             member = following
+
+    def _with_form(self, member: str, message: Packed, asked: Asked | None) -> Packed:
+        """Return the user's message with what tells the model the form of its answer, where words have to."""
+        if asked is None or asked.output is None:
+            return message
+        try:
+            self.ask.is_instructed = self.ask.resolver.backend(member).needs_words(asked)
+        except ConfigError:  # it will be told to whoever serves in its place
+            return message
+        if not self.ask.is_instructed:
+            return message
+        said = unpack(message)
+        return pack(
+            Message(said.speaker, (*said.blocks, Text(instruction(asked.output))), said.turn, said.origin)
+        )
+
+    def _instruct(self, backend: ResolvedBackend) -> None:
+        """Tell a backend that serves after another the form of the answer, if words have to and nobody did."""
+        asked = self.ask.log.state.asked
+        if asked is None or asked.output is None or self.ask.is_instructed or not backend.needs_words(asked):
+            return
+        self.ask.is_instructed = True
+        self.ask.instruct(instruction(asked.output))
 
     async def _end(self, binding: Binding, ended: CloseStep, *, last: bool) -> None:
         """Write that a turn ended, the ask's last or one before it."""
@@ -73,7 +105,12 @@ class TurnDriver:
                 self.ended(self.ask.tally.result(binding, ended), seq)
 
         turn = self.ask.log.state.turns
-        await self.ask.log.write(TurnEnded(turn, status, ended.why, ended.cause, retried, wait), told)
+        budget = self.ask.log.state.budget
+        counted = budget is not None and budget.seconds is not None
+        seconds = anyio.current_time() - self._began if counted else 0.0
+        await self.ask.log.write(
+            TurnEnded(turn, status, ended.why, ended.cause, retried, wait, seconds), told
+        )
 
     async def _next(
         self, pool: Pool, choice: MemberChoice, tried: list[str], ended: CloseStep
@@ -112,6 +149,7 @@ class TurnDriver:
             return binding, CloseStep("failed", str(error), elsewhere=True), 0
         binding = backend.binding
         self._bind(Bound(number, ask, binding))
+        self._instruct(backend)
         steps = TurnSteps(self.ask, backend, provider, number)
         return binding, await self._turn(steps), steps.sent
 
@@ -121,7 +159,7 @@ class TurnDriver:
 
     def _bind(self, bound: Bound) -> None:
         """Hold a turn's first event; one that continues an ask is told as a failover too."""
-        is_failover = bool(self.ask.tally.attempts)
+        is_failover, self._began = bool(self.ask.tally.attempts), anyio.current_time()
 
         def told(seq: int) -> None:
             if self.ask.sink.is_watched:
@@ -131,16 +169,40 @@ class TurnDriver:
         self.ask.log.hold(bound, told)
 
     async def _turn(self, served: TurnSteps) -> CloseStep:
-        conversation = turns.turn(self.bounds)
+        conversation = turns.turn(_bounded(self.bounds, self.ask.log.state.asked))
         step = next(conversation)
         while not isinstance(step, CloseStep):
-            outcome = turns.Stopped() if self.ask.cancelled else await served.do(step)
+            outcome = turns.Stopped() if self._is_over(step) else await served.do(step)
             if self.ask.cancelled and not isinstance(outcome, turns.Stopped):
                 outcome = _stopped(outcome)
             step = conversation.send(outcome)
+        step = self.ask.ended(step)
         await served.close(step)
-        self.ask.tally.closed(step)
+        binding = self.ask.log.state.bound
+        self.ask.tally.closed(step, None if binding is None else self.ask.resolver.cost(binding, step.usage))
         return step
+
+    def _is_over(self, step: turns.Step) -> bool:
+        """Say whether the turn ends before this step: cancelled, or, before a request, with a budget used up."""
+        if isinstance(step, turns.RenderStep) and not self.ask.cancelled:
+            state, used, why = self.ask.log.state, self.ask.tally.tokens, None
+            most = None if state.asked is None else state.asked.tokens
+            if state.budget is not None and state.used is not None:
+                why = why_over(state.budget, state.used, self.ask.resolver.cost)
+            if most is not None and used >= most:
+                why = f"the ask used {used} tokens of the {most} that its setting tokens allows"
+            if why is not None:
+                self.ask.cancelled, self.ask.halted = True, why
+        return self.ask.cancelled
+
+
+def _bounded(bounds: Bounds, asked: Asked | None) -> Bounds:
+    """Return how long a turn may go on. One that may call no tools has one round."""
+    if asked is None:
+        return bounds
+    rounds = 1 if asked.tool_choice == "none" else asked.rounds or bounds.rounds
+    corrections = bounds.corrections if asked.corrections is None else asked.corrections
+    return Bounds(rounds, corrections, asked.output is not None)
 
 
 def _stopped(outcome: Outcome) -> turns.Stopped:

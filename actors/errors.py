@@ -19,6 +19,7 @@
     ├── TranscriptError             a transcript file or value that cannot be read
     ├── SessionError                a session cannot do what was asked
     │   ├── Busy                    its queue of waiting asks is full
+    │   ├── OverBudget              what it may use is used up
     │   ├── SessionClosed           it has ended
     │   ├── SessionExists           its id is taken
     │   ├── OwnSession              one of its own tools asked it for something
@@ -144,6 +145,10 @@ class SessionError(ActorsError):
 
 class Busy(SessionError):
     """The session's queue of waiting asks is full. Wait for one to end, or cancel."""
+
+
+class OverBudget(SessionError):
+    """A session's budget of rounds, tokens, money or seconds is used up: it takes no ask."""
 
 
 class SessionClosed(SessionError):

@@ -1,13 +1,14 @@
 """What a user holds of a session."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, Unpack, overload
 
 from actors.activation import Activation, SessionActors
-from actors.core.content import Message, Text
+from actors.core.asking import AskSettings, asked
+from actors.core.content import Media, Message, Text
 from actors.core.diagnostics import Report
 from actors.core.feed import SessionEvent, Sink, SwitchOutcome, TurnResult
 from actors.core.history import History
@@ -28,6 +29,7 @@ from actors.executor import is_inside
 from actors.inflight import SessionRefs
 from actors.kernel import Query, Ref
 from actors.ledger import Snapshot
+from actors.output import output_of
 from actors.pending import Submit
 from actors.renderer import Render
 from actors.session import Cancel, Look, SessionCommand, Switch
@@ -35,8 +37,10 @@ from actors.session_events import SessionEvents
 from actors.streams import AnswerSink, AskStream
 
 R = TypeVar("R")
+T = TypeVar("T")
 
-Words: TypeAlias = str | Message
+Words: TypeAlias = str | Message | Sequence[str | Text | Media]
+"""What an ask says: a text, a message, or texts, images and documents in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +118,30 @@ class Session:
     def _refs(self) -> SessionRefs:
         return self._actors.refs
 
-    async def ask(self, words: Words) -> TurnResult:
+    @overload
+    async def ask(
+        self, words: Words, *, output: type[T], **settings: Unpack[AskSettings]
+    ) -> TurnResult[T]: ...
+
+    @overload
+    async def ask(
+        self, words: Words, *, output: Any = None, **settings: Unpack[AskSettings]
+    ) -> TurnResult: ...
+
+    async def ask(self, words: Words, *, output: Any = None, **settings: Unpack[AskSettings]) -> TurnResult:
         """Say something and return how it came out: text, status, who served it, at what cost.
 
         A failed ask is a result too, with `status` and `why`; the session stays usable.
 
+        Args:
+            words: A text, a list of texts and `Media`, or a human's `Message`.
+            output: The form of the answer, which is `TurnResult.output` then: a type (a pydantic model, a dataclass, a
+                `TypedDict`, any annotation) or a JSON Schema. An answer without it is corrected a bounded number of
+                times; then the ask has failed.
+            settings: What holds for this ask alone; see `AskSettings`.
+
         Raises:
+            ConfigError: There is no such setting, or it takes no such value; or `output` has no JSON Schema.
             Busy: Too many asks wait.
             OwnSession: A tool of this session asks.
             ForeignLoop: The caller is not on the runtime's event loop.
@@ -128,14 +150,16 @@ class Session:
         """
         self._check()
         sink = AnswerSink()
-        await self._submit(words, sink)
+        await self._submit(words, sink, output, settings)
         await sink.ended
         if sink.result is None:
             raise self._gone()
         return sink.result
 
     @asynccontextmanager
-    async def stream(self, words: Words) -> AsyncIterator[AsyncIterator[SessionEvent]]:
+    async def stream(
+        self, words: Words, *, output: Any = None, **settings: Unpack[AskSettings]
+    ) -> AsyncIterator[AsyncIterator[SessionEvent]]:
         """Say something and give its events: `async with session.stream("...") as events`.
 
         The events end after exactly one `complete` or `error`. A reader that is too slow misses deltas, and is told
@@ -143,7 +167,7 @@ class Session:
         """
         self._check()
         sink = AskStream(self._gone, self._activation.host.check)
-        await self._submit(words, sink)
+        await self._submit(words, sink, output, settings)
         try:
             yield sink
         finally:
@@ -202,20 +226,21 @@ class Session:
         """Return the truth about every tool call."""
         return (await self._asked(Snapshot(), lambda actors: actors.refs.ledger)).ledger
 
-    async def preview(self, target: str) -> Preview:
-        """Return what would be sent to `target` now. Nothing is sent and nothing is kept.
+    async def preview(self, target: str, **settings: Unpack[AskSettings]) -> Preview:
+        """Return what would be sent to `target` now, by an ask with these settings. Nothing is sent or kept.
 
         While tools run, it says of their calls that they are running.
 
         Raises:
-            ConfigError: The target does not exist or cannot be used.
+            ConfigError: The target does not exist or cannot be used, or a setting takes no such value.
         """
+        said = asked(settings)
         state, ledger = await self._told()
         resolver = self._actors.resolver
         backend = resolver.backend(resolver.pool(target).members[0])
         render = Render(backend.binding, state.history, ledger)
         rendered = await self._asked(render, lambda actors: actors.refs.renderer)
-        request = backend.request(rendered, state.session)
+        request = backend.request(rendered, state.session, said.tool_choice if said else None, said)
         losses = dict(rendered.report.losses) | dict.fromkeys(request.losses, 1)
         kept, assumed = rendered.before, request.assumed
         return Preview(backend.binding, request.body, rendered.report, losses, kept, assumed)
@@ -237,12 +262,14 @@ class Session:
         self._check()
         await self._activation.close()
 
-    async def _submit(self, words: Words, sink: Sink) -> None:
+    async def _submit(self, words: Words, sink: Sink, output: Any, settings: AskSettings) -> None:
+        form = None if output is None else output_of(output)
+        said = asked(settings, None if form is None else form.schema)
         shared = self._activation.host.readers.joined(self.id, sink)
         packed, variables = _packed(words), copy_context()
         if (tracing := self._activation.host.tracing) is not None:
             shared = tracing.traced(self.id, shared, variables)
-        submit = Submit(packed, shared, variables)
+        submit = Submit(packed, shared, variables, said, form)
         await self._put(submit, lambda actors: actors.session)
 
     async def _asked(
@@ -271,16 +298,34 @@ class Session:
         return SessionClosed(f"Session {self.id!r} has ended; open another")
 
 
+def _part(number: int, part: object) -> Text | Media:
+    """Return a part of what an ask says."""
+    if isinstance(part, str):
+        return Text(part)
+    if isinstance(part, Text | Media):
+        return part
+    raise SessionError(f"An ask takes texts, Text and Media; part {number} is of type {type(part).__name__}")
+
+
 def _packed(words: Words) -> Packed:
     """Return what an ask says, as it is kept."""
     if isinstance(words, str):
         return pack(Message("human", (Text(words),)))
+    if isinstance(words, list | tuple):
+        if not words:
+            raise SessionError("An ask says something; this is an empty list")
+        return _taken(Message("human", [_part(number, part) for number, part in enumerate(words)]))
+    return _taken(words)
+
+
+def _taken(message: object) -> Packed:
     try:
-        packed = packed_for_host(words)
+        packed = packed_for_host(message)
     except ValueError as error:
         raise SessionError(f"An ask takes a text or a Message: {error}") from None
-    if words.speaker != "human":
-        raise SessionError(f"An ask takes what a human says, not a message of speaker {words.speaker!r}")
+    assert isinstance(message, Message)
+    if message.speaker != "human":
+        raise SessionError(f"An ask takes what a human says, not a message of speaker {message.speaker!r}")
     return packed
 
 

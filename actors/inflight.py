@@ -6,17 +6,25 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from actors.backend import Resolver
+from actors.core.content import Message, Text
+from actors.core.diagnostics import Report
+from actors.core.events import Instructed
 from actors.core.feed import Sink, StatusEvent, TurnResult
 from actors.core.identity import Binding
+from actors.core.packed import pack
 from actors.core.progress import Attempt, Cause
+from actors.core.publishing import instructed
+from actors.core.spending import total
 from actors.core.stream import Cut, Usage
 from actors.core.turn import CloseStep
 from actors.journal import JournalCommand, Told
 from actors.kernel import Context, Ref
 from actors.ledger import LedgerCommand
 from actors.log import LogWriter
+from actors.output import Output
 from actors.renderer import RendererCommand
 from actors.rounds import Aborted, Answer, Broken
 from actors.scheduler import SchedulerCommand
@@ -47,6 +55,11 @@ class Tally:
     left_out: dict[str, int] = field(default_factory=dict)
     retried: list[Attempt] = field(default_factory=list)  # of the turn
     wait: float = 0.0  # seconds before its last request, if that was tried again
+    output: object = None
+    cost: float | None = 0.0
+    tokens: int = 0
+    report: Report | None = None
+    lost: tuple[str, ...] = ()
     _last: tuple[int, int] = (0, 0)
 
     def sent(self, turn: int, number: int) -> None:
@@ -58,6 +71,7 @@ class Tally:
 
     def heard(self, generated: Answer | Broken | Aborted, binding: Binding) -> None:
         """Take note of what a round brought: the last one says how the ask's answer ended."""
+        self.tokens += generated.usage.input_tokens + generated.usage.output_tokens
         self.wait = generated.wait
         for tried in generated.tried:
             failure = tried.failure
@@ -68,9 +82,11 @@ class Tally:
         for kind, count in generated.left_out:
             self.left_out[kind] = self.left_out.get(kind, 0) + count
 
-    def closed(self, step: CloseStep) -> None:
-        """Take note of what a turn brought."""
+    def closed(self, step: CloseStep, cost: float | None) -> None:
+        """Take note of what a turn brought. `cost`: of its usage."""
         self.usage += step.usage
+        if step.usage != Usage():
+            self.cost = total((self.cost, cost))
         self.text = step.message.text if step.message is not None else self.text
 
     def result(self, served_by: Binding, ended: CloseStep) -> TurnResult:
@@ -89,6 +105,10 @@ class Tally:
             self.finish,
             self.cut,
             left_out,
+            output=self.output,
+            cost=None if self.usage == Usage() else self.cost,
+            report=self.report,
+            losses={} if self.report is None else dict(self.report.losses) | dict.fromkeys(self.lost, 1),
         )
 
 
@@ -102,6 +122,9 @@ class AskInFlight:
         resolver: What targets mean.
         sink: Where events go.
         variables: Context variables that the ask's tools see.
+        halted: Why it was stopped, where nobody cancelled it.
+        output: The form its answer is to have.
+        is_instructed: Whether the model was told that form in words.
     """
 
     log: LogWriter
@@ -111,6 +134,9 @@ class AskInFlight:
     variables: Variables
     tally: Tally = field(default_factory=Tally)
     cancelled: bool = False
+    halted: str = ""
+    output: Output[Any] | None = None  # Any: its values
+    is_instructed: bool = False
     _stop: Stop | None = None
 
     def cancel(self, context: Context[Any]) -> None:  # Any: the actor that cancels it
@@ -118,6 +144,28 @@ class AskInFlight:
         self.cancelled = True
         if self._stop is not None:
             self._stop(context)
+
+    def halt(self, context: Context[Any], why: str) -> None:  # Any: as above
+        """Stop what is under way as `cancel` does; the ask fails, and `why` says for what."""
+        if not self.cancelled:
+            self.halted = why
+            self.cancel(context)
+
+    def instruct(self, words: str) -> None:
+        """Have it written that the model is told something for the caller, with the next request."""
+        self.is_instructed = True
+        event = Instructed(self.log.state.asks, pack(Message("human", (Text(words),))))
+
+        def told(seq: int) -> None:
+            if self.sink.is_watched:
+                self.sink.put(instructed(event, self.log.state.turns, seq))
+
+        self.log.hold(event, told)
+
+    def ended(self, step: CloseStep) -> CloseStep:
+        """Return how a turn ended: one that was stopped, and not cancelled, has failed."""
+        stopped = self.halted and step.status == "cancelled"
+        return replace(step, status="failed", why=self.halted) if stopped else step
 
     def stoppable(self, stop: Stop) -> None:
         """Let a cancel call `stop` from now on."""

@@ -3,10 +3,13 @@
 from collections import deque
 from contextvars import Context as Variables
 from dataclasses import dataclass, field
+from typing import Any
 
+from actors.core.asking import Asked
 from actors.core.feed import Sink, TurnResult
 from actors.core.packed import Packed
 from actors.kernel import Query
+from actors.output import Output
 
 
 @dataclass(frozen=True)
@@ -17,11 +20,15 @@ class Submit(Query[None]):
         message: The user's message.
         sink: Where its events go. It is closed without a terminal one if the session ends before the ask.
         variables: The caller's context variables, for the tools.
+        asked: Settings of this ask alone.
+        output: The form of its answer; its schema is in `asked`.
     """
 
     message: Packed
     sink: Sink
     variables: Variables
+    asked: Asked | None = None
+    output: Output[Any] | None = None  # Any: its values
 
 
 @dataclass(slots=True)

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 from actors.adapters.adapter import adapter
 from actors.adapters.importing import read
-from actors.adapters.request import Request, Settings, ToolChoice, ToolSpec
+from actors.adapters.request import Request, Settings, ToolSpec
+from actors.core.asking import ToolChoice
 from actors.core.caching import Cache
 from actors.core.check import check
 from actors.core.dialect import Dialect

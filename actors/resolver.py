@@ -11,7 +11,9 @@ from actors.backend import ResolvedBackend
 from actors.core.diagnostics import Refusal
 from actors.core.identity import Binding
 from actors.core.routing import Pool, Rates
+from actors.core.spending import Price, Prices, price_of
 from actors.core.stats import ToolCounts
+from actors.core.stream import Usage
 from actors.credentials import Credentials, Headers
 from actors.errors import ToolDefinitionError
 from actors.kernel import Ref
@@ -40,23 +42,29 @@ class BackendResolver:
         tools: Toolset,
         system: str | None,
         counts: dict[str, ToolCounts],
+        prices: Prices,
     ) -> None:
         self._counts = counts
         self._config = config
         self.provider = provide
         self.refused = refuse
         self._system = system
+        self._prices = prices
         self._tools = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools)
         self._resolved: dict[str, tuple[Backend, ResolvedBackend]] = {}
 
     def rates(self, binding: Binding) -> Rates | None:
         """Return what a binding charges, if that is known."""
+        if (price := self._price(binding)) is None:
+            return None
+        return Rates(price.input, price.input if price.cache_read is None else price.cache_read, price.output)
+
+    def _price(self, binding: Binding) -> Price | None:
+        """Return the backend's own price, else that of its model."""
         settings = self._config.settings.backends.get(binding.backend)
         if settings is None or settings.price is None:
-            return None
-        price = settings.price
-        cached = price.input if price.cached is None else price.cached
-        return Rates(price.input, cached, price.output)
+            return price_of(self._prices, binding)
+        return Price(settings.price.input, settings.price.output, settings.price.cached)
 
     def pool(self, target: str) -> Pool:
         """Return the pool of a target; see `actors.backend.Resolver`."""
@@ -82,6 +90,11 @@ class BackendResolver:
                 f"The session has {count} tools and backend {backend.name!r} takes at most {most} "
                 f"({backend.dialect}); open it with fewer, or with another backend"
             )
+
+    def cost(self, binding: Binding, usage: Usage) -> float | None:
+        """Return what usage of a binding costs; None where its price is not known."""
+        price = self._price(binding)
+        return None if price is None else price.of(usage)
 
     def backend(self, member: str) -> ResolvedBackend:
         """Return what requests to a member are made with. The same until the configuration or a key changes."""

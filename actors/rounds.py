@@ -22,6 +22,7 @@ from actors.adapters.failure import ACTIONS, BACKEND_KINDS, AnswerFault, Failure
 from actors.adapters.request import Request
 from actors.adapters.waits import used_up
 from actors.admission import Admission, Pace, Ticket
+from actors.core.asking import Asked
 from actors.core.content import Message
 from actors.core.feed import Sink, TextEvent, ThinkingEvent
 from actors.core.identity import Binding
@@ -176,6 +177,7 @@ class Generate(Query[Generated]):
         turn, round: Stamped on the message and on the deltas.
         sink: Where deltas go as they arrive, or None.
         session, tenant: Whose it is; requests that wait are served fairly among these.
+        asked: Settings of the ask; its timeouts stand in place of the endpoint's.
     """
 
     key: str
@@ -187,6 +189,7 @@ class Generate(Query[Generated]):
     sink: Sink | None = None
     session: str = ""
     tenant: str = ""
+    asked: Asked | None = None
 
 
 class Round:
@@ -208,6 +211,7 @@ class Round:
         self._counters = counters
         self._admission = admission
         self._here = parking()
+        self._timeouts = _bounded(endpoint.timeouts, command.asked)
         self._decoder = self._fresh(stream=endpoint.stream)
         self._message: Message | None = None
         self._failure: Failure | None = None
@@ -328,7 +332,7 @@ class Round:
         """Send the request once and read what comes; None if it was a whole answer."""
         self._tries += 1
         self._counters["requests"] += 1
-        total = self._endpoint.timeouts.total
+        total = self._timeouts.total
         try:
             until = inf if total is None else self._here.now() + total
             with self._here.scope(deadline=until) as patience:
@@ -355,7 +359,7 @@ class Round:
         self._auth_headers = await endpoint.credentials.headers(outgoing)
         self._extra = endpoint.headers()
         headers = (*_replaced(request.headers, self._extra), *self._auth_headers)
-        async with self._transport.send(url, headers, request.segments, endpoint.timeouts) as response:
+        async with self._transport.send(url, headers, request.segments, self._timeouts) as response:
             if (wait := used_up(response.headers, time.time())) > 0:
                 self._admission.hold(wait)
             if response.status != 200:
@@ -425,6 +429,14 @@ class Round:
         sink = self._command.sink
         if sink is not None and sink.is_watched:  # a reader may come in the midst of an answer
             sink.put(event)
+
+
+def _bounded(usual: Timeouts, asked: Asked | None) -> Timeouts:
+    """Return the bounds of a request, with those of its ask in place of the endpoint's."""
+    if asked is None or (asked.first_byte is None and asked.idle is None):
+        return usual
+    first_byte, idle = asked.first_byte or usual.first_byte, asked.idle or usual.idle
+    return replace(usual, first_byte=first_byte, idle=idle)
 
 
 def _replaced(usual: Headers, given: Headers) -> Headers:

@@ -21,11 +21,11 @@ from weakref import WeakValueDictionary
 
 import anyio
 import anyio.to_thread
-from msgspec import MsgspecError
 
 from actors import telemetry
 from actors.activation import Activation, SessionHost
 from actors.adapters.adapter import adapter
+from actors.backend import check_priced
 from actors.core.batch import Approve
 from actors.core.content import Message
 from actors.core.diagnostics import Refusal
@@ -33,11 +33,10 @@ from actors.core.dialect import Dialect
 from actors.core.events import Opened
 from actors.core.fit import SizeLimits
 from actors.core.form import replace
-from actors.core.history import History
 from actors.core.identity import Binding
-from actors.core.packed import Packed, packed_for_host
 from actors.core.render import RenderTarget
-from actors.core.state import Rules, opening
+from actors.core.spending import Budget, Prices, all_prices, checked_budget, checked_tenant
+from actors.core.state import Rules
 from actors.core.stats import RuntimeStats
 from actors.core.transcript import Encoder
 from actors.core.turn import Bounds
@@ -49,10 +48,10 @@ from actors.errors import (
     OwnSession,
     SessionClosed,
     SessionExists,
-    TranscriptError,
 )
 from actors.executor import ToolFailure, ToolLimits, is_inside
 from actors.handle import Session, SessionIds
+from actors.imported import beginning, opened_on
 from actors.journal import Append, Erase, JournalActor
 from actors.kernel import SHARED, Ref, Restart, System
 from actors.kernel.ref import current
@@ -107,6 +106,7 @@ class Runtime:
         tracing: Traces asks with OpenTelemetry: an `actors.telemetry.otel.Tracing`.
         on_refusal: Given a `Reproduction` of each request that was refused for its structure, without its content; or a
             directory where they are written as JSON.
+        prices: What models cost, by name or pattern (`claude-*`); they count before those of the file.
 
     Raises:
         ConfigError: When entered: the file cannot be used.
@@ -123,6 +123,7 @@ class Runtime:
         on_tool_error: Callable[[ToolFailure], object] | None = None,
         tracing: "Tracing | None" = None,
         on_refusal: OnRefusal | None = None,
+        prices: Prices | None = None,
     ) -> None:
         self._tracing = tracing
         self._environ = os.environ if environ is None else environ
@@ -138,6 +139,7 @@ class Runtime:
         self._watch: LoopWatch
         self.quarantine = Quarantine(self.config.limits.quarantine)
         """The calls that run on though they are closed."""
+        self.prices = all_prices(prices or {}, self.config.settings.prices)
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
         self._keys = Random(seed)  # noqa: S311  names, not secrets
         self._host: SessionHost | None = None
@@ -243,6 +245,8 @@ class Runtime:
         messages: Iterable[Message] = (),
         approve: Approve | None = None,
         deps: object = None,
+        tenant: str = "",
+        budget: Budget | None = None,
     ) -> "Session":
         """Open a session.
 
@@ -257,10 +261,13 @@ class Runtime:
             approve: Asked before a call of a tool with `approval="ask"` runs, which it may only if the answer is True;
                 without it such calls are denied. It may be async; a plain one runs in a thread.
             deps: Anything its tools need, such as a database: what `ToolContext.deps` is.
+            tenant: Whose it is, at most 64 characters. Where requests wait, tenants get their shares.
+            budget: What it may use over its life. When that is used up a turn ends before its next request, with every
+                call closed, and further asks are refused as `OverBudget`.
 
         Raises:
-            ConfigError: The target, a tool or the id cannot be used; or there are more tools than the
-                target takes.
+            ConfigError: The target, a tool, the id, the tenant or the budget cannot be used; there are more tools than
+                the target takes; or a budget of money and no price.
             SessionExists: A session of this id is open, or has a log.
             TranscriptError: `messages` holds something else than messages.
             ToolsetFailed: A toolset cannot be opened. Nothing of it is left.
@@ -272,10 +279,12 @@ class Runtime:
             raise KernelError("This runtime is being left; no session is opened any more")
         if not isinstance(system, str | None):
             raise ConfigError(f"system= takes a text, not {type(system).__name__}")
-        history = _history(messages)
+        history = beginning(messages)
         if system is not None:
             history = replace(history, system=system)
         self.config.resolve(target)
+        budget = None if budget is None else checked_budget(budget)
+        tenant = checked_tenant(tenant)
         name = self._reserved(id)
         try:
             while await self._has_log(name):
@@ -284,9 +293,10 @@ class Runtime:
                     name = self._reserved(None)
                     continue
                 raise SessionExists(f"Session {name!r} has ended and its log is kept; take another id")
-            opened = replace(_opening(name, target, history), key=f"{self._keys.getrandbits(48):012x}")
+            key = f"{self._keys.getrandbits(48):012x}"
+            opened = replace(opened_on(name, target, history), key=key, tenant=tenant, budget=budget)
             offer = await host.toolsets.open(
-                tools, lambda made: self._resolver(made, history.system).pool(target)
+                tools, lambda made: check_priced(self._resolver(made, history.system), target, budget)
             )
             activation = Activation(opened, host, offer, approve, deps, _below_caller())
             return await self._opened(activation, opened)
@@ -437,7 +447,7 @@ class Runtime:
         """Return what targets mean to sessions with these tools and this system prompt: they share it."""
         if (known := self._resolvers.get((tools, system))) is None:
             known = self._resolvers[tools, system] = BackendResolver(
-                self.config, self.provider, self._refused, tools, system, self._meters.tools
+                self.config, self.provider, self._refused, tools, system, self._meters.tools, self.prices
             )
         return known
 
@@ -475,26 +485,3 @@ def _configured(given: "str | Path | Config | None", environ: Mapping[str, str])
 
 def _kept(size: int) -> SizeLimits:
     return SizeLimits(max_bytes=size, max_string=size)
-
-
-def _opening(name: str, target: str, history: History) -> Opened:
-    """Return the first event of a session. What a host has put into a history is read here for the first time."""
-    try:
-        return opening(name, target, history)
-    except MsgspecError as error:
-        raise TranscriptError(f"messages: a block or a field of one has the wrong type: {error}") from None
-
-
-def _history(messages: Iterable[Message]) -> History:
-    """Return a history to begin with. An invalid message would otherwise fail only in the actor that keeps it."""
-    if isinstance(messages, History):
-        return messages
-    came, packed = tuple(messages), list[Packed]()
-    for number, message in enumerate(came):
-        try:
-            packed.append(packed_for_host(message))
-        except ValueError as error:
-            raise TranscriptError(
-                f"messages[{number}]: {error}; a provider's own are read by from_wire(messages, dialect)"
-            ) from None
-    return History.came(came, packed)

@@ -12,23 +12,26 @@ if that end was written, else with an `error` event; those that wait are taken u
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from typing import ClassVar, TypeAlias, assert_never
 
-from actors.backend import Resolver
+import anyio
+
+from actors.backend import Resolver, check_priced
 from actors.choosing import Warmth
 from actors.core import phases
 from actors.core.events import Closed, SwitchApplied, SwitchHeld, SwitchSuperseded
 from actors.core.feed import Applied, Deferred, SwitchOutcome, switched
-from actors.core.packed import Packed
 from actors.core.phases import Action, Happening, Phase
 from actors.core.publishing import terminal
 from actors.core.routing import settled
-from actors.core.state import SessionState
+from actors.core.spending import why_over
+from actors.core.state import SessionState, bounded_seconds
 from actors.core.turn import Bounds
 from actors.driver import TurnDriver
-from actors.errors import ActorsError, ActorStopped, Busy, SessionClosed
+from actors.errors import ActorsError, ActorStopped, Busy, OverBudget, SessionClosed
 from actors.inflight import AskInFlight, SessionRefs
-from actors.kernel import Actor, Command, Context, Query, Reply
+from actors.kernel import Actor, Child, Command, Context, Query, Reply
 from actors.ledger import Shut
 from actors.log import Generation, LogWriter, Replay
 from actors.pending import PendingAsks, Submit
@@ -109,6 +112,7 @@ class SessionActor(Actor[SessionCommand]):
         self._generation = generation
         self._phase: Phase = phases.first(is_closed=state.closed, is_open=False)
         self._ask: AskInFlight | None = None
+        self._deadline: Child | None = None  # of the ask in flight
         self._cancels: list[Reply[bool]] = []
         self._ends: list[Reply[None]] = []
         self.warmth = warmth
@@ -184,6 +188,9 @@ class SessionActor(Actor[SessionCommand]):
             name = self._log.state.session
             reply.fail(Busy(f"Session {name!r} has {len(waiting)} asks waiting; wait for one, or cancel."))
             return
+        if self._phase == "idle" and (why := self._over()) is not None:
+            reply.fail(OverBudget(f"Session {self._log.state.session!r} takes no ask: {why}; open another"))
+            return
         action = self._step("submit")
         if action == "refuse":
             reply.fail(self._ending())
@@ -192,6 +199,13 @@ class SessionActor(Actor[SessionCommand]):
         reply.send(None)
         if action == "begin":
             self._begin()
+
+    def _over(self) -> str | None:
+        """Return which part of the session's budget is used up."""
+        state = self._log.state
+        if state.budget is None or state.used is None:
+            return None
+        return why_over(state.budget, state.used, self._resolver.cost)
 
     def _take_up(self) -> None:
         """Take up an ask that waits, if one does and none is in flight."""
@@ -204,12 +218,20 @@ class SessionActor(Actor[SessionCommand]):
         submit = self._pending.current = self._pending.waiting.popleft()
         self._resolver = self._retooled()
         ask = AskInFlight(self._log, self._refs, self._resolver, submit.sink, submit.variables)
+        ask.output = submit.output
         driver = TurnDriver(ask, self._bounds, self.warmth, self._pending.ended)
         self._ask = ask
-        self._mine.start(self._drive, driver, submit.message, name="ask")
+        self._mine.start(self._drive, driver, submit, name="ask")
+        seconds, why = bounded_seconds(self._log.state, submit.asked)
+        if seconds < inf:
+            self._deadline = self._mine.start(self._expire, ask, seconds, why, name="deadline")
 
-    async def _drive(self, driver: TurnDriver, message: Packed) -> None:
-        await driver.run(message)
+    async def _expire(self, ask: AskInFlight, seconds: float, why: str) -> None:
+        await anyio.sleep(seconds)
+        ask.halt(self._mine, why)
+
+    async def _drive(self, driver: TurnDriver, submit: Submit) -> None:
+        await driver.run(submit.message, submit.asked)
         await self._mine.ref.tell(Finished(self._generation.number))
 
     def _switched(self, command: Switch) -> None:
@@ -219,7 +241,7 @@ class SessionActor(Actor[SessionCommand]):
             reply.fail(self._ending())
             return
         try:
-            self._resolver.pool(target)
+            check_priced(self._resolver, target, self._log.state.budget)
         except ActorsError as error:
             reply.fail(error)
             return
@@ -286,6 +308,9 @@ class SessionActor(Actor[SessionCommand]):
             pending.current.sink.put(terminal(*pending.outcome))
         pending.current = pending.outcome = None
         self._ask, self._cancels = None, []
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
         for reply in cancels:
             reply.send(is_cancelled)
 

@@ -20,6 +20,7 @@ from actors.core.diagnostics import Refusal, Report
 from actors.core.events import EpochBegan, RequestSent, RoundEnded
 from actors.core.feed import Sent, StatusEvent
 from actors.core.lane import Rendered, blamed, seals
+from actors.core.output import as_text, correction
 from actors.core.packed import pack
 from actors.core.progress import Cause
 from actors.core.publishing import said
@@ -77,6 +78,10 @@ class TurnSteps:
                 return await self._generate(number)
             case turns.BatchStep():
                 return await self._run(step)
+            case turns.CheckStep(message=message):
+                return self._check(message)
+            case turns.InstructStep(words=words):
+                return self._instruct(words)
             case _:
                 assert_never(step)
 
@@ -89,8 +94,7 @@ class TurnSteps:
     async def _render(self, step: turns.RenderStep) -> Outcome:
         """Render, judge, and write that the request is sent; again whenever a result came in meanwhile."""
         binding = self._backend.binding
-        self._tools_off = step.tools_off
-        self._round = step.round
+        self._round, self._tools_off = step.round, step.tools_off
         while True:
             known = await self._refs.ledger.ask(Snapshot())
             if step.round == 1:
@@ -153,22 +157,30 @@ class TurnSteps:
         return rendered.lane.state.epoch
 
     def _request(self, rendered: Rendered) -> Request:
-        return self._backend.request(rendered, self._log.state.session, tools_off=self._tools_off)
+        state = self._log.state
+        asked, choice = state.asked, None
+        if asked is not None and self._round == 1:  # once a tool was called, the model is free to answer
+            choice = asked.tool_choice
+        return self._backend.request(rendered, state.session, "none" if self._tools_off else choice, asked)
 
     async def _generate(self, number: int) -> Outcome:
         """Send the request, and write what came of it."""
         assert self._rendered is not None
         backend, provider = self._backend, self._provider
+        request = self._request(self._rendered)
+        self._ask.tally.report, self._ask.tally.lost = self._rendered.report, request.losses
         key = f"{self._log.state.session}/{self._number}/{number}"
         generate = Generate(
             key,
-            self._request(self._rendered),
+            request,
             backend.binding,
             self._log.state.calls + 1,
             self._number,
             number,
             self._sink,
             self._log.state.session,
+            self._log.state.tenant,
+            asked=self._log.state.asked,
         )
         self._ask.stoppable(lambda context: context.tell(provider, Abort(key)))
         try:
@@ -184,6 +196,8 @@ class TurnSteps:
         self._ask.tally.heard(generated, backend.binding)
         match generated:
             case Answer(message=message):
+                if self._ask.output is not None:
+                    message = as_text(message)
                 await self._ended(number, message, generated)
                 return turns.Answered(message, generated.usage)
             case Aborted():
@@ -193,6 +207,20 @@ class TurnSteps:
                 return await self._broke(number, generated)
             case _:
                 assert_never(generated)
+
+    def _check(self, message: Message) -> Outcome:
+        """Read an answer as the value that was asked for."""
+        assert self._ask.output is not None
+        made = self._ask.output.read(message.text)
+        if isinstance(made, list):
+            return turns.Checked(correction(made))
+        (self._ask.tally.output,) = made
+        return turns.Checked()
+
+    def _instruct(self, words: str) -> Outcome:
+        """Have it written that the model is told what is wrong with its answer."""
+        self._ask.instruct(words)
+        return turns.Ready()
 
     async def _broke(self, number: int, broken: Broken) -> Outcome:
         failure = broken.failure

@@ -308,7 +308,7 @@ async def _bounded(use: Callable[[], Awaitable[object]]) -> None:
 async def test_a_thread_may_call_through_its_loop() -> None:
     async with hosting(a=openai(Turn(Say("by a thread")))) as runtime:
         session = await runtime.open("a")
-        answer = await anyio.to_thread.run_sync(anyio.from_thread.run, session.ask, "Who?")
+        answer = await anyio.to_thread.run_sync(lambda: anyio.from_thread.run(session.ask, "Who?"))
         assert answer.text == "by a thread"
         assert threading.current_thread() is threading.main_thread()
 

@@ -10,9 +10,10 @@ from actors import errors
 from actors.core.profiles import PROFILES
 
 PUBLIC = """
-    ActorsError Applied Binding Code Deferred Dialect History Interaction Ledger LiveTools Media Message Native Preview
-    Reproduction Runtime Seal Session SessionEvent Text Thinking Tool ToolCall ToolContext ToolFailure ToolResult
-    ToolSource TurnResult check decode dialect encode event_json from_wire render sse_frame tool
+    ActorsError Applied AskSettings Binding Budget Code Deferred Dialect History Interaction Ledger LiveTools
+    Media Message Native Preview Price Reproduction Runtime Seal Session SessionEvent Text Thinking Tool
+    ToolCall ToolContext ToolFailure ToolResult ToolSource TurnResult check decode dialect encode event_json
+    from_wire render sse_frame tool
 """
 
 

@@ -1,9 +1,10 @@
 """The preamble of a request: its settings as a table of the wire's keys, written up to where the messages begin."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from actors.adapters.request import Settings, ToolChoice
+from actors.adapters.request import Settings
+from actors.core.asking import ToolChoice
 from actors.core.jsonio import dump, quote
 
 Wire: TypeAlias = "bytes | str | int | float | Sequence[Wire] | Mapping[str, Wire] | None"
@@ -41,7 +42,7 @@ def opened(table: Mapping[str, Wire], messages: str) -> bytes:
     return written({**table, messages: b"["})[:-1]
 
 
-def chosen(settings: Settings) -> ToolChoice | None:
+def chosen(settings: Settings) -> ToolChoice | Literal["answer"] | None:
     """Return the tool choice, None where it goes without saying."""
     return None if settings.tool_choice == "auto" or not settings.tools else settings.tool_choice
 

@@ -6,16 +6,13 @@ the transport as they are; nothing joins them on the way.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, get_args
 
+from actors.core.asking import Mode, ToolChoice, refused
 from actors.core.caching import Cache
 from actors.core.jsonio import Json
 from actors.core.segments import Segments
 from actors.errors import ConfigError
-
-ToolChoice: TypeAlias = Literal["auto", "none", "required"]
-Mode: TypeAlias = Literal["default", "adaptive", "manual", "off"]
-
 
 TEXT = Json(b'{"type":"text"}')
 _FREE = Json(
@@ -55,15 +52,19 @@ class Settings:
         model: The provider's name of the model.
         system: System prompt, or None.
         tools: Tools to declare, in a fixed order: it is part of the prefix.
-        tool_choice: `none` declares the tools and forbids their use, so that the prefix stands.
+        tool_choice: `none` declares the tools and forbids their use, so that the prefix stands; `answer` forces the one
+            that stands for the answer (`actors.adapters.outputs`).
         max_tokens: Most tokens of the answer, at least 1; None leaves it to the dialect.
         temperature: Sampling temperature, from 0, or None to leave it out.
+        top_p: How much of the probability is sampled from, from 0 to 1, or None to leave it out.
+        stop: Texts at which the answer ends.
         thinking: `adaptive` asks for reasoning and `off` for none, where the dialect has a switch for it;
             `manual` asks for a budget of tokens, where the model is of the kind that wants one (ANT-45, ANT-46).
         thinking_tokens: The budget of `manual`, at least 1; None leaves it to the dialect.
         effort: How hard to think, in the provider's word (`low`, `high`), or None to leave it out.
         upstream: The one upstream of a gateway that may serve, in the gateway's word; empty leaves the choice to it.
         cache: What is asked of the host's prompt cache: `off` nothing, `long` the longest life it has.
+        output: JSON Schema of the answer, an object; None where any will do.
         stream: Whether the answer comes as events.
 
     Raises:
@@ -73,35 +74,38 @@ class Settings:
     model: str
     system: str | None = None
     tools: tuple[ToolSpec, ...] = ()
-    tool_choice: ToolChoice = "auto"
+    tool_choice: ToolChoice | Literal["answer"] = "auto"
     max_tokens: int | None = None
     temperature: float | None = None
+    top_p: float | None = None
+    stop: tuple[str, ...] = ()
     thinking: Mode = "default"
     thinking_tokens: int | None = None
     effort: str | None = None
     upstream: str = ""
     cache: Cache = "default"
+    output: Json | None = None
     stream: bool = True
 
     def __post_init__(self) -> None:
-        heat, effort, budget = self.temperature, self.effort, self.thinking_tokens
+        budget = self.thinking_tokens
         for name, taken in _TAKEN.items():
             if (value := getattr(self, name)) not in taken:
                 raise ConfigError(f"{name} is {value!r}; it takes one of {', '.join(taken)}")
-        for name, value in (("max_tokens", self.max_tokens), ("thinking_tokens", budget)):
-            if value is not None and (type(value) is not int or value < 1):
-                raise ConfigError(f"{name} is {value!r}; it takes a whole number from 1, or None")
-        if heat is not None and (type(heat) not in (int, float) or not 0 <= heat < float("inf")):
-            raise ConfigError(f"temperature is {heat!r}; it takes a finite number from 0, or None")
-        if effort is not None and (type(effort) is not str or not effort.strip()):
-            raise ConfigError(f"effort is {effort!r}; it takes the provider's word, as 'low', or None")
+        for name in ("max_tokens", "thinking_tokens", "temperature", "top_p", "stop", "effort"):
+            if (takes := refused(name, value := getattr(self, name))) is not None:
+                raise ConfigError(f"{name} is {value!r}; it takes {takes}")
         if budget is not None and self.thinking != "manual":
             raise ConfigError(
                 f"thinking_tokens is {budget} and thinking {self.thinking!r}; only 'manual' has a budget"
             )
 
 
-_TAKEN = {"tool_choice": get_args(ToolChoice), "thinking": get_args(Mode), "cache": get_args(Cache)}
+_TAKEN = {
+    "tool_choice": (*get_args(ToolChoice), "answer"),
+    "thinking": get_args(Mode),
+    "cache": get_args(Cache),
+}
 
 
 @dataclass(frozen=True, slots=True)

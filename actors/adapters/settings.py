@@ -10,21 +10,26 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from actors.adapters.outputs import asked_form
 from actors.adapters.request import TEXT, Settings, ToolSpec
 from actors.adapters.schemas import rooted
 from actors.core.dialect import Dialect
+from actors.core.jsonio import Json
 from actors.core.projection import flat_name, tool_name, within
 
 
 def fit(settings: Settings, dialect: Dialect) -> tuple[Settings, Mapping[str, str], tuple[str, ...]]:
     """Return settings as a dialect takes them, to be sent as they are.
 
-    With them come `Request.names`, and the losses: `temperature`, `tool_choice`, `thinking`, `thinking_tokens`,
-    `effort`; `cache`, where no longer life can be asked for; and `schema.KEYWORD` for what a tool's schema may not say.
+    With them come `Request.names`, and the losses: `temperature`, `top_p`, `stop`, `tool_choice`, `thinking`,
+    `thinking_tokens`, `effort`; `cache`, where no longer life can be asked for; and `schema.KEYWORD` for what a tool's
+    schema may not say, `output.KEYWORD` for what that of the answer may not.
     """
-    changes: dict[str, Any] = {}  # Any: each setting has its own type
-    if settings.temperature is not None and not _samples(settings, dialect):
-        changes["temperature"] = None
+    if settings.output is not None:
+        settings = asked_form(settings, dialect)
+    lost: dict[str, None] = {}
+    changes: dict[str, Any] = _sampling(settings, dialect)  # Any: each setting has its own type
+    form = _form(settings, lost)
     forced = dialect.request.forced_choice
     forces = not _thinks(settings, dialect) if forced == "not_when_thinking" else forced == "yes"
     if settings.tool_choice == "required" and not forces:
@@ -35,11 +40,23 @@ def fit(settings: Settings, dialect: Dialect) -> tuple[Settings, Mapping[str, st
     cache = dialect.caching.taken(settings.cache, settings.model)
     if settings.cache == "long" != cache:
         changes["cache"] = cache
-    lost: dict[str, None] = {}
     tools = tuple([_taken(tool, dialect, lost) for tool in settings.tools])
     pairs = zip(tools, settings.tools, strict=True)
     names = {made.name: own.name for made, own in pairs if made.name != own.name}
-    return replace(settings, **{"tools": tools, "cache": cache} | changes), names, (*changes, *lost)
+    return (
+        replace(settings, **{"tools": tools, "cache": cache, "output": form} | changes),
+        names,
+        (*changes, *lost),
+    )
+
+
+def _form(settings: Settings, lost: dict[str, None]) -> Json | None:
+    """Return the schema of the answer as any provider takes it; note what it lost."""
+    if settings.output is None:
+        return None
+    form, keywords = rooted(settings.output)
+    lost.update(dict.fromkeys(f"output.{keyword}" for keyword in keywords))
+    return form
 
 
 def _thinks(settings: Settings, dialect: Dialect) -> bool:
@@ -48,11 +65,18 @@ def _thinks(settings: Settings, dialect: Dialect) -> bool:
     return always or settings.thinking in ("adaptive", "manual")
 
 
-def _samples(settings: Settings, dialect: Dialect) -> bool:
-    """Say whether a temperature may be sent. Anthropic's models take none but their own while they think."""
-    if dialect.reasoning.switch == "anthropic" and _thinks(settings, dialect):
-        return False
-    return dialect.request.sampling and (settings.temperature or 0) <= dialect.request.max_temperature
+def _sampling(settings: Settings, dialect: Dialect) -> dict[str, Any]:  # Any: as above
+    """Return what is left out of sampling. Anthropic's models take none but their own while they think."""
+    rules, heat = dialect.request, settings.temperature
+    fixed = not rules.sampling or (dialect.reasoning.switch == "anthropic" and _thinks(settings, dialect))
+    changes: dict[str, Any] = {}
+    if heat is not None and (fixed or heat > rules.max_temperature):
+        changes["temperature"] = heat = None
+    if settings.top_p is not None and (fixed or (heat is not None and rules.top_p == "alone")):
+        changes["top_p"] = None
+    if len(settings.stop) > rules.max_stops:
+        changes["stop"] = settings.stop[: rules.max_stops]
+    return changes
 
 
 def _taken(tool: ToolSpec, dialect: Dialect, lost: dict[str, None]) -> ToolSpec:

@@ -329,6 +329,15 @@ class McpSettings(Frozen):
         return self
 
 
+class ModelPrice(Frozen):
+    """One `[prices."PATTERN"]` table: what a million tokens of a model cost. See `actors.Price`."""
+
+    input: Money
+    output: Money
+    cache_read: Money | None = None
+    cache_write: Money | None = None
+
+
 class FileSettings(Frozen):
     """A whole `actors.toml`. A `[dialects.NAME]` table is a profile of one's own; see `actors.config.dialects`."""
 
@@ -338,3 +347,4 @@ class FileSettings(Frozen):
     tenants: dict[str, TenantSettings] = {}
     mcp: dict[str, McpSettings] = {}
     limits: RuntimeLimits = RuntimeLimits()
+    prices: dict[str, ModelPrice] = {}

@@ -158,6 +158,9 @@ OVERFLOW = (
 without regard to case."""
 
 
+OutputMeans: TypeAlias = Literal["schema", "tool", "prompt"]
+
+
 class RequestRules(Demands):
     """What a request says beside its messages, and how a refusal for its length is known.
 
@@ -171,6 +174,13 @@ class RequestRules(Demands):
         forced_choice: Whether a tool may be forced; where not, `auto` is sent and the loss is reported.
         sampling: Whether sampling settings are taken; where not, they are left out and the loss is reported.
         max_temperature: Highest temperature taken; a higher one is left out, and the loss reported.
+        top_p: Whether `top_p` is taken beside a temperature, or `alone` only; what is not, is left out and reported.
+        output: How a model is best told the form of its answer: by a schema in the request, by a tool that stands for
+            the answer and is forced, or in words.
+        output_models: Which models have that, as a pattern of the whole name. The others are told in words.
+        output_beside_tools: Whether a schema in the request may stand beside tools; where not, words do.
+        output_schema: `strict` where the schema must close every object and says no bounds.
+        max_stops: Most stop sequences taken, the rest being left out and reported; 0 where there is no such setting.
         overflow_patterns: Regular expressions that recognise a context overflow in an error text.
         overflow_rule: The rule a context overflow breaks.
     """
@@ -181,5 +191,11 @@ class RequestRules(Demands):
     forced_choice: Literal["yes", "no", "not_when_thinking"] = "yes"
     sampling: bool = True
     max_temperature: float = 2.0
+    top_p: Literal["beside", "alone"] = "beside"
+    max_stops: int = 4
+    output: OutputMeans = "prompt"
+    output_models: str = ".*"
+    output_beside_tools: bool = False
+    output_schema: Literal["any", "strict"] = "any"
     overflow_patterns: tuple[str, ...] = OVERFLOW
     overflow_rule: str | None = None

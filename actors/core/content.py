@@ -6,6 +6,7 @@ state that only its maker can read (a thinking signature, a native call id) ride
 that produced it.
 """
 
+from base64 import b64encode
 from collections.abc import Iterable
 from typing import Literal, Self, TypeAlias
 
@@ -142,6 +143,16 @@ class Media(Form, frozen=True, tag="m"):
     mime: str
     data: str = ""
     url: str = ""
+
+    @classmethod
+    def from_bytes(cls, data: bytes, mime: str) -> "Media":
+        """Return an image or a document by its bytes."""
+        return cls(mime, b64encode(data).decode())
+
+    @classmethod
+    def from_url(cls, url: str, mime: str) -> "Media":
+        """Return an image or a document by its address. Who does not fetch addresses is shown a note in its place."""
+        return cls(mime, url=url)
 
 
 class ToolResult(Form, frozen=True, tag="r", init=False, metaclass=Public):

@@ -166,6 +166,11 @@ class BlockTurns(TurnRules):
 
 class FunctionRequest(RequestRules):
     custom_tools: Literal[False] = False
+    output: Literal["schema", "prompt"] = "prompt"
+
+
+OF_SCHEMAS = r"(?!gpt-3|gpt-4(?![o.])|o1-).*"
+"""OpenAI's models that take a schema of the answer: all but the first ones."""
 
 
 class ResponsesTurns(TurnRules):
@@ -194,7 +199,11 @@ class ResponsesReasoning(ReasoningRules):
 
 class ResponsesRequest(RequestRules):
     namespaces = True
+    output: Literal["schema", "prompt"] = "schema"
+    output_models: str = OF_SCHEMAS
+    output_beside_tools: bool = True
     custom_tools: Literal[True] = True
+    max_stops: Literal[0] = 0
 
 
 class ResponsesCaching(Caching):
@@ -225,6 +234,8 @@ class AnthropicReasoning(ReasoningRules):
 
 class AnthropicRequest(FunctionRequest):
     max_tokens_default: int = 8192
+    top_p: Literal["beside", "alone"] = "alone"
+    output_schema: Literal["strict"] = "strict"
 
 
 class AnthropicCaching(Caching):

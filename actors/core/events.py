@@ -6,6 +6,7 @@ catalogue is closed and versioned; an event is written before what it announces 
     Opened, Closed                          a session's first and last event
     Submitted                               a user message; begins an ask
     Bound, TurnEnded                        a turn, on one binding
+    Instructed                              words to the model on the form of its answer
     RequestSent, RoundEnded                 a round: written before its first byte; the model's message
     Scheduled, Started                      a tool call on its way
     Returned, Failed, Denied, Refused       a tool call's real completion
@@ -18,6 +19,7 @@ catalogue is closed and versioned; an event is written before what it announces 
 
 from typing import Final, Literal, TypeAlias
 
+from actors.core.asking import Asked
 from actors.core.content import Media, Status, ToolResult
 from actors.core.form import Form, kept
 from actors.core.identity import Binding, CallId
@@ -25,6 +27,7 @@ from actors.core.intake import Intake
 from actors.core.jsonio import Json, JsonObject
 from actors.core.packed import Packed
 from actors.core.progress import AskProgress, Attempt, Cause, TurnProgress
+from actors.core.spending import Budget
 from actors.core.stream import Cut, LeftOut, Usage
 
 VERSION: Final = 1
@@ -59,10 +62,11 @@ class Happening(Form, frozen=True, tag=_word):
 
 
 class Submitted(Happening, frozen=True):
-    """A user message; its number is that of the ask it begins, counted from 1."""
+    """A user message; its number is that of the ask it begins, counted from 1. `asked`: settings of that ask alone."""
 
     ask: int
     message: Packed
+    asked: Asked | None = None
 
 
 class Bound(Happening, frozen=True):
@@ -109,6 +113,13 @@ class RoundEnded(Happening, frozen=True):
     calls: int = 0
     left_out: LeftOut = ()
     cut: Cut | None = None
+
+
+class Instructed(Happening, frozen=True):
+    """The model was told something for the caller of this ask: the form of its answer, or what is wrong with it."""
+
+    ask: int
+    message: Packed
 
 
 class CallHappening(Happening, frozen=True):
@@ -270,6 +281,7 @@ class TurnEnded(Happening, frozen=True):
     """A turn ended; every call of it is closed. `why` is one line for people, `cause` the failure that ended it.
 
     `retried` are its requests that failed and were tried again, `wait` the seconds before the last, if that is a retry.
+    `seconds` is how long it took, where the session's budget counts them.
     """
 
     turn: int
@@ -278,6 +290,7 @@ class TurnEnded(Happening, frozen=True):
     cause: Cause | None = None
     retried: tuple[Attempt, ...] = ()
     wait: float = 0.0
+    seconds: float = 0.0
 
 
 class Closed(Happening, frozen=True):
@@ -356,6 +369,7 @@ class Opened(Happening, frozen=True):
 
     They are normal. `known` is what is known about their calls, `calls` how many canonical ids they used, `report` what
     was done to make them so. `key` tells it from a session that had its id before or has it elsewhere.
+    `tenant` is whose it is, `budget` what it may use.
     """
 
     session: str
@@ -366,12 +380,14 @@ class Opened(Happening, frozen=True):
     calls: int = 0
     report: Intake = Intake()
     key: str = ""
+    tenant: str = ""
+    budget: Budget | None = None
 
 
 CallEvent: TypeAlias = Scheduled | Started | Completion | Cancelled
 """What happens to one tool call. Only a session's scheduler reports these."""
 
 _Switch: TypeAlias = SwitchHeld | SwitchApplied | SwitchSuperseded | SwitchFailed
-_Turn: TypeAlias = Submitted | Bound | RequestSent | RoundEnded | EpochBegan | TurnEnded
+_Turn: TypeAlias = Submitted | Instructed | Bound | RequestSent | RoundEnded | EpochBegan | TurnEnded
 _Pause: TypeAlias = ApprovalAsked | Awaited | ApprovalDecided | Resumed
 Event: TypeAlias = Opened | _Turn | _Pause | CallEvent | _Switch | Compacted | Closed

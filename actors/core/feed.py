@@ -6,7 +6,7 @@ the session's log, and it was in the log before it was shown. An ask's stream en
 `complete` or `error`.
 """
 
-from typing import ClassVar, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -17,6 +17,15 @@ from actors.core.identity import Binding, CallId
 from actors.core.jsonio import JsonValue
 from actors.core.progress import Attempt
 from actors.core.stream import Cut, LeftOut, Usage
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Value = TypeVar("Value", default=Any)  # Any: the value of an ask whose type is not known
+else:
+    from typing import TypeVar
+
+    Value = TypeVar("Value")
 
 AskStatus: TypeAlias = Literal["complete", "cancelled", "failed", "awaiting", "late"]
 """How an ask ended; or `awaiting`: its turn waits for its caller; `late`: no turn waited for what was brought."""
@@ -36,7 +45,7 @@ class PendingCall(Struct, frozen=True):
     digest: str
 
 
-class TurnResult(Struct, frozen=True):
+class TurnResult(Struct, Generic[Value], frozen=True):
     """How an ask came out, or where it stands.
 
     Args:
@@ -51,6 +60,12 @@ class TurnResult(Struct, frozen=True):
         left_out: What the answers held and the history does not, over all rounds.
         awaiting: The calls that the turn waits for, if its status is `awaiting`: for results of external ones, which
             `Session.provide` takes, and for approvals, which `Session.decide` takes.
+        output: The answer as a value of the type that was asked for with `output=`; None unless it is `complete`.
+        cost: What `usage` costs by the prices that were given, summed over turns; None where one is not known.
+        report: What the render of the last request did, and why; None if there was none.
+        losses: What the last request did not show or ask for, by kind, as in `Preview.losses`.
+
+    Who reads the log later has no value, cost, report or losses: those are for who asked.
     """
 
     text: str
@@ -64,6 +79,10 @@ class TurnResult(Struct, frozen=True):
     cut: Cut | None = None
     left_out: LeftOut = ()
     awaiting: tuple[ToolCall, ...] = ()
+    output: Value | None = None
+    cost: float | None = None
+    report: Report | None = None
+    losses: dict[str, int] = {}
 
 
 class Applied(Struct, frozen=True):
@@ -176,6 +195,7 @@ STATUSES: dict[str, str] = {
     "approval_decided": "Somebody decided; `detail` is `allow` or `deny`, `pending` the call.",
     "awaiting": "The turn waits for its caller; `results` are the calls, and how: `external` or `approval`.",
     "resumed": "The turn goes on, or is closed.",
+    "instructed": "The model was told the form of its answer, or what is wrong with it: the `message`.",
     "switch_held": "A switch waits for the ask's end; `detail` is its target.",
     "switch_applied": "The next ask goes to the target `detail`.",
     "switch_superseded": "A held switch to the target `detail` was replaced by a later one.",

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 from actors.core.concerns import Ids
 from actors.core.dialect import (
+    OF_SCHEMAS,
     AnthropicCaching,
     AnthropicDialect,
     AnthropicReasoning,
@@ -47,7 +48,13 @@ OPENAI_CHAT = ChatDialect(
     media=ChatMedia(max_count=500),  # documented for images; newer models take more
     reasoning=ChatReasoning(switch="effort"),
     caching=ChatCaching(keyed=True, long="retention"),
-    request=ChatRequest(custom_tools=True, max_tokens_field="max_completion_tokens"),
+    request=ChatRequest(
+        custom_tools=True,
+        max_tokens_field="max_completion_tokens",
+        output="schema",
+        output_models=OF_SCHEMAS,
+        output_beside_tools=True,
+    ),
 )
 
 ANTHROPIC = AnthropicDialect(
@@ -65,7 +72,14 @@ ANTHROPIC = AnthropicDialect(
         followed=True,  # ANT-52
     ),
     caching=AnthropicCaching(marks="block", moving=True, long="ttl"),
-    request=AnthropicRequest(forced_choice="not_when_thinking", max_temperature=1.0, overflow_rule="ANT-36"),
+    request=AnthropicRequest(
+        forced_choice="not_when_thinking",
+        max_temperature=1.0,
+        overflow_rule="ANT-36",
+        output="schema",
+        output_models=r"claude-((opus|sonnet|haiku)-(4-[5-9]|[5-9])|fable|mythos).*",
+        output_beside_tools=True,
+    ),
 )
 
 # Everything is sent inline with `store: false`; calls and results pair by `call_id`, and item ids are never sent. So no
@@ -105,7 +119,7 @@ GEMINI = GeminiDialect(
         placeholder="skip_thought_signature_validator",
         switch="gemini",
     ),
-    request=GeminiRequest(models_path="/v1beta/models", overflow_rule="GEM-12"),
+    request=GeminiRequest(models_path="/v1beta/models", overflow_rule="GEM-12", output="schema"),
 )
 VERTEX = replace(
     GEMINI,
@@ -148,7 +162,9 @@ BEDROCK = ConverseDialect(
         models=r".*anthropic\.claude-(?!v\d|instant|3-haiku|3-opus|3-sonnet|3-5-sonnet).*",
         long="ttl",
     ),
-    request=FunctionRequest(forced_choice="not_when_thinking", max_temperature=1.0, overflow_rule="BED-12"),
+    request=FunctionRequest(
+        forced_choice="not_when_thinking", max_temperature=1.0, top_p="alone", overflow_rule="BED-12"
+    ),
 )
 
 MISTRAL = ChatDialect(
@@ -182,6 +198,7 @@ MISTRAL = ChatDialect(
         max_tools=None,
         stream_usage=False,  # it comes on the last chunk unasked, and `stream_options` is unknown (MIS-32)
         required_choice="any",
+        output="schema",
         overflow_rule="MIS-33",
     ),
 )
@@ -230,7 +247,7 @@ DEEPSEEK = ChatDialect(
     turns=ChatTurns(developer_role=False),
     media=ChatMedia(user_kinds=frozenset(), user_files=False),
     reasoning=_DEMANDED,
-    request=ChatRequest(forced_choice="not_when_thinking", overflow_rule="DSK-09"),  # DSK-08
+    request=ChatRequest(forced_choice="not_when_thinking", output="tool", overflow_rule="DSK-09"),  # DSK-08
 )
 
 OPENROUTER = ChatDialect(
@@ -250,7 +267,12 @@ OPENROUTER = ChatDialect(
     reasoning=ChatReasoning(carrier="reasoning_details", binding="upstream", switch="reasoning"),
     request=ChatRequest(upstream_pin="provider"),
 )
-XAI = ChatDialect(name="xai", reasoning=ChatReasoning(switch="effort"), caching=ChatCaching(keyed=True))
+XAI = ChatDialect(
+    name="xai",
+    reasoning=ChatReasoning(switch="effort"),
+    caching=ChatCaching(keyed=True),
+    request=ChatRequest(output="schema"),
+)
 QWEN = ChatDialect(
     name="qwen",
     # "Tool names are not allowed to be [search]"
@@ -269,12 +291,14 @@ GROQ = ChatDialect(
     name="groq",
     media=ChatMedia(max_count=5),  # documented for images
     reasoning=ChatReasoning(switch="effort"),
+    request=ChatRequest(output="tool"),  # a schema of the answer is taken by a few models, and not in streams
 )
 VLLM = ChatDialect(
     name="vllm",
     turns=ChatTurns(  # the model's chat template judges, and many of them are strict (CMP-01)
         first_roles=frozenset({"user"}), alternation="fill", user_after_tool="filler", absent_content="empty"
     ),
+    request=ChatRequest(output="schema"),  # a grammar made of it, which leaves no room for calls
 )
 LLAMA_CPP = replace(VLLM, name="llama_cpp")
 OLLAMA = replace(VLLM, name="ollama", media=ChatMedia(urls=False))

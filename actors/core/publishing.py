@@ -13,7 +13,16 @@ from typing import assert_never
 
 from actors.core import events
 from actors.core.content import Message, ToolCall
-from actors.core.events import Bound, Cancelled, Completion, Event, RoundEnded, Submitted, TurnEnded
+from actors.core.events import (
+    Bound,
+    Cancelled,
+    Completion,
+    Event,
+    Instructed,
+    RoundEnded,
+    Submitted,
+    TurnEnded,
+)
 from actors.core.feed import (
     AskStatus,
     CompleteEvent,
@@ -40,6 +49,11 @@ _NOTHING: tuple[SessionEvent, ...] = ()
 def submitted(event: Submitted, turn: int, seq: int) -> StatusEvent:
     """Return what is shown of a user's message; `turn` is the one it begins."""
     return StatusEvent("submitted", seq, turn, message=unpack(event.message))
+
+
+def instructed(event: Instructed, turn: int, seq: int) -> StatusEvent:
+    """Return what is shown of words to the model on the form of its answer."""
+    return StatusEvent("instructed", seq, turn, message=unpack(event.message))
 
 
 def begun(event: Bound, seq: int, *, is_failover: bool) -> tuple[SessionEvent, ...]:
@@ -154,6 +168,8 @@ class Publisher:
             case Submitted():
                 self._asked = _AskSoFar()
                 return (submitted(event, self._turn + 1, self.seq),)
+            case Instructed():
+                return (instructed(event, self._turn, self.seq),)
             case Bound():
                 return self._began(event)
             case events.RequestSent(turn=turn, round=number, binding=binding):

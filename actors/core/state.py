@@ -10,11 +10,13 @@ not matter. They meet in `RequestSent`, which the ledger itself writes.
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace as with_state
+from math import inf
 from typing import TypeAlias
 
 from msgspec import field
 
 from actors.core import events
+from actors.core.asking import Asked
 from actors.core.chunked import from_index
 from actors.core.dialect import Dialect
 from actors.core.events import EpochBegan, Event, RequestSent, Scheduled
@@ -24,6 +26,7 @@ from actors.core.identity import Binding, number_of
 from actors.core.lane import Lane, Rendered, advanced, begun, empty
 from actors.core.ledger import Ledger, closed
 from actors.core.render import RenderTarget
+from actors.core.spending import Budget, Used
 from actors.core.transcript import Encoder
 
 
@@ -42,8 +45,9 @@ class SessionState(Form, frozen=True):
     """What a session knows.
 
     Its id (`session`) is empty before `Opened`. `target`: a backend or a pool, as the user named it; `held`: that of a
-    switch that waits for the turn's end; `bound`: the binding of the turn in flight; `pause`: what that turn waits for.
-    `calls` counts the canonical call ids that have been used.
+    switch that waits for the turn's end; `bound`: the binding of the turn in flight; `pause`: what that turn waits for;
+    `asked`: the settings of the last ask. `calls` counts the canonical call ids that have been used. `used` is counted
+    where there is a `budget`.
     """
 
     session: str = ""
@@ -53,10 +57,14 @@ class SessionState(Form, frozen=True):
     ledger: Ledger = field(default_factory=Ledger)
     calls: int = 0
     asks: int = 0
+    asked: Asked | None = None
     turns: int = 0
     bound: Binding | None = None
     pause: Pause | None = None
     closed: bool = False
+    tenant: str = ""
+    budget: Budget | None = None
+    used: Used | None = None
 
     def apply(self, event: Event) -> "SessionState":  # noqa: C901  a case for each event
         match event:
@@ -64,9 +72,14 @@ class SessionState(Form, frozen=True):
                 return replace(self, ledger=self.ledger.apply(event))
             case events.RoundEnded(message=message, calls=calls):
                 history = self.history if message is None else self.history.extended((message,))
-                return replace(self, history=history, calls=self.calls + calls)
-            case events.Submitted(ask=ask, message=message):
-                return replace(self, asks=ask, history=self.history.extended((message,)))
+                used = self.used
+                if used is not None and self.bound is not None:
+                    used = used.plus(self.bound, event.usage)
+                return replace(self, history=history, calls=self.calls + calls, used=used)
+            case events.Submitted(ask=ask, message=message, asked=asked):
+                return replace(self, asks=ask, asked=asked, history=self.history.extended((message,)))
+            case events.Instructed(message=message):
+                return replace(self, history=self.history.extended((message,)))
             case events.Compacted(start=start, stop=stop, summary=summary):
                 return replace(self, history=self.history.replaced(start, stop, summary))
             case EpochBegan() | events.ApprovalAsked():
@@ -82,7 +95,9 @@ class SessionState(Form, frozen=True):
             case events.Opened(session=session, target=target, messages=messages, known=known):
                 history = History().extended(messages)
                 history = replace(history, report=event.report, system=event.system)
-                return SessionState(session, target, None, history, Ledger(known), event.calls)
+                state = SessionState(session, target, None, history, Ledger(known), event.calls)
+                used = None if event.budget is None else Used()
+                return replace(state, tenant=event.tenant, budget=event.budget, used=used)
             case events.Bound(turn=turn, binding=binding):
                 return replace(self, turns=turn, bound=binding)
             case events.SwitchHeld(target=target):
@@ -91,8 +106,11 @@ class SessionState(Form, frozen=True):
                 return replace(self, target=target, held=None)
             case events.SwitchSuperseded() | events.SwitchFailed():
                 return replace(self, held=None)
-            case events.TurnEnded():
-                return replace(self, bound=None, pause=None)
+            case events.TurnEnded(seconds=seconds):
+                used = self.used
+                if used is not None and seconds:
+                    used = replace(used, seconds=used.seconds + seconds)
+                return replace(self, bound=None, pause=None, used=used)
             case events.Closed():
                 return replace(self, closed=True)
 
@@ -101,6 +119,16 @@ class SessionState(Form, frozen=True):
         calls = self.history[-1].calls if self.bound is not None and self.history.length else ()
         coming = [Scheduled(call.id, call.name, call.json) for call in calls if call.id not in ledger]
         return ledger.apply(*coming)
+
+
+def bounded_seconds(state: SessionState, asked: Asked | None) -> tuple[float, str]:
+    """Return how long an ask that begins now may take, and why it ends then."""
+    own = inf if asked is None or asked.total is None else asked.total
+    budget, used = state.budget, state.used
+    if budget is None or budget.seconds is None or used is None or own <= budget.seconds - used.seconds:
+        return own, f"the ask took longer than {own:g} s, as its setting total says"
+    left = max(budget.seconds - used.seconds, 0.0)
+    return left, f"the session's budget of {budget.seconds:g} seconds is used up"
 
 
 def opening(session: str, target: str, history: History) -> events.Opened:

@@ -14,13 +14,20 @@ settings, tools), a test with a list. Its legal states are this table; anything 
                                            Answered, no calls       closing
                                            Unfit (400)              rewriting, or closing
                                            Broke, Stopped           closing
+                 (with a form asked for)   Answered, no calls       checking
     executing    BatchStep(calls)          Ran                      rendering
+                                           Stopped                  closing
+    checking     CheckStep(message)        Checked, as asked for    closing
+                                           Checked, otherwise       correcting; closing at a limit
+                                           Stopped                  closing
+    correcting   InstructStep(words)       Ready                    rendering
                                            Stopped                  closing
     closing      CloseStep(status)         -                        idle (the generator ends)
 
 A turn rewrites at most twice: without old reasoning if that alone was refused, then with the conservative render.
 Rounds are bounded, and so is correction: after `corrections` rounds running in which every call was refused for its
-arguments, and at the last round, the model is asked once more with tools off, for a final text (U-06, U-13).
+arguments, and at the last round, the model is asked once more with tools off, for a final text (U-06, U-13). An answer
+that has not the form asked for is corrected as often, in rounds of their own beyond the limit.
 """
 
 from collections.abc import Generator
@@ -36,10 +43,14 @@ from actors.core.stream import Usage
 
 
 class Bounds(Struct, frozen=True):
-    """How long a turn may go on: at most so many rounds, and so many running in which every call was refused."""
+    """How long a turn may go on: at most so many rounds, and so many running in which every call was refused.
+
+    `form`: whether the answer is to have one. It may be corrected `corrections` times too.
+    """
 
     rounds: int = 25
     corrections: int = 3
+    form: bool = False
 
 
 class RenderStep(Struct, frozen=True):
@@ -68,6 +79,18 @@ class BatchStep(Struct, frozen=True):
     calls: tuple[ToolCall, ...]
 
 
+class CheckStep(Struct, frozen=True):
+    """See whether an answer has the form asked for."""
+
+    message: Message
+
+
+class InstructStep(Struct, frozen=True):
+    """Tell the model what is wrong with the form of its answer."""
+
+    words: str
+
+
 class CloseStep(Struct, frozen=True):
     """Close what is open: the calls `unrun` will not be run. Then the turn has ended, as all else here says.
 
@@ -86,7 +109,7 @@ class CloseStep(Struct, frozen=True):
     cause: Cause | None = None
 
 
-Asking: TypeAlias = RenderStep | RewriteStep | GenerateStep | BatchStep
+Asking: TypeAlias = RenderStep | RewriteStep | GenerateStep | BatchStep | CheckStep | InstructStep
 Step: TypeAlias = Asking | CloseStep
 
 
@@ -126,6 +149,12 @@ class Ran(Struct, frozen=True):
     refused: int = 0
 
 
+class Checked(Struct, frozen=True):
+    """The answer was read. `correction`: what to tell the model where it has not the form asked for."""
+
+    correction: str | None = None
+
+
 class Stopped(Struct, frozen=True):
     """The turn was cancelled during this step. `message` and `usage` are those of an answer that was arriving."""
 
@@ -133,7 +162,7 @@ class Stopped(Struct, frozen=True):
     usage: Usage = Usage()
 
 
-Outcome: TypeAlias = Ready | Unfit | Answered | Broke | Ran | Stopped
+Outcome: TypeAlias = Ready | Unfit | Answered | Broke | Ran | Checked | Stopped
 
 
 def turn(bounds: Bounds) -> Generator[Step, Outcome]:
@@ -150,7 +179,7 @@ class _TurnRules:
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
-        self._misses = 0
+        self._misses = self._malformed = 0
         self._tools_off = bounds.rounds <= 1
         self._rewritten: Literal["no", "bare", "plain"] = "no"
         self._end = CloseStep("complete", "", rounds=1)
@@ -166,7 +195,9 @@ class _TurnRules:
                 return self._close("cancelled", "cancelled", outcome.message)
             case RenderStep(), Ready():
                 return GenerateStep(self._end.rounds)
-            case RewriteStep(), Ready():
+            case CheckStep(), Checked(correction=correction):
+                return self._checked(correction)
+            case RewriteStep() | InstructStep(), Ready():
                 return self.render()
             case RenderStep() | GenerateStep(), Unfit():
                 return self._rewrite(outcome)
@@ -205,8 +236,21 @@ class _TurnRules:
         calls = answered.message.calls
         if calls and not self._tools_off:
             return BatchStep(calls)
-        why = "the limit of rounds was reached" if calls else ""
-        return self._close("complete", why, answered.message)
+        if not self._bounds.form:
+            why = "the limit of rounds was reached" if calls else ""
+            return self._close("complete", why, answered.message)
+        if calls:
+            return self._close("failed", "the limit of rounds was reached before an answer", answered.message)
+        return CheckStep(answered.message)
+
+    def _checked(self, correction: str | None) -> Step:
+        if correction is None:
+            return self._close("complete", "")
+        if self._malformed >= self._bounds.corrections:
+            return self._close("failed", "the answer does not have the form asked for")
+        self._malformed += 1
+        self._end = replace(self._end, rounds=self._end.rounds + 1)
+        return InstructStep(correction)
 
     def _ran(self, calls: int, refused: int) -> Step:
         self._misses = self._misses + 1 if refused == calls else 0

@@ -12,6 +12,7 @@ Hypothesis is imported when a strategy is made, so importing this module does no
 from functools import cache
 from typing import TYPE_CHECKING
 
+from actors.core.asking import Asked
 from actors.core.content import (
     Block,
     Code,
@@ -37,6 +38,7 @@ from actors.core.events import (
     EpochBegan,
     Event,
     Failed,
+    Instructed,
     Opened,
     Refused,
     RequestSent,
@@ -218,7 +220,10 @@ def events() -> "SearchStrategy[Event]":
     return st.one_of(
         call_events(words()),
         st.builds(Opened, words(), words(), st.none() | words(), said, known, count),
-        st.builds(Submitted, count, packed),
+        st.builds(
+            Submitted, count, packed, st.sampled_from([None, Asked(), Asked(9, 0.5, stop=("x",), total=1.0)])
+        ),
+        st.builds(Instructed, count, packed),
         st.builds(Bound, count, count, bindings()),
         st.builds(RequestSent, count, count, bindings(), count, count, sealed),
         st.builds(

@@ -13,7 +13,7 @@ from actors.core.arguments import ArgumentError
 from actors.core.batch import BoundArguments
 from actors.core.ingest import ingest
 from actors.core.jsonio import Json, JsonValue, dump
-from actors.errors import ToolDefinitionError
+from actors.errors import ConfigError, ToolDefinitionError
 from actors.tools.context import ToolContext
 
 if TYPE_CHECKING:
@@ -98,6 +98,36 @@ def _is_context(hint: Any) -> bool:  # Any: a type as it is written
         hint = get_args(hint)[0]
     kind = get_origin(hint) or hint
     return isinstance(kind, type) and issubclass(kind, ToolContext)
+
+
+def reader_of(
+    annotation: Any,
+) -> tuple[
+    dict[str, Any], Callable[[JsonValue], tuple[Any] | list[ArgumentError]]
+]:  # Any: a type; JSON; its values
+    """Return the JSON Schema of a type, and what makes its values of JSON.
+
+    Raises:
+        ConfigError: It is no type, or has no JSON Schema.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+        schema = _trimmed(adapter.json_schema())
+    except Exception as error:  # as in `Parameters.of`
+        reason = " ".join(str(error).split())[:200]
+        raise ConfigError(
+            f"output= of type {inspect.formatannotation(annotation)} has no JSON Schema: {reason}"
+        ) from None
+
+    def read(value: JsonValue) -> tuple[Any] | list[ArgumentError]:
+        try:
+            return (adapter.validate_python(value),)
+        except ValidationError as error:
+            return list(_from_pydantic(error))
+
+    return schema, read
 
 
 def _parameters(

@@ -6,6 +6,7 @@ Only the fields named here are ever sent (rulebook ANT-28).
 from collections.abc import Mapping, Sequence
 
 from actors.adapters.marks import mark
+from actors.adapters.outputs import strict
 from actors.adapters.preamble import Preamble, Wire, chosen, system, written
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.settings import room, thinking_switch
@@ -82,13 +83,21 @@ def preamble(settings: Settings, dialect: AnthropicDialect, _: frozenset[str]) -
         "tools": [_tool(tool, ends if tool is tools[-1] else {}) for tool in tools],
         "tool_choice": {"type": _CHOICES.get(chosen(settings))},
         "temperature": settings.temperature,
+        "top_p": settings.top_p,
+        "stop_sequences": settings.stop,
         "thinking": thinking_switch(settings),
-        "output_config": {"effort": settings.effort},
+        "output_config": {"effort": settings.effort, "format": _answer(settings)},
         "system": [{"type": "text", "text": said, **ends}] if said else None,
         "stream": settings.stream or None,
     }
     assumed = () if settings.max_tokens == most else (f"max_tokens {most}",)
     return Preamble("/v1/messages", written(table)[:-1], b',"messages":[', _HEADERS, assumed=assumed)
+
+
+def _answer(settings: Settings) -> Wire:
+    """Return the schema of the answer, every object of it closed."""
+    schema = None if settings.output is None else strict(settings.output)
+    return None if schema is None else {"type": "json_schema", "schema": schema}
 
 
 _HEADERS = (("anthropic-version", VERSION),)

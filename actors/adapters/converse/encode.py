@@ -97,6 +97,8 @@ def preamble(settings: Settings, dialect: ConverseDialect, called: frozenset[str
         "inferenceConfig": {
             "maxTokens": room(settings, _ROOM) if limited else None,
             "temperature": settings.temperature,
+            "topP": settings.top_p,
+            "stopSequences": settings.stop,
         },
         "additionalModelRequestFields": {"thinking": thinking_switch(settings)},  # for the model's vendor
         "outputConfig": {"effort": settings.effort},

@@ -111,12 +111,26 @@ def preamble(settings: Settings, dialect: GeminiDialect, _: frozenset[str]) -> P
         "generationConfig": {
             "maxOutputTokens": limit,
             "temperature": settings.temperature,
+            "topP": settings.top_p,
+            "stopSequences": settings.stop,
+            **_answer(settings, dialect, losses),
             "thinkingConfig": _thinking(settings, dialect, losses),
         },
     }
     method = "streamGenerateContent?alt=sse" if settings.stream else "generateContent"
     path = f"{dialect.request.models_path}/{percent_encoded(settings.model, safe='')}:{method}"
     return Preamble(path, opened(table, "contents"), b"", losses=tuple(dict.fromkeys(losses)))
+
+
+def _answer(settings: Settings, dialect: GeminiDialect, losses: list[str]) -> Mapping[str, Wire]:
+    """Return the schema of the answer, in the provider's subset where the dialect has no other."""
+    if settings.output is None:
+        return {}
+    if dialect.request.schema_subset != "gemini":
+        return {"responseMimeType": "application/json", "responseJsonSchema": settings.output}
+    schema, lost = projected(settings.output)
+    losses += [f"schema.{keyword}" for keyword in lost]
+    return {"responseMimeType": "application/json", "responseSchema": schema}
 
 
 _MODES = {"required": "ANY", "none": "NONE", None: None}

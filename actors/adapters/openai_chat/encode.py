@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from actors.adapters.marks import mark
 from actors.adapters.openai_chat.schema import moonshot
+from actors.adapters.outputs import named_schema
 from actors.adapters.preamble import Preamble, Wire, chosen, opened, system, written
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.writing import Writing
@@ -18,6 +19,7 @@ from actors.core.concerns import Role
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import ChatDialect
 from actors.core.jsonio import Json, dump, is_blank, nest, parse, quote, unquote
+from actors.core.output import OUTPUT_TOOL
 from actors.core.transcript import Titled
 
 _ABSENT = {"null": b',"content":null', "empty": b',"content":""', "omit": b""}
@@ -152,14 +154,22 @@ def _chunk(block: Thinking) -> bytes:
 def preamble(settings: Settings, dialect: ChatDialect, _: frozenset[str]) -> Preamble:
     """Return the preamble of a request; see `actors.adapters.codec.Codec`."""
     losses: list[str] = []
-    choices = {"required": dialect.request.required_choice, "none": "none", None: None}
+    answer: Wire = {"type": "function", "function": {"name": OUTPUT_TOOL}}
+    choices: dict[str | None, Wire] = {
+        "required": dialect.request.required_choice,
+        "none": "none",
+        "answer": answer,
+    }
     counted = settings.stream and dialect.request.stream_usage
     table: dict[str, Wire] = {
         "model": settings.model,
         "tools": [_tool(tool, dialect, losses) for tool in settings.tools],
-        "tool_choice": choices[chosen(settings)],
+        "tool_choice": choices.get(chosen(settings)),
         dialect.request.max_tokens_field: settings.max_tokens,
         "temperature": settings.temperature,
+        "top_p": settings.top_p,
+        "stop": settings.stop,
+        "response_format": _answer(settings),
         **_reasoning(settings, dialect, losses),
         "provider": _pin(settings, dialect, losses),
     }
@@ -176,6 +186,13 @@ def preamble(settings: Settings, dialect: ChatDialect, _: frozenset[str]) -> Pre
         b"," + opened(after, "messages")[1:] + first,
         losses=tuple(dict.fromkeys(losses)),
     )
+
+
+def _answer(settings: Settings) -> Wire:
+    """Return the schema of the answer."""
+    if settings.output is None:
+        return None
+    return {"type": "json_schema", "json_schema": named_schema(settings.output)}
 
 
 def _pin(settings: Settings, dialect: ChatDialect, losses: list[str]) -> Wire:

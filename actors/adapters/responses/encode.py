@@ -9,6 +9,7 @@ directly after their calls (rulebook OAR-14).
 
 from collections.abc import Mapping, Sequence
 
+from actors.adapters.outputs import named_schema
 from actors.adapters.preamble import Preamble, Wire, chosen, system, written
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.writing import Writing
@@ -175,11 +176,18 @@ def preamble(settings: Settings, dialect: ResponsesDialect, _: frozenset[str]) -
         "reasoning": {"effort": effort},
         "max_output_tokens": most,
         "temperature": settings.temperature,
+        "top_p": settings.top_p,
+        "text": {"format": _answer(settings)},
     }
     losses = ("thinking_tokens",) if settings.thinking == "manual" else ()  # there is no budget here
     assumed = () if most == settings.max_tokens else (f"max_output_tokens {most}",)
     after = b',"stream":true,"input":[' if settings.stream else b',"input":['
     return Preamble("/responses", written(table)[:-1], after, losses=losses, assumed=assumed)
+
+
+def _answer(settings: Settings) -> Wire:
+    """Return the schema of the answer."""
+    return None if settings.output is None else {"type": "json_schema", **named_schema(settings.output)}
 
 
 def _grouped(tools: Sequence[ToolSpec]) -> list[Wire]:

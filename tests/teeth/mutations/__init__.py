@@ -4,6 +4,7 @@ Each is a misunderstanding someone could have, not a syntax error. `old` occurs 
 """
 
 from tests.teeth.mutations import (
+    asking,
     caches,
     cli,
     core,
@@ -46,4 +47,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *tools.MUTATIONS,
     *resources.MUTATIONS,
     *faults.MUTATIONS,
+    *asking.MUTATIONS,
 )

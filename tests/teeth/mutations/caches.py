@@ -38,8 +38,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "caches: the tool choice changes from one request of a turn to the next",
         "actors/steps.py",
-        "        self._tools_off = step.tools_off\n",
-        "        self._tools_off = step.tools_off or step.round % 2 == 0\n",
+        "self._round, self._tools_off = step.round, step.tools_off\n",
+        "self._round, self._tools_off = step.round, step.tools_off or step.round % 2 == 0\n",
         (f"{SESSION}[asyncio-anthropic]",),
     ),
     Mutation(

@@ -111,8 +111,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "settings: a temperature is sent however hot",
         "actors/adapters/settings.py",
-        "(settings.temperature or 0) <= dialect.request.max_temperature",
-        "True",
+        "heat > rules.max_temperature",
+        "False",
         ("tests/adapters/test_settings.py",),
     ),
     Mutation(
@@ -222,9 +222,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "request: settings take a limit of no tokens",
-        "actors/adapters/request.py",
-        "type(value) is not int or value < 1",
-        "type(value) is not int",
+        "actors/core/asking.py",
+        "return type(value) is int and value >= 1",
+        "return type(value) is int",
         ("tests/adapters/test_encode.py",),
     ),
     Mutation(

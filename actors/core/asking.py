@@ -1,0 +1,163 @@
+"""What an ask says beside its message: settings that hold for this ask and no other.
+
+They are in the log with the message, so a turn that goes on after a restart goes on with them. Each is frozen for the
+ask, and is projected to what a dialect takes as a backend's own settings are (`actors.adapters.settings`).
+"""
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from math import inf
+from typing import Any, Final, Literal, TypeAlias, TypedDict, get_args
+
+from actors.core.form import Form
+from actors.core.jsonio import Json
+from actors.errors import ConfigError
+
+ToolChoice: TypeAlias = Literal["auto", "none", "required"]
+Mode: TypeAlias = Literal["default", "adaptive", "manual", "off"]
+AskMode: TypeAlias = Literal["adaptive", "off"]
+"""How one ask may have a model think. A budget is its backend's: what is replayed depends on it (ANT-40)."""
+
+MOST_STOPS: Final = 4
+"""Stop sequences of one ask: what the strictest provider takes."""
+
+
+class AskSettings(TypedDict, total=False):
+    """What one ask may set; each is as the backend has it where it is not given.
+
+    `max_tokens`, `temperature`, `top_p`, `stop` (texts at which the answer ends, at most 4), `thinking` and `effort`
+    are what a backend's own settings are. `tool_choice` is `auto`, `none` or `required`, which holds for the first
+    request of the ask: once a tool was called, the model is free to answer. In seconds, `first_byte` and `idle` bound
+    each request, and `total` the whole ask: it fails when they have passed, with every call closed. `rounds`
+    bounds its turns, `tokens` ends it before a request once as many were used, `corrections` says how often the model
+    may correct itself.
+    """
+
+    max_tokens: int
+    temperature: float
+    top_p: float
+    stop: tuple[str, ...]
+    tool_choice: ToolChoice
+    thinking: AskMode
+    effort: str
+    first_byte: float
+    idle: float
+    total: float
+    rounds: int
+    tokens: int
+    corrections: int
+
+
+class Asked(Form, frozen=True):
+    """The settings of one ask as the log keeps them; None where the backend's own hold. See `AskSettings`.
+
+    `output` is the JSON Schema of the form its answer is to have, always that of an object.
+    """
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    stop: tuple[str, ...] = ()
+    tool_choice: ToolChoice | None = None
+    thinking: AskMode | None = None
+    effort: str | None = None
+    first_byte: float | None = None
+    idle: float | None = None
+    total: float | None = None
+    rounds: int | None = None
+    tokens: int | None = None
+    corrections: int | None = None
+    output: Json | None = None
+
+    @property
+    def of_request(self) -> dict[str, Any]:  # Any: each setting has its own type
+        """What this says of every request, by the names of `actors.adapters.request.Settings`."""
+        said = {name: value for name in OF_REQUEST if (value := getattr(self, name)) not in (None, ())}
+        return (
+            said | {"thinking_tokens": None} if "thinking" in said else said
+        )  # a budget is that of `manual`
+
+
+OF_REQUEST: Final = ("max_tokens", "temperature", "top_p", "stop", "thinking", "effort", "output")
+"""The settings that say something of every request. A tool choice is of the first one alone."""
+
+
+def asked(given: Mapping[str, object], output: Json | None = None) -> Asked | None:
+    """Return settings as they are kept, and the form of the answer; None if there are none.
+
+    Raises:
+        ConfigError: There is no such setting, or it takes no such value.
+    """
+    if not given and output is None:
+        return None
+    for name, value in given.items():
+        if name not in AskSettings.__annotations__:
+            raise ConfigError(f"An ask has no setting {name!r}; {_near(name)}")
+        if (takes := refused(name, value)) is not None:
+            raise ConfigError(f"{name} is {value!r}; it takes {takes}")
+    said = {name: _kept(name, value) for name, value in given.items() if value is not None}
+    return Asked(**said, output=output)
+
+
+def _kept(name: str, value: Any) -> Any:  # Any: each setting has its own type
+    """Return a value as the log has it: texts as a tuple, what is no count as a float."""
+    if name == "stop":
+        return tuple(value)
+    return float(value) if name in _FLOATS else value
+
+
+_FLOATS = frozenset({"temperature", "top_p", "first_byte", "idle", "total"})
+
+
+def _near(name: str) -> str:
+    known = AskSettings.__annotations__
+    close = get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+
+
+def refused(name: str, value: object) -> str | None:
+    """Return what a setting takes, if it does not take this value; None leaves any of them out."""
+    takes, fits = _RULES[name]
+    return None if value is None or fits(value) else f"{takes}, or None"
+
+
+def _whole(value: object) -> bool:
+    return type(value) is int and value >= 1
+
+
+def _between(least: float, most: float) -> Callable[[object], bool]:
+    return lambda value: type(value) in (int, float) and least <= value < most  # type: ignore[operator]  # a number
+
+
+def _seconds(value: object) -> bool:
+    return _between(0, inf)(value) and value != 0
+
+
+def _stops(value: object) -> bool:
+    if type(value) not in (tuple, list):
+        return False
+    return len(value) <= MOST_STOPS and all(type(text) is str and text.strip() for text in value)  # type: ignore[arg-type,attr-defined]  # a sequence
+
+
+def _one_of(words: tuple[str, ...]) -> tuple[str, Callable[[object], bool]]:
+    return f"one of {', '.join(words)}", lambda value: type(value) is str and value in words
+
+
+_WHOLE = ("a whole number from 1", _whole)
+_SECONDS = ("seconds above 0", _seconds)
+_RULES: Mapping[str, tuple[str, Callable[[object], bool]]] = {
+    "max_tokens": _WHOLE,
+    "thinking_tokens": _WHOLE,  # of a backend alone
+    "temperature": ("a finite number from 0", _between(0, inf)),
+    "top_p": ("a number from 0 to 1", _between(0, 1.0000001)),
+    "stop": (f"at most {MOST_STOPS} texts that are not blank", _stops),
+    "tool_choice": _one_of(get_args(ToolChoice)),
+    "thinking": _one_of(get_args(AskMode)),
+    "effort": ("the provider's word, as 'low'", lambda value: type(value) is str and bool(value.strip())),
+    "first_byte": _SECONDS,
+    "idle": _SECONDS,
+    "total": _SECONDS,
+    "rounds": _WHOLE,
+    "tokens": _WHOLE,
+    "corrections": ("a whole number from 0", lambda value: value == 0 or _whole(value)),
+}

@@ -1,0 +1,170 @@
+"""What an ask costs, and a session's budget: nothing is guessed, and what is used up ends at a boundary."""
+
+import pytest
+
+from actors import Budget, Price, Runtime
+from actors.config import Config, FileSettings, PoolSettings
+from actors.core.events import Opened, TurnEnded
+from actors.core.identity import Binding
+from actors.core.spending import checked_budget, checked_prices, price_of
+from actors.core.state import SessionState
+from actors.core.stream import Usage
+from actors.errors import ConfigError, OverBudget
+from actors.testing import SERVER_ERROR, Call, Say, Turn, serve
+from tests.runtime_support import Gate, assert_paired, backend_at, bodies, hosting, log, openai
+
+GPT = Binding("a", "openai_chat", model="gpt-5")
+PRICES = {"gpt*": Price(2.0, 10.0, 0.5), "gpt-5": Price(1.0, 4.0, 0.1, 1.5)}
+
+
+def test_a_cost_counts_each_token_once() -> None:
+    usage = Usage(1_000_000, 500_000, 400_000, 100_000)
+    assert PRICES["gpt-5"].of(usage) == pytest.approx(0.5 * 1.0 + 0.5 * 4.0 + 0.4 * 0.1 + 0.1 * 1.5)
+
+
+def test_a_cost_of_which_a_price_is_missing_is_unknown() -> None:
+    assert PRICES["gpt*"].of(Usage(10, 10, 5, 0)) is not None
+    assert PRICES["gpt*"].of(Usage(10, 10, 0, 5)) is None
+
+
+def test_a_models_own_price_counts_before_a_pattern() -> None:
+    assert price_of(PRICES, GPT) == PRICES["gpt-5"]
+    assert price_of(PRICES, Binding("a", "openai_chat", model="gpt-6")) == PRICES["gpt*"]
+    assert price_of(PRICES, Binding("a", "openai_chat", model="claude")) is None
+
+
+@pytest.mark.parametrize(
+    "budget", [Budget(rounds=0), Budget(tokens=-1), Budget(money=float("inf")), Budget(money=-1.0)]
+)
+def test_a_budget_that_cannot_be_kept_is_refused(budget: Budget) -> None:
+    with pytest.raises(ConfigError, match="Budget"):
+        checked_budget(budget)
+
+
+def test_a_price_below_nothing_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"input of 'm' is -1"):
+        checked_prices({"m": Price(-1, 1)})
+
+
+@pytest.mark.anyio
+async def test_a_result_says_what_the_ask_cost_and_what_was_lost() -> None:
+    server = openai(Turn(Say("one"), usage=(1000, 100)), Turn(Say("two"), cached=(500, 0), usage=(1000, 100)))
+    async with serve(server):
+        config = Config(FileSettings(backends={"a": backend_at(server)}), {})
+        async with Runtime(config, prices={"gpt": Price(2.0, 10.0)}, seed=1) as runtime:
+            session = await runtime.open("a")
+            first = await session.ask("Hello?")
+            assert first.cost == pytest.approx((1000 * 2.0 + 100 * 10.0) / 1_000_000)
+            assert first.report is not None
+            assert first.losses == {}
+            second = await session.ask("And now?", thinking="adaptive")
+            assert second.cost is None or second.usage.cache_read_tokens == 0
+            assert second.report is not None
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("prices", "cost"),
+    [({"*": Price(1.0, 1.0)}, 1650 / 1_000_000), ({"gpt": Price(1.0, 1.0)}, None)],
+    ids=["known", "half"],
+)
+async def test_a_cost_is_summed_over_failover_and_unknown_as_soon_as_a_price_is(
+    prices: dict[str, Price], cost: float | None
+) -> None:
+    work, gate = Turn(Call("work", {"name": "a"}), usage=(1000, 100)), Gate()
+    first, second = openai(work, faults={1: SERVER_ERROR}), openai(Turn(Say("two"), usage=(500, 50)))
+    gate.open("a")
+    pools = {"both": PoolSettings(members=("a", "b"))}
+    async with serve(first, second):
+        backends = {"a": backend_at(first), "b": backend_at(second).model_copy(update={"model": "other"})}
+        config = Config(FileSettings(backends=backends, pools=pools), {})
+        async with Runtime(config, prices=prices, seed=1) as runtime:
+            session = await runtime.open("both", tools=[gate.tool])
+            answer = await session.ask("Work!")
+            assert len(answer.attempts) == 2
+            assert answer.cost == (None if cost is None else pytest.approx(cost))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("budget", "why"),
+    [
+        (Budget(rounds=1), "the session's budget of 1 rounds is used up"),
+        (Budget(tokens=10), "the session's budget of 10 tokens is used up (18 were used)"),
+    ],
+    ids=str,
+)
+async def test_a_budget_ends_a_turn_at_a_boundary_and_refuses_what_comes_after(
+    budget: Budget, why: str
+) -> None:
+    server, gate = openai(Turn(Call("work", {"name": "a"}), usage=(11, 7)), Turn(Say("never"))), Gate()
+    gate.open("a")
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[gate.tool], budget=budget, tenant="blue")
+        answer = await session.ask("Work!")
+        assert (answer.status, answer.why) == ("failed", why)
+        ledger = await session.ledger()
+        assert [item.status for item in ledger.interactions()] == ["complete"]
+        with pytest.raises(OverBudget, match="is used up"):
+            await session.ask("More?")
+        assert len(bodies(server)) == 1
+        (opened,) = [event for event in log(runtime, session) if isinstance(event, Opened)]
+        assert (opened.tenant, opened.budget) == ("blue", budget)
+
+
+@pytest.mark.anyio
+async def test_a_budget_of_seconds_ends_the_ask_that_uses_it_up() -> None:
+    """No clock is read here: the tool never returns, so only the budget can end the ask."""
+    gate = Gate()
+    async with hosting(a=openai(Turn(Call("work", {"name": "a"})))) as runtime:
+        session = await runtime.open("a", tools=[gate.tool], budget=Budget(seconds=0.2))
+        answer = await session.ask("Work!")
+        assert (answer.status, answer.why) == ("failed", "the session's budget of 0.2 seconds is used up")
+        (ended,) = [event for event in log(runtime, session) if isinstance(event, TurnEnded)]
+        assert ended.seconds > 0
+
+
+@pytest.mark.anyio
+async def test_tokens_of_an_ask_bound_it() -> None:
+    server, gate = openai(Turn(Call("work", {"name": "a"}), usage=(11, 7)), Turn(Say("next"))), Gate()
+    gate.open("a")
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        answer = await session.ask("Work!", tokens=10)
+        assert answer.why == "the ask used 18 tokens of the 10 that its setting tokens allows"
+        assert (await session.ask("And now?", tokens=10)).text == "next"
+        assert_paired(bodies(server)[1])
+
+
+@pytest.mark.anyio
+async def test_a_budget_of_money_needs_every_price() -> None:
+    server, other = openai(Turn(Say("one"), usage=(1000, 1000))), openai()
+    async with serve(server, other):
+        backends = {"a": backend_at(server), "b": backend_at(other).model_copy(update={"model": "other"})}
+        config = Config(
+            FileSettings.model_validate(
+                {"backends": backends, "prices": {"gpt": {"input": 1.0, "output": 1.0}}}
+            ),
+            {},
+        )
+        async with Runtime(config, seed=1) as runtime:
+            with pytest.raises(ConfigError, match="needs the price of model 'other'"):
+                await runtime.open("b", budget=Budget(money=1))
+            session = await runtime.open("a", budget=Budget(money=0.001))
+            with pytest.raises(ConfigError, match="needs the price of model 'other'"):
+                await session.switch("b")
+            answer = await session.ask("Hello?")
+            assert answer.cost == pytest.approx(0.002)
+            with pytest.raises(OverBudget, match=r"of 0\.001 is used up"):
+                await session.ask("More?")
+
+
+@pytest.mark.anyio
+async def test_a_tenant_that_is_no_name_is_refused() -> None:
+    async with hosting(a=openai()) as runtime:
+        with pytest.raises(ConfigError, match="at most 64"):
+            await runtime.open("a", tenant="x" * 65)
+
+
+def test_without_a_budget_nothing_is_counted() -> None:
+    assert SessionState().apply(Opened("s", "t")).used is None

@@ -1,0 +1,136 @@
+"""Mistakes in what one ask may ask for."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+SETTINGS = "tests/asking/test_settings.py"
+OUTPUT = "tests/asking/test_output.py"
+SPENDING = "tests/asking/test_spending.py"
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "asking: settings of an ask are not in the log",
+        "actors/driver.py",
+        "Submitted(number, message, asked)",
+        "Submitted(number, message)",
+        (SETTINGS,),
+    ),
+    Mutation(
+        "asking: a forced tool is forced in every request",
+        "actors/steps.py",
+        "asked is not None and self._round == 1",
+        "asked is not None",
+        (SETTINGS,),
+    ),
+    Mutation(
+        "asking: who may call no tool may call them all the same",
+        "actors/driver.py",
+        '1 if asked.tool_choice == "none" else asked.rounds',
+        "asked.rounds",
+        (SETTINGS,),
+    ),
+    Mutation(
+        "asking: a deadline is a cancel",
+        "actors/inflight.py",
+        'return replace(step, status="failed", why=self.halted) if stopped else step',
+        "return step",
+        (SETTINGS,),
+    ),
+    Mutation(
+        "asking: the timeouts of an ask are the backend's",
+        "actors/rounds.py",
+        "return replace(usual, first_byte=first_byte, idle=idle)",
+        "return usual",
+        (SETTINGS,),
+    ),
+    Mutation(
+        "asking: what a dialect does not take of sampling is dropped without a word",
+        "actors/adapters/settings.py",
+        "if settings.top_p is not None and (fixed or",
+        "if settings.top_p is not None and (",
+        (SETTINGS,),
+    ),
+    Mutation(
+        "output: an answer of another form is taken",
+        "actors/core/turn.py",
+        "        if correction is None:\n",
+        "        if True:\n",
+        (OUTPUT,),
+    ),
+    Mutation(
+        "output: a model is corrected for ever",
+        "actors/core/turn.py",
+        "if self._malformed >= self._bounds.corrections:",
+        "if self._malformed >= 20:",
+        (OUTPUT,),
+    ),
+    Mutation(
+        "output: the call that stands for an answer stays a call that nobody answers",
+        "actors/steps.py",
+        "message = as_text(message)",
+        "message = message",
+        (OUTPUT,),
+    ),
+    Mutation(
+        "output: who takes over is not told the form",
+        "actors/driver.py",
+        "        self._instruct(backend)\n",
+        "",
+        (OUTPUT,),
+    ),
+    Mutation(
+        "output: a schema stands beside tools where it may not",
+        "actors/adapters/outputs.py",
+        "if settings.tools and not rules.output_beside_tools:",
+        "if False:",
+        (OUTPUT,),
+    ),
+    Mutation(
+        "output: a strict schema leaves objects open",
+        "actors/adapters/outputs.py",
+        'made["additionalProperties"] = False',
+        "pass",
+        (OUTPUT,),
+    ),
+    Mutation(
+        "parts: what is no part is said as text",
+        "actors/handle.py",
+        "    if isinstance(part, str):\n        return Text(part)\n",
+        "    if not isinstance(part, Text | Media):\n        return Text(str(part))\n",
+        ("tests/asking/test_parts.py",),
+    ),
+    Mutation(
+        "spending: tokens from a cache cost twice",
+        "actors/core/spending.py",
+        "max(usage.input_tokens - read - written, 0)",
+        "usage.input_tokens",
+        (SPENDING,),
+    ),
+    Mutation(
+        "spending: a missing price is a guess",
+        "actors/core/spending.py",
+        "        if cost is None:\n            return None\n",
+        "        if cost is None:\n            continue\n",
+        (SPENDING,),
+    ),
+    Mutation(
+        "spending: a turn goes on though the budget is used up",
+        "actors/driver.py",
+        "self.ask.cancelled, self.ask.halted = True, why",
+        "pass",
+        (SPENDING,),
+    ),
+    Mutation(
+        "spending: a session whose budget is used up takes asks",
+        "actors/session.py",
+        'if self._phase == "idle" and (why := self._over()) is not None:',
+        'if self._phase == "idle" and (why := None) is not None:',
+        (SPENDING,),
+    ),
+    Mutation(
+        "spending: a switch leads where no price is known",
+        "actors/session.py",
+        "check_priced(self._resolver, target, self._log.state.budget)",
+        "check_priced(self._resolver, target, None)",
+        (SPENDING,),
+    ),
+)
