@@ -19,6 +19,7 @@ from actors.backend import Resolver
 from actors.choosing import Warmth
 from actors.core.batch import Approve
 from actors.core.events import Event, Opened
+from actors.core.feed import PendingCall
 from actors.core.form import replace
 from actors.core.state import Lanes, Rules, SessionState, rebuilt
 from actors.core.turn import Bounds
@@ -191,6 +192,7 @@ class Activation:
         "_now",
         "_released",
         "_target",
+        "_waits",
         "approve",
         "deps",
         "depth",
@@ -215,6 +217,7 @@ class Activation:
         self.host, self.offer, self.approve, self.depth = host, offer, approve, depth
         self._now: Passive | SessionActors | Over = LOGGED
         self._target = opened.target
+        self._waits: tuple[PendingCall, ...] = ()
         self._closing: anyio.Event | None = None
         self._released: anyio.Event | None = None
 
@@ -239,7 +242,7 @@ class Activation:
     def passivate(self) -> bool:
         """Put the actors away if they have nothing to do; say whether the session is without them now."""
         if isinstance(self._now, SessionActors):
-            self._target = self.target
+            self._target, self._waits = self.target, self.waits
             if (kept := self._now.passivate()) is not None:
                 self._now = kept
                 if kept.size:
@@ -264,15 +267,20 @@ class Activation:
         return (isinstance(self._now, SessionActors) and self._now.target) or self._target
 
     @property
+    def waits(self) -> tuple[PendingCall, ...]:
+        """The calls that the turn in flight waits for."""
+        return self._now.waits if isinstance(self._now, SessionActors) else self._waits
+
+    @property
     def busy(self) -> bool:
         """Whether an ask is in flight, or waits."""
-        return isinstance(self._now, SessionActors) and self._now.busy
+        return bool(self.waits) or (isinstance(self._now, SessionActors) and self._now.busy)
 
     def ended(self) -> None:
         """Forget the session: it was ended in order, or its actors crashed too often."""
         if isinstance(self._now, Passive):
             self.host.lanes -= self._now.size
-        self._target, self._now = self.target, Over()
+        self._target, self._waits, self._now = self.target, (), Over()
         if self.offer.owners:
             self._released = self.host.toolsets.release(self.offer.owners)
         self.host.passive.pop(self.name, None)
@@ -339,7 +347,7 @@ class SessionActors:
         self._activation, self._host, self._name = activation, host, activation.name
         self._state, self._lanes = kept.made or host.recalled(activation.name)
         self._warmth = kept.warmth or {}
-        self._tools = {tool.name: tool for tool in activation.tools}  # the scheduler's too, for all its life
+        self.tools = {tool.name: tool for tool in activation.tools}  # the scheduler's too, for all its life
         self._pending = PendingAsks(host.most_waiting)
         self._executor = Executor(
             host.system,
@@ -362,6 +370,11 @@ class SessionActors:
         return self._acting.state.target
 
     @property
+    def waits(self) -> tuple[PendingCall, ...]:
+        """The calls that the turn in flight waits for."""
+        return self._acting.waits
+
+    @property
     def busy(self) -> bool:
         """Whether an ask is in flight, or waits."""
         return self._pending.current is not None or bool(self._pending.waiting)
@@ -373,8 +386,8 @@ class SessionActors:
         """
         activation = self._activation
         if activation.offer.refresh():
-            self._tools.clear()
-            self._tools.update({tool.name: tool for tool in activation.tools})
+            self.tools.clear()
+            self.tools.update({tool.name: tool for tool in activation.tools})
             self.resolver = self._host.resolver(activation.tools, activation.system)
         return self.resolver
 
@@ -435,7 +448,7 @@ class SessionActors:
         return RendererActor(self._lanes, self._generation)
 
     def _scheduler_actor(self, ledger: Ref[LedgerCommand]) -> SchedulerActor:
-        return SchedulerActor(self._tools, ledger, self._executor, self._activation.approve)
+        return SchedulerActor(self.tools, ledger, self._executor, self._activation.approve)
 
     def _session_actor(self) -> SessionActor:
         bounds, generation = self._host.bounds, self._generation

@@ -12,7 +12,8 @@ from actors.core.diagnostics import Refusal
 from actors.core.identity import Binding
 from actors.core.lane import Rendered
 from actors.core.routing import Pool, Rates
-from actors.core.spending import Budget
+from actors.core.spending import Budget, why_over
+from actors.core.state import SessionState
 from actors.core.stats import ToolCounts
 from actors.core.stream import Usage
 from actors.core.transcript import NO_FACTS
@@ -77,6 +78,13 @@ def check_priced(resolver: "Resolver", target: str, budget: Budget | None) -> No
                 f"A budget of money needs the price of model {binding.model!r} (backend {member!r}), which nobody "
                 "gave; add it to [prices] or to Runtime(prices=...)"
             )
+
+
+def over_budget(resolver: "Resolver", state: SessionState) -> str | None:
+    """Return which part of a session's budget is used up, in one line; None if it has some left, or none."""
+    if state.budget is None or state.used is None:
+        return None
+    return why_over(state.budget, state.used, resolver.cost)
 
 
 class Resolver(Protocol):

@@ -17,6 +17,8 @@ from msgspec import Struct
 
 from actors.core.batch import Approve, Planned, denied
 from actors.core.events import CallEvent, Failed, Returned, Started
+from actors.core.fit import SizeLimits
+from actors.core.identity import CallId
 from actors.core.ingest import ingest
 from actors.core.jsonio import Json, quote
 from actors.core.returned import is_large, parted
@@ -359,6 +361,18 @@ def for_model(error: BaseException) -> str:
 def _barred(tool: str) -> Json:
     message = "Earlier calls of it have not ended, so it did not run. Go on without it."
     return ingest({"tool_error": {"kind": "tool_barred", "tool": tool, "message": message}}).json
+
+
+def brought_ends(results: Mapping[str, object], limits: SizeLimits) -> tuple[Returned | Failed, ...]:
+    """Return how calls ended that were run elsewhere: each returned a value, or failed with an exception."""
+    return tuple(
+        [
+            Failed(CallId(call_id), quote(for_model(value)))
+            if isinstance(value, BaseException)
+            else Returned(CallId(call_id), *parted(value, limits))
+            for call_id, value in results.items()
+        ]
+    )
 
 
 def _not_run(tool: str, error: ThreadsBusy | ResourceBusy) -> Json:

@@ -5,29 +5,45 @@ batch, close) and told what came of it; `actors.steps` does each of those. The v
 tools) is frozen when it begins.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import anyio
+from msgspec.structs import replace
 
-from actors.backend import ResolvedBackend
+from actors.backend import ResolvedBackend, over_budget
 from actors.choosing import MemberChoice, Warmth
 from actors.core import turn as turns
 from actors.core.asking import Asked
-from actors.core.content import Message, Text
-from actors.core.events import Bound, Submitted, SwitchApplied, TurnEnded, TurnStatus
-from actors.core.feed import TurnResult, switched
-from actors.core.identity import Binding
+from actors.core.awaiting import digest, pending, so_far
+from actors.core.content import Message, Text, ToolCall, ToolResult
+from actors.core.events import (
+    ApprovalAsked,
+    Awaited,
+    Bound,
+    Resumed,
+    RoundEnded,
+    Submitted,
+    SwitchApplied,
+    TurnEnded,
+    TurnStatus,
+)
+from actors.core.feed import PendingCall, StatusEvent, TurnResult, switched
+from actors.core.identity import RUNTIME, Binding, mint
 from actors.core.output import instruction
 from actors.core.packed import Packed, pack, unpack
 from actors.core.progress import Attempt
 from actors.core.publishing import begun, submitted
 from actors.core.routing import Pool, settled
-from actors.core.spending import why_over
-from actors.core.turn import Bounds, CloseStep, Outcome
+from actors.core.turn import AwaitStep, Bounds, CloseStep, Outcome, Step
 from actors.errors import ConfigError
-from actors.inflight import AskInFlight
+from actors.inflight import AskInFlight, Tally
+from actors.journal import Told
+from actors.ledger import Snapshot
+from actors.pending import HostCall
+from actors.scheduler import CloseCalls, RunBatch, StopBatch
 from actors.steps import TurnSteps
 
 
@@ -49,24 +65,101 @@ class TurnDriver:
     _began: float = 0.0
 
     async def run(self, message: Packed, asked: Asked | None) -> None:
-        """Drive the ask to its end. How it came out is told by `ended`."""
-        number = self.ask.log.state.asks + 1
-        pool = self._pool(self.ask.log.state.target)
-        choice = MemberChoice(self.ask.resolver, self.warmth, self.ask.log.state.session, number)
+        """Drive the ask to its end, or until its turn waits. How it came out, or stands, is told by `ended`."""
+        log = self.ask.log
+        number = log.state.asks + 1
+        pool = self._pool(log.state.target)
+        choice = self._choice(number)
         member = await choice.first(pool)
         message = self._with_form(member, message, asked)
         event = Submitted(number, message, asked)
-        self.ask.log.hold(event, partial(self._told, event, self.ask.log.state.turns + 1))
-        tried: list[str] = []
-        while True:
-            binding, ended, sent = await self._served(member, number)
-            choice.sent(pool, member, sent)
-            tried.append(member)
-            pool, following = await self._next(pool, choice, tried, ended)
-            await self._end(binding, ended, last=following is None)
+        log.hold(event, partial(self._told, event, log.state.turns + 1))
+        await self._turns(pool, choice, [member], await self._served(member))
+
+    async def run_call(self, message: Packed, made: HostCall) -> None:
+        """Run one call in a turn of its own, without a model. Its message is one that no provider made."""
+        ask, state = self.ask, self.ask.log.state
+        number, turn = state.asks + 1, state.turns + 1
+        call = ToolCall(mint(state.calls + 1), made.name, json=made.arguments)
+        submit = Submitted(number, message)
+        ask.log.hold(submit, partial(self._told, submit, turn))
+        self._bind(Bound(turn, number, RUNTIME))
+        said = Message("model", (call,), turn)
+        ask.log.hold(RoundEnded(turn, 1, pack(said), calls=1), lambda _: None)
+        batch = RunBatch((call,), ask.variables, ask.log.prelude(), approved=True)
+        ask.stoppable(lambda context: context.tell(ask.refs.scheduler, StopBatch()))
+        try:
+            await ask.refs.scheduler.ask(batch)
+        finally:
+            ask.finished()
+        known = (await ask.refs.ledger.ask(Snapshot())).ledger.get(call.id)
+        assert known is not None
+        made.result = known.completion or ToolResult(call.id, error=known.reason)
+        status: TurnStatus = "cancelled" if ask.cancelled else "complete"
+        await self._end(RUNTIME, CloseStep(status, ""), last=True)
+
+    async def go_on(self, waits: tuple[ToolCall, ...]) -> None:
+        """Go on with the turn that waits. Nothing is awaited any more, or the ask was cancelled.
+
+        `waits`: the calls that have no end: those to be run, or to be closed.
+        """
+        state = self.ask.log.state
+        pause, binding = state.pause, state.bound
+        assert pause is not None
+        assert binding is not None
+        self.ask.tally = Tally.resumed(pause.awaited.ask_so_far, state.history[-1].text)
+        resumed, told = Resumed(state.turns), self.ask.telling("resumed")
+        if waits and not self.ask.cancelled:  # what is run must not be taken up again after a crash
+            await self.ask.log.write(resumed, told)
+        else:
+            self.ask.log.hold(resumed, told)
+        tried = list(pause.awaited.ask_so_far.tried)
+        waited = AwaitStep(waits, so_far=pause.awaited.turn_so_far)
+        served = await self._resumed(binding, tried[-1], waited)
+        await self._turns(self._pool(state.target), self._choice(state.asks), tried, served)
+
+    def _choice(self, ask: int) -> MemberChoice:
+        return MemberChoice(self.ask.resolver, self.warmth, self.ask.log.state.session, ask)
+
+    async def _turns(self, pool: Pool, choice: MemberChoice, tried: list[str], served: "_Served") -> None:
+        """Take what comes of the ask's turns, until one is the last or waits."""
+        choice.sent(pool, tried[-1], served.sent)
+        while isinstance(served.step, CloseStep):
+            pool, following = await self._next(pool, choice, tried, served.step)
+            await self._end(served.binding, served.step, last=following is None)
             if following is None:
                 return
-            member = following
+            tried.append(following)
+            served = await self._served(following)
+            choice.sent(pool, following, served.sent)
+        await self._wait(served.step, tried)
+
+    async def _wait(self, step: AwaitStep, tried: list[str]) -> None:
+        """Write that the turn waits, and for what."""
+        log, turn, number = self.ask.log, self.ask.log.state.turns, step.so_far.rounds
+        for call in step.approvals:
+            asked = ApprovalAsked(call.id, call.name, digest(call))
+            waits = PendingCall(call, "approval", asked.digest)
+            log.hold(asked, self._showing(StatusEvent("approval_asked", 0, turn, number, pending=waits)))
+        external, approvals = (
+            tuple([call.id for call in calls]) for calls in (step.external, step.approvals)
+        )
+        event = Awaited(turn, external, approvals, step.so_far, self.ask.tally.progress(tried))
+        kinds = tuple([(each, kind) for kind, ids in event.kinds for each in ids])
+        show = self._showing(StatusEvent("awaiting", 0, turn, number, results=kinds))
+
+        def told(seq: int) -> None:
+            show(seq)
+            self.ended(so_far(log.state, pending(log.state, log.state.ledger)), seq)
+
+        await log.write(event, told)
+
+    def _showing(self, event: StatusEvent) -> Told:
+        def show(seq: int) -> None:
+            if self.ask.sink.is_watched:
+                self.ask.sink.put(replace(event, seq=seq))
+
+        return show
 
     def _with_form(self, member: str, message: Packed, asked: Asked | None) -> Packed:
         """Return the user's message with what tells the model the form of its answer, where words have to."""
@@ -135,23 +228,46 @@ class TurnDriver:
         except ConfigError:
             return Pool(target, (target,))
 
-    async def _served(self, member: str, ask: int) -> tuple[Binding, CloseStep, int]:
-        """Drive one turn on a pool's member; return the bytes it sent last, too. Its end is not yet written."""
-        number = self.ask.log.state.turns + 1
+    async def _served(self, member: str) -> "_Served":
+        """Drive one turn on a pool's member. Its end is not yet written."""
+        state = self.ask.log.state
+        number = state.turns + 1
         self.ask.tally.wait = 0.0
         self.ask.tally.retried.clear()
         try:
-            backend = self.ask.resolver.backend(member)
-            provider = self.ask.resolver.provider(member, backend.binding)
+            served = self._steps(member, number)
         except ConfigError as error:  # it could be used when the session was opened: a key is gone since
             binding = Binding(member, "")
-            self._bind(Bound(number, ask, binding))
-            return binding, CloseStep("failed", str(error), elsewhere=True), 0
-        binding = backend.binding
-        self._bind(Bound(number, ask, binding))
-        self._instruct(backend)
-        steps = TurnSteps(self.ask, backend, provider, number)
-        return binding, await self._turn(steps), steps.sent
+            self._bind(Bound(number, state.asks, binding))
+            return _Served(binding, CloseStep("failed", str(error), elsewhere=True))
+        self._bind(Bound(number, state.asks, served.binding))
+        self._instruct(served.backend)
+        conversation = turns.turn(self._bounded())
+        step = await self._turn(served, conversation, next(conversation))
+        return _Served(served.binding, step, served.sent)
+
+    async def _resumed(self, binding: Binding, member: str, waited: AwaitStep) -> "_Served":
+        """Drive the rest of a turn that waited, on the binding it began on."""
+        try:
+            served = self._steps(member, self.ask.log.state.turns)
+        except ConfigError as error:  # as above
+            if waited.calls:
+                ids = tuple([call.id for call in waited.calls])
+                await self.ask.refs.scheduler.ask(CloseCalls(ids, "cancelled", self.ask.log.prelude()))
+            status: TurnStatus = "cancelled" if self.ask.cancelled else "failed"
+            return _Served(binding, CloseStep(status, str(error), elsewhere=True))
+        await served.resumed(waited.so_far.rounds)
+        conversation = turns.turn(self._bounded(), waited)
+        next(conversation)
+        stopped = self.ask.cancelled
+        outcome = turns.Stopped(awaited=waited.calls) if stopped else turns.Brought(waited.calls)
+        step = await self._turn(served, conversation, conversation.send(outcome))
+        return _Served(binding, step, served.sent)
+
+    def _steps(self, member: str, number: int) -> TurnSteps:
+        """Return who does the steps of a turn. Raises `ConfigError` if the member cannot be used."""
+        backend = self.ask.resolver.backend(member)
+        return TurnSteps(self.ask, backend, self.ask.resolver.provider(member, backend.binding), number)
 
     def _told(self, event: Submitted, turn: int, seq: int) -> None:
         if self.ask.sink.is_watched:
@@ -168,45 +284,56 @@ class TurnDriver:
 
         self.ask.log.hold(bound, told)
 
-    async def _turn(self, served: TurnSteps) -> CloseStep:
-        conversation = turns.turn(_bounded(self.bounds, self.ask.log.state.asked))
-        step = next(conversation)
-        while not isinstance(step, CloseStep):
+    async def _turn(
+        self, served: TurnSteps, conversation: Generator[Step, Outcome], step: Step
+    ) -> CloseStep | AwaitStep:
+        while not isinstance(step, CloseStep | AwaitStep):
             outcome = turns.Stopped() if self._is_over(step) else await served.do(step)
             if self.ask.cancelled and not isinstance(outcome, turns.Stopped):
                 outcome = _stopped(outcome)
             step = conversation.send(outcome)
-        step = self.ask.ended(step)
-        await served.close(step)
-        binding = self.ask.log.state.bound
-        self.ask.tally.closed(step, None if binding is None else self.ask.resolver.cost(binding, step.usage))
+        if isinstance(step, CloseStep):
+            step = self.ask.ended(step)
+            await served.close(step)
+            self.ask.tally.closed(step, self.ask.resolver.cost(served.binding, step.usage))
         return step
 
     def _is_over(self, step: turns.Step) -> bool:
         """Say whether the turn ends before this step: cancelled, or, before a request, with a budget used up."""
         if isinstance(step, turns.RenderStep) and not self.ask.cancelled:
-            state, used, why = self.ask.log.state, self.ask.tally.tokens, None
-            most = None if state.asked is None else state.asked.tokens
-            if state.budget is not None and state.used is not None:
-                why = why_over(state.budget, state.used, self.ask.resolver.cost)
+            state, used = self.ask.log.state, self.ask.tally.tokens
+            most, why = (
+                None if state.asked is None else state.asked.tokens,
+                over_budget(self.ask.resolver, state),
+            )
             if most is not None and used >= most:
                 why = f"the ask used {used} tokens of the {most} that its setting tokens allows"
             if why is not None:
                 self.ask.cancelled, self.ask.halted = True, why
         return self.ask.cancelled
 
+    def _bounded(self) -> Bounds:
+        """Return how long a turn may go on. One that may call no tools has one round."""
+        bounds, asked = self.bounds, self.ask.log.state.asked
+        if asked is None:
+            return bounds
+        rounds = 1 if asked.tool_choice == "none" else asked.rounds or bounds.rounds
+        corrections = bounds.corrections if asked.corrections is None else asked.corrections
+        return Bounds(rounds, corrections, asked.output is not None)
 
-def _bounded(bounds: Bounds, asked: Asked | None) -> Bounds:
-    """Return how long a turn may go on. One that may call no tools has one round."""
-    if asked is None:
-        return bounds
-    rounds = 1 if asked.tool_choice == "none" else asked.rounds or bounds.rounds
-    corrections = bounds.corrections if asked.corrections is None else asked.corrections
-    return Bounds(rounds, corrections, asked.output is not None)
+
+class _Served(NamedTuple):
+    """What came of a turn so far, and the bytes it sent last."""
+
+    binding: Binding
+    step: CloseStep | AwaitStep
+    sent: int = 0
 
 
 def _stopped(outcome: Outcome) -> turns.Stopped:
     """Return what a step came to in a turn that was cancelled meanwhile: what it brought is kept, not run."""
     if isinstance(outcome, turns.Answered | turns.Broke):
         return turns.Stopped(outcome.message, outcome.usage)
+    if isinstance(outcome, turns.Ran):
+        return turns.Stopped(awaited=(*outcome.external, *outcome.approvals))
     return turns.Stopped()

@@ -20,6 +20,8 @@
     ├── SessionError                a session cannot do what was asked
     │   ├── Busy                    its queue of waiting asks is full
     │   ├── OverBudget              what it may use is used up
+    │   ├── NotAwaited              no turn of it ever waited for that call, or not for that
+    │   ├── DecisionRefused         a decision does not fit the call it is about
     │   ├── SessionClosed           it has ended
     │   ├── SessionExists           its id is taken
     │   ├── OwnSession              one of its own tools asked it for something
@@ -149,6 +151,14 @@ class Busy(SessionError):
 
 class OverBudget(SessionError):
     """A session's budget of rounds, tokens, money or seconds is used up: it takes no ask."""
+
+
+class NotAwaited(SessionError):
+    """Something was brought for a call that was never handed out, or that waits for something else."""
+
+
+class DecisionRefused(SessionError):
+    """A decision is about other arguments than its call has, or would run it with wrong ones."""
 
 
 class SessionClosed(SessionError):

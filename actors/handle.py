@@ -4,15 +4,18 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mappi
 from contextlib import asynccontextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar, Unpack, overload
+from typing import Any, TypeAlias, TypeVar, Unpack, get_args, overload
 
 from actors.activation import Activation, SessionActors
+from actors.calls import brought_ends
 from actors.core.asking import AskSettings, asked
-from actors.core.content import Media, Message, Text
+from actors.core.content import Media, Message, Text, ToolCall, ToolResult
 from actors.core.diagnostics import Report
-from actors.core.feed import SessionEvent, Sink, SwitchOutcome, TurnResult
+from actors.core.events import Failed, Returned, Verdict
+from actors.core.feed import PendingCall, SessionEvent, Sink, SwitchOutcome, TurnResult
 from actors.core.history import History
-from actors.core.identity import Binding
+from actors.core.identity import Binding, CallId
+from actors.core.jsonio import JsonValue
 from actors.core.ledger import Ledger
 from actors.core.packed import Packed, pack, packed_for_host
 from actors.core.state import SessionState
@@ -20,6 +23,7 @@ from actors.errors import (
     ActorFailed,
     ActorStopped,
     AskUphill,
+    DecisionRefused,
     Draining,
     OwnSession,
     SessionClosed,
@@ -30,7 +34,7 @@ from actors.inflight import SessionRefs
 from actors.kernel import Query, Ref
 from actors.ledger import Snapshot
 from actors.output import output_of
-from actors.pending import Submit
+from actors.pending import Bring, Decision, HostCall, Submit
 from actors.renderer import Render
 from actors.session import Cancel, Look, SessionCommand, Switch
 from actors.session_events import SessionEvents
@@ -41,6 +45,7 @@ T = TypeVar("T")
 
 Words: TypeAlias = str | Message | Sequence[str | Text | Media]
 """What an ask says: a text, a message, or texts, images and documents in their order."""
+Brought: TypeAlias = tuple[Returned | Failed, ...] | Decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +204,122 @@ class Session:
             is_over=lambda: self._activation.is_over,
         )
 
+    async def run_tool(self, name: str, arguments: Mapping[str, JsonValue] | None = None) -> ToolResult:
+        """Run one of the session's tools, without asking the model; return its result.
+
+        It waits as an ask does for those before it. The history gets a message of the program's and one call, which is
+        answered like any, so the model knows of it with the next ask. Nobody is asked for approval: you run it. A tool
+        whose approval is `deny` is denied all the same.
+
+        Raises:
+            SessionError: The session has no such tool, or it has no body.
+            Busy: Too many asks wait.
+        """
+        self._check()
+        tool = self._actors.tools.get(name)
+        if tool is None or tool.is_external:
+            what = "has no body" if tool else f"is not among {', '.join(self._actors.tools) or 'none'}"
+            raise SessionError(f"Session {self.id!r} cannot run tool {name!r}: it {what}")
+        sink = AnswerSink()
+        call = HostCall(name, ToolCall("", "", dict(arguments or {})).json)
+        message = pack(Message("human", (Text(f"[The program ran the tool {name}.]"),)))
+        await self._put(Submit(message, sink, copy_context(), call), lambda actors: actors.session)
+        await sink.ended
+        if sink.result is None:
+            raise self._gone()
+        if call.result is None:
+            raise SessionError(f"Session {self.id!r} did not run tool {name!r}: {sink.result.why}")
+        return call.result
+
+    @property
+    def pending(self) -> tuple[PendingCall, ...]:
+        """The calls that the turn in flight waits for: their results, or somebody's approval."""
+        return self._activation.waits
+
+    async def provide(self, results: Mapping[str, object]) -> TurnResult:
+        """Bring results of external calls, by call id, and return how the ask comes out, or how it stands.
+
+        The same turn goes on, on the same binding, once nothing is awaited any more; until then the status is
+        `awaiting`. If no turn waits for any of it, it is `late`: what is new in the results is kept.
+
+        Args:
+            results: What each call returned, as a tool would; or the exception with which it failed.
+
+        Raises:
+            NotAwaited: A call of these was never handed out, or waits for an approval. Nothing is recorded.
+            Busy: Too many results wait to be recorded.
+        """
+        return await self._gone_on(self._brought(results))
+
+    async def decide(
+        self,
+        call_id: str,
+        verdict: Verdict,
+        *,
+        reason: str = "",
+        arguments: Mapping[str, JsonValue] | None = None,
+        digest: str | None = None,
+    ) -> TurnResult:
+        """Say whether a call that asked may run; return how the ask comes out, or stands, as `provide` does.
+
+        Args:
+            call_id: The call, as in `pending` and in the event `approval_asked`. An external one can be denied too.
+            verdict: `allow` or `deny`.
+            reason: Why. The model is told why not.
+            arguments: To run it with in place of the model's.
+            digest: That of the call that was looked at: a decision about others is refused.
+
+        Raises:
+            NotAwaited: The call waits for no decision.
+            DecisionRefused: The digest is another, or the arguments are wrong. The call waits still.
+            Busy: As in `provide`.
+        """
+        return await self._gone_on(_decision(call_id, verdict, reason, arguments, digest))
+
+    @asynccontextmanager
+    async def stream_provided(
+        self, results: Mapping[str, object]
+    ) -> AsyncIterator[AsyncIterator[SessionEvent]]:
+        """Bring results as `provide` does, and give the events of the rest of the turn, as `stream` does."""
+        async with self._streamed(self._brought(results)) as events:
+            yield events
+
+    @asynccontextmanager
+    async def stream_decided(
+        self,
+        call_id: str,
+        verdict: Verdict,
+        *,
+        reason: str = "",
+        arguments: Mapping[str, JsonValue] | None = None,
+        digest: str | None = None,
+    ) -> AsyncIterator[AsyncIterator[SessionEvent]]:
+        """Decide as `decide` does, and give the events of the rest of the turn, as `stream` does."""
+        async with self._streamed(_decision(call_id, verdict, reason, arguments, digest)) as events:
+            yield events
+
+    def _brought(self, results: Mapping[str, object]) -> Brought:
+        return brought_ends(results, self._activation.host.limits.result)
+
+    async def _gone_on(self, brought: Brought) -> TurnResult:
+        self._check()
+        sink = AnswerSink()
+        await self._put(Bring(brought, sink, copy_context()), lambda actors: actors.session)
+        await sink.ended
+        if sink.result is None:
+            raise self._gone()
+        return sink.result
+
+    @asynccontextmanager
+    async def _streamed(self, brought: Brought) -> AsyncIterator[AsyncIterator[SessionEvent]]:
+        self._check()
+        sink = AskStream(self._gone, self._activation.host.check)
+        await self._put(Bring(brought, sink, copy_context()), lambda actors: actors.session)
+        try:
+            yield sink
+        finally:
+            sink.leave()
+
     async def switch(self, target: str) -> SwitchOutcome:
         """Send the next ask to `target`; return `Applied`, or `Deferred` while one is in flight.
 
@@ -269,7 +390,7 @@ class Session:
         packed, variables = _packed(words), copy_context()
         if (tracing := self._activation.host.tracing) is not None:
             shared = tracing.traced(self.id, shared, variables)
-        submit = Submit(packed, shared, variables, said, form)
+        submit = Submit(packed, shared, variables, asked=said, output=form)
         await self._put(submit, lambda actors: actors.session)
 
     async def _asked(
@@ -296,6 +417,15 @@ class Session:
 
     def _gone(self) -> SessionClosed:
         return SessionClosed(f"Session {self.id!r} has ended; open another")
+
+
+def _decision(
+    call_id: str, verdict: Verdict, reason: str, arguments: Mapping[str, JsonValue] | None, digest: str | None
+) -> Decision:
+    if verdict not in get_args(Verdict):
+        raise DecisionRefused(f"A decision is 'allow' or 'deny', not {verdict!r}")
+    edited = None if arguments is None else ToolCall("", "", dict(arguments)).json
+    return Decision(CallId(call_id), verdict, reason, edited, digest)
 
 
 def _part(number: int, part: object) -> Text | Media:

@@ -9,13 +9,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from actors.backend import Resolver
+from actors.core.asking import Asked
 from actors.core.content import Message, Text
 from actors.core.diagnostics import Report
 from actors.core.events import Instructed
 from actors.core.feed import Sink, StatusEvent, TurnResult
 from actors.core.identity import Binding
 from actors.core.packed import pack
-from actors.core.progress import Attempt, Cause
+from actors.core.progress import AskProgress, Attempt, Cause
 from actors.core.publishing import instructed
 from actors.core.spending import total
 from actors.core.stream import Cut, Usage
@@ -24,7 +25,7 @@ from actors.journal import JournalCommand, Told
 from actors.kernel import Context, Ref
 from actors.ledger import LedgerCommand
 from actors.log import LogWriter
-from actors.output import Output
+from actors.output import Output, of_schema
 from actors.renderer import RendererCommand
 from actors.rounds import Aborted, Answer, Broken
 from actors.scheduler import SchedulerCommand
@@ -89,6 +90,17 @@ class Tally:
             self.cost = total((self.cost, cost))
         self.text = step.message.text if step.message is not None else self.text
 
+    def progress(self, tried: list[str]) -> AskProgress:
+        """Return what a turn that waits goes on from."""
+        left_out = tuple(self.left_out.items())
+        return AskProgress((*self.attempts, *self.retried), self.rounds, self.usage, left_out, tuple(tried))
+
+    @staticmethod
+    def resumed(progress: AskProgress, text: str) -> "Tally":
+        """Return what an ask had brought when its turn began to wait; `text` is that turn's last word."""
+        attempts, left_out = list(progress.attempts), dict(progress.left_out)
+        return Tally(attempts, progress.usage, progress.rounds, text, left_out=left_out)
+
     def result(self, served_by: Binding, ended: CloseStep) -> TurnResult:
         """Return how the ask came out, when its last turn ended so."""
         status = ended.status
@@ -150,6 +162,11 @@ class AskInFlight:
         if not self.cancelled:
             self.halted = why
             self.cancel(context)
+
+    def take_up(self, form: Output[Any] | None, asked: Asked | None) -> None:  # Any: its values
+        """Go on after a wait with the form of the answer; after a restart the log alone says it."""
+        if asked is not None and asked.output is not None:
+            self.output, self.is_instructed = form or of_schema(asked.output), True
 
     def instruct(self, words: str) -> None:
         """Have it written that the model is told something for the caller, with the next request."""

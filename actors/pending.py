@@ -6,10 +6,28 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actors.core.asking import Asked
-from actors.core.feed import Sink, TurnResult
+from actors.core.content import ToolResult
+from actors.core.events import Failed, Returned, Verdict
+from actors.core.feed import SessionEvent, Sink, TurnResult
+from actors.core.identity import CallId
+from actors.core.jsonio import JsonObject
 from actors.core.packed import Packed
 from actors.kernel import Query
 from actors.output import Output
+
+
+@dataclass(slots=True)
+class HostCall:
+    """A call that the program makes itself, in a turn without a model.
+
+    Args:
+        name, arguments: Of the tool, and for it.
+        result: What came of it, when its turn has ended.
+    """
+
+    name: str
+    arguments: JsonObject
+    result: ToolResult | None = None
 
 
 @dataclass(frozen=True)
@@ -20,6 +38,7 @@ class Submit(Query[None]):
         message: The user's message.
         sink: Where its events go. It is closed without a terminal one if the session ends before the ask.
         variables: The caller's context variables, for the tools.
+        call: What is run in place of asking a model.
         asked: Settings of this ask alone.
         output: The form of its answer; its schema is in `asked`.
     """
@@ -27,8 +46,42 @@ class Submit(Query[None]):
     message: Packed
     sink: Sink
     variables: Variables
+    call: HostCall | None = None
     asked: Asked | None = None
     output: Output[Any] | None = None  # Any: its values
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What somebody says about a call that asked for approval.
+
+    Args:
+        call_id: Which call.
+        verdict: Whether it may run.
+        reason: Why; the model is told why not.
+        arguments: To run it with in place of the model's.
+        digest: That of the call that was looked at; None where nobody says.
+    """
+
+    call_id: CallId
+    verdict: Verdict
+    reason: str = ""
+    arguments: JsonObject | None = None
+    digest: str | None = None
+
+
+@dataclass(frozen=True)
+class Bring(Query[None]):
+    """Bring results, or a decision, for calls that a turn waits for. Answered when it is recorded, or refused.
+
+    Args:
+        brought: How external calls ended; or what was decided.
+        sink, variables: As of a `Submit`, for the rest of the turn if it goes on with this.
+    """
+
+    brought: tuple[Returned | Failed, ...] | Decision
+    sink: Sink
+    variables: Variables
 
 
 @dataclass(slots=True)
@@ -36,15 +89,24 @@ class PendingAsks:
     """The asks a session has accepted and not ended. One for a session's life, whatever crashes meanwhile.
 
     Args:
-        most_waiting: How many may wait behind the one in flight.
-        current: The one in flight.
+        most_waiting: How many may wait behind the one in flight; and how many that bring something for it.
+        current: The one in flight, or what it was last gone on with.
+        brought: What callers bring for a turn that waits, not yet recorded.
         outcome: How it came out, and the number of its last event, as soon as that is in the log.
+        form: What the answer of the last ask was to be.
     """
 
     most_waiting: int = 8
     waiting: deque[Submit] = field(default_factory=deque)
-    current: Submit | None = None
+    current: Submit | Bring | None = None
+    brought: deque[Bring] = field(default_factory=deque)
     outcome: tuple[TurnResult, int] | None = None
+    form: Output[Any] | None = None  # Any: its values
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of a caller's waits."""
+        return not (self.waiting or self.brought)
 
     def ended(self, result: TurnResult, seq: int) -> None:
         """Note how the ask in flight came out."""
@@ -59,6 +121,21 @@ class PendingAsks:
     def clear(self) -> None:
         """End every stream: the session is gone."""
         self.drop_waiting()
+        for bring in self.brought:
+            bring.sink.close()
+        self.brought.clear()
         if self.current is not None:
             self.current.sink.close()
             self.current = None
+
+
+class NoSink:
+    """Where the events of a turn go that nobody listens to: one that waited, and is closed."""
+
+    is_watched = False
+
+    def put(self, event: SessionEvent) -> None:
+        """Drop it."""
+
+    def close(self) -> None:
+        """Do nothing."""

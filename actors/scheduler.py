@@ -20,9 +20,9 @@ from msgspec import Struct
 
 from actors.calls import GRACE, Running, Site, for_model
 from actors.core.arguments import ArgumentError
-from actors.core.batch import Approve, BoundArguments, Plan, plan
+from actors.core.batch import Approve, BoundArguments, Plan, Waits, plan
 from actors.core.content import ToolCall
-from actors.core.events import CallEvent, Cancelled, Denied, Failed, Reason, Returned, Started
+from actors.core.events import CallEvent, Cancelled, Completion, Denied, Failed, Reason, Returned, Started
 from actors.core.identity import CallId
 from actors.core.jsonio import JsonValue
 from actors.errors import JournalError, KernelError, SessionError
@@ -39,16 +39,20 @@ Tools: TypeAlias = Mapping[str, Tool[..., Any]]  # Any: any function
 
 
 class BatchEnded(Struct, frozen=True):
-    """Every call of the batch is closed, and that is durable.
+    """Every call of the batch is closed, but those that wait for the caller, and that is durable.
 
     Args:
-        ends: How each call ended, in call order, as the name of its event: `returned`,
+        ends: How each closed call ended, in call order, as the name of its event: `returned`,
             `failed`, `refused`, `denied`, `cancelled`.
         seq: Number of the last event in the log.
+        external: Calls that wait for their results, likewise in call order.
+        approvals: Calls that wait for somebody to approve of them.
     """
 
     ends: tuple[tuple[CallId, str], ...]
     seq: int
+    external: tuple[ToolCall, ...] = ()
+    approvals: tuple[ToolCall, ...] = ()
 
     @property
     def refused(self) -> int:
@@ -65,12 +69,16 @@ class RunBatch(Query[BatchEnded]):
         variables: Context variables of the ask's caller.
         prelude: What is written ahead of all of them.
         view: What their tools may know of the turn.
+        approved: Somebody has approved of them.
+        waited: They are calls that waited for that, and are scheduled already.
     """
 
     calls: tuple[ToolCall, ...]
     variables: Variables = field(default_factory=copy_context)
     prelude: Prelude | None = None
     view: TurnView = NO_VIEW
+    approved: bool = False
+    waited: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,25 @@ class CloseCalls(Query[None]):
     prelude: Prelude | None = None
 
 
-SchedulerCommand: TypeAlias = RunBatch | StopBatch | CloseCalls
+@dataclass(frozen=True)
+class EndCalls(Query[int]):
+    """Record how calls ended that were not run here; answered with the number of the last event.
+
+    `prelude` is written ahead of that.
+    """
+
+    events: tuple[Completion, ...]
+    prelude: Prelude | None = None
+
+
+@dataclass(frozen=True)
+class CheckCall(Query[tuple[ArgumentError, ...]]):
+    """Ask what is missing or wrong in a call's arguments. A tool that is not there finds nothing wrong."""
+
+    call: ToolCall
+
+
+SchedulerCommand: TypeAlias = RunBatch | StopBatch | CloseCalls | EndCalls | CheckCall
 
 
 class SchedulerActor(Actor[SchedulerCommand]):
@@ -117,29 +143,37 @@ class SchedulerActor(Actor[SchedulerCommand]):
     def receive(self, command: SchedulerCommand) -> None:
         assert self._context is not None
         match command:
-            case RunBatch(reply=reply) | CloseCalls(reply=reply) if reply.done:
+            case RunBatch(reply=reply) | CloseCalls(reply=reply) | EndCalls(reply=reply) if reply.done:
                 return  # its asker is gone, and whatever ended the turn closes its open calls
             case RunBatch():
                 if self._batch is not None:
                     command.reply.fail(SessionError("A batch is running; stop it, or wait for its end."))
                     return
-                self._batch = self._planned(command.calls)
+                self._batch = self._planned(command)
                 self._context.start(self._run, command, self._batch)
             case StopBatch(reason=reason):
                 if self._batch is not None:
                     self._batch.stop(reason)
             case CloseCalls():
                 self._context.start(self._close, command)
+            case EndCalls():
+                self._context.start(self._end, command)
+            case CheckCall(reply=reply, call=call):
+                reply.send(self._checked(call))
             case _:
                 assert_never(command)
 
-    def _planned(self, calls: tuple[ToolCall, ...]) -> "_Batch":
+    def _planned(self, command: RunBatch) -> "_Batch":
+        calls = command.calls
         called = dict.fromkeys([call.name for call in calls])
         # who calls a tool that is not there is told which are
         names = called if called.keys() <= self._tools.keys() else self._tools
         guarded = {name: _Guarded(self._tools[name]) for name in names}
         most = self._executor.limits.batch
-        planned = plan(calls, guarded, most, can_ask=self._approve is not None)
+        can_ask = self._approve is not None
+        planned = plan(
+            calls, guarded, most, can_ask=can_ask, approved=command.approved, waited=command.waited
+        )
         return _Batch(planned, self._ledger, self._executor)
 
     async def _run(self, command: RunBatch, batch: "_Batch") -> None:
@@ -153,6 +187,14 @@ class SchedulerActor(Actor[SchedulerCommand]):
         events = tuple(Cancelled(call_id, command.reason) for call_id in command.calls)
         await self._ledger.ask(Record(events, command.prelude))
         command.reply.send(None)
+
+    async def _end(self, command: EndCalls) -> None:
+        command.reply.send(await self._ledger.ask(Record(command.events, command.prelude)))
+
+    def _checked(self, call: ToolCall) -> tuple[ArgumentError, ...]:
+        tool = self._tools.get(call.name)
+        bound = None if tool is None else _Guarded(tool).bind(call.arguments)
+        return bound if isinstance(bound, tuple) else ()
 
 
 class _Batch:
@@ -188,7 +230,19 @@ class _Batch:
                 if not each.is_over:
                     each.stop()
             self._open.clear()  # what still comes, comes late
-        return BatchEnded(tuple([(call.id, self._ends[call.id]) for call in command.calls]), self._seq)
+        waits = await self._waiting()
+        ends = [(call.id, self._ends[call.id]) for call in command.calls if call.id in self._ends]
+        external = tuple([each.call for each in waits if each.is_external])
+        approvals = tuple([each.call for each in waits if not each.is_external])
+        return BatchEnded(tuple(ends), self._seq, external, approvals)
+
+    async def _waiting(self) -> tuple[Waits, ...]:
+        """Return the calls that wait for the caller; none of a batch that was stopped."""
+        waits = self._plan.waits
+        if waits and self._stopping is not None:
+            await self._record(tuple([Cancelled(each.call.id, self._stopping) for each in waits]))
+            return ()
+        return waits
 
     def stop(self, reason: Reason) -> None:
         """Tell every tool that is still running to end. Stopping again changes nothing."""
@@ -252,6 +306,7 @@ class _Guarded:
 
     def __init__(self, tool: Tool[..., Any]) -> None:  # Any: any function
         self.tool = tool
+        self.is_external = tool.is_external
 
     def approval_of(self, arguments: dict[str, JsonValue]) -> Approval:
         try:

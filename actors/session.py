@@ -11,30 +11,43 @@ if that end was written, else with an `error` event; those that wait are taken u
 
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import Context as Variables
+from contextvars import copy_context
 from dataclasses import dataclass
-from math import inf
 from typing import ClassVar, TypeAlias, assert_never
 
-import anyio
-
-from actors.backend import Resolver, check_priced
+from actors.backend import Resolver, check_priced, over_budget
+from actors.brought import taken
 from actors.choosing import Warmth
-from actors.core import phases
+from actors.core import awaiting, phases
+from actors.core.content import ToolCall
 from actors.core.events import Closed, SwitchApplied, SwitchHeld, SwitchSuperseded
-from actors.core.feed import Applied, Deferred, SwitchOutcome, switched
+from actors.core.feed import (
+    Applied,
+    CompleteEvent,
+    Deferred,
+    PendingCall,
+    Sink,
+    StatusEvent,
+    SwitchOutcome,
+    switched,
+)
+from actors.core.identity import CallId
+from actors.core.ledger import Ledger
 from actors.core.phases import Action, Happening, Phase
 from actors.core.publishing import terminal
 from actors.core.routing import settled
-from actors.core.spending import why_over
-from actors.core.state import SessionState, bounded_seconds
+from actors.core.state import SessionState
 from actors.core.turn import Bounds
+from actors.deadline import Deadline
 from actors.driver import TurnDriver
-from actors.errors import ActorsError, ActorStopped, Busy, OverBudget, SessionClosed
+from actors.errors import ActorsError, ActorStopped, Busy, OverBudget, SessionClosed, SessionError
 from actors.inflight import AskInFlight, SessionRefs
-from actors.kernel import Actor, Child, Command, Context, Query, Reply
-from actors.ledger import Shut
+from actors.journal import Told
+from actors.kernel import Actor, Command, Context, Query, Reply
+from actors.ledger import Shut, Snapshot
 from actors.log import Generation, LogWriter, Replay
-from actors.pending import PendingAsks, Submit
+from actors.pending import Bring, NoSink, PendingAsks, Submit
 from actors.recovery import recovered
 
 
@@ -72,6 +85,27 @@ class Finished(Command):
 
 
 @dataclass(frozen=True)
+class Taken(Command):
+    """What was brought first is recorded, or refused. `generation` as in `Finished`.
+
+    Args:
+        waits: The calls that the turn waits for still.
+        runs: The calls that are to be run when it goes on.
+        ends: How those of its message ended that have.
+        seq: Number of the last event.
+        error: Why it is refused, if it is.
+    """
+
+    control: ClassVar[bool] = True
+    generation: int
+    waits: tuple[PendingCall, ...] = ()
+    runs: tuple[ToolCall, ...] = ()
+    ends: tuple[tuple[CallId, str], ...] = ()
+    seq: int = 0
+    error: SessionError | None = None
+
+
+@dataclass(frozen=True)
 class EndWritten(Command):
     """The log's last event is durable. `generation` as in `Finished`."""
 
@@ -86,7 +120,7 @@ class End(Query[None]):
     control: ClassVar[bool] = True
 
 
-SessionCommand: TypeAlias = Submit | Switch | Cancel | Look | Finished | End | EndWritten
+SessionCommand: TypeAlias = Submit | Bring | Switch | Cancel | Look | Finished | Taken | End | EndWritten
 
 
 class SessionActor(Actor[SessionCommand]):
@@ -110,9 +144,15 @@ class SessionActor(Actor[SessionCommand]):
         self._bounds = bounds
         self._pending = pending
         self._generation = generation
-        self._phase: Phase = phases.first(is_closed=state.closed, is_open=False)
+        self._phase: Phase = phases.first(
+            is_closed=state.closed, is_open=False, is_awaiting=state.pause is not None
+        )
+        self.waits = awaiting.pending(state, state.ledger)
+        """The calls that the turn waits for."""
+        self._runs = awaiting.approved(state, state.ledger)
+        self._is_taking = False
         self._ask: AskInFlight | None = None
-        self._deadline: Child | None = None  # of the ask in flight
+        self._deadline = Deadline()
         self._cancels: list[Reply[bool]] = []
         self._ends: list[Reply[None]] = []
         self.warmth = warmth
@@ -126,8 +166,9 @@ class SessionActor(Actor[SessionCommand]):
 
     @property
     def idle(self) -> bool:
-        """Whether no ask is in flight, and all that was sent is written."""
-        return self._phase in ("idle", "ended") and self._log.is_settled
+        """Whether no ask is in flight, or its turn waits, and all that was sent is written."""
+        rests = self._phase in ("idle", "ended") or (self._phase == "awaiting" and self._pending.is_empty)
+        return rests and self._log.is_settled
 
     def started(self, context: Context[SessionCommand]) -> None:
         """After a crash, go on from the log."""
@@ -138,12 +179,27 @@ class SessionActor(Actor[SessionCommand]):
         """Close what a crash left open, before the next ask."""
         state, pending = replay.state, self._pending
         self._log.resume(state)
-        is_open = state.bound is not None or pending.current is not None
-        self._phase = phases.first(is_closed=state.closed, is_open=is_open)
+        is_open, is_awaiting = state.bound is not None or pending.current is not None, state.pause is not None
+        self._phase = phases.first(is_closed=state.closed, is_open=is_open, is_awaiting=is_awaiting)
         if self._phase == "recovering":
             self._mine.start(self._recover, replay.seq, name="recover")
+        elif self._phase == "awaiting":
+            self._wait_on(replay)
         else:
             self._take_up()
+        self._take()
+
+    def _wait_on(self, replay: Replay) -> None:
+        """Go on with a turn that waits: what was in flight had just begun to wait, or is begun again."""
+        state, pending = replay.state, self._pending
+        self.waits = awaiting.pending(state, state.ledger)
+        self._runs = awaiting.approved(state, state.ledger)
+        current = pending.current
+        if not self.waits and current is not None:
+            self._go_on_with("complete", current.sink, current.variables)
+        elif current is not None:
+            pending.outcome = pending.outcome or (awaiting.so_far(state, self.waits), replay.seq)
+            self._conclude()
 
     def receive(self, command: SessionCommand) -> None:
         match command:
@@ -155,10 +211,14 @@ class SessionActor(Actor[SessionCommand]):
                 self._cancelled(command.reply)
             case Look():
                 command.reply.send(self._log.state)
-            case Finished(generation=number) | EndWritten(generation=number) if (
+            case Bring():
+                self._brought(command)
+            case Finished(generation=number) | Taken(generation=number) | EndWritten(generation=number) if (
                 number != self._generation.number
             ):
                 pass
+            case Taken():
+                self._taken(command)
             case Finished():
                 self._finished()
             case End():
@@ -184,11 +244,11 @@ class SessionActor(Actor[SessionCommand]):
 
     def _submitted(self, command: Submit) -> None:
         waiting, reply = self._pending.waiting, command.reply
-        if self._phase in ("asking", "recovering") and len(waiting) >= self._pending.most_waiting:
+        if self._phase in ("asking", "awaiting", "recovering") and len(waiting) >= self._pending.most_waiting:
             name = self._log.state.session
             reply.fail(Busy(f"Session {name!r} has {len(waiting)} asks waiting; wait for one, or cancel."))
             return
-        if self._phase == "idle" and (why := self._over()) is not None:
+        if self._phase == "idle" and (why := over_budget(self._resolver, self._log.state)) is not None:
             reply.fail(OverBudget(f"Session {self._log.state.session!r} takes no ask: {why}; open another"))
             return
         action = self._step("submit")
@@ -199,13 +259,6 @@ class SessionActor(Actor[SessionCommand]):
         reply.send(None)
         if action == "begin":
             self._begin()
-
-    def _over(self) -> str | None:
-        """Return which part of the session's budget is used up."""
-        state = self._log.state
-        if state.budget is None or state.used is None:
-            return None
-        return why_over(state.budget, state.used, self._resolver.cost)
 
     def _take_up(self) -> None:
         """Take up an ask that waits, if one does and none is in flight."""
@@ -218,20 +271,96 @@ class SessionActor(Actor[SessionCommand]):
         submit = self._pending.current = self._pending.waiting.popleft()
         self._resolver = self._retooled()
         ask = AskInFlight(self._log, self._refs, self._resolver, submit.sink, submit.variables)
-        ask.output = submit.output
+        ask.output = self._pending.form = submit.output
         driver = TurnDriver(ask, self._bounds, self.warmth, self._pending.ended)
         self._ask = ask
         self._mine.start(self._drive, driver, submit, name="ask")
-        seconds, why = bounded_seconds(self._log.state, submit.asked)
-        if seconds < inf:
-            self._deadline = self._mine.start(self._expire, ask, seconds, why, name="deadline")
-
-    async def _expire(self, ask: AskInFlight, seconds: float, why: str) -> None:
-        await anyio.sleep(seconds)
-        ask.halt(self._mine, why)
+        self._deadline.begin(self._mine, ask, self._log.state, submit.asked)
 
     async def _drive(self, driver: TurnDriver, submit: Submit) -> None:
-        await driver.run(submit.message, submit.asked)
+        if submit.call is None:
+            await driver.run(submit.message, submit.asked)
+        else:
+            await driver.run_call(submit.message, submit.call)
+        await self._mine.ref.tell(Finished(self._generation.number))
+
+    def _brought(self, command: Bring) -> None:
+        """Let what is brought for a turn that waits be recorded, one after the other."""
+        brought = self._pending.brought
+        if len(brought) >= self._pending.most_waiting:
+            name = self._log.state.session
+            command.reply.fail(
+                Busy(f"Session {name!r} has {len(brought)} results waiting; bring this later.")
+            )
+        elif self._step("bring") == "refuse":
+            command.reply.fail(self._ending())
+        else:
+            brought.append(command)
+            self._take()
+
+    def _take(self) -> None:
+        if self._pending.brought and not self._is_taking:
+            self._is_taking = True
+            self._mine.start(self._record, self._pending.brought[0], name="take")
+
+    async def _record(self, bring: Bring) -> None:
+        number = self._generation.number
+        try:
+            seq = await taken(self._log, self._refs, bring)
+        except SessionError as error:
+            await self._mine.ref.tell(Taken(number, error=error))
+            return
+        ledger = (await self._refs.ledger.ask(Snapshot())).ledger
+        state = self._log.state
+        waits, runs = awaiting.pending(state, ledger), awaiting.approved(state, ledger)
+        ends = awaiting.ends(state, ledger) if state.pause is not None else ()
+        await self._mine.ref.tell(Taken(number, waits, runs, ends, seq))
+
+    def _taken(self, command: Taken) -> None:
+        """Answer who brought something; go on with the turn if it waits for nothing more."""
+        bring = self._pending.brought.popleft()
+        self._is_taking = False
+        if command.error is not None:
+            bring.reply.fail(command.error)
+            bring.sink.close()
+        else:
+            bring.reply.send(None)
+            self._accepted(bring, command)
+        self._take()
+
+    def _accepted(self, bring: Bring, command: Taken) -> None:
+        if self._phase != "awaiting":
+            bring.sink.put(CompleteEvent(awaiting.late(self._log.state), command.seq))
+            return
+        self.waits, self._runs = command.waits, command.runs
+        if self.waits:
+            bring.sink.put(CompleteEvent(awaiting.so_far(self._log.state, self.waits), command.seq))
+        else:
+            if not self._runs:  # else it is told when they have ended
+                self._show_results(bring, command)
+            self._pending.current = bring
+            self._go_on_with("complete", bring.sink, bring.variables)
+
+    def _show_results(self, bring: Bring, command: Taken) -> None:
+        state = self._log.state
+        assert state.pause is not None
+        number = state.pause.awaited.turn_so_far.rounds
+        bring.sink.put(StatusEvent("tool_results", command.seq, state.turns, number, results=command.ends))
+
+    def _go_on_with(self, happening: Happening, sink: Sink, variables: Variables) -> None:
+        """Have a child go on with the turn that waits, or close it."""
+        closes = self._step(happening) == "close"
+        waits = (*(each.call for each in self.waits), *self._runs)
+        self.waits, self._runs = (), ()
+        ask = self._ask = AskInFlight(self._log, self._refs, self._resolver, sink, variables)
+        ask.cancelled = closes
+        driver = TurnDriver(ask, self._bounds, self.warmth, self._pending.ended)
+        ask.take_up(self._pending.form, self._log.state.asked)
+        self._mine.start(self._resume, driver, waits, name="ask")
+        self._deadline.begin(self._mine, ask, self._log.state, self._log.state.asked)
+
+    async def _resume(self, driver: TurnDriver, waits: tuple[ToolCall, ...]) -> None:
+        await driver.go_on(waits)
         await self._mine.ref.tell(Finished(self._generation.number))
 
     def _switched(self, command: Switch) -> None:
@@ -252,14 +381,13 @@ class SessionActor(Actor[SessionCommand]):
 
     def _hold(self, target: str, reply: Reply[SwitchOutcome]) -> None:
         """Keep a switch for the end of the ask in flight, in place of one that is kept already."""
-        state, ask = self._log.state, self._ask
-        assert ask is not None
+        state = self._log.state
         turn = state.turns if state.bound is not None else state.turns + 1
         if (held := state.held) is not None:
             superseded = SwitchSuperseded(held, target)
-            self._log.send(superseded, ask.telling("switch_superseded", held), self._mine)
+            self._log.send(superseded, self._telling("switch_superseded", held), self._mine)
 
-        told = ask.telling("switch_held", target)
+        told = self._telling("switch_held", target)
 
         def deferred(seq: int) -> None:
             told(seq)
@@ -267,7 +395,15 @@ class SessionActor(Actor[SessionCommand]):
 
         self._log.send(SwitchHeld(turn, target), deferred, self._mine)
 
+    def _telling(self, status: str, detail: str) -> Told:
+        """Return what shows something in the ask's stream, if there is one just now."""
+        return (lambda _: None) if self._ask is None else self._ask.telling(status, detail)
+
     def _cancelled(self, reply: Reply[bool]) -> None:
+        if self._phase == "awaiting":
+            self._cancels.append(reply)
+            self._go_on_with("cancel", NoSink(), copy_context())
+            return
         action = self._step("cancel")
         if action == "nothing":
             reply.send(False)
@@ -281,8 +417,24 @@ class SessionActor(Actor[SessionCommand]):
         assert self._ask is not None
         self._ask.cancel(self._mine)
 
+    def _paused(self) -> None:
+        """End the ask's stream for now: its turn waits. If it was cancelled meanwhile, close it."""
+        state, current = self._log.state, self._pending.current
+        self.waits = awaiting.pending(state, Ledger())
+        is_ending = self._phase == "ending"
+        sink = current.sink if current is not None else NoSink()
+        if not is_ending:
+            self._step("paused")
+        if not (is_ending or self._cancels):
+            self._conclude()
+            return
+        self._go_on_with("paused" if is_ending else "cancel", sink, copy_context())
+
     def _finished(self) -> None:
         """Settle a held switch, then end the ask's stream, answer those who cancelled it, and take up the next."""
+        if self._log.state.pause is not None:
+            self._paused()
+            return
         held, submit = self._log.state.held, self._pending.current
         if held is not None:
             event = settled(held, self._resolver.pool)
@@ -308,16 +460,17 @@ class SessionActor(Actor[SessionCommand]):
             pending.current.sink.put(terminal(*pending.outcome))
         pending.current = pending.outcome = None
         self._ask, self._cancels = None, []
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+        self._deadline.end()
         for reply in cancels:
             reply.send(is_cancelled)
 
     def _ended(self, reply: Reply[None]) -> None:
-        action = self._step("end")
         self._ends.append(reply)
         self._pending.drop_waiting()
+        if self._phase == "awaiting":
+            self._go_on_with("end", NoSink(), copy_context())
+            return
+        action = self._step("end")
         if action == "stop":
             self._stop()
         elif action == "write_end":

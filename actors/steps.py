@@ -15,10 +15,12 @@ from typing import Literal, assert_never
 from actors.adapters.request import Request
 from actors.backend import ResolvedBackend
 from actors.core import turn as turns
-from actors.core.content import Message, Text
+from actors.core.awaiting import ends
+from actors.core.content import Message, Text, ToolCall
 from actors.core.diagnostics import Refusal, Report
-from actors.core.events import EpochBegan, RequestSent, RoundEnded
+from actors.core.events import EpochBegan, Reason, RequestSent, RoundEnded
 from actors.core.feed import Sent, StatusEvent
+from actors.core.identity import Binding, CallId
 from actors.core.lane import Rendered, blamed, seals
 from actors.core.output import as_text, correction
 from actors.core.packed import pack
@@ -67,6 +69,25 @@ class TurnSteps:
         """Bytes of the transcript that was rendered last."""
         return 0 if self._rendered is None else self._rendered.lane.size
 
+    @property
+    def backend(self) -> ResolvedBackend:
+        """What the turn's requests are made with."""
+        return self._backend
+
+    @property
+    def binding(self) -> Binding:
+        """What the turn is bound to."""
+        return self._backend.binding
+
+    async def resumed(self, number: int) -> None:
+        """Take note of where a turn goes on that waited: in which round, and on what history it had begun."""
+        history, self._round = self._history, number
+        length = history.length
+        while length and history[length - 1].turn == self._number:
+            length -= 1
+        self._history = history.upto(length)
+        self._ledger = (await self._refs.ledger.ask(Snapshot())).ledger
+
     async def do(self, step: turns.Asking) -> Outcome:
         """Do one step and say what came of it."""
         match step:
@@ -86,10 +107,14 @@ class TurnSteps:
                 assert_never(step)
 
     async def close(self, step: CloseStep) -> None:
-        """Close the calls that will not be run."""
-        if step.unrun:
-            unrun = tuple(call.id for call in step.unrun)
-            await self._refs.scheduler.ask(CloseCalls(unrun, "never_started", self._log.prelude()))
+        """Close the calls that will not be run, and those that are no longer waited for."""
+        await self._close(step.unrun, "never_started")
+        await self._close(step.awaited, "cancelled")
+
+    async def _close(self, calls: tuple[ToolCall, ...], reason: Reason) -> None:
+        if calls:
+            ids = tuple([call.id for call in calls])
+            await self._refs.scheduler.ask(CloseCalls(ids, reason, self._log.prelude()))
 
     async def _render(self, step: turns.RenderStep) -> Outcome:
         """Render, judge, and write that the request is sent; again whenever a result came in meanwhile."""
@@ -291,11 +316,21 @@ class TurnSteps:
         scheduler = self._refs.scheduler
         self._ask.stoppable(lambda context: context.tell(scheduler, StopBatch()))
         try:
-            ended = await scheduler.ask(
-                RunBatch(step.calls, self._ask.variables, self._log.prelude(), self._view())
+            prelude = self._log.prelude()
+            batch = RunBatch(
+                step.calls, self._ask.variables, prelude, self._view(), step.approved, step.approved
             )
+            ended = await scheduler.ask(batch)
         finally:
             self._ask.finished()
-        self._sink.put(StatusEvent("tool_results", ended.seq, self._number, self._round, results=ended.ends))
         self._backend.counts.tool_calls_invalid_args += ended.refused
-        return turns.Ran(ended.refused)
+        if not (ended.external or ended.approvals):
+            self._show_results(ended.seq, await self._ends() if step.approved else ended.ends)
+        return turns.Ran(ended.refused, ended.external, ended.approvals)
+
+    async def _ends(self) -> tuple[tuple[CallId, str], ...]:
+        """Return how all calls of the last message ended: some of them waited, so it was not told before."""
+        return ends(self._log.state, (await self._refs.ledger.ask(Snapshot())).ledger)
+
+    def _show_results(self, seq: int, results: tuple[tuple[CallId, str], ...]) -> None:
+        self._sink.put(StatusEvent("tool_results", seq, self._number, self._round, results=results))

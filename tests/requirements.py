@@ -119,16 +119,13 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         "REQ-915-033",
         "U",
         "results enter history by the same continuation path as any turn, no ad-hoc writes",
-        ENGINE,
     ),
     Requirement(
         "REQ-915-034",
         "X",
         "cancellation during execution goes through the scheduler's lifecycle and the normal path",
     ),
-    Requirement(
-        "REQ-915-035", "O", "a single tool may be run once outside a turn loop, without batching", ENGINE
-    ),
+    Requirement("REQ-915-035", "O", "a single tool may be run once outside a turn loop, without batching"),
     Requirement("REQ-915-036", "U", "the renderer enforces validity, adapters syntax and shape"),
     Requirement("REQ-915-037", "U", "validity repair lives in the renderer only; no adapter repairs"),
     Requirement("REQ-915-038", "U", "serialization is safe for complex, circular, hostile arguments"),

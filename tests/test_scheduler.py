@@ -189,7 +189,7 @@ async def test_a_call_that_is_not_approved_is_denied_and_the_model_is_told() -> 
         assert (await asked.ask("Do it.")).status == "complete"
         assert runs == ["b"]
         assert [item.reason for item in (await asked.ledger()).interactions()] == ["denied", None, "denied"]
-        nobody = await runtime.open("b", tools=[remove])
+        nobody = await runtime.open("b", tools=[remove], approve=lambda call: False)
         assert (await nobody.ask("Do it.")).status == "complete"
         assert runs == ["b"]
     denied, ran, failed = results(bodies(server)[-1]).values()

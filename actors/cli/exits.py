@@ -101,7 +101,7 @@ def _of_cause(cause: "Cause | None") -> Exit:
 
 
 BY_KIND = {
-    **dict.fromkeys(("transient", "rate_limit", "quota"), Exit.OVERLOADED),
+    **dict.fromkeys(("transient", "rate_limit", "quota", "overloaded", "circuit_open"), Exit.OVERLOADED),
     "config": Exit.CONFIG,
     **dict.fromkeys(("too_big_for_bucket", "overflow", "transcript", "model_fault", "refusal"), Exit.FAILED),
 }

@@ -2,7 +2,7 @@
 
 A call runs only if its tool exists, its arguments are valid and its approval is given; else it is answered at
 once: with a structured `tool_error` the model can correct itself by, or with a denial. Nothing is run that was
-not understood.
+not understood. A call of a tool without a body, and one that nobody here can approve of, waits for the caller.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,12 +10,14 @@ from sys import intern
 from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from actors.core.arguments import ArgumentError, tool_error, unknown_tool_error
 from actors.core.content import ToolCall
 from actors.core.events import Denied, Refused, Scheduled
 from actors.core.ingest import ingest
 from actors.core.jsonio import JsonValue, quote
+from actors.core.repair import repaired
 
 Approve: TypeAlias = Callable[[ToolCall], bool | Awaitable[bool]]
 """Says whether a call of a tool with `approval="ask"` may run."""
@@ -33,6 +35,10 @@ class Runnable(Protocol):
     def approval_of(self, arguments: dict[str, JsonValue]) -> Literal["allow", "ask", "deny"]:
         """Return who must agree before it runs with these arguments."""
 
+    @property
+    def is_external(self) -> bool:
+        """Whether it has no body: the caller brings the results of its calls."""
+
     def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
         """Return the function's arguments, or what is missing and wrong in those given."""
 
@@ -45,41 +51,63 @@ class Planned(Struct, frozen=True):
     asks: bool
 
 
+class Waits(Struct, frozen=True):
+    """A call that waits for the caller: for its result if it `is_external`, else for somebody's approval."""
+
+    call: ToolCall
+    is_external: bool
+
+
 class Plan(Struct, frozen=True):
     """What is to be done with a batch, in call order. What is `scheduled` must be durable before anything runs."""
 
     run: tuple[Planned, ...]
     answered: tuple[Refused | Denied, ...]
+    waits: tuple[Waits, ...]
     scheduled: tuple[Scheduled, ...]
 
 
-def plan(calls: tuple[ToolCall, ...], tools: Mapping[str, Runnable], most: int, *, can_ask: bool) -> Plan:
-    """Sort the calls of one message into those that can run and those that are answered at once.
+def plan(
+    calls: tuple[ToolCall, ...],
+    tools: Mapping[str, Runnable],
+    most: int,
+    *,
+    can_ask: bool,
+    approved: bool = False,
+    waited: bool = False,
+) -> Plan:
+    """Sort the calls of one message into those that can run, those that are answered at once, and those that wait.
 
-    No more than `most` are run; the rest are refused, and the model is told. `can_ask`: somebody can approve of a call;
-    if not, tools that want that are denied.
+    No more than `most` are run; the rest are refused, and the model is told. `can_ask`: somebody here can approve of a
+    call; if not, calls that want that wait. `approved`: somebody has; `waited`: for that, and they are scheduled.
     """
-    run: list[Planned] = []
-    answered: list[Refused | Denied] = []
-    for number, call in enumerate(calls):
-        found = _sorted(call, tools, can_ask=can_ask) if number < most else _too_many(call, most)
-        if isinstance(found, Planned):
-            run.append(found)
-        else:
-            answered.append(found)
-    scheduled = tuple([Scheduled(call.id, intern(call.name), call.json) for call in calls])
-    return Plan(tuple(run), tuple(answered), scheduled)
+    found = [
+        _sorted(call, tools, can_ask=can_ask, approved=approved) if number < most else _too_many(call, most)
+        for number, call in enumerate(calls)
+    ]
+    return Plan(
+        tuple([each for each in found if isinstance(each, Planned)]),
+        tuple([each for each in found if isinstance(each, Refused | Denied)]),
+        tuple([each for each in found if isinstance(each, Waits)]),
+        ()
+        if waited
+        else tuple([Scheduled(call.id, intern(call.name), _readable(call).json) for call in calls]),
+    )
 
 
-def denied(call: ToolCall) -> Denied:
-    """Return the answer to a call that nobody approved of."""
-    return Denied(call.id, quote(f"Running {call.name!r} was not approved."))
+def denied(call: ToolCall, reason: str = "") -> Denied:
+    """Return the answer to a call that nobody approved of, with the reason if there is one."""
+    why = f": {reason}" if reason else "."
+    return Denied(call.id, quote(f"Running {call.name!r} was not approved{why}"))
 
 
-def _sorted(call: ToolCall, tools: Mapping[str, Runnable], *, can_ask: bool) -> Planned | Refused | Denied:
+def _sorted(
+    call: ToolCall, tools: Mapping[str, Runnable], *, can_ask: bool, approved: bool
+) -> Planned | Refused | Denied | Waits:
     tool = tools.get(call.name)
     if tool is None:
         return _refused(call, unknown_tool_error(call.name, tools))
+    call = _readable(call)
     if call.is_malformed:
         return _refused(call, tool_error(call.name, (), call.raw or ""))
     arguments = call.arguments
@@ -87,9 +115,19 @@ def _sorted(call: ToolCall, tools: Mapping[str, Runnable], *, can_ask: bool) -> 
     if isinstance(bound, tuple):
         return _refused(call, tool_error(call.name, bound))
     approval = tool.approval_of(arguments)
-    if approval == "allow" or (approval == "ask" and can_ask):
-        return Planned(call, bound.kwargs, approval == "ask")
-    return denied(call)
+    if approval == "deny" and not approved:
+        return denied(call)
+    if tool.is_external:  # who brings its result has approved of it
+        return Waits(call, is_external=True)
+    asks = approval == "ask" and not approved
+    return Waits(call, is_external=False) if asks and not can_ask else Planned(call, bound.kwargs, asks)
+
+
+def _readable(call: ToolCall) -> ToolCall:
+    """Return a call with the arguments that its malformed ones can be read as without loss."""
+    if not call.is_malformed or (json := repaired(call.raw or "")) is None:
+        return call
+    return replace(call, json=json, raw=None)
 
 
 def _refused(call: ToolCall, problem: dict[str, JsonValue]) -> Refused:

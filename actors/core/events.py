@@ -221,6 +221,11 @@ class Awaited(Happening, frozen=True):
     turn_so_far: TurnProgress = TurnProgress()
     ask_so_far: AskProgress = AskProgress()
 
+    @property
+    def kinds(self) -> tuple[tuple[str, tuple[CallId, ...]], ...]:
+        """The calls by what they wait for."""
+        return ("external", self.external), ("approval", self.approvals)
+
 
 class Resumed(Happening, frozen=True):
     """A turn goes on, or is closed: nothing is awaited any more."""

@@ -1,5 +1,7 @@
 """How far an ask has come: what a turn that waits for its caller goes on from, whatever becomes of its actors."""
 
+from typing import Literal
+
 from actors.core.form import Form
 from actors.core.identity import Binding
 from actors.core.stream import LeftOut, Usage
@@ -36,21 +38,24 @@ class TurnProgress(Form, frozen=True):
         rounds: The number of the round it is in, from 1.
         usage: Of all its rounds.
         misses: Rounds running in which every call was refused.
-        tools_off: The next request is one for a final text.
-        rewritten: The rewrites it has made: `no`, `bare` or `plain`.
+        rewritten: What it left out when its transcript was refused: nothing, old reasoning, or all but plain words.
     """
 
     rounds: int = 1
     usage: Usage = Usage()
     misses: int = 0
-    tools_off: bool = False
-    rewritten: str = "no"
+    rewritten: Literal["no", "bare", "plain"] = "no"
 
 
 class AskProgress(Form, frozen=True):
-    """What the turns of an ask have brought that ended before this one, and what was left out of all answers so far."""
+    """What an ask has brought: by turns that ended before this one, its `attempts` and their `usage`.
+
+    `rounds`, and what was `left_out`, are those of this turn too; `tried` are the pool's members that served turns,
+    that of this turn last.
+    """
 
     attempts: tuple[Attempt, ...] = ()
     rounds: int = 0
     usage: Usage = Usage()
     left_out: LeftOut = ()
+    tried: tuple[str, ...] = ()

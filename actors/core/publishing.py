@@ -188,11 +188,8 @@ class Publisher:
                 return self._approval("approval_asked", call_id, digest)
             case events.ApprovalDecided(call_id=call_id, digest=digest, verdict=verdict):
                 return self._approval("approval_decided", call_id, digest, verdict)
-            case events.Awaited(external=external, approvals=approvals):
-                waits = (
-                    *[(each, "external") for each in external],
-                    *[(each, "approval") for each in approvals],
-                )
+            case events.Awaited():
+                waits = tuple([(each, kind) for kind, ids in event.kinds for each in ids])
                 return (StatusEvent("awaiting", self.seq, self._turn, self._round, results=waits),)
             case events.Resumed():
                 return self._status("resumed")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from actors.core.content import Message
 from actors.core.events import Bound, EpochBegan, Event, Refused, RequestSent, RoundEnded, TurnEnded
 from actors.core.packed import unpack
+from actors.core.repair import repaired
 
 OUR_BUG = "transcript"
 """The kind of a failure that refuses the structure of a transcript."""
@@ -38,7 +39,7 @@ class ToolCounts:
         calls = message.calls
         self.tool_calls_total += len(calls)
         self.tool_calls_repaired += sum(
-            call.raw is not None and call.text is None and not call.is_malformed for call in calls
+            call.is_malformed and repaired(call.raw or "") is not None for call in calls
         )
 
     def plus(self, other: "ToolCounts") -> "ToolCounts":

@@ -16,6 +16,10 @@ settings, tools), a test with a list. Its legal states are this table; anything 
                                            Broke, Stopped           closing
                  (with a form asked for)   Answered, no calls       checking
     executing    BatchStep(calls)          Ran                      rendering
+                                           Ran, some awaited        awaiting
+                                           Stopped                  closing
+    awaiting     AwaitStep(calls)          Brought                  rendering
+                                           Brought, some approved   executing
                                            Stopped                  closing
     checking     CheckStep(message)        Checked, as asked for    closing
                                            Checked, otherwise       correcting; closing at a limit
@@ -24,6 +28,7 @@ settings, tools), a test with a list. Its legal states are this table; anything 
                                            Stopped                  closing
     closing      CloseStep(status)         -                        idle (the generator ends)
 
+A turn that awaits may be put down: its step says how far it had come, and `turn(bounds, step)` goes on from there.
 A turn rewrites at most twice: without old reasoning if that alone was refused, then with the conservative render.
 Rounds are bounded, and so is correction: after `corrections` rounds running in which every call was refused for its
 arguments, and at the last round, the model is asked once more with tools off, for a final text (U-06, U-13). An answer
@@ -31,14 +36,14 @@ that has not the form asked for is corrected as often, in rounds of their own be
 """
 
 from collections.abc import Generator
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from actors.core.content import Message, ToolCall
 from actors.core.events import TurnStatus
-from actors.core.progress import Cause
+from actors.core.progress import Cause, TurnProgress
 from actors.core.stream import Usage
 
 
@@ -74,9 +79,23 @@ class GenerateStep(Struct, frozen=True):
 
 
 class BatchStep(Struct, frozen=True):
-    """Run these calls at the same time and record how each ended."""
+    """Run these calls at the same time and record how each ended. `approved`: they are known, and may run."""
 
     calls: tuple[ToolCall, ...]
+    approved: bool = False
+
+
+class AwaitStep(Struct, frozen=True):
+    """Wait for the caller: for results of `external` calls, and for somebody to approve of others."""
+
+    external: tuple[ToolCall, ...] = ()
+    approvals: tuple[ToolCall, ...] = ()
+    so_far: TurnProgress = TurnProgress()
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """All that are waited for."""
+        return (*self.external, *self.approvals)
 
 
 class CheckStep(Struct, frozen=True):
@@ -92,8 +111,9 @@ class InstructStep(Struct, frozen=True):
 
 
 class CloseStep(Struct, frozen=True):
-    """Close what is open: the calls `unrun` will not be run. Then the turn has ended, as all else here says.
+    """Close what is open: the calls `unrun` will not be run, the calls `awaited` no longer waited for.
 
+    Then the turn has ended, as all else here says.
     `message` is its last word, `visible` whether any of a failed answer reached the caller, `elsewhere` whether another
     backend may be asked instead.
     """
@@ -101,6 +121,7 @@ class CloseStep(Struct, frozen=True):
     status: TurnStatus
     why: str
     unrun: tuple[ToolCall, ...] = ()
+    awaited: tuple[ToolCall, ...] = ()
     message: Message | None = None
     rounds: int = 0
     usage: Usage = Usage()
@@ -110,7 +131,7 @@ class CloseStep(Struct, frozen=True):
 
 
 Asking: TypeAlias = RenderStep | RewriteStep | GenerateStep | BatchStep | CheckStep | InstructStep
-Step: TypeAlias = Asking | CloseStep
+Step: TypeAlias = Asking | AwaitStep | CloseStep
 
 
 class Ready(Struct, frozen=True):
@@ -144,9 +165,20 @@ class Broke(Struct, frozen=True):
 
 
 class Ran(Struct, frozen=True):
-    """Every call of the batch is closed. `refused` counts those whose arguments or name were invalid."""
+    """Every call of the batch is closed, but those that wait for the caller.
+
+    `refused` counts those whose arguments or name were invalid; the others are as in `AwaitStep`.
+    """
 
     refused: int = 0
+    external: tuple[ToolCall, ...] = ()
+    approvals: tuple[ToolCall, ...] = ()
+
+
+class Brought(Struct, frozen=True):
+    """Nothing is awaited any more. The calls `approved` are still to be run."""
+
+    approved: tuple[ToolCall, ...] = ()
 
 
 class Checked(Struct, frozen=True):
@@ -156,19 +188,26 @@ class Checked(Struct, frozen=True):
 
 
 class Stopped(Struct, frozen=True):
-    """The turn was cancelled during this step. `message` and `usage` are those of an answer that was arriving."""
+    """The turn was cancelled during this step.
+
+    `message` and `usage` are those of an answer that was arriving, `awaited` the calls that wait for the caller.
+    """
 
     message: Message | None = None
     usage: Usage = Usage()
+    awaited: tuple[ToolCall, ...] = ()
 
 
-Outcome: TypeAlias = Ready | Unfit | Answered | Broke | Ran | Checked | Stopped
+Outcome: TypeAlias = Ready | Unfit | Answered | Broke | Ran | Brought | Checked | Stopped
 
 
-def turn(bounds: Bounds) -> Generator[Step, Outcome]:
-    """Conduct one turn. Send it the outcome of each step it yields; the last is a `CloseStep`, which has none."""
-    rules = _TurnRules(bounds)
-    step: Step = rules.render()
+def turn(bounds: Bounds, waited: AwaitStep | None = None) -> Generator[Step, Outcome]:
+    """Conduct one turn, or the rest of one that waited.
+
+    Send it the outcome of each step it yields; the last is a `CloseStep`, which has none.
+    """
+    rules = _TurnRules(bounds, waited.so_far if waited is not None else TurnProgress())
+    step: Step = waited or rules.render()
     while not isinstance(step, CloseStep):
         step = rules.next(step, (yield step))
     yield step
@@ -177,12 +216,12 @@ def turn(bounds: Bounds) -> Generator[Step, Outcome]:
 class _TurnRules:
     """Where a turn is, and how it would end now."""
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: Bounds, so_far: TurnProgress) -> None:
         self._bounds = bounds
-        self._misses = self._malformed = 0
+        self._misses, self._malformed = so_far.misses, 0
         self._tools_off = bounds.rounds <= 1
-        self._rewritten: Literal["no", "bare", "plain"] = "no"
-        self._end = CloseStep("complete", "", rounds=1)
+        self._rewritten = so_far.rewritten
+        self._end = CloseStep("complete", "", rounds=so_far.rounds, usage=so_far.usage)
 
     def render(self) -> RenderStep:
         return RenderStep(self._end.rounds, self._tools_off)
@@ -192,7 +231,9 @@ class _TurnRules:
         match step, outcome:
             case _, Stopped():
                 self._take(outcome)
-                return self._close("cancelled", "cancelled", outcome.message)
+                return replace(
+                    self._close("cancelled", "cancelled", outcome.message), awaited=outcome.awaited
+                )
             case RenderStep(), Ready():
                 return GenerateStep(self._end.rounds)
             case CheckStep(), Checked(correction=correction):
@@ -206,8 +247,12 @@ class _TurnRules:
             case GenerateStep(), Broke():
                 self._take(outcome, visible=self._end.visible or outcome.visible, cause=outcome.cause)
                 return self._close("failed", outcome.why, outcome.message, outcome.elsewhere)
-            case BatchStep(calls=calls), Ran(refused=refused):
-                return self._ran(len(calls), refused)
+            case BatchStep(approved=True), Ran():
+                return self._following()
+            case BatchStep(calls=calls), Ran():
+                return self._ran(len(calls), outcome)
+            case AwaitStep(), Brought(approved=calls):
+                return BatchStep(calls, approved=True) if calls else self._following()
             case _:
                 raise AssertionError(f"{type(outcome).__name__} does not answer {type(step).__name__}")
 
@@ -252,8 +297,15 @@ class _TurnRules:
         self._end = replace(self._end, rounds=self._end.rounds + 1)
         return InstructStep(correction)
 
-    def _ran(self, calls: int, refused: int) -> Step:
-        self._misses = self._misses + 1 if refused == calls else 0
+    def _ran(self, calls: int, ran: Ran) -> Step:
+        self._misses = self._misses + 1 if ran.refused == calls else 0
+        if ran.external or ran.approvals:
+            so_far = TurnProgress(self._end.rounds, self._end.usage, self._misses, self._rewritten)
+            return AwaitStep(ran.external, ran.approvals, so_far)
+        return self._following()
+
+    def _following(self) -> RenderStep:
+        """Begin the next round; the last one, and one after too many misses, with tools off."""
         self._end = replace(self._end, rounds=self._end.rounds + 1)
         if self._end.rounds >= self._bounds.rounds or self._misses >= self._bounds.corrections:
             self._tools_off = True

@@ -214,7 +214,7 @@ def events() -> "SearchStrategy[Event]":
     several, edited = st.lists(ids, max_size=2).map(tuple), st.sampled_from([None, ingest({"a": 1}).json])
     tries = st.lists(st.builds(Attempt, bindings(), words()), max_size=2).map(tuple)
     turn, ask = (
-        st.builds(TurnProgress, count, usage, count, st.booleans()),
+        st.builds(TurnProgress, count, usage, count),
         st.builds(AskProgress, tries, count, usage),
     )
     return st.one_of(

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from actors.core.arguments import ArgumentError
-from actors.core.batch import BoundArguments, Plan, plan
+from actors.core.batch import BoundArguments, Plan, Waits, plan
 from actors.core.content import ToolCall
 from actors.core.events import Denied, Refused, Scheduled
 from actors.core.jsonio import JsonValue, parse
@@ -18,6 +18,7 @@ class Reader:
     """A tool that wants a path."""
 
     approval: Literal["allow", "ask", "deny"] = "allow"
+    is_external: bool = False
 
     def approval_of(self, arguments: Mapping[str, JsonValue]) -> Literal["allow", "ask", "deny"]:
         return self.approval
@@ -28,7 +29,14 @@ class Reader:
         return (ArgumentError("path", "a value", is_missing=True),)
 
 
-TOOLS = {"read": Reader(), "ask": Reader("ask"), "never": Reader("deny")}
+TOOLS = {
+    "read": Reader(),
+    "ask": Reader("ask"),
+    "never": Reader("deny"),
+    "out": Reader(is_external=True),
+    "ask-out": Reader("ask", is_external=True),
+    "never-out": Reader("deny", is_external=True),
+}
 
 
 def call(number: int, name: str = "read", arguments: object = None, raw: str | None = None) -> ToolCall:
@@ -75,6 +83,13 @@ def test_arguments_that_are_no_object_are_never_run(made: ToolCall) -> None:
     assert problem(planned.answered[0])["kind"] == "malformed_arguments"
 
 
+@pytest.mark.requirement("U-05")
+def test_arguments_that_can_be_read_without_loss_are_and_the_log_says_as_what() -> None:
+    planned = sorted_out(call(1, raw='```json\n{"path": "/",}\n```'))
+    assert [dict(ran.arguments) for ran in planned.run] == [{"path": "/"}]
+    assert [event.arguments for event in planned.scheduled] == [b'{"path":"/"}']
+
+
 def test_an_unknown_tool_is_answered_with_the_ones_there_are() -> None:
     (answer,) = sorted_out(call(1, "raed")).answered
     assert problem(answer)["kind"] == "unknown_tool"
@@ -85,7 +100,6 @@ def test_an_unknown_tool_is_answered_with_the_ones_there_are() -> None:
     ("name", "can_ask", "asks"),
     [
         ("ask", True, True),
-        ("ask", False, None),
         ("never", True, None),
         ("never", False, None),
         ("read", True, False),
@@ -97,6 +111,30 @@ def test_a_call_may_run_only_with_the_approval_its_tool_wants(
     planned = sorted_out(call(1, name), can_ask=can_ask)
     assert [ran.asks for ran in planned.run] == ([] if asks is None else [asks])
     assert all(isinstance(answer, Denied) for answer in planned.answered)
+
+
+@pytest.mark.parametrize(
+    ("name", "can_ask", "is_external"),
+    [("ask", False, False), ("out", False, True), ("out", True, True), ("ask-out", True, True)],
+)
+def test_what_nobody_here_can_run_or_approve_of_waits_for_the_caller(
+    name: str, can_ask: bool, is_external: bool
+) -> None:
+    planned = sorted_out(call(1, name), call(2, "never-out"), can_ask=can_ask)
+    assert planned.waits == (Waits(call(1, name), is_external),)
+    assert planned.run == ()
+    assert [answer.call_id for answer in planned.answered] == ["c2"]
+    assert len(planned.scheduled) == 2
+
+
+def test_what_was_approved_runs_unasked_is_judged_again_and_is_not_scheduled_twice() -> None:
+    planned = plan(
+        (call(1, "ask"), call(2, "ask", {})), TOOLS, MOST, can_ask=False, approved=True, waited=True
+    )
+    assert [(ran.call.id, ran.asks) for ran in planned.run] == [("c1", False)]
+    assert [problem(answer)["kind"] for answer in planned.answered] == ["invalid_arguments"]
+    assert planned.scheduled == ()
+    assert planned.waits == ()
 
 
 def test_nobody_is_asked_about_a_call_that_cannot_run() -> None:

@@ -19,6 +19,10 @@ NEVER: set[tuple[Phase, Happening]] = {
     ("closing", "finished"),
     ("ended", "finished"),
     ("ended", "written"),
+    ("awaiting", "finished"),
+    ("awaiting", "written"),
+    *((phase, "paused") for phase in PHASES if phase not in ("asking", "ending")),
+    *((phase, "complete") for phase in PHASES if phase != "awaiting"),
 }
 
 
@@ -38,6 +42,8 @@ def test_a_session_that_is_made_from_its_log_begins_where_that_ends(
     is_closed: bool, is_open: bool, phase: Phase
 ) -> None:
     assert first(is_closed=is_closed, is_open=is_open) == phase
+    waits: Phase = "ended" if is_closed else "awaiting"
+    assert first(is_closed=is_closed, is_open=is_open, is_awaiting=True) == waits
 
 
 def test_once_a_session_is_to_end_it_takes_nothing_up_and_it_can_always_end() -> None:
@@ -54,7 +60,7 @@ def test_once_a_session_is_to_end_it_takes_nothing_up_and_it_can_always_end() ->
         assert phase == "ended"
 
 
-@pytest.mark.parametrize("start", ["idle", "recovering", "ended"])
+@pytest.mark.parametrize("start", ["idle", "awaiting", "recovering", "ended"])
 @pytest.mark.parametrize("seed", range(50))
 def test_on_every_walk_each_ask_is_begun_and_ended_once_and_each_waiter_is_answered(
     start: Phase, seed: int
@@ -68,14 +74,17 @@ def test_on_every_walk_each_ask_is_begun_and_ended_once_and_each_waiter_is_answe
         if late and {"finished", "written"} & set(possible):
             happening = "finished" if "finished" in possible else "written"
         action, phase = step(phase, happening)
+        if happening in ("finished", "paused"):
+            assert under_way
+            under_way = False
         if action == "begin":
             assert not under_way
             under_way, asks = True, asks + 1
-        elif action == "hold" or (action == "stop" and happening == "cancel"):
+        elif action in ("close", "go_on"):
+            assert not under_way
+            under_way = True
+        elif action == "stop" and happening == "cancel":
             assert under_way
-        if happening == "finished":
-            assert under_way
-            under_way = False
         if action == "write_end":
             assert not under_way
             written += 1

@@ -9,9 +9,11 @@ from actors.core.content import Message, Text, ToolCall
 from actors.core.stream import Usage
 from actors.core.turn import (
     Answered,
+    AwaitStep,
     BatchStep,
     Bounds,
     Broke,
+    Brought,
     CloseStep,
     GenerateStep,
     Outcome,
@@ -42,13 +44,18 @@ POSSIBLE: dict[type[Step], tuple[Outcome, ...]] = {
         Stopped(),
         Stopped(CALLS),
     ),
-    BatchStep: (Ran(0), Ran(1), Ran(2), Stopped()),
+    BatchStep: (
+        *(Ran(0), Ran(1), Ran(2), Stopped()),
+        *(Ran(0, external=CALLS.calls), Ran(0, approvals=CALLS.calls), Stopped(awaited=CALLS.calls)),
+    ),
+    AwaitStep: (Brought(), Brought(CALLS.calls), Stopped(awaited=CALLS.calls)),
 }
 FOLLOWS: dict[type[Step], tuple[type[Step], ...]] = {
     RenderStep: (GenerateStep, RewriteStep, CloseStep),
     RewriteStep: (RenderStep, CloseStep),
     GenerateStep: (BatchStep, RewriteStep, CloseStep),
-    BatchStep: (RenderStep, CloseStep),
+    BatchStep: (RenderStep, AwaitStep, CloseStep),
+    AwaitStep: (RenderStep, BatchStep, CloseStep),
 }
 
 
@@ -113,6 +120,7 @@ def assert_ended_as_it_was_told(taken: tuple[Outcome, ...], ended: CloseStep) ->
     )
     kept = last.message if isinstance(last, Answered | Broke | Stopped) else None
     assert ended.unrun == (kept.calls if kept is not None else ())
+    assert ended.awaited == (last.awaited if isinstance(last, Stopped) else ())
     assert ended.visible == any(isinstance(outcome, Broke) and outcome.visible for outcome in taken)
 
 
@@ -178,6 +186,42 @@ def test_refused_reasoning_is_left_out_before_everything_is_said_in_plain_words(
     assert ended.status == "failed"
 
 
+@pytest.mark.parametrize("approved", [(), CALLS.calls])
+def test_a_turn_that_waited_goes_on_from_its_step_as_if_it_had_not_been_put_down(
+    approved: tuple[ToolCall, ...],
+) -> None:
+    asked: tuple[Outcome, ...] = (Ready(), Answered(CALLS, ONE))
+    before: list[Outcome] = [
+        *asked,
+        Ran(2),
+        *asked,
+        Ran(2, external=CALLS.calls[:1], approvals=CALLS.calls[1:]),
+    ]
+    steps, _ = played(turn(Bounds(25, 3)), iter(before))
+    waited = steps[-1]
+    assert isinstance(waited, AwaitStep)
+    assert waited.calls == CALLS.calls
+    ran: list[Outcome] = [Ran()] if approved else []
+    after: list[Outcome] = [Brought(approved), *ran, *asked, Ran(2), Ready(), Answered(WORDS, ONE)]
+    whole, ended = played(turn(Bounds(25, 3)), iter([*before, *after]))
+    assert played(turn(Bounds(25, 3), waited), iter(after)) == (whole[len(steps) - 1 :], ended)
+    assert ended is not None
+    assert (ended.rounds, ended.usage) == (4, Usage(4, 4))
+    assert [step.tools_off for step in whole if isinstance(step, RenderStep)] == [False, False, False, True]
+
+
+def test_a_turn_that_is_cancelled_while_it_waits_has_the_rounds_it_was_answered_in() -> None:
+    outcomes: list[Outcome] = [
+        Ready(),
+        Answered(CALLS, ONE),
+        Ran(external=CALLS.calls),
+        Stopped(awaited=CALLS.calls),
+    ]
+    _, ended = played(turn(Bounds()), iter(outcomes))
+    assert ended is not None
+    assert (ended.status, ended.rounds, ended.awaited) == ("cancelled", 1, CALLS.calls)
+
+
 WRONG = [
     (step, wrong)
     for step, possible in POSSIBLE.items()
@@ -193,6 +237,7 @@ def test_what_does_not_answer_a_step_is_a_programming_error(step: type[Step], wr
         RewriteStep: (Unfit("judged"),),
         GenerateStep: (Ready(),),
         BatchStep: (Ready(), Answered(CALLS, ONE)),
+        AwaitStep: (Ready(), Answered(CALLS, ONE), Ran(external=CALLS.calls)),
     }
     with pytest.raises(AssertionError):
         played(turn(Bounds()), iter([*way[step], wrong]))

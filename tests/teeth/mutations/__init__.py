@@ -23,6 +23,7 @@ from tests.teeth.mutations import (
     streams,
     tools,
     transport,
+    turn,
 )
 from tests.teeth.mutations.mutation import Mutation
 
@@ -42,6 +43,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *caches.MUTATIONS,
     *simulation.MUTATIONS,
     *streams.MUTATIONS,
+    *turn.MUTATIONS,
     *cli.MUTATIONS,
     *routing.MUTATIONS,
     *tools.MUTATIONS,

@@ -73,7 +73,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "output: who takes over is not told the form",
         "actors/driver.py",
-        "        self._instruct(backend)\n",
+        "        self._instruct(served.backend)\n",
         "",
         (OUTPUT,),
     ),
@@ -122,8 +122,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "spending: a session whose budget is used up takes asks",
         "actors/session.py",
-        'if self._phase == "idle" and (why := self._over()) is not None:',
-        'if self._phase == "idle" and (why := None) is not None:',
+        'if self._phase == "idle" and (why := over_budget(',
+        'if self._phase == "ended" and (why := over_budget(',
         (SPENDING,),
     ),
     Mutation(

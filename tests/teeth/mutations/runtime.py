@@ -76,8 +76,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "session: put away while an event is being written",
         "actors/session.py",
-        '        return self._phase in ("idle", "ended") and self._log.is_settled',
-        '        return self._phase in ("idle", "ended")',
+        "        return rests and self._log.is_settled",
+        "        return rests",
         (f"{ACTIVATION}::test_a_session_whose_event_is_being_written_keeps_its_actors",),
     ),
     Mutation(
@@ -229,8 +229,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tools: the caller's context variables do not reach them",
         "actors/steps.py",
-        "RunBatch(step.calls, self._ask.variables, self._log.prelude(), self._view())",
-        "RunBatch(step.calls, prelude=self._log.prelude(), view=self._view())",
+        "step.calls, self._ask.variables, prelude, self._view(), step.approved, step.approved",
+        "step.calls, prelude=prelude, view=self._view()",
         (f"{EDGE}::test_tools_see_the_context_variables_of_the_asks_caller",),
     ),
     Mutation(

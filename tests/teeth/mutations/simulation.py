@@ -53,8 +53,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulation: calls that are not run stay open",
         "actors/steps.py",
-        "        if step.unrun:\n            unrun",
-        "        if False:\n            unrun",
+        '        await self._close(step.unrun, "never_started")\n',
+        "",
         SEEDS,
     ),
     Mutation(

@@ -1,0 +1,97 @@
+"""What callers bring for a turn that waits: checked, and recorded.
+
+Results of external calls that no turn waits for any more are recorded all the same: the ledger says what they are, a
+late result, a duplicate, or nothing new. That a call was handed out once is in the log, whatever became of its tool.
+"""
+
+from collections.abc import Mapping
+
+from actors.core.awaiting import pending
+from actors.core.batch import denied
+from actors.core.events import ApprovalDecided, Awaited, Failed, Returned
+from actors.core.feed import PendingCall
+from actors.core.form import replace
+from actors.core.identity import CallId
+from actors.core.ledger import Ledger
+from actors.errors import DecisionRefused, NotAwaited
+from actors.inflight import SessionRefs
+from actors.journal import ReadLog
+from actors.ledger import Snapshot
+from actors.log import LogWriter
+from actors.pending import Bring, Decision
+from actors.scheduler import CheckCall, EndCalls
+
+
+async def taken(log: LogWriter, refs: SessionRefs, bring: Bring) -> int:
+    """Record what was brought; return the number of its last event.
+
+    Raises:
+        NotAwaited: A call of it was never handed out, or waits for something else. Nothing is recorded.
+        DecisionRefused: It is a decision about other arguments than the call has, or with wrong ones.
+    """
+    ledger = (await refs.ledger.ask(Snapshot())).ledger
+    waits = {each.call.id: each for each in pending(log.state, ledger)}
+    if isinstance(bring.brought, Decision):
+        return await _decided(log, refs, bring.brought, waits)
+    await _check_handed_out(log, refs, bring.brought, waits, ledger)
+    return await refs.scheduler.ask(EndCalls(bring.brought))
+
+
+async def _check_handed_out(
+    log: LogWriter,
+    refs: SessionRefs,
+    ends: tuple[Returned | Failed, ...],
+    waits: Mapping[CallId, PendingCall],
+    ledger: Ledger,
+) -> None:
+    """Refuse results of calls that were never handed out; most are awaited, and for the others the log is read."""
+    for end in ends:
+        if end.call_id in waits and waits[end.call_id].kind == "approval":
+            raise NotAwaited(f"Call {end.call_id!r} waits for a decision, not for a result; use decide()")
+    late = {end.call_id for end in ends if end.call_id not in waits}
+    if not late:
+        return
+    if all(call_id in ledger for call_id in late):
+        events = await refs.journal.ask(ReadLog(log.state.session))
+        late -= {call_id for event in events if isinstance(event, Awaited) for call_id in event.external}
+    if late:
+        raise NotAwaited(f"No external call {min(late)!r} was handed out; awaited are: {_named(waits)}")
+
+
+async def _decided(
+    log: LogWriter, refs: SessionRefs, decision: Decision, waits: Mapping[CallId, PendingCall]
+) -> int:
+    found = waits.get(decision.call_id)
+    if found is None or (found.kind == "external" and decision.verdict == "allow"):
+        what = (
+            "waits for its result; use provide()"
+            if found
+            else f"is not awaited; awaited are: {_named(waits)}"
+        )
+        raise NotAwaited(f"Call {decision.call_id!r} {what}")
+    await _check_bound(refs, decision, found)
+    call = found.call
+    event = ApprovalDecided(
+        call.id, call.name, found.digest, decision.verdict, decision.reason, decision.arguments
+    )
+    if decision.verdict == "allow":
+        return await log.write(event)
+    log.hold(event, lambda _: None)
+    return await refs.scheduler.ask(EndCalls((denied(call, decision.reason),), log.prelude()))
+
+
+async def _check_bound(refs: SessionRefs, decision: Decision, found: PendingCall) -> None:
+    """Refuse a decision about other arguments than the call has, and one that would run it with wrong ones."""
+    if decision.digest not in (None, found.digest):
+        raise DecisionRefused(
+            f"The decision is about arguments {decision.digest}, call {found.call.id!r} has {found.digest}; look again"
+        )
+    if decision.arguments is not None:
+        edited = replace(found.call, json=decision.arguments, raw=None)
+        if errors := await refs.scheduler.ask(CheckCall(edited)):
+            wrong = ", ".join(error.path or "arguments" for error in errors)
+            raise DecisionRefused(f"The arguments given for call {found.call.id!r} are wrong: {wrong}")
+
+
+def _named(waits: Mapping[CallId, PendingCall]) -> str:
+    return ", ".join(waits) or "none"

@@ -1,0 +1,42 @@
+"""The time that an ask may take: its own, or what is left of its session's budget."""
+
+from math import inf
+from typing import Any
+
+import anyio
+
+from actors.core.asking import Asked
+from actors.core.state import SessionState, bounded_seconds
+from actors.inflight import AskInFlight
+from actors.kernel import Child, Context
+
+
+class Deadline:
+    """Ends the ask in flight when it has taken as long as it may. Where its turn waited, the time begins anew."""
+
+    def __init__(self) -> None:
+        self._child: Child | None = None
+
+    def begin(
+        self,
+        context: Context[Any],  # Any: its session's
+        ask: AskInFlight,
+        state: SessionState,
+        asked: Asked | None,
+    ) -> None:
+        """Let the time of an ask begin now."""
+        seconds, why = bounded_seconds(state, asked)
+        if seconds < inf:
+            self._child = context.start(self._expire, context, ask, seconds, why, name="deadline")
+
+    async def _expire(
+        self, context: Context[Any], ask: AskInFlight, seconds: float, why: str
+    ) -> None:  # Any: likewise
+        await anyio.sleep(seconds)
+        ask.halt(context, why)
+
+    def end(self) -> None:
+        """Let the time of the ask end: it has ended, or waits."""
+        if self._child is not None:
+            self._child.cancel()
+            self._child = None

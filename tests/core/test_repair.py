@@ -1,0 +1,77 @@
+"""Malformed arguments are read where nothing is guessed, and refused everywhere else."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.core.content import Message, ToolCall
+from actors.core.repair import repaired
+from actors.core.stats import ToolCounts
+
+TEXTS = st.text(st.characters(exclude_categories=["C"]))
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+OBJECTS = st.dictionaries(TEXTS, VALUES, max_size=3)
+
+
+@pytest.mark.requirement("U-05")
+@given(OBJECTS, st.sampled_from(["", "json"]))
+def test_a_fence_and_trailing_commas_are_read_past_without_loss(value: dict[str, object], tag: str) -> None:
+    text = json.dumps(value)
+    for raw in (f"```{tag}\n{text}\n```", f"  ```{tag}\n{text}\n```\n"):
+        found = repaired(raw)
+        assert found is not None
+        assert json.loads(found) == value
+    if value:
+        found = repaired(f"{text[:-1]},}}")
+        assert found is not None
+        assert json.loads(found) == value
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        ('{"a": [1, 2,], "b": {"c": 1,},}', {"a": [1, 2], "b": {"c": 1}}),
+        ('{"a": ",}", "b": "\\",]",}', {"a": ",}", "b": '",]'}),
+    ],
+)
+def test_commas_inside_texts_stay(raw: str, value: object) -> None:
+    found = repaired(raw)
+    assert found is not None
+    assert json.loads(found) == value
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '{"a": 1',
+        "{'a': 1}",
+        '{"a": True}',
+        '{"a": 1} {"b": 2}',
+        "[1,]",
+        "",
+        "```\n[1]\n```",
+        "{,}x",
+        '{"a": "\ud800",}',
+    ],
+)
+def test_what_could_mean_more_than_one_thing_is_not_read(raw: str) -> None:
+    assert repaired(raw) is None
+
+
+def test_a_call_that_could_be_read_is_counted_as_repaired() -> None:
+    counts = ToolCounts()
+    counts.said(
+        Message("model", [ToolCall("c1", "read", raw='{"a": 1,}'), ToolCall("c2", "read", raw="{'a'}")])
+    )
+    assert (counts.tool_calls_total, counts.tool_calls_repaired) == (2, 1)
+
+
+def test_hostile_text_takes_linear_time() -> None:
+    assert repaired('{"' + '\\"' * 200_000) is None
+    assert repaired("{" + ", " * 200_000) is None

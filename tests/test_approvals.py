@@ -1,0 +1,193 @@
+"""Approvals without a callback: a call waits for somebody's word, from any task, and is bound to what was looked at."""
+
+import json
+
+import anyio
+import pytest
+
+from actors.core.events import ApprovalAsked, ApprovalDecided, Awaited, Cancelled, Denied, Resumed, Started
+from actors.core.feed import CompleteEvent, TurnResult
+from actors.core.identity import CallId
+from actors.core.jsonio import JsonValue
+from actors.errors import DecisionRefused, NotAwaited
+from actors.testing import Call, Say, Turn
+from actors.tools import Tool, tool
+from tests.runtime_support import bodies, hosting, log, openai, results
+from tests.test_external_calls import PUT_AWAY, leave
+from tests.test_rebuild import crash
+
+pytestmark = pytest.mark.anyio
+
+ONE, OTHER = CallId("hist_tool_1"), CallId("hist_tool_2")
+
+
+WRONG: list[dict[str, JsonValue]] = [{}, {"path": 7}, {"path": "b", "force": True}]
+
+
+class Files:
+    """A tool that wants approval, and what it did."""
+
+    def __init__(self) -> None:
+        self.deleted: list[str] = []
+
+        @tool(approval="ask")
+        async def delete(path: str) -> str:
+            """Delete a file."""
+            self.deleted.append(path)
+            return f"{path}: deleted"
+
+        self.tool = delete
+
+
+def deleting(*paths: str) -> Turn:
+    return Turn(*[Call("delete", {"path": path}) for path in paths])
+
+
+@PUT_AWAY
+async def test_a_call_that_asks_waits_and_runs_once_somebody_has_allowed_it(put_away: str) -> None:
+    files, server = Files(), openai(deleting("a"), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[files.tool])
+        asked = await session.ask("Delete a.")
+        assert (asked.status, [call.id for call in asked.awaiting], files.deleted) == ("awaiting", [ONE], [])
+        leave(session, put_away)
+        assert [(each.call.name, each.kind) for each in session.pending] == [("delete", "approval")]
+        answer = await session.decide(ONE, "allow", digest=session.pending[0].digest)
+        assert (answer.status, answer.text, files.deleted) == ("complete", "Done.", ["a"])
+        events = log(runtime, session)
+        kinds = (ApprovalAsked, Awaited, ApprovalDecided, Resumed, Started)
+        assert [type(event) for event in events if isinstance(event, kinds)] == list(kinds)
+    assert list(results(bodies(server)[-1]).values()) == ["a: deleted"]
+
+
+async def test_a_denial_is_a_real_completion_and_the_model_sees_its_reason() -> None:
+    files, server = Files(), openai(deleting("a", "b"), Turn(Say("I see.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[files.tool])
+        await session.ask("Delete them.")
+        half = await session.decide(ONE, "deny", reason="it is the only copy")
+        assert (half.status, [call.id for call in half.awaiting]) == ("awaiting", [OTHER])
+        assert (await session.decide(OTHER, "allow")).status == "complete"
+        assert files.deleted == ["b"]
+        assert [event.call_id for event in log(runtime, session) if isinstance(event, Denied)] == [ONE]
+    denied, ran = results(bodies(server)[-1]).values()
+    assert "not approved: it is the only copy" in denied
+    assert ran == "b: deleted"
+
+
+async def test_edited_arguments_are_judged_again_and_the_call_runs_with_them() -> None:
+    files, server = Files(), openai(deleting("a"), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[files.tool])
+        await session.ask("Delete a.")
+        for wrong in WRONG:
+            with pytest.raises(DecisionRefused, match="wrong: "):
+                await session.decide(ONE, "allow", arguments=wrong)
+        assert files.deleted == []
+        assert (await session.decide(ONE, "allow", arguments={"path": "b"})).status == "complete"
+        assert files.deleted == ["b"]
+
+
+async def test_a_decision_about_other_arguments_is_refused_and_so_is_one_nobody_waits_for() -> None:
+    files, server = Files(), openai(deleting("a"), Turn(Say("Done.")))
+    look = Tool.external("look", "", {"type": "object"})
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[files.tool, look])
+        with pytest.raises(NotAwaited, match="awaited are: none"):
+            await session.decide(ONE, "allow")
+        await session.ask("Delete a.")
+        with pytest.raises(DecisionRefused, match="0123456789abcdef"):
+            await session.decide(ONE, "allow", digest="0123456789abcdef")
+        with pytest.raises(NotAwaited, match="decision"):
+            await session.provide({ONE: "forged"})
+        with pytest.raises(DecisionRefused, match="'maybe'"):
+            await session.decide(ONE, "maybe")  # type: ignore[arg-type]
+        assert (await session.decide(ONE, "allow")).status == "complete"
+        with pytest.raises(NotAwaited):
+            await session.decide(ONE, "deny")
+        assert files.deleted == ["a"]
+
+
+async def test_an_approval_is_asked_for_in_the_stream_and_given_from_another_task() -> None:
+    files, server = Files(), openai(deleting("a"), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[files.tool])
+        answers: list[TurnResult] = []
+
+        async def decide(call_id: CallId, digest: str) -> None:
+            answers.append(await session.decide(call_id, "allow", digest=digest))
+
+        async with anyio.create_task_group() as tasks, session.stream("Delete a.") as events:
+            async for event in events:
+                if event.type == "status" and event.pending is not None:
+                    assert (event.status, event.pending.call.arguments) == ("approval_asked", {"path": "a"})
+                    tasks.start_soon(decide, event.pending.call.id, event.pending.digest)
+                if isinstance(event, CompleteEvent):
+                    assert event.result.status == "awaiting"
+        assert [answer.text for answer in answers] == ["Done."]
+
+
+async def test_an_external_call_that_wants_approval_is_approved_by_bringing_its_result() -> None:
+    send = Tool.external("send", "Sends a letter.", {"type": "object"})
+    server = openai(Turn(Call("send", {}), Call("send", {"to": "B"})), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[send])
+        assert len((await session.ask("Send them.")).awaiting) == 2
+        with pytest.raises(NotAwaited, match=r"provide\(\)"):
+            await session.decide(ONE, "allow")
+        await session.decide(ONE, "deny", reason="no stamps")
+        assert (await session.provide({OTHER: "sent"})).status == "complete"
+    denied, sent = results(bodies(server)[-1]).values()
+    assert "no stamps" in denied
+    assert sent == "sent"
+
+
+async def test_a_cancel_closes_what_was_allowed_and_has_not_run() -> None:
+    files, server = Files(), openai(deleting("a", "b"), Turn(Say("Next.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[files.tool])
+        await session.ask("Delete them.")
+        await session.decide(ONE, "allow")
+        assert await session.cancel()
+        assert files.deleted == []
+        assert [event.call_id for event in log(runtime, session) if isinstance(event, Cancelled)] == [
+            OTHER,
+            ONE,
+        ]
+        assert (await session.ask("Go on.")).text == "Next."
+
+
+@pytest.mark.parametrize("which", ["session", "scheduler"])
+async def test_a_crash_keeps_what_was_decided(which: str) -> None:
+    files, server = Files(), openai(deleting("a", "b"), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[files.tool])
+        await session.ask("Delete them.")
+        await session.decide(ONE, "allow", arguments={"path": "c"})
+        await crash(session, which)
+        assert (await session.decide(OTHER, "deny")).text == "Done."
+        assert files.deleted == ["c"]
+
+
+async def test_a_rule_over_the_arguments_says_who_is_asked() -> None:
+    moved: list[str] = []
+
+    def rule(arguments: dict[str, object]) -> str:
+        return {"tmp": "allow", "etc": "deny"}.get(str(arguments["path"]), "ask")
+
+    @tool(approval=rule)  # type: ignore[arg-type]  # a rule that says any word
+    async def move(path: str) -> str:
+        """Move a file."""
+        moved.append(path)
+        return "moved"
+
+    server = openai(
+        Turn(*[Call("move", {"path": path}) for path in ("tmp", "etc", "home")]), Turn(Say("Done."))
+    )
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[move])
+        asked = await session.ask("Move them.")
+        assert [json.loads(call.json)["path"] for call in asked.awaiting] == ["home"]
+        assert moved == ["tmp"]
+        await session.decide(asked.awaiting[0].id, "allow")
+        assert moved == ["tmp", "home"]

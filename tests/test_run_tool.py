@@ -1,0 +1,103 @@
+"""One call outside a turn loop: the same scheduler runs it, and every provider accepts what comes after it."""
+
+from collections.abc import Callable
+
+import anyio
+import pytest
+
+from actors.core.events import Bound, Returned, Scheduled, Started, TurnEnded
+from actors.errors import SessionError
+from actors.testing import (
+    AnthropicServer,
+    BedrockServer,
+    Call,
+    GeminiServer,
+    OpenAIServer,
+    ResponsesServer,
+    Say,
+    Turn,
+)
+from actors.testing.server import LoopbackServer
+from actors.tools import Tool, tool
+from tests.runtime_support import Gate, bodies, hosting, log, openai, results
+
+pytestmark = pytest.mark.anyio
+
+
+@tool(approval="ask")
+async def weather(city: str) -> str:
+    """Weather of a city."""
+    return f"{city}: 21 C"
+
+
+@pytest.mark.requirement("REQ-915-035", "REQ-915-029", "REQ-915-033")
+@pytest.mark.parametrize(
+    "made", [OpenAIServer, AnthropicServer, ResponsesServer, GeminiServer, BedrockServer]
+)
+@pytest.mark.parametrize("first", [True, False])
+async def test_a_tool_that_the_program_runs_is_recorded_as_any_call_and_every_provider_accepts_it(
+    made: Callable[..., LoopbackServer], first: bool
+) -> None:
+    server = made([Turn(Say("Hello."), usage=(1, 1)), Turn(Say("Warm."))][first:])
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[weather])
+        if not first:
+            await session.ask("Hello.")
+        result = await session.run_tool("weather", {"city": "Oslo"})
+        assert result.content == "Oslo: 21 C"
+        assert (await session.ask("And now?")).text == "Warm."
+        assert [message.speaker for message in await session.history()][-5:] == [
+            *("human", "model", "tool", "human", "model")
+        ]
+        kinds = (Bound, Scheduled, Started, Returned, TurnEnded)
+        happened = [type(event) for event in log(runtime, session) if isinstance(event, kinds)]
+        assert happened[0 if first else 2 :][: len(kinds)] == list(kinds)
+    assert server.refusals == []
+    assert b"Oslo: 21 C" in server.requests[-1].body
+
+
+async def test_arguments_of_the_program_are_judged_as_the_models_are() -> None:
+    async with hosting(a=openai()) as runtime:
+        session = await runtime.open("a", tools=[weather])
+        wrong = await session.run_tool("weather", {"town": "Oslo"})
+        assert wrong.error is not None
+        assert "missing: city" in str(wrong.error)
+
+
+async def test_what_the_session_cannot_run_is_said_in_one_line() -> None:
+    look = Tool.external("look", "", {"type": "object"})
+    async with hosting(a=openai()) as runtime:
+        session = await runtime.open("a", tools=[weather, look])
+        with pytest.raises(SessionError, match="'wether': it is not among weather, look"):
+            await session.run_tool("wether")
+        with pytest.raises(SessionError, match="'look': it has no body"):
+            await session.run_tool("look")
+        assert log(runtime, session)[1:] == []
+
+
+async def test_a_tool_that_the_program_runs_waits_its_turn_and_can_be_cancelled() -> None:
+    gate, other = Gate(), openai(Turn(Say("Hello.")), Turn(Say("Next.")))
+    async with hosting(a=other) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.run_tool, "work", {"name": "a"})
+            await gate.started("a")
+            tasks.start_soon(session.ask, "Hello.")
+            assert await session.cancel()
+        assert [event.status for event in log(runtime, session) if isinstance(event, TurnEnded)] == [
+            *("cancelled", "complete")
+        ]
+        assert (await session.ask("Next?")).text == "Next."
+    assert other.refusals == []
+    assert len(results(bodies(other)[-1])) == 1
+
+
+async def test_the_call_after_it_has_an_id_of_its_own() -> None:
+    server = openai(Turn(Call("weather", {"city": "Rome"})), Turn(Say("Warm.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[weather], approve=lambda call: True)
+        await session.run_tool("weather", {"city": "Oslo"})
+        assert (await session.ask("And in Rome?")).text == "Warm."
+        ledger = await session.ledger()
+    assert [item.call_id for item in ledger.interactions()] == ["hist_tool_1", "hist_tool_2"]
+    assert list(results(bodies(server)[-1]).values()) == ["Oslo: 21 C", "Rome: 21 C"]
