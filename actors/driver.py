@@ -35,7 +35,7 @@ from actors.core.identity import RUNTIME, Binding, mint
 from actors.core.output import instruction
 from actors.core.packed import Packed, pack, unpack
 from actors.core.progress import Attempt
-from actors.core.publishing import begun, submitted
+from actors.core.publishing import begun, submitted, turn_ended
 from actors.core.routing import Pool, settled
 from actors.core.turn import AwaitStep, Bounds, CloseStep, Outcome, Step
 from actors.errors import ConfigError
@@ -190,20 +190,18 @@ class TurnDriver:
         tally = self.ask.tally
         retried, wait = tuple(tally.retried), tally.wait
         tally.attempts += (*retried, Attempt(binding, status, ended.why, ended.cause, wait))
-        tell = self.ask.telling("turn_ended", status, more=last)
+        state, seconds = self.ask.log.state, 0.0
+        if state.budget is not None and state.budget.seconds is not None:
+            seconds = anyio.current_time() - self._began
+        event = TurnEnded(state.turns, status, ended.why, ended.cause, retried, wait, seconds)
 
         def told(seq: int) -> None:
-            tell(seq)
+            if self.ask.sink.is_watched:
+                self.ask.sink.put(turn_ended(event, seq, is_last=last))
             if last:
                 self.ended(self.ask.tally.result(binding, ended), seq)
 
-        turn = self.ask.log.state.turns
-        budget = self.ask.log.state.budget
-        counted = budget is not None and budget.seconds is not None
-        seconds = anyio.current_time() - self._began if counted else 0.0
-        await self.ask.log.write(
-            TurnEnded(turn, status, ended.why, ended.cause, retried, wait, seconds), told
-        )
+        await self.ask.log.write(event, told)
 
     async def _next(
         self, pool: Pool, choice: MemberChoice, tried: list[str], ended: CloseStep

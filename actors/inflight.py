@@ -192,12 +192,12 @@ class AskInFlight:
         """Let a cancel wait for the step's end again."""
         self._stop = None
 
-    def telling(self, status: str, detail: str = "", *, more: bool = False) -> Told:
+    def telling(self, status: str, detail: str = "") -> Told:
         """Return what shows that something happened in the turn of this moment, when its number is known."""
         turn = self.log.state.turns
 
         def tell(seq: int) -> None:
             if self.sink.is_watched:
-                self.sink.put(StatusEvent(status, seq, turn, detail=detail, more=more))
+                self.sink.put(StatusEvent(status, seq, turn, detail=detail))
 
         return tell

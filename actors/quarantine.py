@@ -32,6 +32,13 @@ class Quarantine:
         """How many there are."""
         return self._held.total()
 
+    def by_tool(self) -> dict[str, int]:
+        """Return how many there are of each tool."""
+        held = Counter[str]()
+        for (name, _), count in self._held.items():
+            held[name] += count
+        return dict(held)
+
     def enter(self, tool: AnyTool) -> None:
         """Count a call that runs on."""
         key = _key(tool)

@@ -37,7 +37,7 @@ from actors.core.identity import Binding
 from actors.core.render import RenderTarget
 from actors.core.spending import Budget, Prices, all_prices, checked_budget, checked_tenant
 from actors.core.state import Rules
-from actors.core.stats import RuntimeStats
+from actors.core.stats import RuntimeStats, Stalls
 from actors.core.transcript import Encoder
 from actors.core.turn import Bounds
 from actors.dumps import OnRefusal, dump
@@ -66,7 +66,7 @@ from actors.threads import THREADS
 from actors.tools import Toolset
 from actors.toolsets import Item, Toolsets, ToolSource
 from actors.transport import HttpTransport, Transport
-from actors.watchdog import LoopWatch, Stalls
+from actors.watchdog import LoopWatch
 
 if TYPE_CHECKING:
     from actors.config import Config
@@ -367,9 +367,9 @@ class Runtime:
     def stats(self) -> RuntimeStats:
         """Return what was counted since the runtime was entered, and how things stand now. It asks no actor."""
         host = self._running()
-        names = self.system.containment.names
         backends, open_, active = self._meters.backends(), len(self._sessions), len(host.active)
-        return RuntimeStats(backends, open_, active, self.refused, tuple(names), self._meters.slow)
+        held, slow = self.quarantine.by_tool(), self._meters.slow
+        return RuntimeStats(backends, open_, active, self.refused, held, slow, self.stalls)
 
     @property
     def stalls(self) -> Stalls:

@@ -25,7 +25,7 @@ from actors.core.lane import Rendered, blamed, seals
 from actors.core.output import as_text, correction
 from actors.core.packed import pack
 from actors.core.progress import Cause
-from actors.core.publishing import said
+from actors.core.publishing import requested, said
 from actors.core.rulebook import REASONING
 from actors.core.stream import Usage
 from actors.core.turn import CloseStep, Outcome
@@ -153,15 +153,15 @@ class TurnSteps:
         if self._tools_off and not self._was_limited:
             self._was_limited = True
             self._backend.counts.tool_loop_max_iterations += 1
-        self._show_request(number, rendered, seq)
+        self._show_request(sent, rendered, seq)
         return True
 
-    def _show_request(self, number: int, rendered: Rendered, seq: int) -> None:
+    def _show_request(self, event: RequestSent, rendered: Rendered, seq: int) -> None:
         if self._sink.is_watched:
-            lane, binding = rendered.lane, self._backend.binding
-            sent = Sent(binding, lane.state.epoch, rendered.before, lane.size, rendered.report)
-            self._sink.put(StatusEvent("request", seq, self._number, number, str(binding)))
-            self._sink.put(StatusEvent("rendered", None, self._number, number, sent=sent))
+            lane = rendered.lane
+            sent = Sent(event.binding, lane.state.epoch, rendered.before, lane.size, rendered.report)
+            self._sink.put(requested(event, seq))
+            self._sink.put(StatusEvent("rendered", None, event.turn, event.round, sent=sent))
 
     async def _rewrite(self, step: turns.RewriteStep) -> Outcome:
         """Begin an epoch: without the reasoning of the old one, or with the conservative render."""

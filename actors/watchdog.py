@@ -13,6 +13,7 @@ from weakref import WeakSet
 from msgspec import Struct
 
 from actors import telemetry
+from actors.core.stats import Stalls
 from actors.kernel.contained import Contained, Containment
 
 LOOK = 0.25
@@ -27,13 +28,6 @@ class About(Struct, frozen=True):
     session: str
     call_id: str
     tool: str
-
-
-class Stalls(Struct, frozen=True):
-    """How often a tool held up the loop, and for how long in all, as far as it was seen."""
-
-    count: int = 0
-    seconds: float = 0.0
 
 
 class LoopWatch:

@@ -1,11 +1,15 @@
 """`runtime.stats()`: what it counts is what a recount of the logs gives, and what Prometheus is shown."""
 
+import anyio
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import tool
 from actors.config import PoolSettings, RuntimeLimits
-from actors.core.stats import COUNTERS, ToolCounts, recount
+from actors.core.event_json import Fields, event_json
+from actors.core.publishing import Publisher
+from actors.core.retold import recount_events
+from actors.core.stats import COUNTERS, Stalls, ToolCounts, recount
 from actors.runtime import Runtime
 from actors.telemetry.prometheus import PrometheusCollector
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Turn
@@ -36,13 +40,23 @@ def recounted(runtime: Runtime) -> dict[str, ToolCounts]:
     return whole
 
 
+def retold(runtime: Runtime) -> dict[str, ToolCounts]:
+    """Return what those are told of the runtime's sessions who read them later."""
+    shown = list[Fields]()
+    for name in runtime.sessions:
+        publisher = Publisher()
+        for event in log(runtime, runtime.session(name)):
+            shown += map(event_json, publisher.published(event))
+    return recount_events(shown)
+
+
 def counted(runtime: Runtime) -> dict[str, ToolCounts]:
     tools = {name: backend.tools for name, backend in runtime.stats().backends.items()}
     return {name: counts for name, counts in tools.items() if counts != ToolCounts()}
 
 
-@pytest.mark.requirement("U-08")
-async def test_a_recount_of_the_logs_gives_the_counters() -> None:
+@pytest.mark.requirement("U-08", "U-14")
+async def test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters() -> None:
     pools = {"pool": PoolSettings(members=("a", "b"), policy="failover", cooldown=0)}
     faults = {
         1: REFUSED,
@@ -54,13 +68,13 @@ async def test_a_recount_of_the_logs_gives_the_counters() -> None:
     }
     here = openai(*[CALLING, ENDING] * 12, faults=faults)
     there = anthropic(*[CALLING, CALLING, CALLING, ENDING] * 8)
-    limits = RuntimeLimits(rounds=3)
+    limits, shown = RuntimeLimits(rounds=3), list[Fields]()
     async with hosting(pools=pools, limits=limits, a=here, b=there) as runtime:
         for target in ("a", "b", "pool", "a", "pool"):
             session = await runtime.open(target, tools=[look])
             for words in ("Do it.", "And?", "And again?"):
-                await session.ask(words)
-        assert counted(runtime) == recounted(runtime)
+                shown += map(event_json, await gathered(session, words))
+        assert counted(runtime) == recounted(runtime) == recount_events(shown) == retold(runtime)
         a, b = counted(runtime)["a"], counted(runtime)["b"]
         assert a.tool_api_400_total == 4
         assert a.tool_calls_invalid_args * 2 == a.tool_calls_total > 0
@@ -104,3 +118,49 @@ async def test_prometheus_is_shown_the_stats_by_backend_and_by_name() -> None:
         assert shown in text.splitlines()
     assert 'actors_requests_total{backend="a"} 2.0' in text
     assert "actors_sessions 1.0" in text
+
+
+async def test_calls_that_run_on_and_stalls_are_in_the_stats_and_in_prometheus() -> None:
+    stopped, release = anyio.Event(), anyio.Event()
+
+    async def hears_nothing() -> str:
+        """Swallow every cancellation."""
+        stopped.set()
+        with anyio.CancelScope(shield=True):
+            await release.wait()
+        return "late"
+
+    async with hosting(a=openai(Turn(Call("hears_nothing")), ENDING)) as runtime:
+        session = await runtime.open("a", tools=[hears_nothing])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Do it.")
+            await stopped.wait()
+            assert runtime.stats().quarantined == {}  # it runs, and nobody has stopped it
+            assert await session.cancel()
+        during = runtime.stats()
+        registry = CollectorRegistry()
+        registry.register(PrometheusCollector(runtime))
+        text = generate_latest(registry).decode().splitlines()
+        release.set()
+        while runtime.stats().quarantined:
+            await anyio.lowlevel.checkpoint()
+    assert (during.quarantined, during.stalls) == ({"hears_nothing": 1}, Stalls(0, 0.0))
+    assert 'actors_quarantined{tool="hears_nothing"} 1.0' in text
+    assert {"actors_stalls_total 0.0", "actors_stall_seconds_total 0.0"} <= {*text}
+
+
+async def test_events_tell_a_turn_at_its_limit_once_and_calls_that_failed_are_not_invalid() -> None:
+    def status(name: str, **fields: object) -> Fields:
+        return {"type": "status", "status": name, **fields}
+
+    turn = [
+        status("turn_started", detail="a:model"),
+        status("request"),
+        status("tool_results", results=[{"id": "1", "end": "failed"}, {"id": "2", "end": "refused"}]),
+        status("request", tools_off=True),
+        status("rewritten"),
+        status("request", tools_off=True),
+    ]
+    expected = ToolCounts(tool_calls_invalid_args=1, tool_api_400_total=1, tool_loop_max_iterations=1)
+    assert recount_events(turn) == {"a": expected}
+    assert recount_events([*turn, *turn]) == {"a": expected.plus(expected)}

@@ -281,3 +281,21 @@ async def test_an_empty_message_is_accepted_by_every_family() -> None:
         assert (await session.ask(" \n")).status == "complete"
     assert one.refusals == two.refusals == []
     assert len(bodies(one)) == len(bodies(two)) == 1
+
+
+@pytest.mark.requirement("U-14")
+async def test_a_reader_has_seen_the_text_and_the_calls_while_their_tools_still_run() -> None:
+    gate, seen = Gate(), list[str]()
+    async with hosting(a=openai(*TURNS)) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with session.stream("Do it.") as events:
+            async for event in events:
+                seen.append(event.type)
+                if seen.count("tool_call") == 2:
+                    await gate.started("a", "b")
+                    assert seen.count("text") > 0
+                    gate.open("a", "b")
+                    break
+            assert (await anext(events)).type == "status"  # of the batch, which ended only now
+            rest = [event async for event in events]
+    assert [event.text for event in rest if isinstance(event, TextEvent)] != []

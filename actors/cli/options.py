@@ -103,6 +103,7 @@ def parser() -> Parser:
         _preview,
         _simulate,
         _stress,
+        _stats,
         _completion,
     ):
         add(commands)
@@ -313,6 +314,12 @@ def _stress(commands: "Commands") -> None:
     )
     stress.add_argument("--json", action="store_true", help="print the report as one JSON object")
     _backend(stress)
+
+
+def _stats(commands: "Commands") -> None:
+    stats = _command(commands, "stats", "stats", "count how tool calls fared, from events of `run --json`")
+    stats.add_argument("file", help="events, one a line; `-` is standard input")
+    stats.add_argument("--json", action="store_true", help="print one JSON object, by backend")
 
 
 def _completion(commands: "Commands") -> None:

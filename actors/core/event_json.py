@@ -20,7 +20,7 @@ from actors.core.feed import (
     TurnResult,
 )
 from actors.core.jsonio import dump
-from actors.core.progress import Attempt
+from actors.core.progress import Attempt, Cause
 
 VERSION: Final = 1
 """Of the form; raised when a field goes or changes its meaning."""
@@ -83,6 +83,10 @@ def _details(event: StatusEvent) -> Fields:
             "name": progress.tool,
             "fraction": progress.fraction,
         }
+    if event.tools_off:
+        details["tools_off"] = True
+    if event.cause is not None:
+        details["cause"] = _cause(event.cause)
     if event.sent is not None:
         details["request"] = _sent(event.sent)
     return details
@@ -139,12 +143,15 @@ def _result(result: TurnResult) -> Fields:
     }
 
 
+def _cause(cause: Cause) -> Fields:
+    return {"kind": cause.kind, "status": cause.status}
+
+
 def _attempt(attempt: Attempt) -> Fields:
-    cause = attempt.cause and {"kind": attempt.cause.kind, "status": attempt.cause.status}
     return {
         "binding": str(attempt.binding),
         "status": attempt.status,
         "why": attempt.why,
-        "cause": cause,
+        "cause": attempt.cause and _cause(attempt.cause),
         "wait": attempt.wait,
     }

@@ -60,11 +60,11 @@ _REQUEST = _object(
     losses=_COUNTS,
     fillers=_COUNTS,
 )
-_CAUSE: Final[Schema] = {
-    "anyOf": [{"type": "null"}, _object(kind=_STRING, status={"type": ["integer", "null"]})]
-}
+_CAUSE = _object(kind=_STRING, status={"type": ["integer", "null"]})
 _SECONDS: Final[Schema] = {"type": "number", "minimum": 0}
-_ATTEMPT = _object(binding=_STRING, status=_STRING, why=_STRING, cause=_CAUSE, wait=_SECONDS)
+_ATTEMPT = _object(
+    binding=_STRING, status=_STRING, why=_STRING, cause={"anyOf": [{"type": "null"}, _CAUSE]}, wait=_SECONDS
+)
 _USAGE = _object(
     input_tokens=_COUNT, output_tokens=_COUNT, cache_read_tokens=_COUNT, cache_write_tokens=_COUNT
 )
@@ -85,7 +85,7 @@ KINDS: Final[tuple[Schema, ...]] = (
     _kind("tool_call", optional=(), id=_STRING, name=_STRING, arguments={"type": "object"}, **_PLACE),
     _kind(
         "status",
-        optional=("message", "results", "pending", "progress", "request"),
+        optional=("message", "results", "pending", "progress", "tools_off", "cause", "request"),
         status={"enum": list(STATUSES)},
         detail=_STRING,
         **_PLACE,
@@ -93,6 +93,8 @@ KINDS: Final[tuple[Schema, ...]] = (
         results=_list(_object(id=_STRING, end=_STRING)),
         pending=_PENDING,
         progress=_PROGRESS,
+        tools_off={"const": True},
+        cause=_CAUSE,
         request=_REQUEST,
     ),
     _kind(

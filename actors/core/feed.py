@@ -15,7 +15,7 @@ from actors.core.diagnostics import Report
 from actors.core.events import SwitchApplied, SwitchFailed
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import JsonValue
-from actors.core.progress import Attempt
+from actors.core.progress import Attempt, Cause
 from actors.core.stream import Cut, LeftOut, Usage
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class StatusEvent(Struct, frozen=True):
 
     `STATUSES` says what `status` may be. Those with a number (`seq`) are durable; `rendered`, `progress` and `resync`
     have none of their own. `more`: another event of the same number follows at once, so who reads on later does it from
-    an earlier number.
+    an earlier number. `tools_off` is that of a request, `cause` that of a turn which failed.
     """
 
     type: ClassVar[Literal["status"]] = "status"
@@ -177,19 +177,21 @@ class StatusEvent(Struct, frozen=True):
     pending: PendingCall | None = None
     more: bool = False
     progress: CallProgress | None = None
+    tools_off: bool = False
+    cause: Cause | None = None
 
 
 STATUSES: dict[str, str] = {
     "opened": "The session began; `detail` is its target. Only in a session's events.",
     "submitted": "An ask began; with the user's `message`.",
     "turn_started": "A turn began; `detail` is its binding.",
-    "request": "A request is about to be sent; `detail` is its binding.",
+    "request": "A request is about to be sent; `detail` is its binding. `tools_off` says that its model may call none.",
     "rendered": "What that request carries (`request`), and what the render did for it. Ephemeral.",
     "message": "The model's whole `message`; `detail` is the fault, if it was interrupted.",
     "progress": "A tool says how far a call has come (`progress`), in its words as `detail`. Ephemeral.",
     "tool_results": "Every call of the message is closed; `results` says how each ended, in call order.",
     "rewritten": "The lane is rewritten, because the request was refused; `detail` says why.",
-    "turn_ended": "A turn ended; `detail` is its status.",
+    "turn_ended": "A turn ended; `detail` is its status, `cause` what kept its provider from answering.",
     "failover": "The next turn of the ask is another backend's; `detail` is its name.",
     "approval_asked": "A call waits until somebody decides whether it may run; `pending` is the call.",
     "approval_decided": "Somebody decided; `detail` is `allow` or `deny`, `pending` the call.",

@@ -19,6 +19,7 @@ from actors.core.events import (
     Completion,
     Event,
     Instructed,
+    RequestSent,
     RoundEnded,
     Submitted,
     TurnEnded,
@@ -63,6 +64,17 @@ def begun(event: Bound, seq: int, *, is_failover: bool) -> tuple[SessionEvent, .
     if not is_failover:
         return (started,)
     return (StatusEvent("failover", seq, turn, detail=binding.backend, more=True), started)
+
+
+def requested(event: RequestSent, seq: int) -> StatusEvent:
+    """Return what is shown of a request before it is sent."""
+    turn, number, binding = event.turn, event.round, event.binding
+    return StatusEvent("request", seq, turn, number, str(binding), tools_off=event.tools_off)
+
+
+def turn_ended(event: TurnEnded, seq: int, *, is_last: bool) -> StatusEvent:
+    """Return what is shown of a turn's end; behind the last one of an ask comes how the ask came out."""
+    return StatusEvent("turn_ended", seq, event.turn, detail=event.status, more=is_last, cause=event.cause)
 
 
 def said(event: RoundEnded, message: Message, seq: int) -> tuple[SessionEvent, ...]:
@@ -172,10 +184,10 @@ class Publisher:
                 return (instructed(event, self._turn, self.seq),)
             case Bound():
                 return self._began(event)
-            case events.RequestSent(turn=turn, round=number, binding=binding):
-                self._round = number
-                self._asked.requested(turn, number)
-                return (StatusEvent("request", self.seq, turn, number, str(binding)),)
+            case events.RequestSent():
+                self._round = event.round
+                self._asked.requested(event.turn, event.round)
+                return (requested(event, self.seq),)
             case RoundEnded():
                 return self._said(event)
             case events.Scheduled() | events.Started():
@@ -244,5 +256,5 @@ class Publisher:
 
     def _turn_ended(self, event: TurnEnded) -> tuple[SessionEvent, ...]:
         result = self._asked.ended(event)
-        told = StatusEvent("turn_ended", self.seq, self._turn, detail=event.status, more=result is not None)
+        told = turn_ended(event, self.seq, is_last=result is not None)
         return (told,) if result is None else (told, terminal(result, self.seq))

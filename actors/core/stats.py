@@ -87,6 +87,14 @@ class BackendStats:
 
 
 @dataclass(frozen=True, slots=True)
+class Stalls:
+    """How often a tool held up the event loop, and for how many seconds in all, as far as it was seen."""
+
+    count: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class RuntimeStats:
     """A runtime at one moment.
 
@@ -95,16 +103,18 @@ class RuntimeStats:
         sessions: Those that are open.
         active: Of these, those that have actors now.
         refused: Transcripts that were refused for their structure, by a provider or by the judge.
-        quarantined: Names of tools that were stopped and still run.
+        quarantined: Calls that are closed and still run, because their tools did not end: how many, by tool.
         slow_handlers: How often an actor held up all others.
+        stalls: How often, and for how long, an async tool did.
     """
 
     backends: dict[str, BackendStats]
     sessions: int
     active: int
     refused: int
-    quarantined: tuple[str, ...]
+    quarantined: dict[str, int]
     slow_handlers: int
+    stalls: Stalls
 
     @property
     def total(self) -> ToolCounts:

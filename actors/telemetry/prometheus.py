@@ -68,12 +68,20 @@ class PrometheusCollector:
                 gauge.add_metric([backend], float(getattr(each, name)))
             yield gauge
         yield GaugeMetricFamily("actors_sessions", "Open sessions.", stats.sessions)
-        yield GaugeMetricFamily(
-            "actors_quarantined", "Tools that were stopped and run.", len(stats.quarantined)
-        )
-        yield CounterMetricFamily(
-            "actors_slow_handlers", "Handlers that held up others.", stats.slow_handlers
-        )
+        held = GaugeMetricFamily("actors_quarantined", "Calls that are closed and run on.", labels=["tool"])
+        for tool, count in stats.quarantined.items():
+            held.add_metric([tool], count)
+        yield held
+        for name, text, value in _of_the_loop(stats):
+            yield CounterMetricFamily(f"actors_{name}", text, value)
+
+
+def _of_the_loop(stats: RuntimeStats) -> tuple[tuple[str, str, float], ...]:
+    return (
+        ("slow_handlers", "Handlers that held up others.", stats.slow_handlers),
+        ("stalls", "Times an async tool held up the event loop.", stats.stalls.count),
+        ("stall_seconds", "Seconds for which async tools held it up.", stats.stalls.seconds),
+    )
 
 
 def _value(backend: BackendStats, name: str) -> float:

@@ -18,6 +18,7 @@ from tests.teeth.mutations import (
     resources,
     routing,
     runtime,
+    scale,
     servers,
     simulation,
     streams,
@@ -50,4 +51,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *resources.MUTATIONS,
     *faults.MUTATIONS,
     *asking.MUTATIONS,
+    *scale.MUTATIONS,
 )

@@ -1,0 +1,75 @@
+"""Retold: how tool calls fared, counted from events in their JSON form.
+
+In:  what `actors run --json` prints, or the events of one session or of several, one after the other.
+Out: the counters of each backend, as `actors.core.stats.recount` has them from the log.
+
+It knows what a reader was shown and nothing else. A batch that the process did not survive is not shown as results, so
+invalid calls of it are missing here.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from actors.core.content import Message, ToolCall
+from actors.core.event_json import Fields
+from actors.core.stats import OUR_BUG, ToolCounts
+
+
+@dataclass(slots=True)
+class _Retold:
+    """The count, and where in a session it is."""
+
+    counts: dict[str, ToolCounts] = field(default_factory=dict)
+    backend: str = ""
+    is_unanswered: bool = False
+    is_limited: bool = False
+
+    def take(self, event: Fields) -> None:
+        match event:
+            case {"status": "turn_started", "detail": str(binding)}:
+                self.backend, self.is_limited, self.is_unanswered = _backend(binding), False, False
+            case {"status": "request"}:
+                self.is_unanswered, tools_off = True, bool(event.get("tools_off"))
+                self.mine.tool_loop_max_iterations += tools_off and not self.is_limited
+                self.is_limited |= tools_off
+            case {"status": "message", "message": {"calls": list(calls)}}:
+                self.is_unanswered = False
+                self.mine.said(Message("model", tuple(map(_call, calls))))
+            case {"status": "tool_results", "results": list(results)}:
+                self.mine.tool_calls_invalid_args += sum(each["end"] == "refused" for each in results)
+            case {"status": "rewritten"}:
+                self.refused()
+            case {"status": "turn_ended", "cause": {"kind": kind}} if kind == OUR_BUG:
+                self.refused()
+            case _:
+                pass
+
+    @property
+    def mine(self) -> ToolCounts:
+        return self.counts.setdefault(self.backend, ToolCounts())
+
+    def refused(self) -> None:
+        """Count a request that brought no answer, but a rewrite or the end: it was refused for its structure."""
+        self.mine.tool_api_400_total += self.is_unanswered
+        self.is_unanswered = False
+
+
+def recount_events(events: Iterable[Fields]) -> dict[str, ToolCounts]:
+    """Return what events say of how tool calls fared, by backend. Those it does not know are passed over.
+
+    Raises:
+        KeyError, TypeError: One is no event.
+    """
+    counting = _Retold()
+    for event in events:
+        counting.take(event)
+    return {name: counts for name, counts in counting.counts.items() if counts != ToolCounts()}
+
+
+def _backend(binding: str) -> str:
+    """Return the backend's name of a binding as people are shown it."""
+    return binding.partition(":")[0].partition(" via ")[0]
+
+
+def _call(fields: Fields) -> ToolCall:
+    return ToolCall(fields["id"], fields["name"], fields["arguments"], fields.get("raw"))

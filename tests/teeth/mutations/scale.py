@@ -1,0 +1,61 @@
+"""Mistakes in what is counted over time."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+COUNTED = "tests/test_stats.py::test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters"
+TOLD = "tests/test_stats.py::test_events_tell_a_turn_at_its_limit_once_and_calls_that_failed_are_not_invalid"
+HELD = "tests/test_stats.py::test_calls_that_run_on_and_stalls_are_in_the_stats_and_in_prometheus"
+RAN = "tests/cli/test_stats.py::test_what_run_printed_is_counted_by_backend"
+NONE = "tests/cli/test_stats.py::test_what_holds_no_events_is_told_by_its_line"
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "scale: events do not say that a request had its tools off",
+        "actors/core/publishing.py",
+        "str(binding), tools_off=event.tools_off)",
+        "str(binding))",
+        (COUNTED,),
+    ),
+    Mutation(
+        "scale: a turn's end does not say why",
+        "actors/core/publishing.py",
+        "more=is_last, cause=event.cause)",
+        "more=is_last)",
+        (COUNTED,),
+    ),
+    Mutation(
+        "scale: from events, every request with its tools off counts as a turn at its limit",
+        "actors/core/retold.py",
+        "                self.is_limited |= tools_off\n",
+        "",
+        (TOLD,),
+    ),
+    Mutation(
+        "scale: from events, a failed call counts as an invalid one",
+        "actors/core/retold.py",
+        'each["end"] == "refused"',
+        'each["end"] != "returned"',
+        (TOLD,),
+    ),
+    Mutation(
+        "scale: a running tool counts as one that runs on",
+        "actors/runtime.py",
+        "self.quarantine.by_tool(), self._meters.slow",
+        "dict.fromkeys(self.system.containment.names, 1), self._meters.slow",
+        (HELD,),
+    ),
+    Mutation(
+        "scale: a byte order mark in a file of events is no event",
+        "actors/cli/stats.py",
+        'encoding="utf-8-sig"',
+        'encoding="utf-8"',
+        (RAN,),
+    ),
+    Mutation(
+        "scale: a line of a file of events is told by its place among those that hold one",
+        "actors/cli/stats.py",
+        "            self._number += 1\n            if line.strip():\n",
+        "            if line.strip():\n                self._number += 1\n",
+        (NONE,),
+    ),
+)
