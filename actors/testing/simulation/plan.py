@@ -55,7 +55,19 @@ FAULTS: tuple[Fault, ...] = (
     MalformedEvent(2),
 )
 
-MANNERS = ("fine",) * 9 + ("slow", "raises", "exits", "swallows", "spoils", "huge", "odd", "stray", "hangs")
+BAD_MANNERS = (
+    "raises",
+    "exits",
+    "swallows",
+    "swallows",
+    "swallows",
+    "spoils",
+    "huge",
+    "odd",
+    "stray",
+    "hangs",
+)
+MANNERS = ("fine",) * 12 + BAD_MANNERS
 """How tools behave, the good ones more often."""
 
 OWN_TOOLS = ("work", "work", "work", "approved")

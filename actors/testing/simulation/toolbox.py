@@ -70,9 +70,9 @@ async def _exits(seconds: float) -> None:
 
 
 async def _swallows(seconds: float) -> None:
-    """Go on for a while though cancelled."""
+    """Take long, and go on for a while though cancelled."""
     try:
-        await anyio.sleep(seconds)
+        await anyio.sleep(min(3 * seconds, LIMIT - 1))
     except anyio.get_cancelled_exc_class():
         with anyio.CancelScope(shield=True):
             await anyio.sleep(STUBBORN)
