@@ -34,7 +34,7 @@ Kind: TypeAlias = Literal["switch", "cancel", "abandon", "crash", "busy"]
 FAULTS: tuple[Fault, ...] = (
     RATE_LIMITED,
     Status(429, retry_after="7"),
-    Status(429, retry_after="900"),
+    Status(429, retry_after="40"),
     Status(429),
     SERVER_ERROR,
     Status(503, retry_after="nonsense"),
@@ -70,7 +70,7 @@ BAD_MANNERS = (
 MANNERS = ("fine",) * 12 + BAD_MANNERS
 """How tools behave, the good ones more often."""
 
-OWN_TOOLS = ("work", "work", "work", "approved")
+OWN_TOOLS = ("work", "work", "work", "work", "approved", "outside")
 """The simulation's tools; only their calls are ever wrong as the model writes them."""
 BLUNDERS: tuple[Blunder, ...] = ("malformed", "missing", "wrong", "unknown")
 CRASHING = ("session", "scheduler", "ledger", "renderer")

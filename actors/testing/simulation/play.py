@@ -1,13 +1,15 @@
 """A plan played: each session's caller asks, switches, cancels, goes away, and waits for the end."""
 
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from random import Random
 from typing import Any
 
 import anyio
+from anyio.abc import TaskGroup
 
 from actors.core.feed import CompleteEvent, ErrorEvent, SessionEvent, StatusEvent, TextEvent, TurnResult
 from actors.errors import ActorsError, Busy, SessionClosed, SessionError
@@ -15,6 +17,7 @@ from actors.handle import Session
 from actors.kernel import Command, Ref
 from actors.runtime import Runtime
 from actors.testing.simulation.model import words
+from actors.testing.simulation.outsider import Outsider
 from actors.testing.simulation.plan import Ask, Move, Talk
 from actors.testing.simulation.world import World
 
@@ -62,21 +65,30 @@ class Player:
         self._world = world
         self._runtime = runtime
         self.counts: Counter[str] = Counter()
+        self._outside: dict[str, Outsider] = {}
 
     async def play(self) -> None:
         """Play all of it; return when every session is at rest."""
+        async with anyio.create_task_group() as outside:
+            await self._played(outside)
+
+    async def _played(self, outside: TaskGroup) -> None:
         async with anyio.create_task_group() as tasks:
             for talk in self._world.plan.talks:
-                tasks.start_soon(self._talk, talk)
+                tasks.start_soon(self._talk, talk, outside)
         if self._world.plan.mode == "liveness":
             self._world.faultless = True
         async with anyio.create_task_group() as tasks:
             for talk in self._world.plan.talks:
                 tasks.start_soon(self._rest, talk)
 
-    async def _talk(self, talk: Talk) -> None:
-        tools, approve = self._world.tools, self._world.toolbox.approve
+    async def _talk(self, talk: Talk, outside: TaskGroup) -> None:
+        """Have a session's caller do all it does. Every third is asked for approvals, those of others go outside."""
+        tools, approve = self._world.tools, self._world.toolbox.approve if talk.number % 3 == 0 else None
         session = await self._runtime.open(talk.target, id=talk.id, tools=tools, approve=approve)
+        random = Random(f"{self._world.plan.seed}/{talk.id}/outside")  # noqa: S311  as in the plan
+        outsider = self._outside[talk.id] = Outsider(session, random, self._world.problems, self._stands)
+        outside.start_soon(outsider.run)
         for ask in talk.asks:
             await anyio.sleep(ask.pause)
             with suppress(SessionClosed):  # it crashed too often
@@ -108,8 +120,13 @@ class Player:
         else:
             self._came(session, name, last.result)
 
-    def _came(self, session: Session, name: str, result: TurnResult) -> None:
+    def _stands(self, result: TurnResult) -> None:
         self.counts[result.status] += 1
+
+    def _came(self, session: Session, name: str, result: TurnResult) -> None:
+        self._stands(result)
+        if result.status == "awaiting":
+            return
         if session.id not in self._world.crashed and result.usage != self._world.witness.usage(
             session.id, name
         ):
@@ -164,15 +181,23 @@ class Player:
 
     async def _rest(self, talk: Talk) -> None:
         """Wait until a session has nothing to do; in liveness mode it has to answer then."""
-        with suppress(SessionClosed):
+        with self._leaving(talk.id), suppress(SessionClosed):
             session = self._runtime.session(talk.id)
             with anyio.move_on_after(SETTLING) as patience:
                 while session.busy:  # noqa: ASYNC110  it is virtual time
                     await anyio.sleep(1)
+                self._outside[talk.id].scope.cancel()
                 if self._world.faultless:
                     await self._last(session, talk)
             if patience.cancelled_caught:
                 self._world.problems.add("every session comes to rest", session.id)
+
+    @contextmanager
+    def _leaving(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            self._outside[name].scope.cancel()
 
     async def _last(self, session: Session, talk: Talk) -> None:
         """Ask until there is an answer: a breaker may let only one request of many sessions try first."""

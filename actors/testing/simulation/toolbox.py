@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 
+from actors.testing.simulation.witness import OUTSIDE
 from actors.tools import Tool, tool
 
 LIMIT = 5.0
@@ -43,7 +44,9 @@ class Toolbox:
             """Do a piece of work that somebody has to approve of."""
             return await self._run(key, manner, seconds)
 
-        return [tool(timeout=LIMIT)(work), tool(timeout=LIMIT, approval="ask")(approved)]
+        made = tool(timeout=LIMIT)(work)
+        outside = Tool.external(OUTSIDE, "Done elsewhere.", made.schema, read_only=True)
+        return [made, tool(timeout=LIMIT, approval="ask")(approved), outside]
 
     async def approve(self, call: object) -> bool:
         """Approve of most calls, after a while."""

@@ -26,6 +26,8 @@ KEY = re.compile(rb'"key":\s*"([^"]+)"')
 ASK = re.compile(r"\[ask ([\d.]+)\]")
 """Names an ask, in what the user says."""
 SYNTHETIC = b"[No result was recorded for this tool call"
+OUTSIDE = "outside"
+"""The tool whose calls are answered from outside."""
 MOST = 100
 """Lines that are kept."""
 
@@ -63,6 +65,7 @@ class Sighting:
     known: set[CallId] = field(default_factory=set)
     scheduled: set[CallId] = field(default_factory=set)
     started: set[CallId] = field(default_factory=set)
+    external: set[CallId] = field(default_factory=set)
     ended: dict[CallId, str] = field(default_factory=dict)
     sealed: set[CallId] = field(default_factory=set)
     tokens: dict[bytes, CallId] = field(default_factory=dict)
@@ -135,6 +138,8 @@ class Witness(MemoryStorage):
             if call not in seen.known:
                 self._wrong("only what the model called is run", session, call)
             seen.scheduled.add(call)
+            if event.tool == OUTSIDE:
+                seen.external.add(call)
             if (named := KEY.search(event.arguments)) is not None:
                 seen.keys[named[1].decode()] = call
         elif isinstance(event, events.Started):
@@ -144,6 +149,8 @@ class Witness(MemoryStorage):
 
     def _completed(self, session: str, seen: Sighting, event: events.Completion) -> None:
         call = event.call_id
+        if call in seen.ended and call in seen.external:
+            return  # what is brought again is a duplicate: kept, and never shown
         if call in seen.ended:
             about = f"{call} {seen.ended[call]}, then {type(event).__name__}"
             self._wrong("every call has one completion", session, about)
