@@ -188,7 +188,13 @@ PLANTS = (
     ),
     Plant(
         "kind of failure",
-        (Edit("actors/adapters/failure.py", '    "refusal",\n]', '    "refusal",\n    "paused",\n]'),),
+        (
+            Edit(
+                "actors/adapters/failure.py",
+                '    "circuit_open",\n]',
+                '    "circuit_open",\n    "paused",\n]',
+            ),
+        ),
         (
             "actors/adapters/failure.py:ACTIONS",
             "actors/cli/exits.py:BY_KIND",
