@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from actors.handle import Preview, Session
     from actors.pure import encode, from_wire, render
     from actors.runtime import Runtime
+    from actors.subagent import subagent
     from actors.tools import Tool, ToolContext, tool
     from actors.toolsets import LiveTools, ToolSource
 
@@ -70,6 +71,7 @@ __all__ = [
     "from_wire",
     "render",
     "sse_frame",
+    "subagent",
     "tool",
 ]
 
@@ -103,6 +105,7 @@ _HOMES = {
     "handle": ("Preview", "Session"),
     "pure": ("encode", "from_wire", "render"),
     "runtime": ("Runtime",),
+    "subagent": ("subagent",),
     "tools": ("Tool", "ToolContext", "tool"),
     "toolsets": ("LiveTools", "ToolSource"),
 }

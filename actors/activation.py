@@ -16,6 +16,7 @@ import anyio
 
 from actors import telemetry
 from actors.backend import Resolver
+from actors.children import Above, OpenBelow
 from actors.choosing import Warmth
 from actors.core.batch import Approve
 from actors.core.events import Event, Opened
@@ -66,6 +67,7 @@ class SessionHost:
         resolver: Gives what targets mean to a session with these tools and this system prompt.
         ended: Called with a session that has ended.
         toolsets: What of its tools had to be opened.
+        open_below: Opens sessions for tools.
         tool_failed: Told what goes wrong in a tool.
         readers: Who reads their events along.
         tracing: Traces their asks.
@@ -87,6 +89,7 @@ class SessionHost:
     resolver: Callable[[Toolset, str | None], Resolver]
     ended: "Callable[[Activation], None]"
     toolsets: Toolsets
+    open_below: OpenBelow
     tool_failed: Callable[[ToolFailure], object] | None = None
     readers: Readers = field(default_factory=Readers)
     tracing: Tracing | None = None
@@ -185,6 +188,8 @@ class Activation:
         approve: Asked before calls of some tools.
         deps: What the host gave its tools.
         depth: Where its actors stand in the order of asks.
+
+    `above`: the call that it was opened for, if it is a subagent.
     """
 
     __slots__ = (
@@ -193,6 +198,7 @@ class Activation:
         "_released",
         "_target",
         "_waits",
+        "above",
         "approve",
         "deps",
         "depth",
@@ -218,6 +224,7 @@ class Activation:
         self._now: Passive | SessionActors | Over = LOGGED
         self._target = opened.target
         self._waits: tuple[PendingCall, ...] = ()
+        self.above: Above | None = None
         self._closing: anyio.Event | None = None
         self._released: anyio.Event | None = None
 
@@ -329,7 +336,8 @@ class Activation:
         """Have the end written; ask again after a crash, as often as the session may restart."""
         while True:
             with suppress(ActorFailed):
-                return await self.activate().session.ask(End())
+                actors = self._now if isinstance(self._now, SessionActors) else self.activate()
+                return await actors.session.ask(End())
 
     async def _end(self) -> None:
         """End the session's actors, and with them the session."""
@@ -357,6 +365,7 @@ class SessionActors:
             host.tool_failed,
             activation.deps,
             activation.key,
+            host.open_below,
         )
         self._generation = Generation(self._name, host.journal, host.rules)
         self.resolver = host.resolver(activation.tools, activation.system)

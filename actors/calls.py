@@ -15,6 +15,7 @@ from typing import Any
 import anyio
 from msgspec import Struct
 
+from actors.children import Subagents
 from actors.core.batch import Approve, Planned, denied
 from actors.core.events import CallEvent, Failed, Returned, Started
 from actors.core.fit import SizeLimits
@@ -30,7 +31,7 @@ from actors.kernel.parking import Waiter, parking, wake
 from actors.ordering import ResourceWriter
 from actors.threads import READERS, THREADS, Place, Threads
 from actors.tools import Tool
-from actors.views import NO_VIEW, TurnView, context_of
+from actors.views import NO_VIEW, TurnView, context_of, subagents_of
 
 READING = 2
 """Large results of a process that are read at once. They share one interpreter, so more would be no faster."""
@@ -78,6 +79,7 @@ class Running:
         self._task: Contained | None = None
         self._timer: Timer | None = None
         self._writer: ResourceWriter | None = None
+        self._subagents: Subagents | None = None
         self._fault: Exception | None = None  # of the host's rule that names what it writes to
         self.is_begun = self.is_late = False
         self._is_stopped = self._runs_on = self.is_over = self.is_closed = False
@@ -124,6 +126,7 @@ class Running:
     def stop(self) -> None:
         """Tell the tool to end. A thread hears it only by its context."""
         self._is_stopped = True
+        self._end_subagents()
         if self._task is None:
             self._give_back()
             self._end_writing()
@@ -133,7 +136,7 @@ class Running:
     def close(self, event: CallEvent | None) -> None:
         """End the call without its tool, which goes on by itself."""
         self.is_closed = True
-        self.site.ended(self, event)
+        self._has_ended(event)
         if self._writer is not None:
             self._writer.close()
         if self._thread is not None:
@@ -154,6 +157,17 @@ class Running:
         if self._writer is not None:
             self._writer.end()
 
+    def _end_subagents(self) -> None:
+        if self._subagents is not None:
+            self._subagents.end()
+
+    def _has_ended(self, event: CallEvent | None) -> None:
+        """Tell how the call ended, once no session goes on that its tool opened."""
+        if self._subagents is None:
+            self.site.ended(self, event)
+        else:
+            self._subagents.over(partial(self.site.ended, self, event))
+
     async def _run(self) -> None:
         event: CallEvent | None = None
         try:
@@ -168,7 +182,7 @@ class Running:
                 self.site.executor.quarantine.leave(self.tool)
             self._give_back()
             self._end_writing()
-            self.site.ended(self, event)
+            self._has_ended(event)
 
     async def _end(self) -> CallEvent | None:
         """Return how the call ended, None if it was stopped. Nothing is awaited after what the tool raised."""
@@ -208,7 +222,9 @@ class Running:
     async def _returned(self) -> CallEvent | None:
         arguments, name = self.arguments, self.tool.context_parameter
         if name is not None:
-            context = context_of(self, self.site.view, self.site.executor, self.tool.timeout)
+            view, executor = self.site.view, self.site.executor
+            self._subagents = subagents_of(self, view, executor)
+            context = context_of(self, view, self._subagents, executor, self.tool.timeout)
             arguments = {**arguments, name: context}
         call = partial(self.tool.function, **arguments)
         if self.tool.is_async:
@@ -328,6 +344,7 @@ class Running:
         if self._task is None or self._is_stopped:
             return
         self.is_late = True
+        self._end_subagents()
         self._tell(TimeoutError(f"{self.tool.name} did not return within {self.tool.timeout} s"))
         if self._thread is not None and self.tool.context_parameter is None:
             self.close(self._too_late)

@@ -25,7 +25,9 @@
     │   ├── SessionClosed           it has ended
     │   ├── SessionExists           its id is taken
     │   ├── OwnSession              one of its own tools asked it for something
-    │   └── UnknownSeq              its log has no such number to read on from
+    │   ├── UnknownSeq              its log has no such number to read on from
+    │   ├── TooDeep                 a tool opened a session further below another than may be
+    │   └── SubagentFailed          a session that was asked by a tool gave no answer
     ├── ToolsetFailed               a toolset cannot be opened
     ├── ToolsetDown                 a toolset is not connected, so a call of its tools did not run or was cut short
     ├── ThreadsBusy                 no thread is free for a tool that blocks
@@ -175,6 +177,14 @@ class OwnSession(SessionError):
 
 class UnknownSeq(SessionError):
     """A session's events were to be read on from a number that its log does not have."""
+
+
+class TooDeep(SessionError):
+    """A tool would open a session too many levels below the first: a subagent of a subagent, and so on."""
+
+
+class SubagentFailed(SessionError):
+    """A session that a tool asked did not complete. The message says why, for the model too."""
 
 
 class ToolsetFailed(ActorsError):

@@ -13,6 +13,7 @@ from functools import partial
 from msgspec import Struct
 
 from actors import telemetry
+from actors.children import NOBODY, OpenBelow
 from actors.core.fit import SizeLimits
 from actors.core.ingest import DEFAULT_LIMITS
 from actors.kernel import System
@@ -90,6 +91,7 @@ class Executor:
         failed: Told what goes wrong in a tool.
         deps: What the host gave its tools.
         key: Tells this session from every other, those of the same id included.
+        open_below: Opens sessions for its tools.
     """
 
     def __init__(
@@ -101,8 +103,10 @@ class Executor:
         failed: Callable[[ToolFailure], object] | None,
         deps: object = None,
         key: str = "",
+        open_below: OpenBelow = NOBODY,
     ) -> None:
         self._system, self._failed, self.quarantine = system, failed, quarantine
+        self.open_below = open_below
         self.session, self.limits, self.deps, self.key = session, limits, deps, key
         self.order = ResourceOrder()
         """Who writes to what, one after another."""

@@ -386,6 +386,8 @@ class Session:
     async def _submit(self, words: Words, sink: Sink, output: Any, settings: AskSettings) -> None:
         form = None if output is None else output_of(output)
         said = asked(settings, None if form is None else form.schema)
+        if (above := self._activation.above) is not None:
+            sink = above.joined(self.id, sink)
         shared = self._activation.host.readers.joined(self.id, sink)
         packed, variables = _packed(words), copy_context()
         if (tracing := self._activation.host.tracing) is not None:

@@ -54,8 +54,8 @@ from actors.handle import Session, SessionIds
 from actors.imported import beginning, opened_on
 from actors.journal import Append, Erase, JournalActor
 from actors.kernel import SHARED, Ref, Restart, System
-from actors.kernel.ref import current
 from actors.meters import Meters
+from actors.opening import SessionsBelow, below_caller
 from actors.provider import ProviderCommand
 from actors.quarantine import Quarantine
 from actors.readers import Readers
@@ -185,6 +185,7 @@ class Runtime:
             self._resolver,
             self._ended,
             Toolsets(self.system, lru_cache(None)(self._server)),
+            SessionsBelow(self.open, self.session, limits.depth),
             self._on_tool_error,
             readers,
             self._tracing,
@@ -298,7 +299,7 @@ class Runtime:
             offer = await host.toolsets.open(
                 tools, lambda made: check_priced(self._resolver(made, history.system), target, budget)
             )
-            activation = Activation(opened, host, offer, approve, deps, _below_caller())
+            activation = Activation(opened, host, offer, approve, deps, below_caller())
             return await self._opened(activation, opened)
         finally:
             self._reserving.discard(name)
@@ -467,13 +468,6 @@ class Runtime:
         if self.storage.blocking:
             return bool(await anyio.to_thread.run_sync(self.storage.read, name))
         return bool(self.storage.read(name))
-
-
-def _below_caller() -> int:
-    """Return the depth of a session that is opened now: below the one whose tool opens it, which may ask it then."""
-    child = current.get()
-    depth = -1 if child is None else child.ref.rank[0]
-    return 0 if depth >= SHARED else depth + 1
 
 
 def _configured(given: "str | Path | Config | None", environ: Mapping[str, str]) -> "Config":

@@ -2,19 +2,20 @@
 
 import threading
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any, Protocol
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from actors.children import Above, Subagents
 from actors.core.content import ToolCall
-from actors.core.feed import CallProgress, StatusEvent
+from actors.core.feed import CallProgress, SessionEvent, StatusEvent
 from actors.core.history import History
 from actors.core.jsonio import sanitised
 from actors.core.ledger import Ledger
 from actors.executor import Executor
 from actors.kernel.parking import parking
-from actors.tools.context import ToolContext
+from actors.tools.context import Subagent, SubagentOptions, ToolContext
 
 MESSAGE = 500
 """Characters of one message of progress."""
@@ -36,11 +37,14 @@ class TurnView(Struct, frozen=True):
     round: int = 0
     history: History = _NO_HISTORY
     ledger: Ledger = _NO_LEDGER
-    put: Callable[[StatusEvent], None] | None = None
+    put: Callable[[SessionEvent], None] | None = None
 
 
 NO_VIEW = TurnView()
 """Of calls that belong to no turn."""
+
+Opens: TypeAlias = Callable[[SubagentOptions], AbstractAsyncContextManager[Subagent]]
+"""Opens a session below a call."""
 
 
 class Ongoing(Protocol):
@@ -60,8 +64,8 @@ class Ongoing(Protocol):
 class CallView:
     """One call as its tool sees it, for one `ToolContext`. Made in the event loop, used in any thread."""
 
-    def __init__(self, ongoing: Ongoing, turn: TurnView) -> None:
-        self._ongoing, self._turn = ongoing, turn
+    def __init__(self, ongoing: Ongoing, turn: TurnView, opens: Opens) -> None:
+        self._ongoing, self._turn, self._opens = ongoing, turn, opens
         self._here, self._home = parking(), threading.get_ident()
         self._lock = threading.Lock()
         self._next: StatusEvent | None = None  # said in a thread, and not yet shown
@@ -95,6 +99,10 @@ class CallView:
             with suppress(RuntimeError):  # the loop has ended
                 self._here.soon(self._show)
 
+    def subagent(self, options: SubagentOptions) -> AbstractAsyncContextManager[Subagent]:
+        """Open a session below the call's."""
+        return self._opens(options)
+
     def _said(self, message: str, fraction: float | None) -> StatusEvent:
         call = self._ongoing.call
         done = None if fraction is None else min(1.0, max(0.0, fraction))
@@ -109,11 +117,23 @@ class CallView:
             self._turn.put(event)
 
 
+def subagents_of(ongoing: Ongoing, turn: TurnView, executor: Executor) -> Subagents:
+    """Return what keeps the sessions that a call's tool opens. They show nothing behind the call's end."""
+    put = turn.put
+
+    def show(event: SessionEvent) -> None:
+        if put is not None and not ongoing.is_closed:
+            put(event)
+
+    above = Above(executor.session, ongoing.call.id, 0, None if put is None else show)
+    return Subagents(above, executor.open_below, executor.apart)
+
+
 def context_of(
-    ongoing: Ongoing, turn: TurnView, executor: Executor, timeout: float | None
+    ongoing: Ongoing, turn: TurnView, subagents: Subagents, executor: Executor, timeout: float | None
 ) -> ToolContext[Any]:  # Any: whatever the host gave
     """Return the context of a call that begins now."""
-    view, call_id = CallView(ongoing, turn), ongoing.call.id
+    view, call_id = CallView(ongoing, turn, subagents.open), ongoing.call.id
     deadline = None if timeout is None else view.now + timeout
     key = f"{executor.session}/{executor.key}/{call_id}"
     return ToolContext(executor.deps, executor.session, call_id, key, deadline, view)

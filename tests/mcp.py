@@ -22,23 +22,18 @@ import anyio.abc
 
 from actors import ToolSource, mcp
 from actors.core.content import Media
-from actors.core.history import History
 from actors.errors import ToolsetDown
 from actors.kernel import System
 from actors.tools import ToolContext
-from actors.tools.context import CallDoor
+from actors.tools.context import NoDoor
 from actors.toolsets import Offer, Toolsets
 
 PACKAGE = "@modelcontextprotocol/server-everything"
 LONG = "trigger-long-running-operation"
 
 
-class Door(CallDoor):
+class Door(NoDoor):
     """Hears the progress of a call."""
-
-    is_cancelled = False
-    history = History()
-    now = 0.0
 
     def __init__(self) -> None:
         self.heard = anyio.Event()

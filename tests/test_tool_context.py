@@ -19,6 +19,7 @@ from actors.errors import ToolDefinitionError
 from actors.testing import Call, Say, Turn
 from actors.testing.server import LoopbackServer
 from actors.tools import Tool, tool
+from actors.tools.context import NoDoor
 from actors.views import CallView, TurnView
 from tests.runtime_support import anthropic, bodies, hosting, log, openai, results
 
@@ -266,9 +267,9 @@ async def test_progress_is_an_ephemeral_event_of_the_asks_stream() -> None:
 
 @pytest.mark.anyio
 async def test_of_what_a_thread_says_between_two_turns_of_the_loop_the_last_is_shown() -> None:
-    seen: list[StatusEvent] = []
+    seen: list[SessionEvent] = []
     view = TurnView(put=seen.append)
-    call = CallView(_Ongoing(), view)
+    call = CallView(_Ongoing(), view, NoDoor().subagent)
     done = threading.Event()
 
     def work() -> None:
@@ -280,14 +281,14 @@ async def test_of_what_a_thread_says_between_two_turns_of_the_loop_the_last_is_s
     done.wait(20)  # the loop stands still meanwhile
     while not seen:
         await anyio.lowlevel.checkpoint()
-    assert [event.detail for event in seen] == ["999 of 1000"]
+    assert [getattr(event, "detail", None) for event in seen] == ["999 of 1000"]
 
 
 @pytest.mark.anyio
 async def test_a_call_that_has_ended_says_nothing_any_more() -> None:
-    seen: list[StatusEvent] = []
+    seen: list[SessionEvent] = []
     ongoing = _Ongoing()
-    call = CallView(ongoing, TurnView(put=seen.append))
+    call = CallView(ongoing, TurnView(put=seen.append), NoDoor().subagent)
     call.progress("on its way", None)
     thread = threading.Thread(target=partial(call.progress, "from a thread", None))
     thread.start()
@@ -296,7 +297,7 @@ async def test_a_call_that_has_ended_says_nothing_any_more() -> None:
     call.progress("too late", None)
     for _ in range(10):
         await anyio.lowlevel.checkpoint()
-    assert [event.detail for event in seen] == ["on its way"]
+    assert [getattr(event, "detail", None) for event in seen] == ["on its way"]
 
 
 class _Ongoing:

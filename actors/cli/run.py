@@ -26,6 +26,7 @@ from actors.core.feed import (
     ErrorEvent,
     SessionEvent,
     StatusEvent,
+    SubagentEvent,
     TextEvent,
     ThinkingEvent,
     ToolCallEvent,
@@ -175,7 +176,7 @@ class AnswerText:
                 complain(f"the request was refused and is written anew: {why}")
             case CompleteEvent() | ErrorEvent() if self._any:
                 self._put("\n")
-            case ToolCallEvent() | StatusEvent() | CompleteEvent() | ErrorEvent():
+            case ToolCallEvent() | StatusEvent() | CompleteEvent() | ErrorEvent() | SubagentEvent():
                 pass
 
     def _write(self, text: str) -> None:

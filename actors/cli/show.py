@@ -16,6 +16,7 @@ from actors.core.feed import (
     Sent,
     SessionEvent,
     StatusEvent,
+    SubagentEvent,
     TextEvent,
     ThinkingEvent,
     ToolCallEvent,
@@ -119,7 +120,7 @@ class Watch:
                 self._flush()
                 if result.status == "failed":
                     self.show.note("ended", "failed; every call is closed")
-            case TextEvent() | ThinkingEvent() | ToolCallEvent() | StatusEvent():
+            case TextEvent() | ThinkingEvent() | ToolCallEvent() | StatusEvent() | SubagentEvent():
                 pass
 
     def _answered(self, message: Message, fault: str) -> None:

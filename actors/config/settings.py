@@ -103,6 +103,7 @@ class RuntimeLimits(Frozen):
         tool_wait: Seconds that such a tool waits for one before its call is refused.
         quarantine: Calls of one tool that may run on after they were closed. While so many do, it gets no more.
         result_bytes: Of JSON that is kept of what a tool returned; the rest is cut, and a mark says so.
+        depth: Levels that subagents stand below the session that a program opened.
         backends: Backends a runtime talks to; one more is refused.
         connections: Connections to one origin; a request beyond them waits for one.
         connecting: Connections to one origin that are being made at a time; more wait.
@@ -116,6 +117,7 @@ class RuntimeLimits(Frozen):
     tool_wait: Seconds = 30.0
     quarantine: Count = 16
     result_bytes: Annotated[int, Field(ge=1024, le=16 * 1024 * 1024)] = 256 * 1024
+    depth: Annotated[int, Field(ge=0, le=16)] = 4
     backends: Count = 1024
     connections: Count = 1000
     connecting: Count = 64

@@ -1,7 +1,8 @@
 """An event of a stream as a JSON object, for `run --json`, server-sent events and the export of a session alike.
 
 The fields are in docs/reference/events.md. A version (`v`) may gain fields, kinds and statuses: a reader passes over
-those it does not know. `path` is kept free for where an event of a subagent comes from.
+those it does not know. An event of a subagent stands whole in one of type `subagent`, so that none is taken for one of
+the session that is read.
 """
 
 from typing import Any, Final, assert_never
@@ -14,6 +15,7 @@ from actors.core.feed import (
     Sent,
     SessionEvent,
     StatusEvent,
+    SubagentEvent,
     TextEvent,
     ThinkingEvent,
     ToolCallEvent,
@@ -42,7 +44,7 @@ def sse_frame(event: SessionEvent) -> bytes:
     Of several events of one number only the last has an id. So a client that was cut off among them and says what it
     saw last (`Last-Event-ID`) is shown all of them again.
     """
-    seq = None if isinstance(event, TextEvent | ThinkingEvent) else event.seq
+    seq = None if isinstance(event, TextEvent | ThinkingEvent | SubagentEvent) else event.seq
     is_whole = seq is not None and not (isinstance(event, ToolCallEvent | StatusEvent) and event.more)
     is_place = is_whole and not (isinstance(event, StatusEvent) and event.status == "resync")
     place = f"id: {seq}\n" if is_place else ""
@@ -60,6 +62,8 @@ def _fields(event: SessionEvent) -> Fields:
             return {"status": event.status, **_place(event), **_details(event)}
         case CompleteEvent(result=result) | ErrorEvent(result=result):
             return {"seq": event.seq, **_result(result)}
+        case SubagentEvent(path=path, session=session, event=inner):
+            return {"path": list(path), "session": session, "event": event_json(inner)}
         case _:
             assert_never(event)
 

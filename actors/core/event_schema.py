@@ -80,7 +80,7 @@ def _kind(*names: str, optional: tuple[str, ...] = (), **fields: Schema) -> Sche
     return _object(optional, v={"const": VERSION}, type={"enum": list(names)}, **fields)
 
 
-KINDS: Final[tuple[Schema, ...]] = (
+_OWN: Final[tuple[Schema, ...]] = (
     _kind("text", "thinking", text=_STRING, turn=_COUNT, round=_COUNT, offset=_COUNT),
     _kind("tool_call", optional=(), id=_STRING, name=_STRING, arguments={"type": "object"}, **_PLACE),
     _kind(
@@ -113,6 +113,12 @@ KINDS: Final[tuple[Schema, ...]] = (
         awaiting=_list(_CALL),
         usage=_USAGE,
     ),
+)
+"""Of what happens in the session itself."""
+
+KINDS: Final[tuple[Schema, ...]] = (
+    *_OWN,
+    _kind("subagent", path=_list(_STRING), session=_STRING, event={"oneOf": list(_OWN)}),
 )
 """One for each kind of event."""
 

@@ -231,7 +231,27 @@ class CompleteEvent(_Terminal, frozen=True):
     type: ClassVar[Literal["complete"]] = "complete"
 
 
-SessionEvent: TypeAlias = TextEvent | ThinkingEvent | ToolCallEvent | StatusEvent | ErrorEvent | CompleteEvent
+class SubagentEvent(Struct, frozen=True):
+    """An event of a session that a tool opened, as the stream of the session above shows it. Ephemeral there.
+
+    Its `seq`, if it has one, is its number in its own session's log, where it can be read later.
+
+    Args:
+        path: The calls that lead to that session, from the one whose stream this is.
+        session: That session's id.
+        event: What its own reader is shown.
+    """
+
+    type: ClassVar[Literal["subagent"]] = "subagent"
+    path: tuple[CallId, ...]
+    session: str
+    event: "OwnEvent"
+
+
+OwnEvent: TypeAlias = TextEvent | ThinkingEvent | ToolCallEvent | StatusEvent | ErrorEvent | CompleteEvent
+"""What happens in a session itself."""
+
+SessionEvent: TypeAlias = OwnEvent | SubagentEvent
 
 
 def switched(event: SwitchApplied | SwitchFailed, seq: int, turn: int) -> StatusEvent:
@@ -242,8 +262,8 @@ def switched(event: SwitchApplied | SwitchFailed, seq: int, turn: int) -> Status
 
 
 def droppable(event: SessionEvent) -> bool:
-    """Say whether a slow reader may miss an event: deltas, progress, and what a render did."""
-    return isinstance(event, _Delta) or (isinstance(event, StatusEvent) and event.seq is None)
+    """Say whether a slow reader may miss an event: deltas, progress, what a render did, and all of subagents."""
+    return isinstance(event, _Delta | SubagentEvent) or (isinstance(event, StatusEvent) and event.seq is None)
 
 
 class Sink(Protocol):

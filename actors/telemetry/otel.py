@@ -19,6 +19,7 @@ from actors.core.feed import (
     SessionEvent,
     Sink,
     StatusEvent,
+    SubagentEvent,
     TextEvent,
     ThinkingEvent,
     ToolCallEvent,
@@ -89,8 +90,8 @@ class TracedSink:
 
     def put(self, event: SessionEvent) -> None:
         match event:
-            case TextEvent() | ThinkingEvent():
-                pass
+            case TextEvent() | ThinkingEvent() | SubagentEvent():
+                pass  # a subagent's ask has spans of its own
             case ToolCallEvent():
                 self._called(event)
             case StatusEvent():

@@ -1,12 +1,53 @@
 """What a tool sees of the call it works for, and its only door to the session that called it."""
 
-from collections.abc import Awaitable, Generator
+from collections.abc import AsyncIterator, Awaitable, Generator, Iterable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, Unpack
 
+from actors.core.asking import AskSettings
+from actors.core.content import Message
+from actors.core.feed import SessionEvent, SwitchOutcome, TurnResult
 from actors.core.history import History
+from actors.errors import SessionError
 
 Deps = TypeVar("Deps")
+
+
+class Subagent(Protocol):
+    """A session that a tool has opened below its own: a `Session`, as far as its tool needs it."""
+
+    @property
+    def id(self) -> str:
+        """Of the session, and of its log."""
+
+    async def ask(
+        self, words: str | Message, *, output: Any = None, **settings: Unpack[AskSettings]
+    ) -> TurnResult:
+        """Say something and return how it came out."""
+
+    def stream(
+        self, words: str | Message, *, output: Any = None, **settings: Unpack[AskSettings]
+    ) -> AbstractAsyncContextManager[AsyncIterator[SessionEvent]]:
+        """Say something and give its events."""
+
+    async def switch(self, target: str) -> SwitchOutcome:
+        """Send the next ask to `target`."""
+
+    async def cancel(self) -> bool:
+        """Cancel the ask in flight."""
+
+    async def history(self) -> History:
+        """Return its conversation so far."""
+
+
+@dataclass(frozen=True)
+class SubagentOptions:
+    """What a tool says of a session that it opens. Fields as in `Runtime.open`; no target is that of the tool's own."""
+
+    target: str | None = None
+    tools: Iterable[Any] = ()  # Any: what `Runtime.open` takes
+    system: str | None = None
 
 
 class CallDoor(Protocol):
@@ -27,6 +68,9 @@ class CallDoor(Protocol):
     def progress(self, message: str, fraction: float | None) -> None:
         """Show how far the call has come."""
 
+    def subagent(self, options: SubagentOptions) -> AbstractAsyncContextManager[Subagent]:
+        """Open a session below the call's. In the event loop only."""
+
 
 class NoDoor:
     """The door of a context that no session made."""
@@ -37,6 +81,10 @@ class NoDoor:
 
     def progress(self, message: str, fraction: float | None) -> None:
         """Show it to nobody."""
+
+    def subagent(self, options: SubagentOptions) -> AbstractAsyncContextManager[Subagent]:
+        """Refuse: there is no session to open it below."""
+        raise SessionError("A ToolContext made by hand opens no subagent; call the tool from a session")
 
 
 class _Done:
@@ -105,3 +153,26 @@ class ToolContext(Generic[Deps]):
         """
         self._door.progress(message, fraction)
         return _DONE
+
+    def subagent(
+        self,
+        target: str | None = None,
+        *,
+        tools: Iterable[Any] = (),  # Any: as in `Runtime.open`
+        system: str | None = None,
+    ) -> AbstractAsyncContextManager[Subagent]:
+        """Open a session below this one: `async with context.subagent(system="...") as child`.
+
+        It has its own log, ledger and lanes, and this session's `deps` and approvals; without `approve` there, calls
+        that want approval are denied. What its asks show is shown in this session's stream too. Leaving the block ends
+        it. So does the end of the call, for whatever reason, and the call does not end before it.
+
+        Args:
+            target: Whom it talks to; this session's own target if not given.
+            tools: What its model may call.
+            system: Its system prompt.
+
+        Entering the block raises what `Runtime.open` does, and `TooDeep` where sessions stand below each other as far
+        as `limits.depth` lets them. Only async tools can use it.
+        """
+        return self._door.subagent(SubagentOptions(target, tools, system))

@@ -13,6 +13,7 @@ from actors.core.feed import (
     ErrorEvent,
     SessionEvent,
     StatusEvent,
+    SubagentEvent,
     TextEvent,
     ThinkingEvent,
     ToolCallEvent,
@@ -94,6 +95,8 @@ class View:
                 self._status(event)
             case CompleteEvent(result=result) | ErrorEvent(result=result):
                 self._ended(result)
+            case SubagentEvent():
+                pass  # its call is shown as it runs
         self.refresh()
 
     def settle(self, ledger: Ledger) -> None:

@@ -1,0 +1,67 @@
+"""Opening a session for a tool, below the session whose call it works for."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from itertools import count
+
+from actors.activation import Activation
+from actors.children import Above
+from actors.core.content import ToolCall
+from actors.errors import SessionExists, TooDeep
+from actors.handle import Session
+from actors.kernel import SHARED
+from actors.kernel.ref import current
+from actors.tools.context import SubagentOptions
+
+
+class SessionsBelow:
+    """Opens the sessions that tools ask for.
+
+    Args:
+        open_session: `Runtime.open`.
+        session: Returns an open session by its id.
+        most: Levels that sessions may stand below the first.
+    """
+
+    def __init__(
+        self, open_session: Callable[..., Awaitable[Session]], session: Callable[[str], Session], most: int
+    ) -> None:
+        self._open, self._session, self._most = open_session, session, most
+
+    async def __call__(self, above: Above, options: SubagentOptions) -> tuple[Session, Activation]:
+        """Open a session with what the one above has: its target, its approvals, its `deps`.
+
+        Raises:
+            TooDeep: It would stand too deep.
+        """
+        outer = self._session(above.session)._activation
+        if outer.depth >= self._most:
+            raise TooDeep(
+                f"A subagent of session {above.session!r} would stand {outer.depth + 1} levels deep; "
+                f"limits.depth is {self._most}"
+            )
+        for number in count(above.number):
+            with suppress(SessionExists):  # its log is kept, of a session above that had the same id before
+                session = await self._open(
+                    options.target or outer.target,
+                    tools=options.tools,
+                    id=above.named(number),
+                    system=options.system,
+                    approve=outer.approve or _nobody,
+                    deps=outer.deps,
+                )
+                session._activation.above = above
+                return session, session._activation
+        raise AssertionError("numbers do not end")
+
+
+async def _nobody(call: ToolCall) -> bool:
+    """Approve of nothing: nobody is there to be asked, and a tool waits."""
+    return False
+
+
+def below_caller() -> int:
+    """Return the depth of a session that is opened now: below the one whose tool opens it, which may ask it then."""
+    child = current.get()
+    depth = -1 if child is None else child.ref.rank[0]
+    return 0 if depth >= SHARED else depth + 1

@@ -1,0 +1,71 @@
+"""Tools that are sessions: `subagent` gives a task to a session below the one whose model calls.
+
+    research = subagent("research", "Find things out.", system="You are thorough.", tools=[search])
+    session = await runtime.open("openai:gpt-5.2", tools=[research])
+
+What ties that session to its call is `actors.children`; a tool of one's own does the same with `ToolContext.subagent`.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Unpack
+
+from actors.errors import SubagentFailed, ToolDefinitionError
+from actors.output import output_of
+from actors.tools import Tool, ToolContext, tool
+from actors.tools.options import ToolOptions
+from actors.toolsets import Item
+
+
+def subagent(
+    name: str,
+    description: str,
+    *,
+    target: str | None = None,
+    system: str | None = None,
+    tools: Iterable[Item] = (),
+    output: Any = None,  # Any: a type or a JSON Schema
+    **options: Unpack[ToolOptions],
+) -> Tool[..., Any]:  # Any: nobody but a session calls it
+    """Return a tool that gives its one argument, `task`, to a new session, and returns what that answers.
+
+    A session that does not complete fails the call, and the model is told why. Its calls wait for nobody: they are
+    approved as those of the session above, or denied where that has no `approve`.
+
+    Args:
+        name: As of any tool.
+        description: For the model: what it may leave to it.
+        target: Whom it talks to; the target of the session above if not given.
+        system: Its system prompt.
+        tools: What its model may call. External tools are refused: nobody could bring their results.
+        output: The form of its answer, as in `Session.ask`; the call returns that value then, not a text.
+        options: Fields of `Tool`.
+
+    Raises:
+        ToolDefinitionError: A name no provider takes, or an external tool.
+        ConfigError: `output` has no JSON Schema.
+    """
+    offered = tuple(tools)
+    if output is not None:
+        output_of(output)
+    for each in offered:
+        if isinstance(each, Tool) and each.is_external:
+            raise ToolDefinitionError(
+                f"Subagent {name!r} has the external tool {each.name!r}, whose results nobody could bring; "
+                "give that to the session above"
+            )
+
+    async def ask(task: str, context: ToolContext[Any]) -> object:  # Any: it uses none
+        """Give a task to a subagent.
+
+        Args:
+            task: All that it needs to know, in words: it sees nothing of this conversation.
+        """
+        async with context.subagent(target, tools=offered, system=system) as child:
+            result = await child.ask(task, output=output)
+        if result.status != "complete":
+            raise SubagentFailed(
+                f"{name} did not complete ({result.status}): {result.why or 'no reason given'}"
+            )
+        return result.text if output is None else result.output
+
+    return tool(name=name, description=description, **options)(ask)

@@ -1,0 +1,191 @@
+"""A subagent ends with its call, whatever ends that, and the call does not end before it."""
+
+from typing import Any
+
+import anyio
+import pytest
+
+from actors import Tool, ToolContext, subagent, tool
+from actors.core.events import Cancelled, Closed, Event, Failed, TurnEnded
+from actors.runtime import Runtime
+from actors.testing import Call, Say, Turn
+from actors.testing.server import LoopbackServer
+from tests.runtime_support import Gate, actors, hosting, log, openai, restarted
+
+pytestmark = pytest.mark.anyio
+
+DELEGATES = Turn(Call("helper", {"task": "Find the price."}))
+WORKS = Turn(Call("work", {"name": "a"}))
+GOING_ON = Turn(Say("I see."))
+
+
+def above() -> LoopbackServer:
+    return openai(DELEGATES, GOING_ON, GOING_ON)
+
+
+def below() -> LoopbackServer:
+    return openai(WORKS, Turn(Say("120.")))
+
+
+def ends(runtime: Runtime, session: str) -> list[Event]:
+    """Return how the calls, the turn and the session ended, by its log."""
+    kept = (Cancelled, Failed, TurnEnded, Closed)
+    return [event for event in runtime.storage.read(session) if isinstance(event, kept)]
+
+
+def assert_ended_in_order(runtime: Runtime, session: str) -> None:
+    """Its call was closed, its turn cancelled, its log ended, and nothing of it is left."""
+    call, turn, closed = ends(runtime, session)
+    assert isinstance(call, Cancelled)
+    assert isinstance(turn, TurnEnded)
+    assert turn.status == "cancelled"
+    assert isinstance(closed, Closed)
+    assert session not in runtime.sessions
+    assert [name for name in actors(runtime) if name.startswith(f"{session}/")] == []
+
+
+@pytest.mark.parametrize("is_deep", [False, True])
+async def test_cancelling_the_session_above_cancels_the_subagent_and_waits_for_its_end(is_deep: bool) -> None:
+    gate = Gate()
+    innermost = "trip-c1-c1" if is_deep else "trip-c1"
+    made = subagent("helper", "Helps.", target="b", tools=[gate.tool])
+    if is_deep:
+        made = subagent("helper", "Helps.", target="c", tools=[made])
+    async with hosting(a=above(), b=below(), c=openai(DELEGATES)) as runtime:
+        session = await runtime.open("a", tools=[made], id="trip")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Go.")
+            await gate.started("a")
+            assert await session.cancel()
+            assert_ended_in_order(runtime, innermost)
+        assert list(runtime.sessions) == ["trip"]
+        (call,) = (await session.ledger()).interactions()
+        assert call.reason == "cancelled"
+        assert (await session.ask("And now?")).text == "I see."
+
+
+class Stubborn:
+    """A tool `helper` that goes on in its block when it is cancelled, and would for ever."""
+
+    def __init__(self, gate: Gate) -> None:
+        self.released, self.gate = anyio.Event(), gate
+
+    @property
+    def tool(self) -> Tool[..., Any]:  # Any: any function
+        """The tool."""
+
+        async def helper(task: str, context: ToolContext[None]) -> str:
+            """Help."""
+            async with context.subagent("b", tools=[self.gate.tool]) as child:
+                try:
+                    return (await child.ask(task)).text
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await self.released.wait()
+
+        return tool(helper)
+
+
+async def test_a_tool_that_goes_on_when_it_is_cancelled_keeps_no_subagent() -> None:
+    gate = Gate()
+    stubborn = Stubborn(gate)
+    async with hosting(a=above(), b=below()) as runtime:
+        session = await runtime.open("a", tools=[stubborn.tool], id="trip")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Go.")
+            await gate.started("a")
+            assert await session.cancel()
+        assert_ended_in_order(runtime, "trip-c1")
+        stubborn.released.set()
+        assert (await session.ask("And now?")).text == "I see."
+
+
+async def test_a_subagent_does_not_outlive_the_deadline_of_its_tool() -> None:
+    gate = Gate()
+    made = subagent("helper", "Helps.", target="b", tools=[gate.tool], timeout=0.5)
+    async with hosting(a=above(), b=below()) as runtime:
+        session = await runtime.open("a", tools=[made], id="trip")
+        assert (await session.ask("Go.")).text == "I see."
+        *_, turn, closed = ends(runtime, "trip-c1")
+        assert isinstance(turn, TurnEnded)
+        assert turn.status == "cancelled"
+        assert isinstance(closed, Closed)
+        assert list(runtime.sessions) == ["trip"]
+        (known,) = (await session.ledger()).interactions()
+        assert known.completion is not None
+        assert known.completion.error == "The tool did not return within 0.5 s."
+
+
+async def test_a_subagents_end_is_in_its_log_before_that_of_the_call() -> None:
+    """Told by who is woken by the end of the call."""
+    gate = Gate()
+    made = subagent("helper", "Helps.", target="b", tools=[gate.tool])
+    seen: list[bool] = []
+    async with hosting(a=above(), b=below()) as runtime:
+        session = await runtime.open("a", tools=[made], id="trip")
+
+        async def watch() -> None:
+            async with session.stream("Go.") as events:
+                async for event in events:
+                    if getattr(event, "status", "") == "tool_results":
+                        seen.append(isinstance(runtime.storage.read("trip-c1")[-1], Closed))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watch)
+            await gate.started("a")
+            await session.cancel()
+    assert seen == [True]
+
+
+@pytest.mark.parametrize("actor", ["session", "scheduler", "ledger", "renderer"])
+async def test_when_the_session_above_crashes_its_subagent_ends_and_its_call_is_closed(actor: str) -> None:
+    gate = Gate()
+    made = subagent("helper", "Helps.", target="b", tools=[gate.tool])
+    async with hosting(a=above(), b=below()) as runtime:
+        session = await runtime.open("a", tools=[made], id="trip")
+        async with anyio.create_task_group() as tasks:
+            results: list[Any] = []  # Any: results of asks
+
+            async def ask() -> None:
+                results.append(await session.ask("Go."))
+
+            tasks.start_soon(ask)
+            await gate.started("a")
+            runtime.system.cells[f"trip/{actor}"].crash(RuntimeError("crash"))
+        assert [result.status for result in results] == ["failed"]
+        assert restarted(runtime)
+        while "trip-c1" in runtime.sessions:
+            await anyio.lowlevel.checkpoint()
+        assert_ended_in_order(runtime, "trip-c1")
+        (call,) = (await session.ledger()).interactions()
+        assert call.reason == "outcome_unknown"
+        assert (await session.ask("And now?")).text == "I see."
+
+
+@pytest.mark.parametrize("actor", ["session", "scheduler"])
+async def test_a_subagent_that_crashes_fails_its_call(actor: str) -> None:
+    gate = Gate()
+    made = subagent("helper", "Helps.", target="b", tools=[gate.tool])
+    async with hosting(a=above(), b=below()) as runtime:
+        session = await runtime.open("a", tools=[made], id="trip")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Go.")
+            await gate.started("a")
+            runtime.system.cells[f"trip-c1/{actor}"].crash(RuntimeError("crash"))
+        (call,) = (await session.ledger()).interactions()
+        assert call.completion is not None
+        assert str(call.completion.error).startswith("SubagentFailed: helper did not complete (failed)")
+        assert isinstance(log(runtime, session)[-1], TurnEnded)
+        assert isinstance(runtime.storage.read("trip-c1")[-1], Closed)
+
+
+async def test_a_runtime_that_is_left_ends_its_subagents_in_order() -> None:
+    gate = Gate()
+    made = subagent("helper", "Helps.", target="b", tools=[gate.tool])
+    async with hosting(a=above(), b=below()) as runtime:
+        session = await runtime.open("a", tools=[made], id="trip")
+        async with session.stream("Go."):
+            await gate.started("a")
+    call, turn, *_ = ends(runtime, "trip-c1")
+    assert isinstance(call, Cancelled)
+    assert isinstance(turn, TurnEnded)
