@@ -152,5 +152,6 @@ def provider_at(
             weights=weights,
         ),
         backend.stream,
+        limits.answer_bytes,
     )
     return ProviderActor(codec, endpoint, transport, random, meter)

@@ -90,6 +90,7 @@ class Endpoint:
         headers: Look up the headers that every request takes beside them; never logged. They replace the adapter's.
         timeouts, retries, pace: See there.
         stream: Whether answers are asked for as streams.
+        answer_bytes: Of one answer, as it is on the wire; a larger one is given up, and the next backend asked.
     """
 
     url: str
@@ -99,6 +100,7 @@ class Endpoint:
     retries: Retries = field(default_factory=Retries)
     pace: Pace = field(default_factory=Pace)
     stream: bool = True
+    answer_bytes: int = 32 * 1024 * 1024
 
 
 class Tried(Struct, frozen=True):
@@ -326,6 +328,7 @@ class Round:
             first_call=command.first_call,
             turn=command.turn,
             names=command.request.names,
+            max_bytes=self._endpoint.answer_bytes,
         )
 
     async def _attempt(self) -> Failure | None:

@@ -19,7 +19,8 @@ from actors.core.content import Message
 from actors.core.stream import StreamEvent
 from actors.errors import StreamFault
 
-MAX_ANSWER = 32 * 1024 * 1024  # bytes
+MAX_ANSWER = 32 * 1024 * 1024
+"""Bytes of an answer, unless a backend's `limits.answer_bytes` says otherwise."""
 
 
 class Frames(Protocol):
@@ -35,12 +36,14 @@ class Decoder(Assembly, ABC):
     """Feed it bytes, read events, close it once. `actors.adapters.codec` makes one.
 
     Attributes:
+        max_bytes: Of the answer, as it is on the wire; one that is larger is a fault.
         ended: Whether the dialect's end marker was read: what follows it is not part of the answer.
         late: What became known only by `close`.
     """
 
     frames: ClassVar[type[Frames]] = EventParser
     stream: bool = field(default=True, kw_only=True)
+    max_bytes: int = field(default=MAX_ANSWER, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -83,8 +86,8 @@ class Decoder(Assembly, ABC):
             return []
         try:
             self._size += len(chunk)
-            if self._size > MAX_ANSWER:
-                raise broken(f"the answer is larger than {MAX_ANSWER} bytes")
+            if self._size > self.max_bytes:
+                raise broken(f"the answer is larger than {self.max_bytes} bytes", "too_long")
             if self._parser is None:
                 self._chunks.append(chunk)
             else:

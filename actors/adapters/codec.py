@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from actors.adapters.base import Decoder
+from actors.adapters.base import MAX_ANSWER, Decoder
 from actors.adapters.preamble import Preamble
 from actors.adapters.reading import Reading
 from actors.adapters.request import Settings
@@ -43,6 +43,7 @@ def decode(
     first_call: int = 1,
     turn: int = 0,
     names: Mapping[str, str] | None = None,
+    max_bytes: int = MAX_ANSWER,
 ) -> Decoder:
     """Return a decoder for one answer.
 
@@ -51,6 +52,8 @@ def decode(
         stream: Whether the answer is streamed; else it is one JSON document, whose events are in `late` after `close`.
         first_call: Number of the first canonical id to mint.
         names: `Request.names` of what is being answered: tools the provider knows by another name.
+        max_bytes: Of the answer, as it is on the wire; one that is larger is a fault.
     """
     binding = binding or Binding(profile.name, profile.name)
-    return codec(profile.family).decoder(profile, binding, first_call, turn, names, stream=stream)
+    made = codec(profile.family).decoder
+    return made(profile, binding, first_call, turn, names, stream=stream, max_bytes=max_bytes)

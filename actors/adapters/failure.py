@@ -18,6 +18,7 @@ Kind: TypeAlias = Literal[
     "overflow",
     "transcript",
     "model_fault",
+    "too_long",
     "config",
     "refusal",
     "overloaded",
@@ -32,6 +33,7 @@ ACTIONS: dict[Kind, Action] = {
     "overflow": "compact",
     "transcript": "our_bug",  # never sent again unchanged, and never hidden by a failover
     "model_fault": "retry",  # the model wrote something its server could not read; it may do better
+    "too_long": "next_backend",  # the same server would most likely say as much again
     "config": "next_backend",
     "refusal": "give_up",
     "overloaded": "next_backend",  # these two are ours: nothing was sent

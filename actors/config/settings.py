@@ -70,6 +70,8 @@ class BackendLimits(Frozen):
         first_byte: From the request's last byte to the answer's first; and as long for a free connection.
         idle: Between two pieces of a stream.
         total: For one attempt as a whole; None has no end of its own.
+        answer_bytes: Of one answer on the wire, comments and blank lines included. One that is larger is given up:
+            `cause.kind` is `too_long`, and the next backend is asked.
         concurrency: Requests in flight, at most; the backend's rate limits lower it for a while. More wait.
         waiting: Requests that wait; one more is refused as overloaded.
         requests_per_minute, tokens_per_minute: What the account is given; None leaves it to the backend to refuse.
@@ -82,6 +84,7 @@ class BackendLimits(Frozen):
     first_byte: Seconds = 120.0
     idle: Seconds = 60.0
     total: Seconds | None = 900.0
+    answer_bytes: Annotated[int, Field(ge=1024, le=1024 * 1024 * 1024)] = 32 * 1024 * 1024
     concurrency: Count = 64
     waiting: Annotated[int, Field(ge=0)] = 10_000
     requests_per_minute: Count | None = None

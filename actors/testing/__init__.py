@@ -27,8 +27,10 @@ if TYPE_CHECKING:
         Disconnect,
         ErrorInStream,
         Fault,
+        Flood,
         Garbage,
         MalformedEvent,
+        Reframed,
         Stall,
         Status,
     )
@@ -80,6 +82,7 @@ __all__ = [
     "ErrorInStream",
     "Exchange",
     "Fault",
+    "Flood",
     "Garbage",
     "GeminiProfile",
     "GeminiServer",
@@ -96,6 +99,7 @@ __all__ = [
     "OpenRouterServer",
     "PromptCache",
     "Redacted",
+    "Reframed",
     "ResponsesProfile",
     "ResponsesServer",
     "ResponsesSettings",
@@ -132,6 +136,7 @@ _HOMES |= dict.fromkeys(
     ("DeepSeekServer", "GroqServer", "KimiServer", "MistralServer", "OpenRouterServer"), "compatible_server"
 )
 _HOMES |= {"Fault": "faults", "Garbage": "faults", "MalformedEvent": "faults", "Stall": "faults"}
+_HOMES |= dict.fromkeys(("Flood", "Reframed"), "faults")
 _HOMES |= {"GeminiProfile": "rules", "GeminiServer": "gemini_server", "GeminiSettings": "rules"}
 _HOMES |= {"AnthropicServer": "anthropic_server", "OAuth": "oauth", "PromptCache": "cache"}
 _HOMES |= {"AwsKey": "sigv4", "BedrockServer": "bedrock_server"}

@@ -9,7 +9,7 @@ response body, whatever the transfer encoding adds.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from actors.testing.rules.base import Json
 
@@ -96,7 +96,43 @@ class MalformedEvent:
     data: bytes = b'data: {"id": "cut", "choi\n\n'
 
 
-Fault: TypeAlias = Status | Disconnect | Stall | ErrorInStream | Garbage | MalformedEvent
+@dataclass(frozen=True, slots=True)
+class Flood:
+    """Send these bytes over and over after this many events, until the client or the server goes.
+
+    The body of a request that is not streamed is one event. The answer never says how long it is.
+    """
+
+    after_events: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Reframed:
+    """Write server-sent events as the standard also allows it, and as some servers do. What they say is the same.
+
+    Args:
+        line_end: Of every line.
+        mark: Begin with a byte order mark.
+        unfinished: Leave out the blank line behind the last event.
+
+    Other answers (a request that is not streamed, Bedrock's frames) stay as they are.
+    """
+
+    line_end: Literal["\n", "\r", "\r\n"] = "\n"
+    mark: bool = False
+    unfinished: bool = False
+
+    def written(self, events: list[bytes]) -> list[bytes]:
+        """Return the events in this form."""
+        end = self.line_end.encode()
+        written = [event.replace(b"\n", end) for event in events]
+        if self.unfinished:
+            written[-1] = written[-1].removesuffix(end).removesuffix(end)
+        return [b"\xef\xbb\xbf" + written[0], *written[1:]] if self.mark else written
+
+
+Fault: TypeAlias = Status | Disconnect | Stall | ErrorInStream | Garbage | MalformedEvent | Flood | Reframed
 Faults: TypeAlias = Mapping[int, Fault] | Callable[[int, Json], Fault | None]
 
 RATE_LIMITED = Status(429, retry_after="1")

@@ -36,7 +36,7 @@ class LoopbackAnswer:
     Args:
         parts: The body. Streamed, each is sent on its own; else they are one body of known length.
         cut: Bytes of the body after which `then` happens; None happens before any byte of the response.
-        then: `end` sends everything.
+        then: `end` sends everything; `repeat` too, and then the last part over and over until the client leaves.
         over: Called once the answer is sent, as far as it goes; also if the client left or serving was cancelled.
     """
 
@@ -45,13 +45,13 @@ class LoopbackAnswer:
     parts: tuple[bytes, ...]
     streamed: bool = False
     cut: int | None = None
-    then: Literal["end", "close", "reset", "stall"] = "end"
+    then: Literal["end", "close", "reset", "stall", "repeat"] = "end"
     over: Callable[[], None] | None = None
 
     @property
     def sent(self) -> bool:
         """Whether the client gets to see a status."""
-        return self.then == "end" or self.cut is not None
+        return self.then in ("end", "repeat") or self.cut is not None
 
 
 async def serve_connection(
@@ -163,6 +163,9 @@ class _Connection:
                 return False
             case "close":
                 return False
+            case "repeat":
+                while True:
+                    await self._write(self._http.send(h11.Data(data=answer.parts[-1])))
             case "end":
                 await self._write(self._http.send(h11.EndOfMessage()))
         if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
@@ -192,7 +195,7 @@ class _Connection:
 
 
 def _cut(answer: LoopbackAnswer) -> Iterator[bytes]:
-    if answer.then == "end":
+    if answer.then in ("end", "repeat"):
         yield from answer.parts
         return
     left = answer.cut or 0

@@ -27,8 +27,10 @@ from actors.testing.faults import (
     ErrorInStream,
     Fault,
     Faults,
+    Flood,
     Garbage,
     MalformedEvent,
+    Reframed,
     Stall,
     Status,
     fault_for,
@@ -277,10 +279,12 @@ class LoopbackServer:
         if (counted := self.counted(request)) is not None:
             return _broken(LoopbackAnswer(200, (_JSON, self._mark(order)), (counted,)), fault)
         turn = self.script.turn(parsed)
-        if fault is None:
+        if fault is None or isinstance(fault, Reframed):
             self.script.advance()
         turn = self._billed(turn, self.prompt(request, parsed))
         parts = self._spoiled(self._parts(turn, parsed, order, streamed), fault, order)
+        if isinstance(fault, Reframed) and streamed and self.stream_type.startswith("text/"):
+            parts = fault.written(parts)
         headers = (("content-type", self.stream_type) if streamed else _JSON, self._mark(order))
         return _broken(LoopbackAnswer(200, headers, tuple(parts), streamed), fault)
 
@@ -302,6 +306,8 @@ class LoopbackServer:
                 return [*parts[:count], self.wire.error_event(self._told(fault), order)]
             case MalformedEvent(after_events=count, data=data):
                 return [*parts[:count], data, *parts[count:]]
+            case Flood(after_events=count, data=data):
+                return [*parts[:count], data]
             case _:
                 return parts
 
@@ -415,6 +421,8 @@ def _broken(answer: LoopbackAnswer, fault: Fault | None) -> LoopbackAnswer:
             return replace(answer, cut=cut, then="reset" if reset else "close")
         case Stall(after_bytes=cut):
             return replace(answer, cut=cut, then="stall")
+        case Flood():
+            return replace(answer, streamed=True, then="repeat")
         case _:
             return answer
 

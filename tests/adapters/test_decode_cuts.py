@@ -205,11 +205,8 @@ def test_no_bytes_raise_anything_but_a_stream_fault(profile: Dialect, noise: byt
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("name", sorted(PROFILES))
-def test_an_answer_larger_than_its_cap_is_a_fault_however_it_comes(
-    name: str, stream: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("actors.adapters.base.MAX_ANSWER", 300)
-    decoder = decode(PROFILES[name], stream=stream)
+def test_an_answer_larger_than_its_cap_is_a_fault_however_it_comes(name: str, stream: bool) -> None:
+    decoder = decode(PROFILES[name], stream=stream, max_bytes=300)
     decoder.feed(b":" * 11)  # less than a frame's prelude
     with pytest.raises(StreamFault, match="larger than 300 bytes"):
         decoder.feed(b":" * 300)

@@ -2,7 +2,9 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
+_CALLS = "tests/test_faulty_calls.py"
 _RUNAWAY = "tests/test_runaway_tools.py"
+_STREAMS = "tests/test_faulty_streams.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -32,5 +34,47 @@ MUTATIONS: tuple[Mutation, ...] = (
         "                self.site.executor.quarantine.leave(self.tool)",
         "                pass",
         (f"{_RUNAWAY}::test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended",),
+    ),
+    Mutation(
+        "an answer without end is given up at the size its backend may say",
+        "actors/rounds.py",
+        "            max_bytes=self._endpoint.answer_bytes,\n",
+        "",
+        (f"{_STREAMS}::test_an_answer_without_end_is_given_up_at_its_size_and_not_asked_for_again",),
+    ),
+    Mutation(
+        "an answer that is too long is not asked for again",
+        "actors/adapters/failure.py",
+        '    "too_long": "next_backend",',
+        '    "too_long": "retry",',
+        (f"{_STREAMS}::test_an_answer_without_end_is_given_up_at_its_size_and_not_asked_for_again",),
+    ),
+    Mutation(
+        "a stream may begin with a byte order mark",
+        "actors/adapters/sse.py",
+        '            line = line.removeprefix(b"\\xef\\xbb\\xbf")\n',
+        "",
+        (f"{_STREAMS}::test_a_stream_that_is_written_oddly_is_read_as_any_other",),
+    ),
+    Mutation(
+        "an event without its blank line is read at the end",
+        "actors/adapters/sse.py",
+        "            self._take(line)\n        self._dispatch(events)\n        if self._stray:",
+        "            self._take(line)\n        if self._stray:",
+        (f"{_STREAMS}::test_a_stream_that_is_written_oddly_is_read_as_any_other",),
+    ),
+    Mutation(
+        "arguments that are no object are not those of a call without any",
+        "actors/adapters/arriving.py",
+        "        raw_text = None if is_object else raw",
+        "        raw_text = None",
+        (f"{_CALLS}::test_arguments_that_are_no_object_reach_no_tool_and_are_corrected_once",),
+    ),
+    Mutation(
+        "a call beyond the batch is answered too",
+        "actors/core/batch.py",
+        "if number < most else _too_many(call, most)",
+        "if number <= most else _too_many(call, most)",
+        (f"{_CALLS}::test_of_two_hundred_calls_as_many_run_as_may_and_all_are_answered",),
     ),
 )

@@ -1,0 +1,201 @@
+"""What a model may do to a tool call, through whole sessions: corrected in bounds, and every call answered once."""
+
+import json
+from typing import Any
+
+import pytest
+
+from actors.config import RuntimeLimits
+from actors.core.events import Refused
+from actors.handle import Session
+from actors.runtime import Runtime
+from actors.testing import Call, Garbage, Say, Script, Turn, strict_server
+from actors.testing.server import LoopbackServer
+from actors.tools import Tool, tool
+from tests.adapters.wire_streams import calls, chunk, fragment, openai_stream
+from tests.runtime_support import hosting, log, openai
+
+pytestmark = pytest.mark.anyio
+
+AnyTool = Tool[..., Any]  # Any: any function
+Json = dict[str, Any]  # Any: a request body
+FAMILIES = ("openai_chat", "anthropic", "openai_responses", "gemini", "bedrock")
+
+WRITTEN = ("openai_chat", "anthropic", "openai_responses", "bedrock")
+"""Families whose models write arguments as text; Gemini's come as objects."""
+
+BROKEN = {
+    "half of it": '{"name": "a',
+    "two objects": '{"name": "a"}{"name": "b"}',
+    "nothing": "",
+    "null": "null",
+    "a number": "7",
+    "an array": '["a"]',
+    "a text": '"a"',
+    "a key twice": '{"name": "a", "name": "b"}',
+    "something behind it": '{"name": "a"} as you wished',
+    "something before it": 'Sure: {"name": "a"}',
+    "not a number": '{"name": NaN}',
+    "a lone surrogate": '{"name": "\\ud800"}',
+    "depth": '{"name": ' + "[" * 100 + "]" * 100 + "}",
+}
+
+
+def working(runs: list[str]) -> AnyTool:
+    """A tool that notes what it was called with."""
+
+    async def work(name: str) -> str:
+        """Do a piece of work."""
+        runs.append(name)
+        return f"{name} is done"
+
+    return tool(work)
+
+
+async def assert_answered_once(session: Session) -> list[str]:
+    """Every call of the history has an id of its own and one end; return the ends in order."""
+    made = [call.id for message in await session.history() for call in message.calls]
+    assert len(set(made)) == len(made)
+    ledger = await session.ledger()
+    assert [known.call_id for known in ledger.interactions()] == made
+    return [known.status for known in ledger.interactions()]
+
+
+def refused(runtime: Runtime, session: Session) -> list[dict[str, Any]]:  # Any: JSON
+    """Return what the model was told of the calls that did not run."""
+    events = (event for event in log(runtime, session) if isinstance(event, Refused))
+    return [json.loads(event.error.decode())["tool_error"] for event in events]
+
+
+@pytest.mark.requirement("U-05", "U-06")
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("how", BROKEN)
+async def test_arguments_that_are_no_object_reach_no_tool_and_are_corrected_once(name: str, how: str) -> None:
+    runs: list[str] = []
+    turns = [Turn(Call("work", raw=BROKEN[how])), Turn(Call("work", {"name": "a"})), Turn(Say("Done."))]
+    server = strict_server(name, turns)
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[working(runs)])
+        answer = await session.ask("Do it.")
+        told = refused(runtime, session)
+        ends = await assert_answered_once(session)
+        counts = runtime.stats().backends["a"].tools
+    assert (answer.status, answer.text, answer.rounds) == ("complete", "Done.", 3)
+    assert runs == ["a"]
+    kind = "invalid_arguments" if how == "nothing" else "malformed_arguments"
+    assert [error["kind"] for error in told] == [kind]
+    assert ends == ["error", "complete"]
+    assert (counts.tool_calls_total, counts.tool_calls_invalid_args) == (2, 1)
+    assert server.refusals == []
+
+
+@pytest.mark.requirement("U-06")
+@pytest.mark.parametrize("how", BROKEN)
+async def test_a_model_that_goes_on_writing_so_is_corrected_so_often_and_then_asked_for_words(
+    how: str,
+) -> None:
+    runs: list[str] = []
+
+    def stubborn(request: Json) -> Turn:
+        return (
+            Turn(Say("Then not."))
+            if request.get("tool_choice") == "none"
+            else Turn(Call("work", raw=BROKEN[how]))
+        )
+
+    server = openai()
+    server.script = Script(stubborn)
+    async with hosting(a=server, limits=RuntimeLimits(corrections=2)) as runtime:
+        session = await runtime.open("a", tools=[working(runs)])
+        answer = await session.ask("Do it.")
+        ends = await assert_answered_once(session)
+    assert (answer.status, answer.text, server.received) == ("complete", "Then not.", 3)
+    assert (runs, ends) == ([], ["error", "error"])
+    assert server.refusals == []
+
+
+# ---- how calls come
+
+
+async def worked(
+    server: LoopbackServer, *, limits: RuntimeLimits | None = None
+) -> tuple[list[str], list[str]]:
+    """Ask for work twice; return what was run and how the calls ended, once the next ask was served."""
+    runs: list[str] = []
+    async with hosting(a=server, limits=limits) as runtime:
+        session = await runtime.open("a", tools=[working(runs)])
+        asks = [await session.ask("Do it."), await session.ask("And again.")]
+        ends = await assert_answered_once(session)
+        assert [answer.status for answer in asks] == ["complete"] * 2
+    assert server.refusals == []
+    return sorted(runs), ends
+
+
+A, B, C = (Call("work", {"name": name}) for name in "abc")
+SAME = tuple(Call("work", {"name": name}, id="toolu_same") for name in "abc")
+COMES: dict[str, Turn] = {
+    "one id for all": Turn(*SAME),
+    "no ids": Turn(A, B, C, ids="blank"),
+    "ids that begin anew": Turn(A, B, C, ids="restart"),
+    "every call whole": Turn(A, B, C, whole_calls=True),
+    "one index for all": Turn(A, B, C, index="zero", whole_calls=True),
+    "one index for all, in pieces": Turn(A, B, C, index="zero"),
+    "no index": Turn(A, B, C, index="missing", whole_calls=True),
+    "ids over and over": Turn(A, B, C, repeat_id=True),
+}
+
+
+@pytest.mark.requirement("PROMISE-5", "REQ-915-005")
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("how", COMES)
+async def test_calls_run_once_each_under_ids_of_their_own_however_they_come(name: str, how: str) -> None:
+    server = strict_server(name, [COMES[how], Turn(Say("Done.")), COMES[how], Turn(Say("Done."))])
+    assert await worked(server) == (["a", "a", "b", "b", "c", "c"], ["complete"] * 6)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+async def test_a_call_without_a_name_is_answered_as_one_of_a_tool_that_is_not_there(name: str) -> None:
+    nameless = Turn(A, Call("", {"name": "b"}))
+    server = strict_server(name, [nameless, Turn(Say("Done.")), nameless, Turn(Say("Done."))])
+    assert await worked(server) == (["a", "a"], ["complete", "error"] * 2)
+
+
+@pytest.mark.requirement("PROMISE-9")
+@pytest.mark.parametrize(("most", "ran"), [(256, 200), (64, 64)])
+@pytest.mark.parametrize("name", FAMILIES)
+async def test_of_two_hundred_calls_as_many_run_as_may_and_all_are_answered(
+    name: str, most: int, ran: int
+) -> None:
+    many = Turn(*(Call("work", {"name": f"{at:03}"}) for at in range(200)), fragment=64)
+    server = strict_server(name, [many, Turn(Say("Done."))])
+    runs, ends = await worked(server, limits=RuntimeLimits(batch=most))
+    assert runs == [f"{at:03}" for at in range(ran)]
+    assert ends == ["complete"] * ran + ["error"] * (200 - ran)
+
+
+@pytest.mark.parametrize("name", ["openai_chat", "anthropic", "gemini", "bedrock"])
+async def test_calls_are_calls_whatever_the_reason_to_stop(name: str) -> None:
+    plain = {"openai_chat": "stop", "anthropic": "end_turn", "gemini": "STOP", "bedrock": "end_turn"}
+    for reason in (plain[name], "a_new_reason"):
+        server = strict_server(name, [Turn(A, stop=reason), Turn(Say("Done.")), Turn(Say("Done."))])
+        assert await worked(server) == (["a"], ["complete"])
+
+
+CALLED = calls(fragment(0, "c1", "work", '{"name": "a"}'))
+BY_HAND = {
+    "a call behind the reason to stop": (
+        openai_stream(chunk({"content": "."}), chunk({}, "stop"), CALLED),
+        ["a"],
+    ),
+    "no reason to stop": (openai_stream(CALLED), ["a"]),
+    "no reason to stop, and words": (openai_stream(chunk({"content": "Words."})), []),
+}
+
+
+@pytest.mark.parametrize("how", BY_HAND)
+async def test_a_stream_that_ends_at_its_marker_is_whole_without_a_reason_and_with_a_call_behind_it(
+    how: str,
+) -> None:
+    stream, ran = BY_HAND[how]
+    server = openai(Turn(Say("Done.")), faults={0: Garbage(stream)})
+    assert await worked(server) == (ran, ["complete"] * len(ran))

@@ -1,0 +1,241 @@
+"""What a provider may do to an answer, through whole sessions: each ends once, typed, and the next ask is served.
+
+Statuses, errors inside a stream, streams that are written oddly or wrongly, and answers without end.
+"""
+
+from typing import NamedTuple
+
+import pytest
+
+from actors.config import BackendLimits, PoolSettings
+from actors.core.feed import SessionEvent, TurnResult
+from actors.testing import (
+    ErrorInStream,
+    Fault,
+    Flood,
+    MalformedEvent,
+    Reframed,
+    Say,
+    Status,
+    Turn,
+    strict_server,
+)
+from actors.testing.server import LoopbackServer
+from tests.runtime_support import NO_RETRIES, gathered, hosting, openai
+
+pytestmark = pytest.mark.anyio
+
+TEXT = "Es ist 21 °C in 東京 \U0001f600."
+EVENT_STREAMS = ("openai_chat", "anthropic", "openai_responses", "gemini")
+FAMILIES = (*EVENT_STREAMS, "bedrock")
+TWICE = BackendLimits(attempts=2)
+over_families = pytest.mark.parametrize("name", FAMILIES)
+over_event_streams = pytest.mark.parametrize("name", EVENT_STREAMS)
+
+
+def saying(name: str, fault: Fault, *, bytewise: bool = False) -> LoopbackServer:
+    """Return a strict server whose first answer meets a fault."""
+    return strict_server(
+        name, lambda request: Turn(Say(TEXT)), faults={0: fault}, write_bytes=1 if bytewise else None
+    )
+
+
+def ended(events: list[SessionEvent]) -> TurnResult:
+    """Return how an ask ended: once, and with its last event."""
+    ends = [event for event in events if event.type in ("complete", "error")]
+    assert ends == [events[-1]]
+    return ends[0].result
+
+
+async def asked(server: LoopbackServer, limits: BackendLimits = NO_RETRIES) -> TurnResult:
+    """Ask a server of which the first answer is faulty, and see that the next ask is served."""
+    async with hosting(a=server, backend=limits) as runtime:
+        session = await runtime.open("a")
+        result = ended(await gathered(session, "How warm is it?"))
+        after = ended(await gathered(session, "And now?"))
+    assert (after.status, after.text) == ("complete", TEXT)
+    assert server.refusals == []
+    return result
+
+
+class Row(NamedTuple):
+    kind: str
+    tries: int
+
+
+RETRIED = Row("transient", 2)
+ELSEWHERE = Row("config", 1)
+OURS = Row("transcript", 1)  # nothing else can be said here than what was, and that is not sent twice
+SPARED = "gemini", 429
+"""Its server asks for half a minute, which is more than an ask waits."""
+STATUSES = {
+    400: OURS,
+    401: ELSEWHERE,
+    403: ELSEWHERE,
+    404: ELSEWHERE,
+    408: RETRIED,
+    409: RETRIED,
+    413: Row("overflow", 1),
+    422: OURS,
+    429: Row("rate_limit", 2),
+    500: RETRIED,
+    502: RETRIED,
+    503: RETRIED,
+    504: RETRIED,
+    529: RETRIED,
+}
+
+
+@over_families
+@pytest.mark.parametrize("status", STATUSES)
+async def test_a_status_is_tried_again_or_not_as_its_row_says(name: str, status: int) -> None:
+    row = STATUSES[status]
+    if (name, status) == SPARED:
+        row = Row("rate_limit", 1)
+    fault = Status(status, message="something unheard of", type="unheard_of", code="unheard_of")
+    server = strict_server(name, [Turn(Say(TEXT))], faults={0: fault})
+    async with hosting(a=server, backend=TWICE) as runtime:
+        result = ended(await gathered(await runtime.open("a"), "How warm is it?"))
+        counted = runtime.stats().backends["a"].tools.tool_api_400_total
+    first = result.attempts[0]
+    assert first.cause is not None
+    assert (first.cause.kind, first.cause.status) == (row.kind, status)
+    assert server.received == row.tries
+    assert result.status == ("complete" if row.tries == 2 else "failed")
+    assert counted == (row.kind == "transcript")
+    assert server.refusals == []
+
+
+REPORTED = [(name, status) for name in FAMILIES for status in (429, 500, 503) if (name, status) != SPARED]
+"""Gemini is left alone for as long as it asks for, so a second ask would not be served."""
+
+
+@pytest.mark.parametrize(("name", "status"), REPORTED)
+async def test_an_error_inside_a_stream_of_status_200_is_what_the_status_is(name: str, status: int) -> None:
+    plain = await asked(saying(name, Status(status)), TWICE)
+    inside = await asked(saying(name, ErrorInStream(0, status)), TWICE)
+    causes = [result.attempts[0].cause for result in (plain, inside)]
+    assert causes[0] is not None
+    assert causes[1] is not None
+    assert causes[0].kind == causes[1].kind
+    assert plain.status == inside.status == "complete"
+
+
+@over_families
+async def test_an_error_inside_a_stream_behind_words_is_not_tried_again(name: str) -> None:
+    server = strict_server(name, lambda request: Turn(Say(TEXT * 20)), faults={0: ErrorInStream(12, 500)})
+    async with hosting(a=server, backend=TWICE) as runtime:
+        session = await runtime.open("a")
+        result = ended(await gathered(session, "How warm is it?"))
+        assert (result.status, server.received) == ("failed", 1)
+        assert (await session.history())[-1].text.startswith(TEXT[:5])
+        assert (await session.ask("And now?")).status == "complete"
+
+
+LATE = 10_000
+"""Behind the last event, however many there are."""
+
+ODD: dict[str, Fault] = {
+    "lines end in CR": Reframed("\r"),
+    "lines end in CRLF": Reframed("\r\n"),
+    "no blank line at the end": Reframed(unfinished=True),
+    "CRLF, and no blank line at the end": Reframed("\r\n", unfinished=True),
+    "a byte order mark": Reframed(mark=True),
+    "comments": MalformedEvent(1, b": still here\n\n:\n"),
+    "an event of an unknown kind": MalformedEvent(
+        1, b'event: brand_new\ndata: {"type":"brand_new","x":[1]}\n\n'
+    ),
+    "an unknown field": MalformedEvent(1, b"retry: 3000\nid: 7\nweather: fine\n\n"),
+    "an event without data": MalformedEvent(1, b"event: ping\n\n"),
+    "a second end marker": MalformedEvent(LATE, b"data: [DONE]\n\n" * 2),
+    "words behind the end": MalformedEvent(LATE, b'data: {"error":{"message":"late"}}\n\n\x00\xff'),
+}
+
+
+@over_event_streams
+@pytest.mark.parametrize("how", ODD)
+async def test_a_stream_that_is_written_oddly_is_read_as_any_other(name: str, how: str) -> None:
+    result = await asked(saying(name, ODD[how], bytewise=True))
+    assert (result.status, result.text) == ("complete", TEXT)
+
+
+@over_event_streams
+async def test_a_flood_of_comments_in_a_stream_is_passed_over(name: str) -> None:
+    result = await asked(saying(name, MalformedEvent(1, b": ping\n\n" * 200_000)))
+    assert (result.status, result.text) == ("complete", TEXT)
+
+
+WRONG: dict[str, Fault] = {
+    "half an event": MalformedEvent(0, b'data: {"id": "cut", "choi\n\n'),
+    "an event that is no object": MalformedEvent(0, b"data: 7\n\n"),
+    "an event of two mebibytes": MalformedEvent(0, b'data: {"x":"' + b"x" * 2 * 1024 * 1024 + b'"}\n\n'),
+    "a line of two mebibytes": MalformedEvent(0, b"x" * 2 * 1024 * 1024),
+}
+
+
+@over_event_streams
+@pytest.mark.parametrize("how", WRONG)
+async def test_a_stream_that_cannot_be_read_is_a_typed_failure_and_is_tried_again(
+    name: str, how: str
+) -> None:
+    result = await asked(saying(name, WRONG[how]), TWICE)
+    tried, served = result.attempts
+    assert tried.cause is not None
+    assert (tried.cause.kind, tried.status, served.status) == ("transient", "retried", "complete")
+    assert result.text == TEXT
+
+
+# ---- answers without end
+
+BOUNDED = BackendLimits(attempts=4, answer_bytes=64 * 1024)
+SAYS_NOTHING = Flood(1, b": still thinking\n\n" * 50)
+
+
+@over_event_streams
+async def test_an_answer_without_end_is_given_up_at_its_size_and_not_asked_for_again(name: str) -> None:
+    server = saying(name, SAYS_NOTHING)
+    result = await asked(server, BOUNDED)
+    assert result.attempts[0].cause is not None
+    assert (result.status, result.attempts[0].cause.kind) == ("failed", "too_long")
+    assert "larger than 65536 bytes" in result.why
+    assert server.received == 2
+
+
+@over_families
+async def test_a_body_without_end_is_given_up_at_its_size(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = saying(name, Flood(0, b'{"x":"' + b"x" * 4096))
+    monkeypatch.setattr(server, "streams", lambda request, parsed: False)
+    result = await asked(server, BOUNDED)
+    assert result.attempts[0].cause is not None
+    assert (result.status, result.attempts[0].cause.kind) == ("failed", "too_long")
+
+
+async def test_words_without_end_stay_as_far_as_they_came_and_nobody_else_is_asked() -> None:
+    word = b'data: {"choices":[{"index":0,"delta":{"content":"word "},"finish_reason":null}]}\n\n'
+    talks, spare = openai(faults={0: Flood(1, word)}), openai()
+    pools = {"both": PoolSettings(members=("a", "b"), policy="failover")}
+    async with hosting(pools=pools, a=talks, b=spare, backend=BOUNDED) as runtime:
+        session = await runtime.open("both")
+        result = ended(await gathered(session, "Tell me."))
+        kept = (await session.history())[-1].text
+        assert (result.status, talks.received, spare.received) == ("failed", 1, 0)
+        assert kept.startswith("word word ")
+        assert len(kept) < BOUNDED.answer_bytes
+        assert (await session.ask("And now?")).status == "complete"
+
+
+async def test_another_backend_answers_where_one_does_not_end_and_nothing_was_shown() -> None:
+    endless, spare = openai(faults={0: SAYS_NOTHING}), openai(Turn(Say(TEXT)))
+    pools = {"both": PoolSettings(members=("a", "b"), policy="failover")}
+    async with hosting(pools=pools, a=endless, b=spare, backend=BOUNDED) as runtime:
+        result = await (await runtime.open("both")).ask("Tell me.")
+    assert (result.status, result.text, endless.received) == ("complete", TEXT, 1)
+    assert result.attempts[0].cause is not None
+    assert result.attempts[0].cause.kind == "too_long"
+
+
+async def test_an_answer_of_just_its_size_is_whole() -> None:
+    long = openai(Turn(Say("x" * 600), fragment=600))
+    async with hosting(a=long, backend=BackendLimits(attempts=1, answer_bytes=2048)) as runtime:
+        session = await runtime.open("a")
+        assert (await session.ask("Tell me.")).text == "x" * 600
