@@ -18,6 +18,7 @@ from actors import telemetry
 from actors.backend import Resolver
 from actors.children import Above, OpenBelow
 from actors.choosing import Warmth
+from actors.commands import Cancel, End, SessionCommand
 from actors.core.batch import Approve
 from actors.core.events import Event, Opened
 from actors.core.feed import PendingCall
@@ -38,7 +39,7 @@ from actors.quarantine import Quarantine
 from actors.readers import Readers
 from actors.renderer import RendererActor
 from actors.scheduler import SchedulerActor
-from actors.session import Cancel, End, SessionActor, SessionCommand
+from actors.session import SessionActor
 from actors.storage import Storage
 from actors.telemetry.otel import Tracing
 from actors.tools import Toolset

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, TypeVar, Unpack, get_args, overload
 
 from actors.activation import Activation, SessionActors
 from actors.calls import brought_ends
+from actors.commands import Cancel, Look, SessionCommand, Switch
 from actors.core.asking import AskSettings, asked
 from actors.core.content import Media, Message, Text, ToolCall, ToolResult
 from actors.core.diagnostics import Report
@@ -36,7 +37,6 @@ from actors.ledger import Snapshot
 from actors.output import output_of
 from actors.pending import Bring, Decision, HostCall, Submit
 from actors.renderer import Render
-from actors.session import Cancel, Look, SessionCommand, Switch
 from actors.session_events import SessionEvents
 from actors.streams import AnswerSink, AskStream
 

@@ -13,12 +13,21 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context as Variables
 from contextvars import copy_context
-from dataclasses import dataclass
-from typing import ClassVar, TypeAlias, assert_never
+from typing import ClassVar, assert_never
 
 from actors.backend import Resolver, check_priced, over_budget
 from actors.brought import taken
 from actors.choosing import Warmth
+from actors.commands import (
+    Cancel,
+    End,
+    EndWritten,
+    Finished,
+    Look,
+    SessionCommand,
+    Switch,
+    Taken,
+)
 from actors.core import awaiting, phases
 from actors.core.content import ToolCall
 from actors.core.events import Closed, SwitchApplied, SwitchHeld, SwitchSuperseded
@@ -26,13 +35,11 @@ from actors.core.feed import (
     Applied,
     CompleteEvent,
     Deferred,
-    PendingCall,
     Sink,
     StatusEvent,
     SwitchOutcome,
     switched,
 )
-from actors.core.identity import CallId
 from actors.core.ledger import Ledger
 from actors.core.phases import Action, Happening, Phase
 from actors.core.publishing import terminal
@@ -44,83 +51,11 @@ from actors.driver import TurnDriver
 from actors.errors import ActorsError, ActorStopped, Busy, OverBudget, SessionClosed, SessionError
 from actors.inflight import AskInFlight, SessionRefs
 from actors.journal import Told
-from actors.kernel import Actor, Command, Context, Query, Reply
+from actors.kernel import Actor, Context, Reply
 from actors.ledger import Shut, Snapshot
 from actors.log import Generation, LogWriter, Replay
 from actors.pending import Bring, NoSink, PendingAsks, Submit
 from actors.recovery import recovered
-
-
-@dataclass(frozen=True)
-class Switch(Query[SwitchOutcome]):
-    """Send the next turn to `target`: at once if no ask is in flight, else when it has ended."""
-
-    control: ClassVar[bool] = True
-    target: str
-
-
-@dataclass(frozen=True)
-class Cancel(Query[bool]):
-    """Cancel the ask in flight. Answered when every call of it is closed: True, or False if it came too late."""
-
-    control: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class Look(Query[SessionState]):
-    """Ask for the present state. It has no ledger: ask the ledger for that."""
-
-    control: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class Finished(Command):
-    """The ask in flight has ended, and the pending asks say how.
-
-    `generation` is whose ask: mail outlives a crash, and what is told of an ask that it ended means nothing any more.
-    """
-
-    control: ClassVar[bool] = True
-    generation: int
-
-
-@dataclass(frozen=True)
-class Taken(Command):
-    """What was brought first is recorded, or refused. `generation` as in `Finished`.
-
-    Args:
-        waits: The calls that the turn waits for still.
-        runs: The calls that are to be run when it goes on.
-        ends: How those of its message ended that have.
-        seq: Number of the last event.
-        error: Why it is refused, if it is.
-    """
-
-    control: ClassVar[bool] = True
-    generation: int
-    waits: tuple[PendingCall, ...] = ()
-    runs: tuple[ToolCall, ...] = ()
-    ends: tuple[tuple[CallId, str], ...] = ()
-    seq: int = 0
-    error: SessionError | None = None
-
-
-@dataclass(frozen=True)
-class EndWritten(Command):
-    """The log's last event is durable. `generation` as in `Finished`."""
-
-    control: ClassVar[bool] = True
-    generation: int
-
-
-@dataclass(frozen=True)
-class End(Query[None]):
-    """Cancel the ask in flight, drop those that wait, and write that the session has ended."""
-
-    control: ClassVar[bool] = True
-
-
-SessionCommand: TypeAlias = Submit | Bring | Switch | Cancel | Look | Finished | Taken | End | EndWritten
 
 
 class SessionActor(Actor[SessionCommand]):

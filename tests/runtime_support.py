@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
+from actors.commands import Look
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings, PoolSettings, RuntimeLimits
 from actors.config.providers import kind_of
 from actors.core.codec import decode_event, encode_event
@@ -29,7 +30,6 @@ from actors.executor import ToolFailure
 from actors.handle import Session
 from actors.renderer import AdoptedLanes
 from actors.runtime import Runtime
-from actors.session import Look
 from actors.storage import Storage
 from actors.testing import AnthropicProfile, AnthropicServer, AnthropicSettings, OpenAIServer
 from actors.testing.server import LoopbackServer, serve

@@ -15,6 +15,7 @@ import anyio.lowlevel
 import pytest
 
 from actors import Runtime
+from actors.commands import EndWritten, Finished
 from actors.config import Config, FileSettings
 from actors.core.codec import encode_event
 from actors.core.events import (
@@ -39,7 +40,6 @@ from actors.journal import JournalActor
 from actors.kernel import Ref, System
 from actors.kernel.system import SHARED
 from actors.log import Generation
-from actors.session import EndWritten, Finished
 from actors.storage import Entry, decoded
 from actors.storage.memory import MemoryStorage
 from actors.testing import Call, Say, Turn

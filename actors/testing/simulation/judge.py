@@ -2,6 +2,7 @@
 
 import anyio
 
+from actors.commands import Look
 from actors.core.codec import decode_event, encode_event
 from actors.core.form import replace
 from actors.core.state import rebuilt
@@ -9,7 +10,6 @@ from actors.handle import Session
 from actors.provider import Counters
 from actors.renderer import AdoptedLanes
 from actors.runtime import Runtime
-from actors.session import Look
 from actors.testing.simulation.world import World, session_of
 
 
