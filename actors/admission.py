@@ -194,8 +194,9 @@ class Admission:
         self._begin(ticket)
 
     def _open(self, wait: float) -> CircuitOpen:
+        now = f"is not asked for {wait:.0f} s more" if wait else "is just being tried with one request"
         return CircuitOpen(
-            f"Backend {self._name!r} is not asked for {wait:.0f} s more: {self.breaker.in_a_row} requests to it "
+            f"Backend {self._name!r} {now}: {self.breaker.in_a_row} requests to it "
             "failed in a row, or it asked to wait; ask later, or add another backend to a pool",
             retry_after=wait,
         )
