@@ -125,6 +125,8 @@ class TurnSteps:
             if step.round == 1:
                 self._ledger = known.ledger
             rendered = await self._refs.renderer.ask(Render(binding, self._log.state.history, known.ledger))
+            if rendered.begins is not None:
+                await self._outdated(rendered.begins)
             if rendered.report.faults:
                 self._rendered = rendered
                 fault = rendered.report.faults[0]
@@ -172,6 +174,11 @@ class TurnSteps:
         await self._log.write(event, self._ask.telling("rewritten", step.why))
         await self._refs.renderer.tell(Invalidate(event, epoch_start))
         return turns.Ready()
+
+    async def _outdated(self, event: EpochBegan) -> None:
+        """Have it written with the request that it begins an epoch: what the old one was bound to has changed."""
+        self._log.hold(event, self._ask.telling("rewritten", event.why))
+        await self._refs.renderer.tell(Invalidate(event, len(self._log.state.history)))
 
     async def _epoch(self) -> int:
         if self._rendered is not None:

@@ -13,6 +13,7 @@ from functools import cache
 
 import pytest
 
+from actors.core.events import EpochBegan
 from actors.core.profiles import PROFILES
 from tests.at_scale import main, share
 from tests.core.session_log import text
@@ -29,6 +30,7 @@ def gone_once(seed: int) -> tuple[list[str], Counter[str]]:
     found, seen = gone(walk, seed), Counter[str]()
     seen.update(binding.dialect for binding, _, _ in walk.session.sent)
     seen.update(type(event).__name__ for event in walk.session.log)
+    seen.update(event.reason for event in walk.session.log if isinstance(event, EpochBegan))
     seen.update(f"epoch {epoch > 0}" for _, epoch, _ in walk.session.sent)
     for _, _, rendered in walk.session.sent:
         sent, titles = text(rendered), rendered.lane.state.usage.titles
@@ -51,6 +53,7 @@ def test_walks_come_to_every_dialect_and_see_everything_happen() -> None:
     assert set(PROFILES) <= set(seen)
     happens = {
         "Compacted",
+        "Configured",
         "EpochBegan",
         "Cancelled",
         "Refused",
@@ -60,7 +63,7 @@ def test_walks_come_to_every_dialect_and_see_everything_happen() -> None:
         "RequestSent",
     }
     assert happens <= set(seen)
-    assert {"epoch True", "late", "full", "named again"} <= set(seen)
+    assert {"epoch True", "configured", "late", "full", "named again"} <= set(seen)
 
 
 if __name__ == "__main__":

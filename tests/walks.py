@@ -3,8 +3,8 @@
 Each step is something that happens to a session: a user asks, now and then with images and documents, and the model
 answers in rounds, with reasoning, calls, restarting ids and arguments that are not JSON; a tool shows media; a call is
 cancelled, forgotten or refused; a result comes late; an answer breaks off; the next request goes elsewhere; a lane
-starts over; old messages are compacted. Requests are judged by the servers themselves, whose answers our decoders read
-in pieces cut anywhere.
+starts over; old messages are compacted; the system prompt or the tools change. Requests are judged by the servers
+themselves, whose answers our decoders read in pieces cut anywhere.
 
 `wrong(seed)` says what was wrong with one walk, if anything.
 """
@@ -25,6 +25,7 @@ from actors.core.dialect import Dialect
 from actors.core.events import (
     Cancelled,
     Compacted,
+    Configured,
     Denied,
     EpochBegan,
     Failed,
@@ -62,6 +63,7 @@ TOOLS = tuple(
     ToolSpec(name, "Does it.", Json(b'{"type":"object","properties":{"name":{"type":"string"}}}'))
     for name in ("read", "search", "files.write", "x" * 70)
 )
+SYSTEMS = (None, "Be brief.")
 MALFORMED = (
     '{"name": "half',
     "[]",
@@ -171,7 +173,8 @@ class Walk:
         self.sent: dict[tuple[Binding, int], bytes] = {}
         self.hosts: dict[Binding, LoopbackServer] = {}
         self.bindings = [self.binding() for _ in range(self.random.randrange(2, 6))]
-        self.system = self.random.choice((None, "Be brief."))
+        self.system = self.random.choice(SYSTEMS)
+        self.tools = TOOLS
         imported = tuple(history(seed)[0]) if self.rarely(4) else ()
         came = with_fields(History(imported), system=self.system)
         self.session.write(with_fields(opening("s", "t", came), calls=IMPORTED))
@@ -207,7 +210,9 @@ class Walk:
     def run(self) -> None:
         """Go all steps, then to every binding once more."""
         for _ in range(self.steps):
-            self.random.choice((self.ask, self.ask, self.ask, self.tell_late, self.rewrite))()
+            self.random.choice(
+                (*[self.ask] * 6, *[self.tell_late] * 2, *[self.rewrite] * 2, self.configure)
+            )()
         for binding in self.bindings:
             self.say()
             self.exchange(binding)
@@ -260,6 +265,13 @@ class Walk:
         for binding in self.session.lanes.bindings():
             self.begin(binding)
 
+    def configure(self) -> None:
+        """Other tools are offered, fewer or in another order, behind another system prompt; or all is as before."""
+        self.system = self.random.choice(SYSTEMS)
+        self.tools = tuple(self.random.sample(TOOLS, self.random.randrange(1, 1 + len(TOOLS))))
+        names = tuple([tool.name for tool in self.tools])
+        self.session.write(Configured(self.system, names, f"{self.system} {names}"))
+
     def begin(self, binding: Binding, *, plain: bool = False) -> None:
         epoch = self.session.lanes.of(binding).state.epoch + 1
         self.session.write(EpochBegan(binding, epoch, "refusal" if plain else "compaction", plain))
@@ -273,7 +285,7 @@ class Walk:
         facts = rendered.facts._replace(lane=lane_key("s", binding))
         request = codec.request(rendered.segments, self.settings(binding), facts)
         names = {own: wire for wire, own in request.names.items()}
-        known = [names.get(tool.name, tool.name) for tool in TOOLS]
+        known = [names.get(tool.name, tool.name) for tool in self.tools]
         self.turn = self.spoken(binding, known)
         body = self.served(binding, request, rendered)
         first = session.state.calls + 1
@@ -293,7 +305,7 @@ class Walk:
         return Settings(
             model=binding.model,
             system=self.system,
-            tools=TOOLS,
+            tools=self.tools,
             tool_choice="none" if self.rarely() else "auto",
             max_tokens=8000,
             thinking=self.thinking[binding],
@@ -343,7 +355,7 @@ class Walk:
             self.late.append(call.id)  # forgotten, as by a process that died
             return
         write(Scheduled(call.id, call.name, call.json))
-        if call.raw is not None or call.name not in {tool.name for tool in TOOLS}:
+        if call.raw is not None or call.name not in {tool.name for tool in self.tools}:
             write(Refused(call.id, quote("This call cannot be run.")))
         elif chance < 0.08:
             write(Denied(call.id, quote("No.")))
@@ -362,7 +374,7 @@ class Walk:
             raise Wrong("the log folds to another history or ledger")
         for binding in self.session.lanes.bindings():
             live, folded = self.session.lanes.of(binding), lanes.of(binding)
-            if b"".join(live.segments) != b"".join(folded.segments):
+            if b"".join(live.segments) != b"".join(folded.segments) or live.state != folded.state:
                 raise Wrong(f"{binding}: the log folds to another lane")
 
 

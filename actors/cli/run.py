@@ -173,7 +173,7 @@ class AnswerText:
             case StatusEvent(status="failover", detail=name):
                 complain(f"going on with {name}")
             case StatusEvent(status="rewritten", detail=why):
-                complain(f"the request was refused and is written anew: {why}")
+                complain(f"the request is written anew: {why}")
             case CompleteEvent() | ErrorEvent() if self._any:
                 self._put("\n")
             case ToolCallEvent() | StatusEvent() | CompleteEvent() | ErrorEvent() | SubagentEvent():

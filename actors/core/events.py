@@ -14,6 +14,7 @@ catalogue is closed and versioned; an event is written before what it announces 
     ApprovalAsked, ApprovalDecided          whether a call may run, when somebody is to say so later
     Awaited, Resumed                        a turn waits for its caller, and goes on
     SwitchHeld, SwitchApplied, SwitchSuperseded, SwitchFailed
+    Configured                              what requests say in front of the messages: system prompt and tools
     Compacted, EpochBegan                   what rewrites history, and what rewrites a lane
 """
 
@@ -43,7 +44,7 @@ Gap: TypeAlias = Reason | Literal["running"]
 Effects: TypeAlias = Literal["pure", "idempotent", "once"]
 """What a call does to the world: nothing; the same, however often it runs with one idempotency key; something anew."""
 
-EpochReason: TypeAlias = Literal["compaction", "thinking", "refusal"]
+EpochReason: TypeAlias = Literal["compaction", "thinking", "refusal", "configured"]
 """Why a lane had to be rewritten."""
 
 TurnStatus: TypeAlias = Literal["complete", "cancelled", "failed", "interrupted", "handed_over"]
@@ -261,6 +262,17 @@ class SwitchFailed(Happening, frozen=True):
     why: str
 
 
+class Configured(Happening, frozen=True):
+    """From the next turn on requests have this system prompt, and offer the tools of these names.
+
+    `preamble` is the digest of both, with all that requests say of the tools; what tools do is in no log.
+    """
+
+    system: str | None
+    tools: tuple[str, ...]
+    preamble: str
+
+
 class Compacted(Happening, frozen=True):
     """Messages `start` to `stop` (excluded) of the history were replaced by a summary, a normal message."""
 
@@ -374,7 +386,7 @@ class Opened(Happening, frozen=True):
 
     They are normal. `known` is what is known about their calls, `calls` how many canonical ids they used, `report` what
     was done to make them so. `key` tells it from a session that had its id before or has it elsewhere.
-    `tenant` is whose it is, `budget` what it may use.
+    `tenant` is whose it is, `budget` what it may use. `preamble` is as in `Configured`.
     """
 
     session: str
@@ -387,6 +399,7 @@ class Opened(Happening, frozen=True):
     key: str = ""
     tenant: str = ""
     budget: Budget | None = None
+    preamble: str = ""
 
 
 CallEvent: TypeAlias = Scheduled | Started | Completion | Cancelled
@@ -395,4 +408,4 @@ CallEvent: TypeAlias = Scheduled | Started | Completion | Cancelled
 _Switch: TypeAlias = SwitchHeld | SwitchApplied | SwitchSuperseded | SwitchFailed
 _Turn: TypeAlias = Submitted | Instructed | Bound | RequestSent | RoundEnded | EpochBegan | TurnEnded
 _Pause: TypeAlias = ApprovalAsked | Awaited | ApprovalDecided | Resumed
-Event: TypeAlias = Opened | _Turn | _Pause | CallEvent | _Switch | Compacted | Closed
+Event: TypeAlias = Opened | _Turn | _Pause | CallEvent | _Switch | Configured | Compacted | Closed

@@ -46,7 +46,8 @@ class Rendered:
     """What a render gives: the lane's next version, to be adopted only when the request is sent, and what was done.
 
     `closing` closes the last message. `before` counts the lane's bytes that had been sent before, which stay as they
-    are. `system` is the system prompt that came with the history.
+    are. `system` is the system prompt that came with the history. `begins` is the epoch that begins with this request,
+    if one does: to be written ahead of it.
     """
 
     lane: Lane
@@ -55,6 +56,7 @@ class Rendered:
     closing: bytes
     before: int
     system: str | None = None
+    begins: EpochBegan | None = None
 
     @property
     def segments(self) -> Segments:

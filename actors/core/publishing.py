@@ -57,6 +57,11 @@ def instructed(event: Instructed, turn: int, seq: int) -> StatusEvent:
     return StatusEvent("instructed", seq, turn, message=unpack(event.message))
 
 
+def configured(event: events.Configured, turn: int, seq: int) -> StatusEvent:
+    """Return what is shown of another system prompt or other tools."""
+    return StatusEvent("configured", seq, turn, detail=event.preamble)
+
+
 def begun(event: Bound, seq: int, *, is_failover: bool) -> tuple[SessionEvent, ...]:
     """Return what is shown of a turn that begins."""
     turn, binding = event.turn, event.binding
@@ -211,6 +216,8 @@ class Publisher:
                 return self._status("switch_superseded", target)
             case events.SwitchApplied() | events.SwitchFailed():
                 return (switched(event, self.seq, self._turn),)
+            case events.Configured():
+                return (configured(event, self._turn, self.seq),)
             case events.Compacted():
                 return self._status("compacted")
             case TurnEnded():

@@ -2,7 +2,8 @@
 
 `SessionState` is everything a session knows; `apply` is the only way it changes, live and after a restart alike, so
 a session that was rebuilt from its log is the session that wrote it. Lanes are folded by `Lanes`, which also needs the
-adapters' encoders: at each `RequestSent` a lane takes up what was new then, at each `EpochBegan` it starts over.
+adapters' encoders: at each `RequestSent` a lane takes up what was new then, at each `EpochBegan` it starts over. What
+was `Configured` makes the next request begin an epoch, where reasoning is bound to the system prompt and the tools.
 
 Call events change only the ledger, and the session's own events only the rest, so their order among each other does
 not matter. They meet in `RequestSent`, which the ledger itself writes.
@@ -29,6 +30,8 @@ from actors.core.render import RenderTarget
 from actors.core.spending import Budget, Used
 from actors.core.transcript import Encoder
 
+CONFIGURED = "the system prompt or the tools changed"
+
 
 class Pause(Form, frozen=True):
     """A turn that waits for its caller, and what was decided about calls of it since."""
@@ -46,8 +49,8 @@ class SessionState(Form, frozen=True):
 
     Its id (`session`) is empty before `Opened`. `target`: a backend or a pool, as the user named it; `held`: that of a
     switch that waits for the turn's end; `bound`: the binding of the turn in flight; `pause`: what that turn waits for;
-    `asked`: the settings of the last ask. `calls` counts the canonical call ids that have been used. `used` is counted
-    where there is a `budget`.
+    `asked`: the settings of the last ask; `preamble`: digest of the system prompt and the tools. `calls` counts the
+    canonical call ids that have been used. `used` is counted where there is a `budget`.
     """
 
     session: str = ""
@@ -65,6 +68,7 @@ class SessionState(Form, frozen=True):
     tenant: str = ""
     budget: Budget | None = None
     used: Used | None = None
+    preamble: str = ""
 
     def apply(self, event: Event) -> "SessionState":  # noqa: C901  a case for each event
         match event:
@@ -97,7 +101,11 @@ class SessionState(Form, frozen=True):
                 history = replace(history, report=event.report, system=event.system)
                 state = SessionState(session, target, None, history, Ledger(known), event.calls)
                 used = None if event.budget is None else Used()
-                return replace(state, tenant=event.tenant, budget=event.budget, used=used)
+                return replace(
+                    state, tenant=event.tenant, budget=event.budget, used=used, preamble=event.preamble
+                )
+            case events.Configured(system=system, preamble=preamble):
+                return replace(self, history=replace(self.history, system=system), preamble=preamble)
             case events.Bound(turn=turn, binding=binding):
                 return replace(self, turns=turn, bound=binding)
             case events.SwitchHeld(target=target):
@@ -162,9 +170,14 @@ class Lanes:
         return sum(lane.size for lane in self._lanes.values())
 
     def render(self, binding: Binding, history: History, ledger: Ledger) -> Rendered:
-        """Return what would be sent now. Adopts nothing."""
+        """Return what would be sent now, and the epoch it begins if it does. Adopts nothing."""
         dialect, encoder, target = self._rules(binding)
-        return advanced(self.of(binding), history, ledger, dialect, encoder, target)
+        lane = self.of(binding)
+        if not lane.state.outdated:
+            return advanced(lane, history, ledger, dialect, encoder, target)
+        begins = EpochBegan(binding, lane.state.epoch + 1, "configured", lane.state.plain, CONFIGURED)
+        lane = begun(lane, begins, dialect, history.length)
+        return with_state(advanced(lane, history, ledger, dialect, encoder, target), begins=begins)
 
     def adopt(self, binding: Binding, lane: Lane) -> None:
         """Take a rendered lane as what has been sent."""
@@ -174,6 +187,12 @@ class Lanes:
         """Start a binding's lane over; `epoch_start` is the history's length now."""
         dialect = self._rules(event.binding)[0]
         self._lanes[event.binding] = begun(self.of(event.binding), event, dialect, epoch_start)
+
+    def outdate(self) -> None:
+        """Note that the system prompt or the tools changed: what is bound to them is left behind with its epoch."""
+        for binding, lane in self._lanes.items():
+            if self._rules(binding)[0].reasoning.binding == "prefix":
+                self._lanes[binding] = with_state(lane, state=lane.state._replace(outdated=True))
 
     def bindings(self) -> tuple[Binding, ...]:
         """Return the bindings that have a lane, oldest first."""
@@ -185,6 +204,9 @@ class Lanes:
             self._imported = after.history.length
         elif isinstance(event, events.Compacted):
             self._compact(event)
+        elif isinstance(event, events.Configured):
+            if before.preamble != after.preamble:
+                self.outdate()
         elif isinstance(event, EpochBegan):
             self.begin(event, before.history.length)
         elif isinstance(event, RequestSent):

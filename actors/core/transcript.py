@@ -86,6 +86,7 @@ class RenderState(NamedTuple):
         told: How many of the ledger's late results this epoch has taken up.
         upstream: Behind a gateway, whose reasoning this epoch replays; None before the first.
         loop: The tool loop it stands in; followed only where the dialect has manual thinking.
+        outdated: Whether what its reasoning is bound to has changed: the next request begins an epoch.
     """
 
     epoch: int = 0
@@ -104,6 +105,7 @@ class RenderState(NamedTuple):
     last_role: Role | None = None
     loop: Loop = Loop()
     usage: EpochUsage = EpochUsage()
+    outdated: bool = False
 
 
 Titled: TypeAlias = tuple[Media, str]

@@ -34,6 +34,7 @@ from actors.core.events import (
     Cancelled,
     Closed,
     Compacted,
+    Configured,
     Denied,
     EpochBegan,
     Event,
@@ -209,7 +210,7 @@ def events() -> "SearchStrategy[Event]":
     usage = st.builds(Usage, count, count, count, count)
     sealed = st.lists(st.tuples(words().map(CallId), reasons), max_size=2).map(tuple)
     ends = st.sampled_from(["complete", "cancelled", "failed", "interrupted", "handed_over"])
-    why = st.sampled_from(["compaction", "thinking", "refusal"])
+    why = st.sampled_from(["compaction", "thinking", "refusal", "configured"])
     ids, verdicts = words().map(CallId), st.sampled_from(["allow", "deny"])
     several, edited = st.lists(ids, max_size=2).map(tuple), st.sampled_from([None, ingest({"a": 1}).json])
     tries = st.lists(st.builds(Attempt, bindings(), words()), max_size=2).map(tuple)
@@ -240,6 +241,7 @@ def events() -> "SearchStrategy[Event]":
         st.builds(SwitchApplied, words(), st.booleans()),
         st.builds(SwitchSuperseded, words(), words()),
         st.builds(SwitchFailed, words(), words()),
+        st.builds(Configured, st.none() | words(), st.lists(words(), max_size=2).map(tuple), words()),
         st.builds(Compacted, count, count, packed),
         st.builds(EpochBegan, bindings(), count, why, st.booleans()),
         st.builds(TurnEnded, count, ends, words()),

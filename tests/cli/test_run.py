@@ -141,7 +141,7 @@ async def test_a_refusal_is_told_and_with_debug_its_class_and_its_calls_are(
         url = ["--base-url", server.base_url, "-m", "m", "--tools", str(tmp_path / "tools.py")]
         done = await actors("run", "x", *url, *(["--debug"] if debug else []))
     assert (done.code, done.out) == (0, "21 C.\n")
-    assert "the request was refused and is written anew: An assistant message" in done.err
+    assert "the request is written anew: An assistant message" in done.err
     assert ("calls=['hist_tool_1=call_A1']" in done.err) is debug
     assert ("faults=['rendering OAC-01 hist_tool_1']" in done.err) is debug
 

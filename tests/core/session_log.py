@@ -152,6 +152,8 @@ class Simulated:
     def send(self, binding: Binding) -> Rendered:
         """Send a request: seals and all."""
         rendered = self.render(binding)
+        if rendered.begins is not None:
+            self.write(rendered.begins)
         epoch, cursor = rendered.lane.state.epoch, len(self.state.history)
         sealed = seals(rendered, self.state.ledger)
         self.write(RequestSent(1, len(self.sent) + 1, binding, epoch, cursor, sealed))

@@ -27,7 +27,7 @@ _SAID = 80
 """Characters of a tool's progress."""
 _NOTES = {
     "failover": "going on with {}",
-    "rewritten": "the request was refused and is written anew: {}",
+    "rewritten": "the request is written anew: {}",
     "switch_applied": "switched: {} is next",
     "switch_superseded": "the switch to {} was replaced by a later one",
     "switch_failed": "the switch failed: {}",

@@ -7,6 +7,7 @@ from tests.teeth.mutations import (
     asking,
     caches,
     cli,
+    configure,
     core,
     dialects,
     faults,
@@ -52,4 +53,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *faults.MUTATIONS,
     *asking.MUTATIONS,
     *scale.MUTATIONS,
+    *configure.MUTATIONS,
 )

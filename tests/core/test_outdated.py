@@ -1,0 +1,88 @@
+"""A lane whose system prompt or tools changed begins an epoch with its next request, where reasoning is bound to it."""
+
+import pytest
+
+from actors.core.content import Message, Seal, Text, Thinking
+from actors.core.events import Configured, Opened, RoundEnded, Submitted
+from actors.core.identity import Binding
+from actors.core.jsonio import quote
+from actors.core.packed import pack
+from actors.core.state import rebuilt
+from actors.testing.histories import READERS
+from tests.core.session_log import Simulated, reread, rules, text
+
+BEGUN = Configured("Be brief.", ("read",), "other")
+SEALS = {"anthropic": "signature", "bedrock": "bedrock_reasoning"}
+
+
+def said(number: int, binding: Binding) -> tuple[Submitted, RoundEnded]:
+    """A question, and an answer that was thought about."""
+    thought = Thinking(
+        f"THOUGHT{number}", Seal(SEALS.get(binding.dialect, "signature"), quote("c2ln"), binding)
+    )
+    asked = pack(Message("human", [Text(f"{number}?")], number))
+    return Submitted(number, asked), RoundEnded(
+        number, 1, pack(Message("model", [thought, Text(f"{number}.")], number, binding))
+    )
+
+
+def spoken(binding: Binding) -> Simulated:
+    """A session whose model was sent what it had thought."""
+    session = Simulated()
+    session.write(Opened("s", "t", preamble="one"))
+    asked, answered = said(1, binding)
+    session.write(asked)
+    session.send(binding)
+    session.write(answered, said(2, binding)[0])
+    session.send(binding)
+    session.write(said(2, binding)[1])
+    return session
+
+
+@pytest.mark.requirement("PROMISE-3", "PROMISE-4")
+@pytest.mark.parametrize("name", sorted(READERS))
+def test_what_was_configured_begins_an_epoch_where_reasoning_is_bound_to_it_and_nowhere_else(
+    name: str,
+) -> None:
+    binding = READERS[name]
+    session, is_bound = spoken(binding), rules(binding)[0].reasoning.binding == "prefix"
+    before = text(session.sent[-1][2])
+    session.write(BEGUN, said(3, binding)[0])
+    rendered = session.send(binding)
+    assert session.state.history.system == "Be brief."
+    assert rendered.lane.state.epoch == is_bound
+    assert (rendered.before == 0) == is_bound
+    assert (b"THOUGHT1" in text(rendered)) <= (not is_bound)
+    if not is_bound:
+        assert text(rendered).startswith(before)
+    session.write(said(3, binding)[1], said(4, binding)[0])
+    assert session.send(binding).lane.state.epoch == is_bound
+    state, lanes = rebuilt(reread(session.log), rules)
+    assert state == session.state
+    assert lanes.of(binding).state == session.lanes.of(binding).state
+    assert b"".join(lanes.of(binding).segments) == b"".join(session.lanes.of(binding).segments)
+
+
+def test_thinking_of_the_new_epoch_goes_back_and_that_of_the_old_one_does_not() -> None:
+    claude = READERS["anthropic"]
+    session = spoken(claude)
+    session.write(BEGUN, said(3, claude)[0])
+    session.send(claude)
+    session.write(said(3, claude)[1], said(4, claude)[0])
+    sent = text(session.send(claude))
+    assert [f"THOUGHT{number}".encode() in sent for number in (1, 2, 3)] == [False, False, True]
+
+
+def test_the_same_again_changes_nothing() -> None:
+    claude = READERS["anthropic"]
+    session = spoken(claude)
+    session.write(Configured(None, (), "one"), said(3, claude)[0])
+    assert session.send(claude).lane.state.epoch == 0
+
+
+def test_a_lane_that_had_to_be_plain_stays_plain() -> None:
+    claude = READERS["anthropic"]
+    session = spoken(claude)
+    session.restart(claude, plain=True)
+    session.write(BEGUN, said(3, claude)[0])
+    assert session.send(claude).lane.state.plain
