@@ -146,10 +146,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement("REQ-915-043", "E", "failover to another family: valid next turn"),
     Requirement("REQ-915-044", "E", "5 calls, 1 real completion: 1 real and 4 synthetic"),
     Requirement(
-        "REQ-915-045",
-        "E",
-        "the same tool turn in the three modes: same batching, filtering, continuation",
-        ENGINE,
+        "REQ-915-045", "E", "the same tool turn in the three modes: same batching, filtering, continuation"
     ),
     Requirement(
         "REQ-915-046", "U", "tool state lives as long as the session and can be rebuilt from history"

@@ -64,14 +64,21 @@ def _ran(argv: "Sequence[str]") -> int:
     try:
         code = import_module(f"actors.cli.{options.module}").main(options)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader of our output has seen enough
-        _abandon_output()
-        return 0
     except BaseException as error:
+        if _is_read_no_more(error):
+            _abandon_output()
+            return 0
         if options.debug or isinstance(error, SystemExit | GeneratorExit):
             raise
         return _failed(error)
     return int(code)
+
+
+def _is_read_no_more(error: BaseException) -> bool:
+    """Say whether all that is wrong is that the reader of our output has seen enough."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(_is_read_no_more, error.exceptions))
+    return isinstance(error, BrokenPipeError)
 
 
 def _abandon_output() -> None:

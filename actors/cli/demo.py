@@ -61,7 +61,7 @@ AROUND: Counts = EXPECTED | {
 
 def main(options: argparse.Namespace) -> Exit:
     """Run the demo and return 0 if everything went as it must."""
-    out = screen()
+    out = screen(color=options.color)
     show = JsonLines(out) if options.json else Printed(out)
     expected = AROUND if options.all else EXPECTED
     counts = anyio.run(_perform, show, options.all, backend=options.backend)

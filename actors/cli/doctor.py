@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import anyio
 
 from actors.cli.exits import Exit, of_error
-from actors.cli.screen import safe, screen
+from actors.cli.screen import Wish, safe, screen
 from actors.config import Backend, Config, load
 from actors.config.providers import PROVIDERS
 from actors.core.segments import Segments
@@ -47,7 +47,7 @@ class Symptom:
 
 def main(options: argparse.Namespace) -> Exit:
     """Print what was found and return the exit code of the first fault, 0 without one."""
-    findings = [*_here(), *_terminal()]
+    findings = [*_here(), *_terminal(options.color)]
     try:
         config: Config | None = load(options.config, os.environ)
     except ActorsError as error:
@@ -69,11 +69,11 @@ def _here() -> Iterator[Symptom]:
             yield Symptom("--", f"{missing.name} is not installed; pip install 'llm-actors[{extra}]'")
 
 
-def _terminal() -> Iterator[Symptom]:
+def _terminal(color: Wish) -> Iterator[Symptom]:
     if not sys.stdout.isatty():
         yield Symptom("--", "standard output is no terminal; actors chat is plain here")
         return
-    look, term = screen(), os.environ.get("TERM", "")
+    look, term = screen(color=color), os.environ.get("TERM", "")
     kind = "in colour" if look.color else "without colour"
     yield Symptom("ok", f"terminal {term or 'unnamed'}, {look.width} columns, {kind}, {sys.stdout.encoding}")
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Never, TypeAlias
 
+from actors.cli.examples import examples
 from actors.cli.screen import complain
 
 if TYPE_CHECKING:
@@ -43,7 +44,14 @@ _DIALECTS = f"Dialects: {', '.join(DIALECTS)}."
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, and what was probably meant."""
+    """Says what is wrong in one line, and what was probably meant. Its help ends with examples."""
+
+    examples = ""
+
+    def format_help(self) -> str:
+        """Return the help, and the examples below it as they are written."""
+        text = super().format_help()
+        return f"{text}\n{self.examples}\n" if self.examples else text
 
     def error(self, message: str) -> Never:
         """Complain and exit with 2."""
@@ -164,7 +172,7 @@ def _file(command: Parser) -> None:
 def _conversation(command: Parser) -> None:
     """Add what says whom a session asks, and what its model may do."""
     _targets(command)
-    command.add_argument("--tools", metavar="FILE", help="a Python file; its @tool functions are offered")
+    _tools(command)
     command.add_argument(
         "--approve",
         choices=["ask", "allow", "deny"],
@@ -182,6 +190,14 @@ def _conversation(command: Parser) -> None:
         )
     command.add_argument("--system", metavar="TEXT", help="system prompt")
     command.add_argument("--id", metavar="NAME", help="the session's id; one is made up otherwise")
+
+
+def _tools(command: Parser) -> None:
+    command.add_argument(
+        "--tools",
+        metavar="FILE|MODULE:NAME",
+        help="a Python file whose @tool functions are offered, or a tool or list of tools in a module",
+    )
 
 
 def _targets(command: Parser) -> None:
@@ -283,9 +299,7 @@ def _stress(commands: "Commands") -> None:
         help="as for `run -m`; without it, strict servers on this machine",
     )
     stress.add_argument("--config", metavar="FILE", help="an actors.toml; without it, the environment alone")
-    stress.add_argument(
-        "--tools", metavar="FILE|MODULE:NAME", help="a Python file, or a tool or list in a module"
-    )
+    _tools(stress)
     stress.add_argument("--sessions", type=_count, default=100, metavar="N", help="at once; 100 by default")
     stress.add_argument("--turns", type=_count, default=10, metavar="N", help="asks of each; 10 by default")
     stress.add_argument(
@@ -358,6 +372,14 @@ def _command(commands: "Commands", name: str, module: str, summary: str, more: s
         action="store_true",
         help="show what the runtime logs, and the traceback of an error and of what a tool raises",
     )
+    added.add_argument(
+        "--color",
+        choices=["auto", "always", "never"],
+        default="auto",
+        metavar="WHEN",
+        help="auto (default: on terminals only, and not with NO_COLOR), always or never",
+    )
+    added.examples = examples(name)
     added.set_defaults(command=name, module=module)
     return added
 

@@ -1,7 +1,8 @@
 """What may reach a terminal: no control characters from other people's text, colour only where it is wanted.
 
 A model or a tool may say anything, escape sequences that rename a window or write to the clipboard included. So
-every text that was not written here goes through `safe`. Colour is for terminals; NO_COLOR turns it off.
+every text that was not written here goes through `safe`. Colour is for terminals; NO_COLOR and `--color` turn it off,
+and `--color always` on.
 """
 
 import os
@@ -14,6 +15,7 @@ from shutil import get_terminal_size
 from typing import Literal, TextIO
 
 Style = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
+Wish = Literal["auto", "always", "never"]
 
 _CODES: dict[Style, str] = {
     "bold": "1",
@@ -57,13 +59,16 @@ class Screen:
         return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m"
 
 
-def screen(stream: TextIO | None = None, environ: Mapping[str, str] | None = None) -> Screen:
+def screen(
+    stream: TextIO | None = None, environ: Mapping[str, str] | None = None, color: Wish = "auto"
+) -> Screen:
     """Return the screen of a stream, standard output by default."""
     stream = sys.stdout if stream is None else stream
     environ = os.environ if environ is None else environ
     plain = bool(environ.get("NO_COLOR")) or environ.get("TERM") == "dumb"
     width = get_terminal_size().columns if stream.isatty() else 80
-    return Screen(stream, color=stream.isatty() and not plain, width=min(max(width, 60), 100))
+    colored = color == "always" or (color == "auto" and stream.isatty() and not plain)
+    return Screen(stream, colored, width=min(max(width, 60), 100))
 
 
 def complain(text: str) -> None:

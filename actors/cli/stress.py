@@ -6,21 +6,17 @@ elsewhere is asked only if that is said in so many words: a thousand sessions co
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import anyio
 from msgspec import to_builtins
 
 from actors.cli.exits import Exit
-from actors.cli.screen import complain, safe, screen
+from actors.cli.screen import Wish, complain, safe, screen
 from actors.cli.targets import tools
-from actors.errors import ConfigError
 from actors.testing import StressReport, stress
-from actors.tools import Tool
 
 FIELDS = ("sessions", "turns", "switching", "cancelling", "think", "seconds", "seed")
 
@@ -41,33 +37,17 @@ def main(options: argparse.Namespace) -> Exit:
         stress,
         options.target,
         config=options.config,
-        tools=_tools(options.tools),
+        tools=tools(options.tools),
         allow_network=options.allow_network,
         **load,
     )
     report = anyio.run(run, backend=options.backend)
-    print(json.dumps(to_builtins(report)) if options.json else "\n".join(_lines(report)))
+    print(json.dumps(to_builtins(report)) if options.json else "\n".join(_lines(report, options.color)))
     return Exit.OK if report.is_sound else Exit.FAILED
 
 
-def _tools(given: str | None) -> list[Tool[..., Any]]:  # Any: any function
-    """Return the tools of a file, or those that `module:name` names."""
-    module, colon, name = (given or "").partition(":")
-    if not colon or module.endswith(".py"):
-        return tools(given)
-    sys.path.insert(0, "")
-    try:
-        found = getattr(import_module(module), name)
-        listed = [found] if isinstance(found, Tool) else list(found)
-    except (Exception, SystemExit) as error:  # other people's code
-        raise ConfigError(f"Cannot take tools from {given}: {type(error).__name__}: {error}") from error
-    if not listed or not all(isinstance(each, Tool) for each in listed):
-        raise ConfigError(f"{given} is no tool and no list of tools; decorate a function with @tool")
-    return listed
-
-
-def _lines(report: StressReport) -> Iterator[str]:
-    style = screen().styled
+def _lines(report: StressReport, color: Wish) -> Iterator[str]:
+    style = screen(color=color).styled
     yield style(f"{sum(report.asks.values()):,} asks in {report.seconds:.1f} s", "bold")
     yield from _rows(report.asks)
     yield from _rows({"rounds": report.rounds, "switches": report.switches})

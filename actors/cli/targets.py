@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -65,17 +66,22 @@ def _server(options: argparse.Namespace) -> BackendSettings:
         raise ConfigError(f"{option} {fault['msg'].removeprefix('Value error, ')}") from None
 
 
-def tools(path: str | None) -> list[Tool[..., Any]]:  # Any: any function
-    """Return the tools a Python file defines, in its order. The file is run.
+def tools(given: str | None) -> list[Tool[..., Any]]:  # Any: any function
+    """Return the tools that a Python file defines, in its order, or those that `module:name` names. Either is run.
 
     Raises:
-        ConfigError: The file cannot be run, or defines no tool.
+        ConfigError: It cannot be run, or there is no tool.
         ToolDefinitionError: A tool in it cannot be offered.
     """
-    if path is None:
+    if given is None:
         return []
+    is_file = given.endswith(".py") or ":" not in given or Path(given).is_file()
+    return _of_file(given) if is_file else _of_module(given)
+
+
+def _of_file(path: str) -> list[Tool[..., Any]]:  # Any: any function
     if not Path(path).is_file():
-        raise ConfigError(f"No file {path!r} to take tools from; --tools wants a Python file")
+        raise ConfigError(f"No file {path!r} to take tools from; --tools wants a Python file, or MODULE:NAME")
     spec = spec_from_file_location("actors_cli_tools", path)
     if spec is None or spec.loader is None:
         raise ConfigError(f"{path!r} is not a Python file; --tools wants one, as tools.py")
@@ -90,3 +96,18 @@ def tools(path: str | None) -> list[Tool[..., Any]]:  # Any: any function
     if not (found := [value for value in vars(module).values() if isinstance(value, Tool)]):
         raise ConfigError(f"{path} defines no tool; decorate a function with @tool")
     return found
+
+
+def _of_module(given: str) -> list[Tool[..., Any]]:  # Any: any function
+    module, _, name = given.partition(":")
+    sys.path.insert(0, "")
+    try:
+        found = getattr(import_module(module), name)
+        listed = [found] if isinstance(found, Tool) else list(found)
+    except ActorsError:
+        raise
+    except (Exception, SystemExit) as error:  # other people's code
+        raise ConfigError(f"Cannot take tools from {given}: {type(error).__name__}: {error}") from error
+    if not listed or not all(isinstance(each, Tool) for each in listed):
+        raise ConfigError(f"{given} is no tool and no list of tools; decorate a function with @tool")
+    return listed

@@ -19,3 +19,4 @@ async def leak(name: str) -> str:
 
 
 good = [weather]
+none = [str]

@@ -1,14 +1,17 @@
 """The command line itself: help that answers at once, one table of exit codes, versions, pipes."""
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
 from actors.cli import main
+from actors.cli.examples import EXAMPLES, examples
 from actors.cli.exits import MEANING, Exit, of_error, of_result
 from actors.cli.options import parser
 from actors.core.feed import AskStatus, TurnResult
@@ -36,6 +39,7 @@ COMMANDS = (
     "convert",
     "preview",
     "simulate",
+    "stress",
     "completion",
 )
 
@@ -60,6 +64,18 @@ def test_help_imports_nothing_that_is_slow(arguments: list[str]) -> None:
     assert ended.stdout.splitlines()[-1] == "HEAVY []"
 
 
+def test_each_help_ends_with_examples_that_the_command_line_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert set(EXAMPLES) == set(COMMANDS)
+    for command, lines in EXAMPLES.items():
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        assert capsys.readouterr().out.endswith(f"\n\n{examples(command)}\n")
+        for line, _ in lines:
+            program, *words = shlex.split(line.removeprefix('eval "$(').removesuffix(')"'))
+            taken = [*takewhile(lambda word: word not in ("|", "<", ">"), words)]
+            assert (program, parser().read(taken).command) == ("actors", command)
+
+
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
@@ -73,7 +89,7 @@ def test_help_names_every_dialect_there_is(name: str, capsys: pytest.CaptureFixt
     with pytest.raises(SystemExit):
         main([name, "--help"])
     shown = " ".join(capsys.readouterr().out.split())
-    listed = shown.split("Dialects: ")[1].rstrip(".").split(", ")
+    listed = shown.split("Dialects: ")[1].split(". examples:")[0].split(", ")
     others = {there: alias for alias, there in ALIASES.items()}
     assert listed == [f"{one} (or {others[one]})" if one in others else one for one in PROFILES]
 

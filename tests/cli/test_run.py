@@ -172,6 +172,11 @@ async def test_who_has_no_key_is_told_the_way_out(arguments: list[str], code: in
     assert says in done.complaint
 
 
+async def test_tools_may_be_those_that_a_module_has_under_a_name() -> None:
+    done = await actors("run", "the weather please", "--offline", "--tools", "tests.cli.stressed:good")
+    assert (done.code, done.out, done.err) == (0, "The result is: text: 21 C\n", "")
+
+
 async def test_a_configured_backend_is_used_by_name(tmp_path: Path) -> None:
     server = OpenAIServer([Turn(Say("ok"))])
     async with serve(server):

@@ -44,6 +44,8 @@ def test_colour_is_for_terminals_and_NO_COLOR_turns_it_off() -> None:
     assert not screen(Terminal(), {"NO_COLOR": "1"}).color
     assert not screen(Terminal(), {"TERM": "dumb"}).color
     assert not screen(io.StringIO(), {}).color
+    assert not screen(Terminal(), {}, "never").color
+    assert screen(io.StringIO(), {"NO_COLOR": "1", "TERM": "dumb"}, "always").color
     assert Screen(io.StringIO()).styled("x", "red") == "x"
     assert Screen(io.StringIO(), True).styled("x", "red") == "\x1b[31mx\x1b[0m"
 

@@ -2,6 +2,7 @@
 
 import codecs
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,44 @@ def test_a_reader_that_leaves_early_is_no_news(tmp_path: Path) -> None:
     file.write_text(json.dumps(TRANSCRIPT * 20_000))  # more than a pipe holds
     done = _shell('"$@" | head -c 10', "convert", str(file), "--from", "openai", "--to", "anthropic")
     assert (len(done.stdout), done.stderr) == (10, ASSUMED)
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_reader_that_leaves_in_mid_answer_is_no_news(options: list[str], tmp_path: Path) -> None:
+    (tmp_path / "words").write_text("word " * 100_000)
+    done = _shell(f'"$@" < {tmp_path / "words"} | head -c 10', "run", "--offline", *options)
+    assert (len(done.stdout), done.stderr) == (10, "")
+
+
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["run", "--offline"],
+        ["run", "--offline", "--json"],
+        ["run", "--offline", "--debug", "please roll"],
+        ["chat", "--offline"],
+        ["doctor"],
+        ["models"],
+        ["explain", "overflow"],
+        ["stress", "--sessions", "2", "--turns", "1"],
+    ],
+)
+def test_no_control_character_goes_into_a_pipe(line: list[str]) -> None:
+    done = actors_now(
+        *line, env={"TERM": "xterm-256color"}, stdin="red \x1b[31m bell \x07\n/help\n/history\n"
+    )
+    assert done.code == 0
+    assert done.out.strip()
+    assert CONTROLS.findall(done.out + done.err) == []
+
+
+def test_colour_goes_into_a_pipe_where_it_is_wanted() -> None:
+    line = ("stress", "--sessions", "1", "--turns", "1")
+    assert "\x1b[1m" in actors_now(*line, "--color", "always", env={"NO_COLOR": "1"}).out
+    assert "\x1b" not in actors_now(*line, "--color", "never").out
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:

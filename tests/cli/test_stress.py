@@ -37,6 +37,7 @@ def test_what_a_tool_leaves_open_is_told_and_is_exit_code_1() -> None:
         (("--switch-to", "mine"), 2, "--config and --switch-to go with a TARGET"),
         (("--tools", "no_such_module:tools"), 3, "Cannot take tools from no_such_module:tools"),
         (("--tools", "json:dumps"), 3, "Cannot take tools from json:dumps"),
+        (("--tools", "tests.cli.stressed:none"), 3, "is no tool and no list of tools; decorate"),
         (("--switching", "2"), 2, "2 is not a chance; give a number from 0 to 1"),
     ],
 )

@@ -46,7 +46,7 @@ def _face(options: argparse.Namespace) -> Face | None:
         from actors.cli.chat.terminal import TerminalFace
     except ModuleNotFoundError:
         return None
-    return TerminalFace(COMMANDS)
+    return TerminalFace(COMMANDS, options.color)
 
 
 async def _chat(options: argparse.Namespace, face: Face) -> Exit:

@@ -43,7 +43,7 @@ from rich.table import Table
 
 from actors.cli.chat.face import Control, Given, Live, Row
 from actors.cli.chat.loop import PROMPT
-from actors.cli.screen import Screen, Style, safe, screen
+from actors.cli.screen import Screen, Style, Wish, safe, screen
 
 _BUSY = "~ "
 """Stands in front of the person's line while a turn runs."""
@@ -71,14 +71,15 @@ class TerminalFace:
 
     Args:
         words: What the input line completes.
+        color: What `--color` says.
     """
 
     is_live = True
 
-    def __init__(self, words: Iterable[str]) -> None:
+    def __init__(self, words: Iterable[str], color: Wish = "auto") -> None:
         self._descriptor = sys.stdin.fileno()
         self._saved = termios.tcgetattr(self._descriptor)
-        self._screen: Screen = screen()
+        self._screen: Screen = screen(color=color)
         self._redirected = ExitStack()
         self._drawing = _Drawing(self._give, words, self._screen)
         self._thread = Thread(target=self._drawing.run, name="actors chat", daemon=True)

@@ -12,6 +12,8 @@ _PLAIN = "actors/cli/chat/plain.py"
 HELP = "tests/cli/test_asked_for_help.py"
 MODES = "tests/cli/test_modes.py"
 CHAT = "tests/cli/test_chat_terminal.py"
+LINE = "tests/cli/test_command_line.py"
+STREAMS = "tests/cli/test_streams_of_the_process.py"
 
 MUTATIONS = (
     Mutation(
@@ -83,6 +85,41 @@ MUTATIONS = (
         "elif self._questions.take(words):",
         "elif words == self._questions:",
         (f"{CHAT}::test_an_approval_is_given_and_a_switch_in_mid_turn_is_told_when_it_applies",),
+    ),
+    Mutation(
+        "command line: a reader that leaves in mid-answer is an error",
+        "actors/cli/__init__.py",
+        "return all(map(_is_read_no_more, error.exceptions))",
+        "return False",
+        (f"{STREAMS}::test_a_reader_that_leaves_in_mid_answer_is_no_news",),
+    ),
+    Mutation(
+        "command line: colour where nobody wants it",
+        "actors/cli/screen.py",
+        'colored = color == "always" or (color == "auto" and',
+        'colored = color == "always" or (',
+        ("tests/cli/test_screen.py::test_colour_is_for_terminals_and_NO_COLOR_turns_it_off",),
+    ),
+    Mutation(
+        "command line: a pipe gets what the model says as it is",
+        _RUN,
+        "sys.stdout.write(safe(text))",
+        "sys.stdout.write(text)",
+        (f"{STREAMS}::test_no_control_character_goes_into_a_pipe[line0]",),
+    ),
+    Mutation(
+        "command line: a module's tools are looked for as a file",
+        "actors/cli/targets.py",
+        'is_file = given.endswith(".py") or ":" not in given or Path(given).is_file()',
+        "is_file = bool(given)",
+        (f"{RUN}::test_tools_may_be_those_that_a_module_has_under_a_name",),
+    ),
+    Mutation(
+        "command line: help has no examples",
+        "actors/cli/options.py",
+        "    added.examples = examples(name)\n",
+        "",
+        (f"{LINE}::test_each_help_ends_with_examples_that_the_command_line_takes",),
     ),
     Mutation(
         "doctor: a fault is no exit code",
