@@ -23,6 +23,7 @@ from actors.core.batch import Approve
 from actors.core.events import Event, Opened
 from actors.core.feed import PendingCall
 from actors.core.form import replace
+from actors.core.spending import Used
 from actors.core.state import Lanes, Rules, SessionState, rebuilt
 from actors.core.turn import Bounds
 from actors.errors import ActorFailed, ActorStopped, Draining, ForeignLoop
@@ -190,7 +191,7 @@ class Activation:
         deps: What the host gave its tools.
         depth: Where its actors stand in the order of asks.
 
-    `above`: the call that it was opened for, if it is a subagent.
+    `above`: the call that it was opened for, if it is a subagent; `used`: what it had used when it ended.
     """
 
     __slots__ = (
@@ -208,6 +209,7 @@ class Activation:
         "name",
         "offer",
         "system",
+        "used",
     )
 
     def __init__(
@@ -226,6 +228,7 @@ class Activation:
         self._target = opened.target
         self._waits: tuple[PendingCall, ...] = ()
         self.above: Above | None = None
+        self.used: Used | None = None
         self._closing: anyio.Event | None = None
         self._released: anyio.Event | None = None
 
@@ -275,6 +278,11 @@ class Activation:
         return (isinstance(self._now, SessionActors) and self._now.target) or self._target
 
     @property
+    def actors(self) -> "SessionActors | None":
+        """Its actors, if it has any now."""
+        return self._now if isinstance(self._now, SessionActors) else None
+
+    @property
     def waits(self) -> tuple[PendingCall, ...]:
         """The calls that the turn in flight waits for."""
         return self._now.waits if isinstance(self._now, SessionActors) else self._waits
@@ -288,6 +296,8 @@ class Activation:
         """Forget the session: it was ended in order, or its actors crashed too often."""
         if isinstance(self._now, Passive):
             self.host.lanes -= self._now.size
+        elif isinstance(self._now, SessionActors):
+            self.used = self._now.state.used
         self._target, self._waits, self._now = self.target, (), Over()
         if self.offer.owners:
             self._released = self.host.toolsets.release(self.offer.owners)
@@ -337,8 +347,7 @@ class Activation:
         """Have the end written; ask again after a crash, as often as the session may restart."""
         while True:
             with suppress(ActorFailed):
-                actors = self._now if isinstance(self._now, SessionActors) else self.activate()
-                return await actors.session.ask(End())
+                return await (self.actors or self.activate()).session.ask(End())
 
     async def _end(self) -> None:
         """End the session's actors, and with them the session."""
@@ -378,6 +387,11 @@ class SessionActors:
     def target(self) -> str:
         """Whom the next ask goes to; empty while what crashed is being rebuilt."""
         return self._acting.state.target
+
+    @property
+    def state(self) -> SessionState:
+        """What the session knows, but for its ledger."""
+        return self._acting.state
 
     @property
     def waits(self) -> tuple[PendingCall, ...]:

@@ -5,7 +5,7 @@ then goes on in quarantine, and is told to end no more.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from actors.children import Subagents
 from actors.core.batch import Approve, Planned, denied
-from actors.core.events import CallEvent, Failed, Returned, Started
+from actors.core.events import CallEvent, Delegated, Failed, Returned, Started
 from actors.core.fit import SizeLimits
 from actors.core.identity import CallId
 from actors.core.ingest import ingest
@@ -88,6 +88,11 @@ class Running:
     def started(self) -> Started:
         """What is written when it begins."""
         return Started(self.call.id, self.tool.effects)
+
+    @property
+    def delegated(self) -> Sequence[Delegated]:
+        """What the sessions used that its tool opened and that have ended."""
+        return () if self._subagents is None else self._subagents.delegated
 
     @property
     def is_told(self) -> bool:

@@ -13,8 +13,10 @@ from typing import Any, Protocol, TypeAlias
 import anyio
 from msgspec import Struct
 
+from actors.core.events import Delegated
 from actors.core.feed import SessionEvent, Sink, SubagentEvent
 from actors.core.identity import CallId, number_of
+from actors.core.spending import Used
 from actors.errors import SessionClosed
 from actors.kernel.tasks import Work
 from actors.tools.context import Subagent, SubagentOptions
@@ -72,14 +74,22 @@ class _SubagentSink:
         self._own.close()
 
 
-class Closing(Protocol):
+class Owned(Protocol):
     """A session as its owner sees it."""
+
+    @property
+    def name(self) -> str:
+        """Its id."""
+
+    @property
+    def used(self) -> Used | None:
+        """What it has used, once it has ended; None if nobody counts that."""
 
     async def close(self) -> None:
         """End it in order, and wait for that. Who goes away does not take it back; twice is once."""
 
 
-OpenBelow: TypeAlias = Callable[[Above, SubagentOptions], Awaitable[tuple[Subagent, Closing]]]
+OpenBelow: TypeAlias = Callable[[Above, SubagentOptions], Awaitable[tuple[Subagent, Owned]]]
 """Opens a session below a call."""
 
 
@@ -95,15 +105,17 @@ class Subagents:
     def __init__(self, above: Above, open_below: OpenBelow, apart: Callable[[Work, str], None]) -> None:
         self._above, self._open_below, self._apart = above, open_below, apart
         self._count = 0
-        self._open: set[Closing] = set()
+        self._open: set[Owned] = set()
         self._then: list[Callable[[], None]] = []
         self._is_ending = False
+        self.delegated: list[Delegated] = []
+        """What those used that have ended, where somebody counts that."""
 
     def open(self, options: SubagentOptions) -> "SubagentBlock":
         """Return the block that a session lives in."""
         return SubagentBlock(self, options)
 
-    async def opened(self, options: SubagentOptions) -> tuple[Subagent, Closing]:
+    async def opened(self, options: SubagentOptions) -> tuple[Subagent, Owned]:
         """Open one.
 
         Raises:
@@ -139,10 +151,14 @@ class Subagents:
         else:
             then()
 
-    async def close(self, owned: Closing) -> None:
+    async def close(self, owned: Owned) -> None:
         """End one of them, and wait for that. A caller that is interrupted leaves it to the end of the call."""
         await owned.close()
+        if owned not in self._open:
+            return
         self._open.discard(owned)
+        if owned.used is not None:
+            self.delegated.append(Delegated(self._above.call_id, owned.name, owned.used))
         if self._open:
             return
         waiting, self._then = self._then, []
@@ -161,7 +177,7 @@ class SubagentBlock:
 
     def __init__(self, subagents: Subagents, options: SubagentOptions) -> None:
         self._subagents, self._options = subagents, options
-        self._owned: Closing | None = None
+        self._owned: Owned | None = None
 
     async def __aenter__(self) -> Subagent:
         subagent, self._owned = await self._subagents.opened(self._options)

@@ -89,9 +89,11 @@ class TurnDriver:
         batch = RunBatch((call,), ask.variables, ask.log.prelude(), approved=True)
         ask.stoppable(lambda context: context.tell(ask.refs.scheduler, StopBatch()))
         try:
-            await ask.refs.scheduler.ask(batch)
+            ended = await ask.refs.scheduler.ask(batch)
         finally:
             ask.finished()
+        for delegated in ended.delegated:
+            ask.log.hold(delegated, lambda _: None)
         known = (await ask.refs.ledger.ask(Snapshot())).ledger.get(call.id)
         assert known is not None
         made.result = known.completion or ToolResult(call.id, error=known.reason)

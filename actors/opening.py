@@ -7,7 +7,8 @@ from itertools import count
 from actors.activation import Activation
 from actors.children import Above
 from actors.core.content import ToolCall
-from actors.errors import SessionExists, TooDeep
+from actors.core.spending import Budget, left
+from actors.errors import SessionClosed, SessionExists, TooDeep
 from actors.handle import Session
 from actors.kernel import SHARED
 from actors.kernel.ref import current
@@ -29,10 +30,11 @@ class SessionsBelow:
         self._open, self._session, self._most = open_session, session, most
 
     async def __call__(self, above: Above, options: SubagentOptions) -> tuple[Session, Activation]:
-        """Open a session with what the one above has: its target, its approvals, its `deps`.
+        """Open a session with what the one above has: target, approvals, `deps`, tenant, what is left of its budget.
 
         Raises:
             TooDeep: It would stand too deep.
+            OverBudget: Nothing is left of the budget above.
         """
         outer = self._session(above.session)._activation
         if outer.depth >= self._most:
@@ -40,6 +42,7 @@ class SessionsBelow:
                 f"A subagent of session {above.session!r} would stand {outer.depth + 1} levels deep; "
                 f"limits.depth is {self._most}"
             )
+        tenant, budget = _inherited(outer)
         for number in count(above.number):
             with suppress(SessionExists):  # its log is kept, of a session above that had the same id before
                 session = await self._open(
@@ -49,10 +52,27 @@ class SessionsBelow:
                     system=options.system,
                     approve=outer.approve or _nobody,
                     deps=outer.deps,
+                    tenant=tenant,
+                    budget=budget,
                 )
                 session._activation.above = above
                 return session, session._activation
         raise AssertionError("numbers do not end")
+
+
+def _inherited(outer: Activation) -> tuple[str, Budget | None]:
+    """Return whose a session below is, and what it may use, while a tool of the one above runs.
+
+    Raises:
+        SessionClosed: No tool of it runs any more.
+        OverBudget: Nothing is left.
+    """
+    if (acting := outer.actors) is None:
+        raise SessionClosed(f"Session {outer.name!r} has no tool that runs")
+    state = acting.state
+    if state.budget is None or state.used is None:
+        return state.tenant, None
+    return state.tenant, left(state.budget, state.used, acting.resolver.cost)
 
 
 async def _nobody(call: ToolCall) -> bool:

@@ -22,7 +22,17 @@ from actors.calls import GRACE, Running, Site, for_model
 from actors.core.arguments import ArgumentError
 from actors.core.batch import Approve, BoundArguments, Plan, Waits, plan
 from actors.core.content import ToolCall
-from actors.core.events import CallEvent, Cancelled, Completion, Denied, Failed, Reason, Returned, Started
+from actors.core.events import (
+    CallEvent,
+    Cancelled,
+    Completion,
+    Delegated,
+    Denied,
+    Failed,
+    Reason,
+    Returned,
+    Started,
+)
 from actors.core.identity import CallId
 from actors.core.jsonio import JsonValue
 from actors.errors import JournalError, KernelError, SessionError
@@ -47,12 +57,14 @@ class BatchEnded(Struct, frozen=True):
         seq: Number of the last event in the log.
         external: Calls that wait for their results, likewise in call order.
         approvals: Calls that wait for somebody to approve of them.
+        delegated: What sessions used that the tools of the calls opened.
     """
 
     ends: tuple[tuple[CallId, str], ...]
     seq: int
     external: tuple[ToolCall, ...] = ()
     approvals: tuple[ToolCall, ...] = ()
+    delegated: tuple[Delegated, ...] = ()
 
     @property
     def refused(self) -> int:
@@ -234,7 +246,8 @@ class _Batch:
         ends = [(call.id, self._ends[call.id]) for call in command.calls if call.id in self._ends]
         external = tuple([each.call for each in waits if each.is_external])
         approvals = tuple([each.call for each in waits if not each.is_external])
-        return BatchEnded(tuple(ends), self._seq, external, approvals)
+        delegated = tuple([each for call in calls for each in call.delegated])
+        return BatchEnded(tuple(ends), self._seq, external, approvals, delegated)
 
     async def _waiting(self) -> tuple[Waits, ...]:
         """Return the calls that wait for the caller; none of a batch that was stopped."""

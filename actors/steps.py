@@ -330,6 +330,8 @@ class TurnSteps:
             ended = await scheduler.ask(batch)
         finally:
             self._ask.finished()
+        for delegated in ended.delegated:
+            self._log.hold(delegated, lambda _: None)
         self._backend.counts.tool_calls_invalid_args += ended.refused
         if not (ended.external or ended.approvals):
             self._show_results(ended.seq, await self._ends() if step.approved else ended.ends)

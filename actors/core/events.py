@@ -11,6 +11,7 @@ catalogue is closed and versioned; an event is written before what it announces 
     Scheduled, Started                      a tool call on its way
     Returned, Failed, Denied, Refused       a tool call's real completion
     Cancelled                               a tool call stopped: closed without a real completion
+    Delegated                               what a subagent used of its session's budget
     ApprovalAsked, ApprovalDecided          whether a call may run, when somebody is to say so later
     Awaited, Resumed                        a turn waits for its caller, and goes on
     SwitchHeld, SwitchApplied, SwitchSuperseded, SwitchFailed
@@ -28,7 +29,7 @@ from actors.core.intake import Intake
 from actors.core.jsonio import Json, JsonObject
 from actors.core.packed import Packed
 from actors.core.progress import AskProgress, Attempt, Cause, TurnProgress
-from actors.core.spending import Budget
+from actors.core.spending import Budget, Used
 from actors.core.stream import Cut, LeftOut, Usage
 
 VERSION: Final = 1
@@ -181,6 +182,14 @@ class Cancelled(CallHappening, frozen=True):
     """The call was stopped, or will not be run: closed without a real completion."""
 
     reason: Reason = "cancelled"
+
+
+class Delegated(Happening, frozen=True):
+    """A session that the tool of a call opened has ended, and used so much of this one's budget."""
+
+    call_id: CallId
+    session: str
+    used: Used
 
 
 class ApprovalAsked(Happening, frozen=True):
@@ -406,6 +415,8 @@ CallEvent: TypeAlias = Scheduled | Started | Completion | Cancelled
 """What happens to one tool call. Only a session's scheduler reports these."""
 
 _Switch: TypeAlias = SwitchHeld | SwitchApplied | SwitchSuperseded | SwitchFailed
-_Turn: TypeAlias = Submitted | Instructed | Bound | RequestSent | RoundEnded | EpochBegan | TurnEnded
+_Turn: TypeAlias = (
+    Submitted | Instructed | Bound | RequestSent | RoundEnded | Delegated | EpochBegan | TurnEnded
+)
 _Pause: TypeAlias = ApprovalAsked | Awaited | ApprovalDecided | Resumed
 Event: TypeAlias = Opened | _Turn | _Pause | CallEvent | _Switch | Configured | Compacted | Closed

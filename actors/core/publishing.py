@@ -195,7 +195,7 @@ class Publisher:
                 return (requested(event, self.seq),)
             case RoundEnded():
                 return self._said(event)
-            case events.Scheduled() | events.Started():
+            case events.Scheduled() | events.Started() | events.Delegated():
                 return _NOTHING
             case events.Returned() | events.Failed() | events.Denied() | events.Refused() | Cancelled():
                 return self._closed(event)

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 from actors.core.form import Form, replace
 from actors.core.identity import Binding
 from actors.core.stream import Usage
-from actors.errors import ConfigError
+from actors.errors import ConfigError, OverBudget
 
 MILLION = 1_000_000
 
@@ -141,6 +141,13 @@ class Used(Form, frozen=True):
         known[binding] = known.get(binding, Usage()) + usage
         return replace(self, rounds=self.rounds + 1, usage=tuple(known.items()))
 
+    def joined(self, other: "Used") -> "Used":
+        """Return it with what another session used meanwhile. Its seconds are within this one's."""
+        known = dict(self.usage)
+        for binding, usage in other.usage:
+            known[binding] = known.get(binding, Usage()) + usage
+        return replace(self, rounds=self.rounds + other.rounds, usage=tuple(known.items()))
+
     @property
     def tokens(self) -> int:
         """Of requests and answers together."""
@@ -176,3 +183,21 @@ def why_over(budget: Budget, used: Used, cost: Cost) -> str | None:
         if money >= budget.money:
             return f"the session's budget of {budget.money:g} is used up ({money:g} was paid)"
     return None
+
+
+def left(budget: Budget, used: Used, cost: Cost) -> Budget:
+    """Return what is left for a session below. No seconds: it ends with a call of the one above, which counts them.
+
+    Raises:
+        OverBudget: Nothing is.
+    """
+    if (why := why_over(budget, used, cost)) is not None:
+        raise OverBudget(f"No subagent is opened: {why}")
+    money = budget.money
+    if money is not None:
+        money -= total(cost(binding, usage) for binding, usage in used.usage) or 0.0
+    return Budget(
+        None if budget.rounds is None else budget.rounds - used.rounds,
+        None if budget.tokens is None else budget.tokens - used.tokens,
+        money,
+    )

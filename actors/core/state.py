@@ -84,6 +84,8 @@ class SessionState(Form, frozen=True):
                 return replace(self, asks=ask, asked=asked, history=self.history.extended((message,)))
             case events.Instructed(message=message):
                 return replace(self, history=self.history.extended((message,)))
+            case events.Delegated(used=below):
+                return replace(self, used=None if self.used is None else self.used.joined(below))
             case events.Compacted(start=start, stop=stop, summary=summary):
                 return replace(self, history=self.history.replaced(start, stop, summary))
             case EpochBegan() | events.ApprovalAsked():

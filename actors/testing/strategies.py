@@ -35,6 +35,7 @@ from actors.core.events import (
     Closed,
     Compacted,
     Configured,
+    Delegated,
     Denied,
     EpochBegan,
     Event,
@@ -61,6 +62,7 @@ from actors.core.jsonio import Json, quote
 from actors.core.ledger import Ledger
 from actors.core.packed import pack
 from actors.core.progress import AskProgress, Attempt, TurnProgress
+from actors.core.spending import Used
 from actors.core.stream import Usage
 from actors.testing.histories import conversation
 from actors.testing.stock import REASONS, SPEAKERS
@@ -226,6 +228,7 @@ def events() -> "SearchStrategy[Event]":
         ),
         st.builds(Instructed, count, packed),
         st.builds(Bound, count, count, bindings()),
+        st.builds(Delegated, ids, words(), st.builds(Used, count)),
         st.builds(RequestSent, count, count, bindings(), count, count, sealed),
         st.builds(
             RoundEnded,

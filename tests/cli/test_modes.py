@@ -12,7 +12,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from actors import Runtime
+from actors import Runtime, subagent
 from actors.cli.targets import tools
 from actors.config import load
 from actors.core.events import Closed, Denied, Event, Failed, Opened, Refused, Returned, Scheduled
@@ -119,13 +119,32 @@ async def _interactive(folder: Path, log: Path, backend: str) -> str:
         return next(line for line in reversed(chat.shown.splitlines()) if line == LAST)
 
 
+async def _subagent(folder: Path, log: Path, backend: str) -> str:
+    """Have a session of another backend give the words to a subagent, with the same tools and system prompt."""
+    made = subagent("ask", "Ask.", target="a", system="Be brief.", tools=tools(str(folder / "tools.py")))
+    above = OpenAIServer([Turn(Call("ask", {"task": WORDS})), Turn(Say("Done."))])
+    async with serve(above):
+        written = (folder / "actors.toml").read_text()
+        other = f'[backends.above]\nkind = "openai_compatible"\nmodel = "m"\nbase_url = "{above.base_url}"\n'
+        (folder / "both.toml").write_text(written + other)
+        async with Runtime(load(folder / "both.toml", {}), storage=FileStorage(log)) as runtime:
+            session = await runtime.open("above", tools=[made], id="above")
+            await session.ask("Go.")
+            (known,) = (await session.ledger()).interactions()
+    assert known.completion is not None
+    return str(known.completion.content)
+
+
 Mode = Callable[[Path, Path, str], Awaitable[str]]
 MODES: dict[str, Mode] = {
     "embedded": _embedded,
     "one-shot": _one_shot,
     "interactive": _interactive,
     "interactive from a pipe": _piped,
+    "subagent": _subagent,
 }
+NAMES = {"subagent": "above-c1"}
+"""Ids of sessions that have not the usual one."""
 
 
 @pytest.mark.requirement("REQ-915-045")
@@ -145,7 +164,7 @@ async def test_one_turn_of_five_calls_comes_to_the_same_in_every_mode(
             for name, mode in MODES.items():
                 log, before = tmp_path / f"{name}.log", len(server.requests)
                 assert await mode(tmp_path, log, anyio_backend_name) == LAST, name
-                logs[name] = [*FileStorage(log).read(NAME)]
+                logs[name] = [*FileStorage(log).read(NAMES.get(name, NAME))]
                 bodies[name] = [exchange.body for exchange in server.requests[before:]]
     assert server.refusals == []
     embedded = logs["embedded"]
@@ -158,8 +177,8 @@ async def test_one_turn_of_five_calls_comes_to_the_same_in_every_mode(
 
 
 def _comparable(log: list[Event]) -> list[Event]:
-    """Return a log without what is each session's own: the key of its caches, how it was left, and in which order
-    calls ended that ran at the same time.
+    """Return a log without what is each session's own: its id, the key of its caches, how it was left, and in which
+    order calls ended that ran at the same time.
     """
     kept: list[Event] = []
     for did_end, events in groupby(log, lambda event: isinstance(event, Returned | Failed)):
@@ -167,4 +186,4 @@ def _comparable(log: list[Event]) -> list[Event]:
         kept += sorted(alike, key=lambda event: getattr(event, "call_id", "")) if did_end else alike
     opened, *others = (event for event in kept if not isinstance(event, Closed))
     assert isinstance(opened, Opened)
-    return [replace(opened, key=""), *others]
+    return [replace(opened, key="", session=""), *others]

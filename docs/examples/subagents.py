@@ -1,0 +1,67 @@
+from typing import Any
+
+import anyio
+
+from actors import Budget, Runtime, ToolContext, event_json, subagent, tool
+from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, serve
+
+
+@tool
+async def look(book: str) -> str:
+    """Look into a book."""
+    return f"{book} appeared in 1854."
+
+
+scholar = subagent(
+    "scholar",
+    "Answers one question about a book.",
+    target="openai:gpt-5.2",
+    system="You are thorough and brief.",
+    tools=[look],
+    timeout=60,
+)
+
+
+@tool
+async def argue(question: str, context: ToolContext[Any]) -> str:
+    """Have somebody answer, and somebody else doubt it."""
+    async with context.subagent(system="You answer.") as one, context.subagent(system="You doubt.") as two:
+        answer = await one.ask(question)
+        return (await two.ask(f"Is this right? {answer.text}")).text
+
+
+ABOVE = [
+    Turn(Call("scholar", {"task": "When did Walden appear?"})),
+    Turn(Say("In 1854.")),
+    Turn(Call("argue", {"question": "Is it long?"})),
+    Turn(Say("It is long.")),
+    Turn(Say("For its time.")),
+    Turn(Say("Opinions differ.")),
+]
+BELOW = [Turn(Call("look", {"book": "Walden"})), Turn(Say("1854."))]
+
+
+async def talk(runtime: Runtime) -> None:
+    session = await runtime.open(
+        "anthropic:claude-sonnet-5", tools=[scholar, argue], id="trip", budget=Budget(rounds=20)
+    )
+    async with session.stream("When did Walden appear?") as events:
+        async for event in events:
+            if event.type == "subagent" and event.event.type in ("tool_call", "complete"):
+                told = event_json(event)
+                print(told["path"], told["session"], told["event"]["type"])
+            elif event.type == "complete":
+                print(event.result.text)
+    print((await session.ask("Is it long?")).text)
+    print(list(runtime.sessions), sorted(runtime.storage.sessions()))
+
+
+async def main() -> None:
+    claude, gpt = AnthropicServer(ABOVE), OpenAIServer(BELOW)
+    async with serve(claude, gpt):
+        environ = {"ANTHROPIC_BASE_URL": claude.base_url, "OPENAI_BASE_URL": gpt.base_url}
+        async with Runtime(environ=environ) as runtime:
+            await talk(runtime)
+
+
+anyio.run(main)

@@ -1,0 +1,80 @@
+"""Mistakes where sessions stand below others: when they end, what they inherit, and what is shown of them."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+BUDGETS = "tests/subagents/test_budgets.py"
+ENDS = "tests/subagents/test_ends.py"
+SUBAGENTS = "tests/subagents/test_subagents.py"
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "subagents: a call ends before the sessions that its tool opened",
+        "actors/calls.py",
+        "        if self._subagents is None:\n            self.site.ended(self, event)",
+        "        if True:\n            self.site.ended(self, event)",
+        (ENDS,),
+    ),
+    Mutation(
+        "subagents: only the tool itself can end what it opened",
+        "actors/calls.py",
+        "            self._subagents.end()",
+        "            pass",
+        (ENDS,),
+    ),
+    Mutation(
+        "subagents: what a subagent used is its own affair",
+        "actors/children.py",
+        "        if owned.used is not None:",
+        "        if owned.used is None:",
+        (BUDGETS,),
+    ),
+    Mutation(
+        "subagents: each is given the whole budget again",
+        "actors/opening.py",
+        "left(state.budget, state.used, acting.resolver.cost)",
+        "state.budget",
+        (BUDGETS,),
+    ),
+    Mutation(
+        "subagents: they may stand as deep as they like",
+        "actors/opening.py",
+        "if outer.depth >= self._most:",
+        "if outer.depth >= 16:",
+        (SUBAGENTS,),
+    ),
+    Mutation(
+        "subagents: without anybody to ask, all is approved",
+        "actors/opening.py",
+        "    return False",
+        "    return True",
+        (SUBAGENTS,),
+    ),
+    Mutation(
+        "subagents: an event says only which call its own session was opened by",
+        "actors/children.py",
+        "SubagentEvent((self.call_id, *event.path), event.session, event.event)",
+        "SubagentEvent(event.path, event.session, event.event)",
+        (SUBAGENTS,),
+    ),
+    Mutation(
+        "subagents: one that failed has answered",
+        "actors/subagent.py",
+        'if result.status != "complete":',
+        'if result.status == "awaiting":',
+        (SUBAGENTS,),
+    ),
+    Mutation(
+        "subagents: nobody's results are waited for",
+        "actors/subagent.py",
+        "if isinstance(each, Tool) and each.is_external:",
+        "if isinstance(each, Tool) and each.is_external and False:",
+        (SUBAGENTS,),
+    ),
+    Mutation(
+        "subagents: a session that is left at the runtime's end is not ended in order",
+        "actors/activation.py",
+        "(self.actors or self.activate()).session.ask(End())",
+        "self.activate().session.ask(End())",
+        (ENDS,),
+    ),
+)
