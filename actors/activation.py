@@ -190,6 +190,7 @@ class Activation:
         approve: Asked before calls of some tools.
         deps: What the host gave its tools.
         depth: Where its actors stand in the order of asks.
+        bounds: How long a turn of it may go on.
 
     `above`: the call that it was opened for, if it is a subagent; `used`: what it had used when it ended.
     """
@@ -202,6 +203,7 @@ class Activation:
         "_waits",
         "above",
         "approve",
+        "bounds",
         "deps",
         "depth",
         "host",
@@ -220,7 +222,9 @@ class Activation:
         approve: Approve | None,
         deps: object,
         depth: int,
+        bounds: Bounds,
     ) -> None:
+        self.bounds = bounds
         self.name, self.system, self.key = opened.session, opened.system, opened.key
         self.deps = deps
         self.host, self.offer, self.approve, self.depth = host, offer, approve, depth
@@ -475,7 +479,7 @@ class SessionActors:
         return SchedulerActor(self.tools, ledger, self._executor, self._activation.approve)
 
     def _session_actor(self) -> SessionActor:
-        bounds, generation = self._host.bounds, self._generation
+        bounds, generation = self._activation.bounds, self._generation
         self._acting = SessionActor(
             self._state, self.refs, self.retooled, bounds, self._pending, generation, self._warmth
         )

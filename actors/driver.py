@@ -260,14 +260,16 @@ class TurnDriver:
         conversation = turns.turn(self._bounded(), waited)
         next(conversation)
         stopped = self.ask.cancelled
-        outcome = turns.Stopped(awaited=waited.calls) if stopped else turns.Brought(waited.calls)
+        stuck = not (stopped or waited.calls) and await served.is_stuck()
+        outcome = turns.Stopped(awaited=waited.calls) if stopped else turns.Brought(waited.calls, stuck)
         step = await self._turn(served, conversation, conversation.send(outcome))
         return _Served(binding, step, served.sent)
 
     def _steps(self, member: str, number: int) -> TurnSteps:
         """Return who does the steps of a turn. Raises `ConfigError` if the member cannot be used."""
         backend = self.ask.resolver.backend(member)
-        return TurnSteps(self.ask, backend, self.ask.resolver.provider(member, backend.binding), number)
+        provider = self.ask.resolver.provider(member, backend.binding)
+        return TurnSteps(self.ask, backend, provider, number, self.bounds)
 
     def _told(self, event: Submitted, turn: int, seq: int) -> None:
         if self.ask.sink.is_watched:
@@ -319,7 +321,7 @@ class TurnDriver:
             return bounds
         rounds = 1 if asked.tool_choice == "none" else asked.rounds or bounds.rounds
         corrections = bounds.corrections if asked.corrections is None else asked.corrections
-        return Bounds(rounds, corrections, asked.output is not None)
+        return replace(bounds, rounds=rounds, corrections=corrections, form=asked.output is not None)
 
 
 class _Served(NamedTuple):

@@ -33,6 +33,7 @@ from actors.core.dialect import Dialect
 from actors.core.events import Opened
 from actors.core.fit import SizeLimits
 from actors.core.form import replace
+from actors.core.guards import Repeats
 from actors.core.identity import Binding
 from actors.core.render import RenderTarget
 from actors.core.spending import Budget, Prices, all_prices, checked_budget, checked_tenant
@@ -179,7 +180,7 @@ class Runtime:
             self.system.spawn(lambda: JournalActor(self.storage, readers), "journal", depth=SHARED),
             ToolLimits(limits.batch, limits.tool_threads, limits.tool_wait, _kept(limits.result_bytes)),
             self.quarantine,
-            Bounds(limits.rounds, limits.corrections),
+            Bounds(limits.rounds, limits.corrections, False, limits.tool_corrections, limits.repeats),
             limits.waiting_asks,
             self.rules,
             self._resolver,
@@ -248,6 +249,7 @@ class Runtime:
         deps: object = None,
         tenant: str = "",
         budget: Budget | None = None,
+        repeats: Repeats | None = None,
     ) -> "Session":
         """Open a session.
 
@@ -265,6 +267,7 @@ class Runtime:
             tenant: Whose it is, at most 64 characters. Where requests wait, tenants get their shares.
             budget: What it may use over its life. When that is used up a turn ends before its next request, with every
                 call closed, and further asks are refused as `OverBudget`.
+            repeats: What is done about calls that it makes again with the same result; None for `[limits] repeats`.
 
         Raises:
             ConfigError: The target, a tool, the id, the tenant or the budget cannot be used; there are more tools than
@@ -285,7 +288,7 @@ class Runtime:
             history = replace(history, system=system)
         self.config.resolve(target)
         budget = None if budget is None else checked_budget(budget)
-        tenant = checked_tenant(tenant)
+        tenant, bounds = checked_tenant(tenant), host.bounds.heeding(repeats)
         name = self._reserved(id)
         try:
             while await self._has_log(name):
@@ -299,7 +302,7 @@ class Runtime:
             offer = await host.toolsets.open(
                 tools, lambda made: check_priced(self._resolver(made, history.system), target, budget)
             )
-            activation = Activation(opened, host, offer, approve, deps, below_caller())
+            activation = Activation(opened, host, offer, approve, deps, below_caller(), bounds)
             return await self._opened(activation, opened)
         finally:
             self._reserving.discard(name)

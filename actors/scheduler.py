@@ -33,6 +33,7 @@ from actors.core.events import (
     Returned,
     Started,
 )
+from actors.core.guards import HEEDLESS, Heed, again
 from actors.core.identity import CallId
 from actors.core.jsonio import JsonValue
 from actors.errors import JournalError, KernelError, SessionError
@@ -83,6 +84,7 @@ class RunBatch(Query[BatchEnded]):
         view: What their tools may know of the turn.
         approved: Somebody has approved of them.
         waited: They are calls that waited for that, and are scheduled already.
+        heed: What their turn has learned of calls like them.
     """
 
     calls: tuple[ToolCall, ...]
@@ -91,6 +93,7 @@ class RunBatch(Query[BatchEnded]):
     view: TurnView = NO_VIEW
     approved: bool = False
     waited: bool = False
+    heed: Heed = HEEDLESS
 
 
 @dataclass(frozen=True)
@@ -184,9 +187,15 @@ class SchedulerActor(Actor[SchedulerCommand]):
         most = self._executor.limits.batch
         can_ask = self._approve is not None
         planned = plan(
-            calls, guarded, most, can_ask=can_ask, approved=command.approved, waited=command.waited
+            calls,
+            guarded,
+            most,
+            can_ask=can_ask,
+            approved=command.approved,
+            waited=command.waited,
+            barred=command.heed.barred,
         )
-        return _Batch(planned, self._ledger, self._executor)
+        return _Batch(planned, self._ledger, self._executor, command.heed)
 
     async def _run(self, command: RunBatch, batch: "_Batch") -> None:
         try:
@@ -212,8 +221,11 @@ class SchedulerActor(Actor[SchedulerCommand]):
 class _Batch:
     """One batch while it runs."""
 
-    def __init__(self, planned: Plan, ledger: Ref[LedgerCommand], executor: Executor) -> None:
+    def __init__(
+        self, planned: Plan, ledger: Ref[LedgerCommand], executor: Executor, heed: Heed = HEEDLESS
+    ) -> None:
         self._plan = planned
+        self._before = heed.known
         self._ledger = ledger
         self._executor = executor
         self._open: dict[CallId, Running] = {}
@@ -268,7 +280,8 @@ class _Batch:
     def ended(self, running: Running, event: CallEvent | None) -> None:
         """Take how a tool ended; None if it was stopped. After its call was closed, what comes is late."""
         if self._open.pop(running.call.id, None) is not None:
-            self._news.append(event or Cancelled(running.call.id, self._why()))
+            ended = event or Cancelled(running.call.id, self._why())
+            self._news.append(again(ended, self._before.get(running.call.id)))
             wake(self._waiter)
         elif isinstance(event, Returned | Failed) and not running.is_late:
             self._executor.apart(partial(self._late, event), "late")

@@ -20,6 +20,7 @@ from actors.core.content import Message, Text, ToolCall
 from actors.core.diagnostics import Refusal, Report
 from actors.core.events import EpochBegan, Reason, RequestSent, RoundEnded
 from actors.core.feed import Sent, StatusEvent
+from actors.core.guards import TurnGuard
 from actors.core.identity import Binding, CallId
 from actors.core.lane import Rendered, blamed, seals
 from actors.core.output import as_text, correction
@@ -48,7 +49,12 @@ class TurnSteps:
     """The steps of one turn, done by the actors that can."""
 
     def __init__(
-        self, ask: AskInFlight, backend: ResolvedBackend, provider: Ref[ProviderCommand], number: int
+        self,
+        ask: AskInFlight,
+        backend: ResolvedBackend,
+        provider: Ref[ProviderCommand],
+        number: int,
+        bounds: turns.Bounds,
     ) -> None:
         self._ask = ask
         self._refs = ask.refs
@@ -63,6 +69,8 @@ class TurnSteps:
         self._round = 0
         self._was_limited = False
         self._history, self._ledger = ask.log.state.history, NO_VIEW.ledger  # as the turn begins
+        self._bounds, self._known = bounds, NO_VIEW.ledger
+        self._guard = self._guarding()
 
     @property
     def sent(self) -> int:
@@ -86,7 +94,19 @@ class TurnSteps:
         while length and history[length - 1].turn == self._number:
             length -= 1
         self._history = history.upto(length)
-        self._ledger = (await self._refs.ledger.ask(Snapshot())).ledger
+        self._ledger = self._known = (await self._refs.ledger.ask(Snapshot())).ledger
+        self._guard = self._guarding()
+
+    def _guarding(self) -> TurnGuard:
+        return TurnGuard(self._history.length, self._bounds.tool_corrections, self._bounds.repeats)
+
+    async def is_stuck(self) -> bool:
+        """Say whether calls are repeated so often that the turn gets no more tools. All of them have ended."""
+        if not self._guard.stops:
+            return False
+        history, known = self._log.state.history, (await self._refs.ledger.ask(Snapshot())).ledger
+        self._guard.take(history, known, history.length)
+        return self._guard.is_stuck
 
     async def do(self, step: turns.Asking) -> Outcome:
         """Do one step and say what came of it."""
@@ -122,6 +142,7 @@ class TurnSteps:
         self._round, self._tools_off = step.round, step.tools_off
         while True:
             known = await self._refs.ledger.ask(Snapshot())
+            self._known = known.ledger
             if step.round == 1:
                 self._ledger = known.ledger
             rendered = await self._refs.renderer.ask(Render(binding, self._log.state.history, known.ledger))
@@ -323,9 +344,11 @@ class TurnSteps:
         scheduler = self._refs.scheduler
         self._ask.stoppable(lambda context: context.tell(scheduler, StopBatch()))
         try:
-            prelude = self._log.prelude()
+            history, prelude = self._log.state.history, self._log.prelude()
+            self._guard.take(history, self._known, history.length - 1)
+            heed = self._guard.heed(step.calls)
             batch = RunBatch(
-                step.calls, self._ask.variables, prelude, self._view(), step.approved, step.approved
+                step.calls, self._ask.variables, prelude, self._view(), step.approved, step.approved, heed
             )
             ended = await scheduler.ask(batch)
         finally:
@@ -335,6 +358,7 @@ class TurnSteps:
         self._backend.counts.tool_calls_invalid_args += ended.refused
         if not (ended.external or ended.approvals):
             self._show_results(ended.seq, await self._ends() if step.approved else ended.ends)
+            return turns.Ran(ended.refused, stuck=await self.is_stuck())
         return turns.Ran(ended.refused, ended.external, ended.approvals)
 
     async def _ends(self) -> tuple[tuple[CallId, str], ...]:

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from actors.config.providers import Kind
 from actors.core.caching import Cache
+from actors.core.guards import Repeats
 from actors.core.routing import Policy
 
 Thinking: TypeAlias = Literal["native", "drop", "text"]
@@ -100,6 +101,11 @@ class RuntimeLimits(Frozen):
     Args:
         rounds: Requests of one turn before the model is asked for a final text with its tools off.
         corrections: Times in a turn that the model may correct invalid arguments.
+        tool_corrections: Messages of a turn with wrong calls of one tool; after them that tool is not available any
+            more in the turn, and the others are.
+        repeats: What is done from the third message of a turn on that makes the same call and gets the same result:
+            `allow` (nothing), `warn` (the model is told with the result), `stop` (a final text, with tools off). `warn`
+            because to ask again may be right, as for a job that runs, if the model knows that it does so.
         waiting_asks: Asks that wait behind the one in flight; one more is refused as busy.
         batch: Calls of one message that are run; the rest are refused, and the model is told.
         tool_threads: Threads of the process that may be in use when a tool that is not async begins.
@@ -114,6 +120,8 @@ class RuntimeLimits(Frozen):
 
     rounds: Count = 25
     corrections: Annotated[int, Field(ge=0)] = 3
+    tool_corrections: Count = 5
+    repeats: Repeats = "warn"
     waiting_asks: Annotated[int, Field(ge=0)] = 8
     batch: Count = 256
     tool_threads: Count = 64

@@ -5,7 +5,7 @@ once: with a structured `tool_error` the model can correct itself by, or with a 
 not understood. A call of a tool without a body, and one that nobody here can approve of, waits for the caller.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
 from sys import intern
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -75,14 +75,18 @@ def plan(
     can_ask: bool,
     approved: bool = False,
     waited: bool = False,
+    barred: Container[str] = (),
 ) -> Plan:
     """Sort the calls of one message into those that can run, those that are answered at once, and those that wait.
 
     No more than `most` are run; the rest are refused, and the model is told. `can_ask`: somebody here can approve of a
     call; if not, calls that want that wait. `approved`: somebody has; `waited`: for that, and they are scheduled.
+    `barred`: tools that were called wrongly too often in this turn, and are not run in it any more.
     """
     found = [
-        _sorted(call, tools, can_ask=can_ask, approved=approved) if number < most else _too_many(call, most)
+        _sorted(call, tools, barred, can_ask=can_ask, approved=approved)
+        if number < most
+        else _too_many(call, most)
         for number, call in enumerate(calls)
     ]
     return Plan(
@@ -102,11 +106,13 @@ def denied(call: ToolCall, reason: str = "") -> Denied:
 
 
 def _sorted(
-    call: ToolCall, tools: Mapping[str, Runnable], *, can_ask: bool, approved: bool
+    call: ToolCall, tools: Mapping[str, Runnable], barred: Container[str], *, can_ask: bool, approved: bool
 ) -> Planned | Refused | Denied | Waits:
     tool = tools.get(call.name)
     if tool is None:
         return _refused(call, unknown_tool_error(call.name, tools))
+    if call.name in barred:
+        return _barred(call)
     call = _readable(call)
     if call.is_malformed:
         return _refused(call, tool_error(call.name, (), call.raw or ""))
@@ -137,3 +143,8 @@ def _refused(call: ToolCall, problem: dict[str, JsonValue]) -> Refused:
 def _too_many(call: ToolCall, most: int) -> Refused:
     message = f"At most {most} calls of one message are run; make the others again."
     return _refused(call, {"tool_error": {"kind": "too_many_calls", "tool": call.name, "message": message}})
+
+
+def _barred(call: ToolCall) -> Refused:
+    message = f"{call.name} was called wrongly too often and is not available any more in this turn; go on without it."
+    return _refused(call, {"tool_error": {"kind": "tool_unavailable", "tool": call.name, "message": message}})

@@ -31,8 +31,9 @@ settings, tools), a test with a list. Its legal states are this table; anything 
 A turn that awaits may be put down: its step says how far it had come, and `turn(bounds, step)` goes on from there.
 A turn rewrites at most twice: without old reasoning if that alone was refused, then with the conservative render.
 Rounds are bounded, and so is correction: after `corrections` rounds running in which every call was refused for its
-arguments, and at the last round, the model is asked once more with tools off, for a final text (U-06, U-13). An answer
-that has not the form asked for is corrected as often, in rounds of their own beyond the limit.
+arguments, where calls are repeated to no end, and at the last round, the model is asked once more with tools off, for a
+final text (U-06, U-13). An answer that has not the form asked for is corrected as often, in rounds of their own beyond
+the limit.
 """
 
 from collections.abc import Generator
@@ -43,6 +44,7 @@ from msgspec.structs import replace
 
 from actors.core.content import Message, ToolCall
 from actors.core.events import TurnStatus
+from actors.core.guards import Repeats, checked_repeats
 from actors.core.progress import Cause, TurnProgress
 from actors.core.stream import Usage
 
@@ -50,12 +52,19 @@ from actors.core.stream import Usage
 class Bounds(Struct, frozen=True):
     """How long a turn may go on: at most so many rounds, and so many running in which every call was refused.
 
-    `form`: whether the answer is to have one. It may be corrected `corrections` times too.
+    `form`: whether the answer is to have one. It may be corrected `corrections` times too. `tool_corrections` and
+    `repeats` are what `actors.core.guards` goes by.
     """
 
     rounds: int = 25
     corrections: int = 3
     form: bool = False
+    tool_corrections: int = 5
+    repeats: Repeats = "warn"
+
+    def heeding(self, repeats: str | None) -> "Bounds":
+        """Return these bounds with another policy, if one is given. Raises `ConfigError` if there is none such."""
+        return self if repeats is None else replace(self, repeats=checked_repeats(repeats))
 
 
 class RenderStep(Struct, frozen=True):
@@ -167,18 +176,21 @@ class Broke(Struct, frozen=True):
 class Ran(Struct, frozen=True):
     """Every call of the batch is closed, but those that wait for the caller.
 
-    `refused` counts those whose arguments or name were invalid; the others are as in `AwaitStep`.
+    `refused` counts those whose arguments or name were invalid; the others are as in `AwaitStep`. `stuck`: calls are
+    repeated, and the turn is to end.
     """
 
     refused: int = 0
     external: tuple[ToolCall, ...] = ()
     approvals: tuple[ToolCall, ...] = ()
+    stuck: bool = False
 
 
 class Brought(Struct, frozen=True):
-    """Nothing is awaited any more. The calls `approved` are still to be run."""
+    """Nothing is awaited any more. The calls `approved` are still to be run. `stuck` is as in `Ran`."""
 
     approved: tuple[ToolCall, ...] = ()
+    stuck: bool = False
 
 
 class Checked(Struct, frozen=True):
@@ -247,12 +259,12 @@ class _TurnRules:
             case GenerateStep(), Broke():
                 self._take(outcome, visible=self._end.visible or outcome.visible, cause=outcome.cause)
                 return self._close("failed", outcome.why, outcome.message, outcome.elsewhere)
-            case BatchStep(approved=True), Ran():
-                return self._following()
+            case BatchStep(approved=True), Ran(stuck=stuck):
+                return self._following(stuck)
             case BatchStep(calls=calls), Ran():
                 return self._ran(len(calls), outcome)
-            case AwaitStep(), Brought(approved=calls):
-                return BatchStep(calls, approved=True) if calls else self._following()
+            case AwaitStep(), Brought(approved=calls, stuck=stuck):
+                return BatchStep(calls, approved=True) if calls else self._following(stuck)
             case _:
                 raise AssertionError(f"{type(outcome).__name__} does not answer {type(step).__name__}")
 
@@ -302,11 +314,11 @@ class _TurnRules:
         if ran.external or ran.approvals:
             so_far = TurnProgress(self._end.rounds, self._end.usage, self._misses, self._rewritten)
             return AwaitStep(ran.external, ran.approvals, so_far)
-        return self._following()
+        return self._following(ran.stuck)
 
-    def _following(self) -> RenderStep:
-        """Begin the next round; the last one, and one after too many misses, with tools off."""
+    def _following(self, stuck: bool) -> RenderStep:
+        """Begin the next round; the last one, and one after too many misses or repetitions, with tools off."""
         self._end = replace(self._end, rounds=self._end.rounds + 1)
-        if self._end.rounds >= self._bounds.rounds or self._misses >= self._bounds.corrections:
+        if stuck or self._end.rounds >= self._bounds.rounds or self._misses >= self._bounds.corrections:
             self._tools_off = True
         return self.render()

@@ -73,8 +73,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a call beyond the batch is answered too",
         "actors/core/batch.py",
-        "if number < most else _too_many(call, most)",
-        "if number <= most else _too_many(call, most)",
+        "if number < most\n        else _too_many(call, most)",
+        "if number <= most\n        else _too_many(call, most)",
         (f"{_CALLS}::test_of_two_hundred_calls_as_many_run_as_may_and_all_are_answered",),
     ),
 )

@@ -4,6 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 EXTERNAL = "tests/test_external_calls.py"
 APPROVALS = "tests/test_approvals.py"
+GUARDS = "tests/test_guards.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -133,5 +134,61 @@ MUTATIONS: tuple[Mutation, ...] = (
         '"" if found[0] == "," else found[0]',
         'found[0].replace(",", "")',
         ("tests/core/test_repair.py",),
+    ),
+    Mutation(
+        "guards: every call of a message is a fault of its own",
+        "actors/core/guards.py",
+        "        self._refusals.update(refused)\n",
+        "        self._refusals.update([call.name for call in calls if call.name in refused])\n",
+        (f"{GUARDS}::test_ten_wrong_calls_of_one_message_are_one_fault",),
+    ),
+    Mutation(
+        "guards: a tool that was called wrongly too often goes on",
+        "actors/core/batch.py",
+        "    if call.name in barred:\n",
+        "    if call.name not in tools:\n",
+        (f"{GUARDS}::test_a_tool_called_wrongly_too_often_is_gone_for_the_turn_and_the_others_go_on",),
+    ),
+    Mutation(
+        "guards: arguments in another order are another call",
+        "actors/core/guards.py",
+        "json.dumps(call.arguments, sort_keys=True)",
+        "json.dumps(call.arguments)",
+        (f"{GUARDS}::test_a_repeated_call_runs_and_its_result_says_that_it_is_the_same",),
+    ),
+    Mutation(
+        "guards: a result with a note is another result",
+        "actors/core/guards.py",
+        "isinstance(first, Returned | Failed) and said == _said(_noted(first))",
+        "isinstance(first, Returned | Failed) and said == _said(first)",
+        (f"{GUARDS}::test_a_repeated_call_runs_and_its_result_says_that_it_is_the_same",),
+    ),
+    Mutation(
+        "guards: another result is a repetition too",
+        "actors/core/guards.py",
+        "again = seen is not None and _is_same(end, seen.end)",
+        "again = seen is not None",
+        (f"{GUARDS}::test_what_changes_is_no_repetition_and_neither_is_one_message_that_calls_often",),
+    ),
+    Mutation(
+        "guards: a turn that waited begins to count anew",
+        "actors/steps.py",
+        "        self._history = history.upto(length)\n",
+        "        self._history = history\n",
+        (f"{GUARDS}::test_a_turn_that_waited_is_guarded_by_what_its_log_says",),
+    ),
+    Mutation(
+        "guards: what the caller brings does not count",
+        "actors/driver.py",
+        "stuck = not (stopped or waited.calls) and await served.is_stuck()",
+        "stuck = False",
+        (f"{GUARDS}::test_results_that_the_caller_brings_count_as_repetitions",),
+    ),
+    Mutation(
+        "guards: repetitions do not end a turn",
+        "actors/core/turn.py",
+        "if stuck or self._end.rounds",
+        "if self._end.rounds",
+        (f"{GUARDS}::test_the_policy_says_what_is_done_about_repetitions",),
     ),
 )
