@@ -26,7 +26,6 @@ class Requirement:
     planned: str = ""
 
 
-ENGINE = "part 4: the turn engine, complete"
 DURABLE = "part 5: sessions that survive, sleep and shrink"
 
 
@@ -110,11 +109,10 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         "REQ-915-029",
         "U",
         "one tool execution and result path in interactive, one-shot and subagent mode",
-        ENGINE,
     ),
-    Requirement("REQ-915-030", "S", "a session-scoped scheduler in every mode", ENGINE),
+    Requirement("REQ-915-030", "S", "a session-scoped scheduler in every mode"),
     Requirement("REQ-915-031", "E", "the calls of one model turn are scheduled as one parallel batch"),
-    Requirement("REQ-915-032", "U", "identical filtering: no call parts among the results fed back", ENGINE),
+    Requirement("REQ-915-032", "U", "identical filtering: no call parts among the results fed back"),
     Requirement(
         "REQ-915-033",
         "U",
@@ -200,7 +198,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         "U-14",
         "",
         "failure rates per provider comparable over time; the stream stays incremental for the user while tools run",
-        ENGINE,
     ),
     Requirement("PROMISE-1", "", "No outbound request is ever refused by a provider for its tool structure."),
     Requirement(

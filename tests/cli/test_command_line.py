@@ -40,6 +40,7 @@ COMMANDS = (
     "preview",
     "simulate",
     "stress",
+    "stats",
     "completion",
 )
 

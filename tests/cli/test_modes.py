@@ -4,6 +4,7 @@ Compared are the session's whole log (what was batched, what was filtered out, h
 ledger made from it, and the bytes of every request.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import groupby
 from pathlib import Path
@@ -147,7 +148,7 @@ NAMES = {"subagent": "above-c1"}
 """Ids of sessions that have not the usual one."""
 
 
-@pytest.mark.requirement("REQ-915-045")
+@pytest.mark.requirement("REQ-915-045", "REQ-915-029", "REQ-915-030", "REQ-915-032")
 async def test_one_turn_of_five_calls_comes_to_the_same_in_every_mode(
     tmp_path: Path, anyio_backend_name: str
 ) -> None:
@@ -171,6 +172,8 @@ async def test_one_turn_of_five_calls_comes_to_the_same_in_every_mode(
     assert [type(event) for event in embedded if isinstance(event, Scheduled)] == [Scheduled] * 5
     ends = [type(event) for event in embedded if isinstance(event, Returned | Refused | Denied | Failed)]
     assert sorted(end.__name__ for end in ends) == ["Denied", "Failed", "Refused", "Refused", "Returned"]
+    fed_back = json.loads(bodies["embedded"][-1])["messages"][-5:]
+    assert [(each["role"], "tool_calls" in each) for each in fed_back] == [("tool", False)] * 5
     for name in MODES:
         assert bodies[name] == bodies["embedded"], name
         assert _comparable(logs[name]) == _comparable(embedded), name

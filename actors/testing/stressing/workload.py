@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, inf
 from random import Random
 from typing import Any
 
@@ -99,7 +99,7 @@ class Loaded:
     async def _session(self, random: Random) -> None:
         session = await self._runtime.open(self._load.target, tools=self._tools, approve=self._approve)
         for _ in range(self._load.turns):
-            if self._until is not None and anyio.current_time() >= self._until:
+            if self._left() <= 0:
                 break
             try:
                 await self._switched(session, random)
@@ -107,8 +107,13 @@ class Loaded:
             except ActorsError as error:
                 self.tally.refuse(error)
             if self._load.think:
-                await anyio.sleep(random.expovariate(1 / self._load.think))
+                pause = random.expovariate(1 / self._load.think)
+                await anyio.sleep(min(pause, self._left()))
         await session.close()
+
+    def _left(self) -> float:
+        """Return the seconds in which asks may still begin."""
+        return inf if self._until is None else max(0.0, self._until - anyio.current_time())
 
     async def _switched(self, session: Session, random: Random) -> None:
         if self._load.switches and random.random() < self._load.switching:

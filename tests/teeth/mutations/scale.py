@@ -1,4 +1,4 @@
-"""Mistakes in what is counted over time."""
+"""Mistakes in what is counted over time, in the soak, and on the one way that calls go."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -7,6 +7,12 @@ TOLD = "tests/test_stats.py::test_events_tell_a_turn_at_its_limit_once_and_calls
 HELD = "tests/test_stats.py::test_calls_that_run_on_and_stalls_are_in_the_stats_and_in_prometheus"
 RAN = "tests/cli/test_stats.py::test_what_run_printed_is_counted_by_backend"
 NONE = "tests/cli/test_stats.py::test_what_holds_no_events_is_told_by_its_line"
+SOAK = "tests/test_soak.py::"
+SOAK += "test_sessions_under_faults_cancels_and_switches_leave_nothing_behind_and_fail_only_of_faults"
+SOAKED = "tests/test_soak.py::test_what_must_not_be_is_told"
+ONE_PATH = (
+    "tests/test_one_path.py::test_a_turn_of_five_calls_comes_to_the_same_in_a_session_and_in_a_subagent"
+)
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -57,5 +63,26 @@ MUTATIONS: tuple[Mutation, ...] = (
         "            self._number += 1\n            if line.strip():\n",
         "            if line.strip():\n                self._number += 1\n",
         (NONE,),
+    ),
+    Mutation(
+        "scale: any fault explains any number of failed asks",
+        "tests/soak/load.py",
+        "if count > self.faults[cause]",
+        "if not self.faults[cause]",
+        (SOAKED,),
+    ),
+    Mutation(
+        "scale: connections that rest are forgotten, not closed, when the runtime is left",
+        "actors/transport/pool.py",
+        "tasks.start_soon(self.drop, self._idle.pop())",
+        "self._idle.pop()",
+        (SOAK,),
+    ),
+    Mutation(
+        "scale: a subagent is not told who it is",
+        "actors/subagent.py",
+        "tools=offered, system=system) as child",
+        "tools=offered) as child",
+        (ONE_PATH,),
     ),
 )
