@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from actors.handle import Preview, Session
     from actors.pure import encode, from_wire, render
     from actors.runtime import Runtime
-    from actors.subagent import subagent
+    from actors.subagents import handoff, subagent
     from actors.tools import Tool, ToolContext, tool
     from actors.toolsets import LiveTools, ToolSource
 
@@ -69,6 +69,7 @@ __all__ = [
     "encode",
     "event_json",
     "from_wire",
+    "handoff",
     "render",
     "sse_frame",
     "subagent",
@@ -105,7 +106,7 @@ _HOMES = {
     "handle": ("Preview", "Session"),
     "pure": ("encode", "from_wire", "render"),
     "runtime": ("Runtime",),
-    "subagent": ("subagent",),
+    "subagents": ("handoff", "subagent"),
     "tools": ("Tool", "ToolContext", "tool"),
     "toolsets": ("LiveTools", "ToolSource"),
 }

@@ -1,5 +1,6 @@
 """What a session knows of a backend: what requests to it are made with, and who can tell what a target means."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -89,6 +90,10 @@ def over_budget(resolver: "Resolver", state: SessionState) -> str | None:
 
 class Resolver(Protocol):
     """What the runtime knows of targets, for one session."""
+
+    @property
+    def handovers(self) -> Mapping[str, str]:
+        """The tools that hand the conversation over, and to which targets."""
 
     def pool(self, target: str) -> Pool:
         """Return the pool of a target; a single backend is a pool of itself.

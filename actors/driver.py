@@ -46,6 +46,9 @@ from actors.pending import HostCall
 from actors.scheduler import CloseCalls, RunBatch, StopBatch
 from actors.steps import TurnSteps
 
+HANDOVERS = 16
+"""Times that an ask goes on with another turn before its model may hand it over no more."""
+
 
 @dataclass(slots=True)
 class TurnDriver:
@@ -208,7 +211,10 @@ class TurnDriver:
     async def _next(
         self, pool: Pool, choice: MemberChoice, tried: list[str], ended: CloseStep
     ) -> tuple[Pool, str | None]:
-        """Return who continues the ask after a failed turn: a held switch first, else the pool's next."""
+        """Return who continues the ask: whom the model handed it to; after a failure a held switch, else the pool."""
+        if ended.handover is not None:
+            tried.clear()
+            return await self._handed_over(choice, ended.handover)
         if ended.status != "failed" or not ended.elsewhere or self.ask.cancelled:
             return pool, None
         if ended.visible and not pool.failover_after_output:
@@ -220,6 +226,40 @@ class TurnDriver:
                 pool = self._pool(held)
                 return pool, next((name for name in pool.members if name not in tried), None)
         return pool, await choice.following(pool, tried, visible=ended.visible)
+
+    async def _handed_over(self, choice: MemberChoice, target: str) -> tuple[Pool, str]:
+        """Have the session's target changed, and return who goes on. A switch that the host holds comes first."""
+        state = self.ask.log.state
+        for wanted in (state.held, target):
+            if wanted is not None:
+                event = settled(wanted, self.ask.resolver.pool)
+                self.ask.sink.put(switched(event, await self.ask.log.write(event), state.turns))
+                if isinstance(event, SwitchApplied):
+                    break
+        pool = self._pool(self.ask.log.state.target)
+        return pool, await choice.first(pool)
+
+    async def _handover(self, step: Step) -> turns.HandedOver | None:
+        """Say whether a call of the last batch handed the conversation over: if several did, the first."""
+        ask, handovers = self.ask, self.ask.resolver.handovers
+        if not handovers or not isinstance(step, turns.RenderStep) or step.round == 1:
+            return None
+        ledger = (await ask.refs.ledger.ask(Snapshot())).ledger
+        for call in ask.log.state.history[-1].calls:
+            known, target = ledger.get(call.id), handovers.get(call.name)
+            if target is not None and known is not None and known.completion and not known.completion.error:
+                return turns.HandedOver(target, self._why_not(target))
+        return None
+
+    def _why_not(self, target: str) -> str:
+        """Return why the ask cannot be handed over to a target; empty if it can."""
+        if sum(each.status == "handed_over" for each in self.ask.tally.attempts) >= HANDOVERS:
+            return f"the ask was handed on {HANDOVERS} times, and is not handed over to {target} too"
+        try:
+            self.ask.resolver.pool(target)
+        except ConfigError as error:
+            return f"the conversation cannot be handed over: {error}"
+        return ""
 
     def _pool(self, target: str) -> Pool:
         """Return a target's pool; of a target that cannot be used any more, one that fails when it is served."""
@@ -290,7 +330,10 @@ class TurnDriver:
         self, served: TurnSteps, conversation: Generator[Step, Outcome], step: Step
     ) -> CloseStep | AwaitStep:
         while not isinstance(step, CloseStep | AwaitStep):
-            outcome = turns.Stopped() if self._is_over(step) else await served.do(step)
+            if self._is_over(step):
+                outcome: Outcome = turns.Stopped()
+            else:
+                outcome = await self._handover(step) or await served.do(step)
             if self.ask.cancelled and not isinstance(outcome, turns.Stopped):
                 outcome = _stopped(outcome)
             step = conversation.send(outcome)

@@ -50,6 +50,7 @@ class BackendResolver:
         self.refused = refuse
         self._system = system
         self._prices = prices
+        self.handovers = {tool.name: tool.handover for tool in tools if tool.handover is not None}
         self._tools = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools)
         self._resolved: dict[str, tuple[Backend, ResolvedBackend]] = {}
 

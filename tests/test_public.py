@@ -13,7 +13,7 @@ PUBLIC = """
     ActorsError Applied AskSettings Binding Budget Code Deferred Dialect History Interaction Ledger LiveTools
     Media Message Native Preview Price Reproduction Runtime Seal Session SessionEvent Text Thinking Tool
     ToolCall ToolContext ToolFailure ToolResult ToolSource TurnResult check decode dialect encode event_json
-    from_wire render sse_frame subagent tool
+    from_wire handoff render sse_frame subagent tool
 """
 
 

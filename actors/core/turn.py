@@ -7,7 +7,7 @@ settings, tools), a test with a list. Its legal states are this table; anything 
     idle         -                         -                        rendering
     rendering    RenderStep(tools_off)     Ready                    generating
                                            Unfit (judge refused)    rewriting, or closing
-                                           Stopped                  closing
+                                           HandedOver, Stopped      closing
     rewriting    RewriteStep               Ready                    rendering
                                            Stopped                  closing
     generating   GenerateStep              Answered, with calls     executing; closing at a limit
@@ -124,7 +124,7 @@ class CloseStep(Struct, frozen=True):
 
     Then the turn has ended, as all else here says.
     `message` is its last word, `visible` whether any of a failed answer reached the caller, `elsewhere` whether another
-    backend may be asked instead.
+    backend may be asked instead; `handover` is the target that the ask goes on with, where the model said so.
     """
 
     status: TurnStatus
@@ -137,6 +137,7 @@ class CloseStep(Struct, frozen=True):
     visible: bool = False
     elsewhere: bool = False
     cause: Cause | None = None
+    handover: str | None = None
 
 
 Asking: TypeAlias = RenderStep | RewriteStep | GenerateStep | BatchStep | CheckStep | InstructStep
@@ -145,6 +146,13 @@ Step: TypeAlias = Asking | AwaitStep | CloseStep
 
 class Ready(Struct, frozen=True):
     """It is done."""
+
+
+class HandedOver(Struct, frozen=True):
+    """A call of the last batch handed the conversation over to `target`; or could not, and `why` says for what."""
+
+    target: str
+    why: str = ""
 
 
 class Unfit(Struct, frozen=True):
@@ -210,7 +218,7 @@ class Stopped(Struct, frozen=True):
     awaited: tuple[ToolCall, ...] = ()
 
 
-Outcome: TypeAlias = Ready | Unfit | Answered | Broke | Ran | Brought | Checked | Stopped
+Outcome: TypeAlias = Ready | HandedOver | Unfit | Answered | Broke | Ran | Brought | Checked | Stopped
 
 
 def turn(bounds: Bounds, waited: AwaitStep | None = None) -> Generator[Step, Outcome]:
@@ -248,6 +256,8 @@ class _TurnRules:
                 )
             case RenderStep(), Ready():
                 return GenerateStep(self._end.rounds)
+            case RenderStep(), HandedOver():
+                return self._handed_over(outcome)
             case CheckStep(), Checked(correction=correction):
                 return self._checked(correction)
             case RewriteStep() | InstructStep(), Ready():
@@ -279,6 +289,12 @@ class _TurnRules:
         """Return the end of the turn. The calls of the message `unrun` will not be run."""
         calls = unrun.calls if unrun is not None else ()
         return replace(self._end, status=status, why=why, unrun=calls, elsewhere=elsewhere)
+
+    def _handed_over(self, handed: HandedOver) -> CloseStep:
+        """Return the end of a turn that is over before its next round, which is another turn's."""
+        end = replace(self._end, rounds=self._end.rounds - 1, handover=None if handed.why else handed.target)
+        status: TurnStatus = "failed" if handed.why else "handed_over"
+        return replace(end, status=status, why=handed.why or f"the model handed over to {handed.target}")
 
     def _rewrite(self, unfit: Unfit) -> Step:
         """Leave out old reasoning first, if that is what was refused; then say everything in plain words."""

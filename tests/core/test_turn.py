@@ -16,6 +16,7 @@ from actors.core.turn import (
     Brought,
     CloseStep,
     GenerateStep,
+    HandedOver,
     Outcome,
     Ran,
     Ready,
@@ -32,7 +33,14 @@ CALLS = Message("model", [ToolCall("c1", "read"), ToolCall("c2", "read")])
 ONE = Usage(1, 1)
 
 POSSIBLE: dict[type[Step], tuple[Outcome, ...]] = {
-    RenderStep: (Ready(), Unfit("judged"), Unfit("judged", reasoning=True), Stopped()),
+    RenderStep: (
+        Ready(),
+        HandedOver("b"),
+        HandedOver("b", "no"),
+        Unfit("judged"),
+        Unfit("judged", reasoning=True),
+        Stopped(),
+    ),
     RewriteStep: (Ready(), Stopped()),
     GenerateStep: (
         Answered(CALLS, ONE),
@@ -113,8 +121,13 @@ def assert_rewrites_as_it_was_refused(taken: tuple[Outcome, ...], steps: list[St
 
 def assert_ended_as_it_was_told(taken: tuple[Outcome, ...], ended: CloseStep) -> None:
     last = taken[-1]
-    status = {Stopped: "cancelled", Answered: "complete", Broke: "failed", Unfit: "failed"}[type(last)]
-    assert ended.status == status
+    if isinstance(last, HandedOver):
+        assert (ended.status, ended.handover) == (
+            ("failed", None) if last.why else ("handed_over", last.target)
+        )
+    else:
+        status = {Stopped: "cancelled", Answered: "complete", Broke: "failed", Unfit: "failed"}[type(last)]
+        assert (ended.status, ended.handover) == (status, None)
     assert ended.usage.output_tokens == sum(
         outcome.usage.output_tokens for outcome in taken if isinstance(outcome, Answered | Broke | Stopped)
     )

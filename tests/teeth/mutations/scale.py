@@ -80,7 +80,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "scale: a subagent is not told who it is",
-        "actors/subagent.py",
+        "actors/subagents.py",
         "tools=offered, system=system) as child",
         "tools=offered) as child",
         (ONE_PATH,),

@@ -4,6 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 BUDGETS = "tests/subagents/test_budgets.py"
 ENDS = "tests/subagents/test_ends.py"
+HANDOFF = "tests/subagents/test_handoff.py"
 SUBAGENTS = "tests/subagents/test_subagents.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -58,14 +59,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "subagents: one that failed has answered",
-        "actors/subagent.py",
+        "actors/subagents.py",
         'if result.status != "complete":',
         'if result.status == "awaiting":',
         (SUBAGENTS,),
     ),
     Mutation(
         "subagents: nobody's results are waited for",
-        "actors/subagent.py",
+        "actors/subagents.py",
         "if isinstance(each, Tool) and each.is_external:",
         "if isinstance(each, Tool) and each.is_external and False:",
         (SUBAGENTS,),
@@ -76,5 +77,33 @@ MUTATIONS: tuple[Mutation, ...] = (
         "(self.actors or self.activate()).session.ask(End())",
         "self.activate().session.ask(End())",
         (ENDS,),
+    ),
+    Mutation(
+        "handoff: a call that failed hands over too",
+        "actors/driver.py",
+        "known.completion and not known.completion.error:",
+        "known.completion:",
+        (HANDOFF,),
+    ),
+    Mutation(
+        "handoff: two targets pass a conversation back and forth for ever",
+        "actors/driver.py",
+        ">= HANDOVERS:",
+        ">= 9 * HANDOVERS:",
+        (HANDOFF,),
+    ),
+    Mutation(
+        "handoff: a switch of the host's is forgotten",
+        "actors/driver.py",
+        "for wanted in (state.held, target):",
+        "for wanted in (None, target):",
+        (HANDOFF,),
+    ),
+    Mutation(
+        "handoff: the members that served before it are passed over",
+        "actors/driver.py",
+        "            tried.clear()\n",
+        "",
+        (HANDOFF,),
     ),
 )

@@ -1,4 +1,4 @@
-"""Tools that are sessions: `subagent` gives a task to a session below the one whose model calls.
+"""Tools that have others do the work: `subagent` gives a task to a session below, `handoff` hands the conversation on.
 
     research = subagent("research", "Find things out.", system="You are thorough.", tools=[search])
     session = await runtime.open("openai:gpt-5.2", tools=[research])
@@ -7,6 +7,7 @@ What ties that session to its call is `actors.children`; a tool of one's own doe
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Unpack
 
 from actors.errors import SubagentFailed, ToolDefinitionError
@@ -69,3 +70,28 @@ def subagent(
         return result.text if output is None else result.output
 
     return tool(name=name, description=description, **options)(ask)
+
+
+def handoff(
+    name: str, description: str, *, target: str, **options: Unpack[ToolOptions]
+) -> Tool[..., Any]:  # Any: as above
+    """Return a tool without arguments that hands the conversation over to another target.
+
+    When a call of it has returned, the turn ends, and the ask goes on with a turn of that target's over the same
+    history, with no new user message. The session stays with it, as after a switch.
+
+    Args:
+        name: As of any tool.
+        description: For the model: when it should hand over.
+        target: Whom the conversation goes on with: a backend or a pool, as in `Runtime.open`.
+        options: Fields of `Tool`.
+
+    Raises:
+        ToolDefinitionError: A name no provider takes.
+    """
+
+    async def hand_over() -> str:
+        return "The conversation was handed over. Go on with it."
+
+    made = tool(name=name, description=description, **options)(hand_over)
+    return replace(made, handover=target)

@@ -1,0 +1,174 @@
+"""A tool hands the conversation over: the turn ends, and the ask goes on with the other target."""
+
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+
+from actors import Deferred, Tool, handoff, tool
+from actors.config import PoolSettings
+from actors.core.events import Bound, Event, Returned, Submitted, SwitchApplied, TurnEnded
+from actors.core.feed import StatusEvent
+from actors.driver import HANDOVERS
+from actors.testing import SERVER_ERROR, Call, Say, Turn
+from tests.runtime_support import (
+    Gate,
+    anthropic,
+    assert_paired,
+    bodies,
+    gathered,
+    hosting,
+    log,
+    openai,
+    results,
+)
+
+pytestmark = pytest.mark.anyio
+
+HANDS_OVER = Turn(Say("One moment."), Call("to_b"))
+GO_ON = Turn(Say("Here is B."))
+TO_B = handoff("to_b", "Hand over to B.", target="b")
+
+
+def kept(events: list[Event], *kinds: type[Event]) -> list[Event]:
+    return [event for event in events if isinstance(event, kinds)]
+
+
+async def test_the_ask_goes_on_with_the_other_target_and_no_new_user_message() -> None:
+    above, other = openai(HANDS_OVER), anthropic(GO_ON, Turn(Say("Still B.")))
+    async with hosting(a=above, b=other) as runtime:
+        session = await runtime.open("a", tools=[TO_B])
+        result = await session.ask("Go.")
+        assert session.target == "b"
+        assert (await session.ask("And now?")).text == "Still B."
+        events = log(runtime, session)
+    assert (result.text, result.status, result.served_by.backend) == ("Here is B.", "complete", "b")
+    assert [(each.binding.backend, each.status) for each in result.attempts] == [
+        ("a", "handed_over"),
+        ("b", "complete"),
+    ]
+    assert result.rounds == 2
+    first = bodies(other)[0]
+    assert_paired(first)
+    assert [message["role"] for message in first["messages"]] == ["user", "assistant", "user"]
+    assert list(results(first).values()) == ["The conversation was handed over. Go on with it."]
+    assert len(kept(events, Submitted)) == 2
+    told = kept(events, Returned, SwitchApplied, TurnEnded, Bound)
+    assert [type(event) for event in told[:5]] == [Bound, Returned, SwitchApplied, TurnEnded, Bound]
+    assert len(bodies(above)) == 1
+
+
+async def test_the_calls_beside_it_run_and_are_closed_before_the_turn_ends() -> None:
+    gate = Gate()
+    both = Turn(Call("to_b"), Call("work", {"name": "a"}))
+    other = openai(GO_ON)
+    async with hosting(a=openai(both), b=other) as runtime:
+        session = await runtime.open("a", tools=[TO_B, gate.tool])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Go.")
+            await gate.started("a")
+            assert bodies(other) == []
+            gate.open("a")
+    assert list(results(bodies(other)[0]).values())[1] == "a is done"
+
+
+async def test_it_is_shown_as_a_switch_and_a_turn_of_the_same_ask() -> None:
+    async with hosting(a=openai(HANDS_OVER), b=openai(GO_ON)) as runtime:
+        session = await runtime.open("a", tools=[TO_B])
+        seen = await gathered(session, "Go.")
+        late = [event async for event in session.events(follow=False)]
+    for events in (seen, late):
+        told = [event for event in events if isinstance(event, StatusEvent)]
+        statuses = [
+            event.status for event in told if event.status in ("switch_applied", "turn_ended", "turn_started")
+        ]
+        assert statuses == ["turn_started", "switch_applied", "turn_ended", "turn_started", "turn_ended"]
+
+
+async def test_a_pool_may_be_handed_over_to_and_fails_over_as_ever() -> None:
+    async with hosting(
+        a=openai(HANDS_OVER),
+        b=openai(faults=lambda number, request: SERVER_ERROR),
+        c=openai(GO_ON),
+        pools={"both": PoolSettings(members=("b", "c"), policy="failover")},
+    ) as runtime:
+        session = await runtime.open("a", tools=[handoff("to_b", "Hand over.", target="both")])
+        result = await session.ask("Go.")
+        assert session.target == "both"
+    assert (result.text, [each.binding.backend for each in result.attempts]) == (
+        "Here is B.",
+        ["a", "b", "c"],
+    )
+
+
+@pytest.mark.parametrize("why", ["denied", "raises"])
+async def test_a_call_that_did_not_return_hands_nothing_over(why: str) -> None:
+    made = handoff("to_b", "Hand over.", target="b", approval="deny")
+    if why == "raises":
+        made = failing()
+    async with hosting(a=openai(HANDS_OVER, Turn(Say("Then I go on."))), b=openai()) as runtime:
+        session = await runtime.open("a", tools=[made])
+        result = await session.ask("Go.")
+        assert session.target == "a"
+    assert result.text == "Then I go on."
+
+
+def failing() -> Tool[..., Any]:  # Any: any function
+    @tool
+    async def to_b() -> str:
+        """Hand over."""
+        raise LookupError("nobody there")
+
+    return replace(to_b, handover="b")
+
+
+async def test_a_target_that_cannot_be_used_fails_the_ask_and_the_session_stays() -> None:
+    made = handoff("to_b", "Hand over.", target="nowhere")
+    async with hosting(a=openai(HANDS_OVER, Turn(Say("Again."))), b=openai()) as runtime:
+        session = await runtime.open("a", tools=[made])
+        result = await session.ask("Go.")
+        assert session.target == "a"
+        assert (await session.ask("And now?")).text == "Again."
+    assert result.status == "failed"
+    assert "the conversation cannot be handed over: " in result.why
+    assert "nowhere" in result.why
+
+
+async def test_a_switch_that_the_host_holds_comes_first() -> None:
+    gate = Gate()
+    both = Turn(Call("to_b"), Call("work", {"name": "a"}))
+    async with hosting(a=openai(both), b=openai(), c=openai(GO_ON)) as runtime:
+        session = await runtime.open("a", tools=[TO_B, gate.tool])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Go.")
+            await gate.started("a")
+            assert isinstance(await session.switch("c"), Deferred)
+            gate.open("a")
+        assert session.target == "c"
+
+
+async def test_targets_that_hand_each_other_the_conversation_come_to_an_end() -> None:
+    async with hosting(a=openai(*[Turn(Call("to_b"))] * 99), b=openai(*[Turn(Call("to_a"))] * 99)) as runtime:
+        session = await runtime.open("a", tools=[TO_B, handoff("to_a", "Hand over.", target="a")])
+        result = await session.ask("Go.")
+    assert result.status == "failed"
+    assert f"handed on {HANDOVERS} times" in result.why
+    assert len(result.attempts) == HANDOVERS + 1
+
+
+async def test_a_cancel_in_the_turn_that_goes_on_is_a_cancelled_ask() -> None:
+    gate = Gate()
+    async with hosting(a=openai(HANDS_OVER), b=openai(Turn(Call("work", {"name": "a"})))) as runtime:
+        session = await runtime.open("a", tools=[TO_B, gate.tool])
+        async with anyio.create_task_group() as tasks:
+            ended: list[str] = []
+
+            async def ask() -> None:
+                ended.append((await session.ask("Go.")).status)
+
+            tasks.start_soon(ask)
+            await gate.started("a")
+            assert await session.cancel()
+        assert session.target == "b"
+    assert ended == ["cancelled"]
