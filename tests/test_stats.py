@@ -4,7 +4,7 @@ import anyio
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from actors import tool
+from actors import subagent, tool
 from actors.config import PoolSettings, RuntimeLimits
 from actors.core.event_json import Fields, event_json
 from actors.core.publishing import Publisher
@@ -147,6 +147,18 @@ async def test_calls_that_run_on_and_stalls_are_in_the_stats_and_in_prometheus()
     assert (during.quarantined, during.stalls) == ({"hears_nothing": 1}, Stalls(0, 0.0))
     assert 'actors_quarantined{tool="hears_nothing"} 1.0' in text
     assert {"actors_stalls_total 0.0", "actors_stall_seconds_total 0.0"} <= {*text}
+
+
+async def test_calls_of_subagents_are_counted_with_the_backend_that_made_them() -> None:
+    helper = subagent("helper", "Helps.", target="b", tools=[look])
+    wrong = Turn(Call("helper", {"tusk": "c"}))
+    above = openai(Turn(Call("helper", {"task": "a"}), Call("helper", {"task": "b"})), wrong, ENDING)
+    async with hosting(a=above, b=anthropic(CALLING, CALLING, ENDING, ENDING)) as runtime:
+        session = await runtime.open("a", tools=[helper])
+        shown = map(event_json, await gathered(session, "Have it done."))
+        assert recount_events(shown) == counted(runtime)
+        assert counted(runtime)["a"] == ToolCounts(tool_calls_total=3, tool_calls_invalid_args=1)
+        assert counted(runtime)["b"] == ToolCounts(tool_calls_total=4, tool_calls_invalid_args=2)
 
 
 async def test_events_tell_a_turn_at_its_limit_once_and_calls_that_failed_are_not_invalid() -> None:

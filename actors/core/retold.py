@@ -4,7 +4,7 @@ In:  what `actors run --json` prints, or the events of one session or of several
 Out: the counters of each backend, as `actors.core.stats.recount` has them from the log.
 
 It knows what a reader was shown and nothing else. A batch that the process did not survive is not shown as results, so
-invalid calls of it are missing here.
+invalid calls of it are missing here. Of subagents it knows what the stream above showed.
 """
 
 from collections.abc import Iterable
@@ -23,6 +23,7 @@ class _Retold:
     backend: str = ""
     is_unanswered: bool = False
     is_limited: bool = False
+    below: "dict[str, _Retold]" = field(default_factory=dict)
 
     def take(self, event: Fields) -> None:
         match event:
@@ -41,6 +42,8 @@ class _Retold:
                 self.refused()
             case {"status": "turn_ended", "cause": {"kind": kind}} if kind == OUR_BUG:
                 self.refused()
+            case {"type": "subagent", "session": str(name), "event": dict(inner)}:
+                self.below.setdefault(name, _Retold(self.counts)).take(inner)
             case _:
                 pass
 

@@ -13,6 +13,7 @@ SOAKED = "tests/test_soak.py::test_what_must_not_be_is_told"
 ONE_PATH = (
     "tests/test_one_path.py::test_a_turn_of_five_calls_comes_to_the_same_in_a_session_and_in_a_subagent"
 )
+BELOW = "tests/test_stats.py::test_calls_of_subagents_are_counted_with_the_backend_that_made_them"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -42,6 +43,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         'each["end"] == "refused"',
         'each["end"] != "returned"',
         (TOLD,),
+    ),
+    Mutation(
+        "scale: from events, what a subagent does is taken for what the session above does",
+        "actors/core/retold.py",
+        "self.below.setdefault(name, _Retold(self.counts)).take(inner)",
+        "self.take(inner)",
+        (BELOW,),
     ),
     Mutation(
         "scale: a running tool counts as one that runs on",
