@@ -41,6 +41,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("actors stress --sessions 200 --turns 5", "strict servers on this machine"),
         ("actors stress mine --config actors.toml --tools app.tools:all", "your own backends and tools"),
     ),
+    "stats": (("actors stats events.jsonl", "of a file that `actors run --json` wrote"),),
     "completion": (('eval "$(actors completion bash)"', "in ~/.bashrc"),),
 }
 """By command: what to type, and what it shows."""
@@ -48,5 +49,5 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
 
 def examples(command: str) -> str:
     """Return a command's examples as its help shows them."""
-    lines = (f"  {line}\n      {what}" for line, what in EXAMPLES[command])
-    return "\n".join(("examples:", *lines))
+    lines = [f"  {line}\n      {what}" for line, what in EXAMPLES.get(command, ())]
+    return "\n".join(("examples:", *lines)) if lines else ""
