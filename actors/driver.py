@@ -35,7 +35,7 @@ from actors.core.identity import RUNTIME, Binding, mint
 from actors.core.output import instruction
 from actors.core.packed import Packed, pack, unpack
 from actors.core.progress import Attempt
-from actors.core.publishing import begun, submitted, turn_ended
+from actors.core.publishing import awaited, begun, submitted, turn_ended
 from actors.core.routing import Pool, settled
 from actors.core.turn import AwaitStep, Bounds, CloseStep, Outcome, Step
 from actors.errors import ConfigError
@@ -150,8 +150,7 @@ class TurnDriver:
             tuple([call.id for call in calls]) for calls in (step.external, step.approvals)
         )
         event = Awaited(turn, external, approvals, step.so_far, self.ask.tally.progress(tried))
-        kinds = tuple([(each, kind) for kind, ids in event.kinds for each in ids])
-        show = self._showing(StatusEvent("awaiting", 0, turn, number, results=kinds))
+        show = self._showing(awaited(event, number, 0))
 
         def told(seq: int) -> None:
             show(seq)

@@ -10,7 +10,7 @@ import jsonschema_rs
 import pytest
 
 from actors import Session, tool
-from actors.config import PoolSettings, RuntimeLimits
+from actors.config import BackendLimits, PoolSettings, RuntimeLimits
 from actors.core.event_json import event_json, sse_frame
 from actors.core.event_schema import SCHEMA
 from actors.core.feed import SessionEvent
@@ -18,6 +18,7 @@ from actors.core.publishing import Publisher
 from actors.runtime import Runtime
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Think, Turn
 from actors.testing.server import LoopbackServer
+from actors.tools import Tool
 from tests.runtime_support import Gate, anthropic, gathered, hosting, log, openai
 
 pytestmark = pytest.mark.anyio
@@ -148,3 +149,32 @@ async def test_the_last_of_the_events_of_one_number_and_no_other_may_be_read_on_
         more = [[each.get("more", False) for each in group] for _, group in groups]
         assert [each for each in more if len(each) > 1] == [[True, True, False], [True, False]]
         assert {each[-1] for each in more} == {False}
+
+
+@pytest.mark.parametrize("retried", [True, False])
+@pytest.mark.parametrize("ends", ["provided", "cancelled"])
+@pytest.mark.requirement("U-03")
+async def test_an_ask_that_waits_is_told_alike(ends: str, retried: bool) -> None:
+    find = Tool.external("find", "Finds something, elsewhere.", {"type": "object"}, read_only=True)
+    asking = Turn(Say("Wait."), Call("find", {"n": 1}), Call("look", {"name": "a"}), Call("find", {"n": 2}))
+    server = openai(asking, ENDING, faults={0: Status(429, retry_after="0")} if retried else {})
+    async with hosting(a=server, backend=BackendLimits(attempts=2)) as runtime:
+        session = await runtime.open("a", tools=[find, look])
+        told = durable(await gathered(session, "Do it."))
+        assert [each["status"] for each in told if each["type"] == "complete"] == ["awaiting"]
+        assert asked(retold(runtime, session)) == told
+        first, second = (each.call.id for each in session.pending)
+        if ends == "cancelled":
+            await session.cancel()
+        else:
+            async with session.stream_provided({first: 1, second: 2}) as stream:
+                told += durable([event async for event in stream])
+            assert asked(retold(runtime, session)) == told
+        last = retold(runtime, session)[-1]
+        assert (last["type"], last["status"]) == (
+            "complete",
+            "cancelled" if ends == "cancelled" else "complete",
+        )
+        assert [each["status"] for each in last["attempts"]] == ["retried"] * retried + [last["status"]]
+        late = [event_json(event) async for event in session.events(follow=False)]
+        assert late == retold(runtime, session)

@@ -54,6 +54,7 @@ async def test_the_calls_of_a_message_run_at_the_same_time_and_are_answered_in_c
     assert list(results(bodies(server)[-1]).values()) == [f"{name} is done" for name in "abcde"]
 
 
+@pytest.mark.requirement("REQ-915-030")
 async def test_the_batch_of_one_session_does_not_hold_up_that_of_another() -> None:
     one, two = Gate(), Gate()
     two.open(*"abcde")

@@ -14,6 +14,7 @@ from typing import assert_never
 from actors.core import events
 from actors.core.content import Message, ToolCall
 from actors.core.events import (
+    Awaited,
     Bound,
     Cancelled,
     Completion,
@@ -75,6 +76,12 @@ def requested(event: RequestSent, seq: int) -> StatusEvent:
     """Return what is shown of a request before it is sent."""
     turn, number, binding = event.turn, event.round, event.binding
     return StatusEvent("request", seq, turn, number, str(binding), tools_off=event.tools_off)
+
+
+def awaited(event: Awaited, number: int, seq: int) -> StatusEvent:
+    """Return what is shown of a turn that waits; `number` is that of its round. Behind it comes how the ask stands."""
+    waits = tuple([(each, kind) for kind, ids in event.kinds for each in ids])
+    return StatusEvent("awaiting", seq, event.turn, number, results=waits, more=True)
 
 
 def turn_ended(event: TurnEnded, seq: int, *, is_last: bool) -> StatusEvent:
@@ -143,6 +150,21 @@ class _AskSoFar:
         if event.message is not None or event.fault is None:
             self.text = message.text
 
+    def waits(self, event: Awaited, calls: tuple[ToolCall, ...]) -> TurnResult:
+        """Take note of what a turn goes on from that waits; return how the ask stands."""
+        ask, turn = event.ask_so_far, event.turn_so_far
+        self.attempts, self.finish, self.cut = list(ask.attempts), None, None
+        return TurnResult(
+            self.text,
+            "awaiting",
+            self.binding,
+            (*ask.attempts, Attempt(self.binding, "awaiting")),
+            ask.rounds,
+            ask.usage + turn.usage,
+            left_out=ask.left_out,
+            awaiting=calls,
+        )
+
     def ended(self, event: TurnEnded) -> TurnResult | None:
         """Note how a turn ended; return how the ask came out, unless another turn follows."""
         if event.status == "interrupted":
@@ -205,9 +227,11 @@ class Publisher:
                 return self._approval("approval_asked", call_id, digest)
             case events.ApprovalDecided(call_id=call_id, digest=digest, verdict=verdict):
                 return self._approval("approval_decided", call_id, digest, verdict)
-            case events.Awaited():
-                waits = tuple([(each, kind) for kind, ids in event.kinds for each in ids])
-                return (StatusEvent("awaiting", self.seq, self._turn, self._round, results=waits),)
+            case Awaited():
+                told = awaited(event, self._round, self.seq)
+                waits = {call_id for call_id, _ in told.results}
+                calls = tuple([call for call in self._calls.values() if call.id in waits])
+                return (told, terminal(self._asked.waits(event, calls), self.seq))
             case events.Resumed():
                 return self._status("resumed")
             case events.SwitchHeld(target=target):

@@ -4,6 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 EXTERNAL = "tests/test_external_calls.py"
 APPROVALS = "tests/test_approvals.py"
+EDGES = "tests/test_awaiting_edges.py"
 GUARDS = "tests/test_guards.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -190,5 +191,26 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if stuck or self._end.rounds",
         "if self._end.rounds",
         (f"{GUARDS}::test_the_policy_says_what_is_done_about_repetitions",),
+    ),
+    Mutation(
+        "awaiting: a late reader is not told how the ask stands",
+        "actors/core/publishing.py",
+        "return (told, terminal(self._asked.waits(event, calls), self.seq))",
+        "return (told, terminal(self._asked.waits(event, calls), self.seq))[:1]",
+        ("tests/test_published.py::test_an_ask_that_waits_is_told_alike",),
+    ),
+    Mutation(
+        "awaiting: a late reader does not know what was tried before a turn waited",
+        "actors/core/publishing.py",
+        "self.attempts, self.finish, self.cut = list(ask.attempts), None, None",
+        "self.finish, self.cut = None, None",
+        ("tests/test_published.py::test_an_ask_that_waits_is_told_alike",),
+    ),
+    Mutation(
+        "awaiting: the time limit runs while a turn waits",
+        "actors/session.py",
+        "        self._deadline.end()\n",
+        "        self._deadline.end() if self._log.state.pause is None else None\n",
+        (f"{EDGES}::test_no_time_limit_runs_while_a_turn_waits",),
     ),
 )

@@ -1,0 +1,135 @@
+"""A turn that waits, at its edges: no time runs, the runtime is left, its actors crash, its key is gone."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from actors.core.events import Awaited, Bound, Resumed, Returned, TurnEnded
+from actors.core.feed import CompleteEvent, TurnResult
+from actors.core.identity import CallId
+from actors.errors import SessionError
+from actors.handle import Session
+from actors.kernel import Ref
+from actors.storage import Entry
+from actors.storage.memory import MemoryStorage
+from actors.testing import Call, Say, Turn
+from actors.tools import Tool
+from tests.runtime_support import Gate, assert_paired, bodies, hosting, log, openai
+from tests.test_rebuild import Nonsense
+
+pytestmark = pytest.mark.anyio
+
+LOOK = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
+ASKING = Turn(Call("look", {"n": 1}))
+ONE = CallId("hist_tool_1")
+
+
+async def test_no_time_limit_runs_while_a_turn_waits() -> None:
+    """No clock is read: a second ask with the same limit comes to it while the first one waits."""
+    gate = Gate()
+    server, other = openai(ASKING, Turn(Say("Found."))), openai(Turn(Call("work", {"name": "a"})))
+    async with hosting(a=server, b=other) as runtime:
+        waiting = await runtime.open("a", tools=[LOOK])
+        assert (await waiting.ask("Look.", total=0.5)).status == "awaiting"
+        stuck = await runtime.open("b", tools=[gate.tool])
+        assert (await stuck.ask("Work.", total=0.5)).status == "failed"
+        answer = await waiting.provide({ONE: "found"})
+        assert (answer.status, answer.text) == ("complete", "Found.")
+
+
+async def test_a_turn_that_goes_on_has_its_time_limit_again() -> None:
+    gate = Gate()
+    server = openai(ASKING, Turn(Call("work", {"name": "a"})), Turn(Say("Found.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[LOOK, gate.tool])
+        await session.ask("Look.", total=0.5)
+        answer = await session.provide({ONE: "found"})
+        assert (answer.status, answer.why) == (
+            "failed",
+            "the ask took longer than 0.5 s, as its setting total says",
+        )
+
+
+async def test_a_runtime_that_is_left_leaves_a_turn_that_waits_open_in_its_log() -> None:
+    storage = MemoryStorage()
+    async with hosting(a=openai(ASKING), storage=storage) as runtime:
+        session = await runtime.open("a", tools=[LOOK], id="waits")
+        assert (await session.ask("Look.")).status == "awaiting"
+    *_, last = storage.read("waits")
+    assert isinstance(last, Awaited)
+    assert last.external == (ONE,)
+
+
+async def came_out(session: Session) -> TurnResult:
+    """Return how a session's ask came out, as any reader sees it."""
+    async for event in session.events():
+        if isinstance(event, CompleteEvent) and event.result.status != "awaiting":
+            return event.result
+    raise AssertionError("the log ends before the ask")
+
+
+class Tripping(MemoryStorage):
+    """Crashes an actor of a session as soon as the result of a call is in its log, before anybody knows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.session: Session | None = None
+        self.which = ""
+
+    def append(self, entries: Sequence[Entry]) -> list[int]:
+        """Append, and crash the actor."""
+        numbers = super().append(entries)
+        has_result = any(isinstance(event, Returned) for entry in entries for event in entry.events)
+        if self.session is not None and has_result:
+            refs: dict[str, Ref[Any]] = {  # Any: no actor takes the command, that is the point
+                "session": self.session._session,
+                "renderer": self.session._refs.renderer,
+            }
+            self.session = None
+            refs[self.which].tell_nowait(Nonsense())
+        return numbers
+
+
+@pytest.mark.parametrize("which", ["session", "renderer"])
+async def test_a_crash_before_anything_of_the_rest_is_written_loses_nothing_and_runs_nothing_twice(
+    which: str,
+) -> None:
+    storage, server = Tripping(), openai(ASKING, Turn(Say("Found.")))
+    async with hosting(a=server, storage=storage) as runtime:
+        session = await runtime.open("a", tools=[LOOK])
+        await session.ask("Look.")
+        storage.session, storage.which = session, which
+        with pytest.raises(SessionError, match="was just restarted; ask again"):
+            await session.provide({ONE: "found"})
+        answer = await came_out(session)
+        assert (answer.status, answer.text, len(answer.attempts)) == ("complete", "Found.", 1)
+        assert (await session.provide({ONE: "found"})).status == "late"
+        events = log(runtime, session)
+        kinds = (Bound, Awaited, Resumed, TurnEnded)
+        assert [type(event) for event in events if isinstance(event, kinds)] == list(kinds)
+    assert server.refusals == []
+    assert len(bodies(server)) == 2
+    assert_paired(bodies(server)[-1])
+
+
+@pytest.mark.parametrize("put_away", [True, False])
+async def test_a_key_that_is_gone_when_a_turn_goes_on_fails_it_with_every_call_closed(put_away: bool) -> None:
+    environ = {"KEY": "secret"}
+    server = openai(ASKING, Turn(Say("Found.")), Turn(Say("Next.")))
+    async with hosting(a=server, auth={"a": "KEY"}, environ=environ) as runtime:
+        session = await runtime.open("a", tools=[LOOK])
+        await session.ask("Look.")
+        if put_away:
+            assert session._activation.passivate()
+            session._activation.drop()
+        del environ["KEY"]
+        answer = await session.provide({ONE: "found"})
+        assert answer.status == "failed"
+        assert "KEY" in answer.why
+        assert "secret" not in answer.why
+        assert all(item.status == "complete" for item in (await session.ledger()).interactions())
+        environ["KEY"] = "secret"
+        assert (await session.ask("And now?")).text == "Found."
+    assert server.refusals == []
+    assert_paired(bodies(server)[-1])
