@@ -1,0 +1,162 @@
+"""The fault matrix: what may go wrong at a provider, in a tool and in the scheduler, and the tests that show it.
+
+Each row names tests by file; that they exist is checked here, that they pass is theirs.
+"""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+
+MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
+    "provider: refuse, reset, DNS, TLS": {
+        "test_retries.py": ("test_a_connection_that_cannot_be_made_is_tried_again",),
+        "test_failover.py": ("test_a_connection_that_is_refused_leads_to_the_next_backend",),
+        "transport/test_faults.py": (
+            "test_what_is_no_answer_is_a_typed_failure_and_the_next_request_has_its_place",
+        ),
+        "transport/test_tls.py": (
+            "test_a_bad_certificate_is_refused_and_nothing_is_sent",
+            "test_a_connection_that_ends_in_the_handshake_is_a_typed_failure",
+        ),
+    },
+    "provider: no first byte, stall between bytes": {
+        "test_provider.py": ("test_a_silent_server_is_given_up_after_the_time_it_is_given",),
+        "transport/test_faults.py": ("test_bytes_that_lead_to_nothing_do_not_prolong_a_wait",),
+    },
+    "provider: disconnect at every byte": {
+        "test_cut_sessions.py": (
+            "test_wherever_an_answer_is_cut_its_ask_ends_once_and_no_tool_runs_for_half_of_it",
+        ),
+        "adapters/test_decode_cuts.py": ("test_a_stream_that_ends_early_is_a_fault_and_keeps_no_half_call",),
+        "adapters/test_every_dialect_cut.py": (
+            "test_wherever_it_ends_it_is_the_whole_answer_or_a_fault_that_keeps_no_half_call",
+        ),
+        "transport/test_faults.py": (
+            "test_a_connection_that_ends_at_any_byte_of_an_answer_leaves_room_for_the_next",
+        ),
+    },
+    "provider: statuses from 400 to 529": {
+        "test_faulty_streams.py": ("test_a_status_is_tried_again_or_not_as_its_row_says",),
+        "adapters/test_classify.py": ("test_a_status_with_unknown_words_decides_alone",),
+        "test_stats.py": ("test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters",),
+    },
+    "provider: 200 with an error inside the stream": {
+        "test_faulty_streams.py": (
+            "test_an_error_inside_a_stream_of_status_200_is_what_the_status_is",
+            "test_an_error_inside_a_stream_behind_words_is_not_tried_again",
+        ),
+    },
+    "provider: malformed server-sent events": {
+        "test_faulty_streams.py": (
+            "test_a_stream_that_is_written_oddly_is_read_as_any_other",
+            "test_a_flood_of_comments_in_a_stream_is_passed_over",
+            "test_a_stream_that_cannot_be_read_is_a_typed_failure_and_is_tried_again",
+        ),
+        "adapters/test_sse.py": ("test_events_are_the_same_however_the_bytes_are_cut",),
+    },
+    "provider: arguments that are none": {
+        "test_faulty_calls.py": (
+            "test_arguments_that_are_no_object_reach_no_tool_and_are_corrected_once",
+            "test_a_model_that_goes_on_writing_so_is_corrected_so_often_and_then_asked_for_words",
+        ),
+    },
+    "provider: calls that come as they should not": {
+        "test_faulty_calls.py": (
+            "test_calls_run_once_each_under_ids_of_their_own_however_they_come",
+            "test_a_call_without_a_name_is_answered_as_one_of_a_tool_that_is_not_there",
+            "test_of_two_hundred_calls_as_many_run_as_may_and_all_are_answered",
+            "test_calls_are_calls_whatever_the_reason_to_stop",
+            "test_a_stream_that_ends_at_its_marker_is_whole_without_a_reason_and_with_a_call_behind_it",
+        ),
+    },
+    "provider: gzip bomb, endless stream": {
+        "test_faulty_streams.py": (
+            "test_an_answer_without_end_is_given_up_at_its_size_and_not_asked_for_again",
+            "test_a_body_without_end_is_given_up_at_its_size",
+            "test_words_without_end_stay_as_far_as_they_came_and_nobody_else_is_asked",
+        ),
+        "transport/test_resending.py": ("test_a_compressed_answer_is_not_asked_for_and_not_unpacked",),
+    },
+    "process: the event loop is blocked by an async tool": {
+        "test_runaway_tools.py": ("test_a_tool_that_blocks_the_loop_is_named_with_its_place_while_it_does",),
+    },
+    "tool: hangs, or swallows every cancellation": {
+        "test_isolation.py": ("test_a_tool_that_hangs_and_is_deaf_holds_up_only_its_own_session",),
+        "test_cancel.py": (
+            "test_a_tool_that_blocks_its_thread_is_closed_after_the_grace_and_its_result_is_late",
+        ),
+        "test_cancels.py": (
+            "test_after_cancels_at_random_moments_every_call_is_closed_and_fifty_fresh_requests_are_served",
+        ),
+        "test_runaway_tools.py": ("test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended",),
+        "test_tools_at_the_edge.py": (
+            "test_a_tool_that_swallows_its_cancellation_is_told_no_more_once_its_call_is_closed",
+        ),
+    },
+    "tool: raises anything": {
+        "test_isolation.py": ("test_whatever_a_tool_does_is_the_result_of_its_own_call",),
+        "test_bad_tools.py": (
+            "test_a_bad_tool_in_one_session_leaves_results_logs_and_bodies_of_the_others_as_they_were",
+        ),
+    },
+    "tool: returns anything": {
+        "test_isolation.py": ("test_whatever_a_tool_does_is_the_result_of_its_own_call",),
+        "test_large_results.py": (
+            "test_while_a_large_result_is_read_other_sessions_go_on",
+            "test_as_much_of_a_result_is_kept_as_the_limits_say_and_a_mark_says_what_is_gone",
+        ),
+        "core/test_ingest.py": (
+            "test_a_value_that_json_cannot_say_is_marked_where_it_stood",
+            "test_nesting_is_cut_at_the_depth_and_marked",
+        ),
+        "test_tools_at_the_edge.py": ("test_a_coroutine_that_comes_together_with_a_cancellation_is_closed",),
+    },
+    "tool: changes its arguments, or later what it returned": {
+        "test_isolation.py": ("test_whatever_a_tool_does_is_the_result_of_its_own_call",),
+        "core/test_ingest.py": ("test_a_value_changed_later_does_not_change_what_was_taken_in",),
+    },
+    "tool: starts tasks and returns": {
+        "test_tools_at_the_edge.py": (
+            "test_a_tool_that_leaves_a_task_group_open_costs_no_other_session_anything",
+        ),
+    },
+    "tool: calls back into its own session": {
+        "test_isolation.py": (
+            "test_a_tool_that_uses_its_own_session_is_told_that_it_must_not_and_the_model_is_not",
+            "test_a_tool_below_a_session_cannot_close_it_and_no_tool_asks_a_session_beside_its_own",
+        ),
+    },
+    "scheduler: every thread is held by a tool that hangs": {
+        "test_tools_at_the_edge.py": (
+            "test_a_call_that_finds_every_thread_held_by_closed_calls_is_refused_at_once",
+            "test_a_call_that_was_closed_keeps_its_place_until_its_thread_returns",
+            "test_the_sessions_of_a_process_share_its_threads",
+        ),
+    },
+}
+"""By row: the files that show it, and their tests. Storage, clients and processes have matrices of their own."""
+
+
+@cache
+def names_in(file: str) -> frozenset[str]:
+    tree = ast.parse((TESTS / file).read_text())
+    functions = (node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return frozenset(function.name for function in functions if function.name.startswith("test_"))
+
+
+@pytest.mark.parametrize("row", MATRIX)
+def test_every_row_of_the_matrix_is_shown_by_tests_that_exist(row: str) -> None:
+    assert MATRIX[row]
+    for file, named in MATRIX[row].items():
+        assert named
+        assert set(named) <= names_in(file), file
+
+
+def test_every_test_about_faulty_answers_calls_and_tools_stands_in_the_matrix() -> None:
+    mine = ("test_faulty_calls.py", "test_bad_tools.py", "test_cancels.py", "test_cut_sessions.py")
+    named = {(file, test) for row in MATRIX.values() for file, tests in row.items() for test in tests}
+    assert {(file, test) for file in mine for test in names_in(file)} <= named
