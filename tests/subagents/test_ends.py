@@ -100,6 +100,58 @@ async def test_a_tool_that_goes_on_when_it_is_cancelled_keeps_no_subagent() -> N
         assert (await session.ask("And now?")).text == "I see."
 
 
+async def test_a_call_waits_for_a_subagent_whose_own_tools_go_on() -> None:
+    """The grace of the tool below begins later than that of the tool above, and so does its end."""
+    begun, released = anyio.Event(), anyio.Event()
+
+    @tool
+    async def work(name: str) -> str:
+        """Go on."""
+        begun.set()
+        with anyio.CancelScope(shield=True):
+            await released.wait()
+        return name
+
+    made = subagent("helper", "Helps.", target="b", tools=[work])
+    async with hosting(a=above(), b=below()) as runtime:
+        session = await runtime.open("a", tools=[made], id="trip")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Go.")
+            await begun.wait()
+            assert await session.cancel()
+            assert_ended_in_order(runtime, "trip-c1")
+        released.set()
+
+
+async def test_a_tool_that_is_told_to_end_may_tidy_up_behind_its_subagent() -> None:
+    """It need not leave its block for the subagent to end."""
+    gate, over = Gate(), anyio.Event()
+
+    @tool
+    async def helper(task: str, context: ToolContext[None]) -> str:
+        """Help, then wait for the end of the subagent."""
+        async with context.subagent("b", tools=[gate.tool]) as child:
+            try:
+                await child.ask(task)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    while child.id in runtime.sessions:
+                        await anyio.lowlevel.checkpoint()
+                over.set()
+                return "tidy"  # noqa: B012  the cancellation ends here, as a stubborn tool's does
+
+    async with hosting(a=above(), b=below()) as runtime:
+        session = await runtime.open("a", tools=[helper], id="trip")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Go.")
+            await gate.started("a")
+            assert await session.cancel()
+        (known,) = (await session.ledger()).interactions()
+    assert over.is_set()
+    assert known.completion is not None
+    assert known.completion.content == "tidy"
+
+
 async def test_a_subagent_does_not_outlive_the_deadline_of_its_tool() -> None:
     gate = Gate()
     made = subagent("helper", "Helps.", target="b", tools=[gate.tool], timeout=0.5)

@@ -16,13 +16,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         (ENDS,),
     ),
     Mutation(
-        "subagents: only the tool itself can end what it opened",
-        "actors/calls.py",
-        "            self._subagents.end()",
-        "            pass",
-        (ENDS,),
-    ),
-    Mutation(
         "subagents: what a subagent used is its own affair",
         "actors/children.py",
         "        if owned.used is not None:",
@@ -97,13 +90,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/driver.py",
         "for wanted in (state.held, target):",
         "for wanted in (None, target):",
-        (HANDOFF,),
-    ),
-    Mutation(
-        "handoff: the members that served before it are passed over",
-        "actors/driver.py",
-        "            tried.clear()\n",
-        "",
         (HANDOFF,),
     ),
 )
