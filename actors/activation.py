@@ -6,10 +6,11 @@ sessions with nothing to do, the `ACTIVE` used last keep their actors, and other
 long as their lanes hold no more than `LANES` bytes in all.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from types import EllipsisType
 from typing import NamedTuple, Never
 
 import anyio
@@ -19,6 +20,7 @@ from actors.backend import Resolver
 from actors.children import Above, OpenBelow
 from actors.choosing import Warmth
 from actors.commands import Cancel, End, SessionCommand
+from actors.configuration import Change, Configuration, Equipment
 from actors.core.batch import Approve
 from actors.core.events import Event, Opened
 from actors.core.feed import PendingCall
@@ -44,7 +46,7 @@ from actors.session import SessionActor
 from actors.storage import Storage
 from actors.telemetry.otel import Tracing
 from actors.tools import Toolset
-from actors.toolsets import Offer, Toolsets
+from actors.toolsets import Item, Offer, Toolsets
 
 ACTIVE = 64
 """Sessions with nothing to do that keep their actors."""
@@ -204,13 +206,12 @@ class Activation:
         "above",
         "approve",
         "bounds",
+        "configuration",
         "deps",
         "depth",
         "host",
         "key",
         "name",
-        "offer",
-        "system",
         "used",
     )
 
@@ -224,10 +225,9 @@ class Activation:
         depth: int,
         bounds: Bounds,
     ) -> None:
-        self.bounds = bounds
-        self.name, self.system, self.key = opened.session, opened.system, opened.key
-        self.deps = deps
-        self.host, self.offer, self.approve, self.depth = host, offer, approve, depth
+        self.name, self.key, self.bounds = opened.session, opened.key, bounds
+        self.configuration = Configuration(opened.system, offer, host.toolsets.release)
+        self.host, self.approve, self.deps, self.depth = host, approve, deps, depth
         self._now: Passive | SessionActors | Over = LOGGED
         self._target = opened.target
         self._waits: tuple[PendingCall, ...] = ()
@@ -274,7 +274,7 @@ class Activation:
     @property
     def tools(self) -> Toolset:
         """What the session's model may call."""
-        return self.offer.tools
+        return self.configuration.offer.tools
 
     @property
     def target(self) -> str:
@@ -296,6 +296,15 @@ class Activation:
         """Whether an ask is in flight, or waits."""
         return bool(self.waits) or (isinstance(self._now, SessionActors) and self._now.busy)
 
+    async def change(self, system: str | EllipsisType | None, tools: Iterable[Item] | EllipsisType) -> Change:
+        """Return what `Session.configure` asks for, its toolsets open: `Configuration.drop` it, or have it taken."""
+        if tools is ...:
+            return Change(system, ...)
+        said, host = self.configuration.system if system is ... else system, self.host
+        return Change(
+            system, await host.toolsets.open(tools, lambda made: host.resolver(made, said).pool(self.target))
+        )
+
     def ended(self) -> None:
         """Forget the session: it was ended in order, or its actors crashed too often."""
         if isinstance(self._now, Passive):
@@ -303,8 +312,8 @@ class Activation:
         elif isinstance(self._now, SessionActors):
             self.used = self._now.state.used
         self._target, self._waits, self._now = self.target, (), Over()
-        if self.offer.owners:
-            self._released = self.host.toolsets.release(self.offer.owners)
+        if owners := self.configuration.owners:
+            self._released = self.host.toolsets.release(owners)
         self.host.passive.pop(self.name, None)
         self.host.active.pop(self.name, None)
         self.host.readers.end(self.name)
@@ -369,7 +378,7 @@ class SessionActors:
         self._activation, self._host, self._name = activation, host, activation.name
         self._state, self._lanes = kept.made or host.recalled(activation.name)
         self._warmth = kept.warmth or {}
-        self.tools = {tool.name: tool for tool in activation.tools}  # the scheduler's too, for all its life
+        self.equipment = Equipment(activation.configuration, host.resolver)
         self._pending = PendingAsks(host.most_waiting)
         self._executor = Executor(
             host.system,
@@ -382,7 +391,6 @@ class SessionActors:
             host.open_below,
         )
         self._generation = Generation(self._name, host.journal, host.rules)
-        self.resolver = host.resolver(activation.tools, activation.system)
         self.refs: SessionRefs
         self.session: Ref[SessionCommand] = self._spawned(activation.depth)
         host.system.watch(self.session, self._gone)
@@ -406,18 +414,6 @@ class SessionActors:
     def busy(self) -> bool:
         """Whether an ask is in flight, or waits."""
         return self._pending.current is not None or bool(self._pending.waiting)
-
-    def retooled(self) -> Resolver:
-        """Take over what the session's toolsets offer now, and return what targets mean with these tools.
-
-        Called when an ask begins, and at no other time: the tools of a turn stay as they are.
-        """
-        activation = self._activation
-        if activation.offer.refresh():
-            self.tools.clear()
-            self.tools.update({tool.name: tool for tool in activation.tools})
-            self.resolver = self._host.resolver(activation.tools, activation.system)
-        return self.resolver
 
     async def interrupt(self) -> None:
         """Cancel the ask in flight, and drop those that wait."""
@@ -476,12 +472,12 @@ class SessionActors:
         return RendererActor(self._lanes, self._generation)
 
     def _scheduler_actor(self, ledger: Ref[LedgerCommand]) -> SchedulerActor:
-        return SchedulerActor(self.tools, ledger, self._executor, self._activation.approve)
+        return SchedulerActor(self.equipment.tools, ledger, self._executor, self._activation.approve)
 
     def _session_actor(self) -> SessionActor:
         bounds, generation = self._activation.bounds, self._generation
         self._acting = SessionActor(
-            self._state, self.refs, self.retooled, bounds, self._pending, generation, self._warmth
+            self._state, self.refs, self.equipment, bounds, self._pending, generation, self._warmth
         )
         return self._acting
 

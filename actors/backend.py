@@ -95,8 +95,16 @@ class Resolver(Protocol):
     def handovers(self) -> Mapping[str, str]:
         """The tools that hand the conversation over, and to which targets."""
 
-    def pool(self, target: str) -> Pool:
+    @property
+    def preamble(self) -> str:
+        """Digest of the system prompt and of what requests say of the tools."""
+
+    def pool(self, target: str, *, fits: bool = True) -> Pool:
         """Return the pool of a target; a single backend is a pool of itself.
+
+        Args:
+            target: As the user named it.
+            fits: Refuse it if a member takes fewer tools than there are. Else that is found when it is asked.
 
         Raises:
             ConfigError: There is no such target, or it cannot be used.

@@ -6,6 +6,7 @@ What callers submit and bring waits in the session, and is in `actors.pending`.
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
+from actors.configuration import Change
 from actors.core.content import ToolCall
 from actors.core.feed import PendingCall, SwitchOutcome
 from actors.core.identity import CallId
@@ -21,6 +22,14 @@ class Switch(Query[SwitchOutcome]):
 
     control: ClassVar[bool] = True
     target: str
+
+
+@dataclass(frozen=True)
+class Configure(Query[SwitchOutcome]):
+    """Have another system prompt or other tools: now if no ask is in flight, else when it has ended."""
+
+    control: ClassVar[bool] = True
+    change: Change
 
 
 @dataclass(frozen=True)
@@ -84,4 +93,6 @@ class End(Query[None]):
     control: ClassVar[bool] = True
 
 
-SessionCommand: TypeAlias = Submit | Bring | Switch | Cancel | Look | Finished | Taken | End | EndWritten
+SessionCommand: TypeAlias = (
+    Submit | Bring | Switch | Configure | Cancel | Look | Finished | Taken | End | EndWritten
+)

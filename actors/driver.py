@@ -263,7 +263,7 @@ class TurnDriver:
     def _pool(self, target: str) -> Pool:
         """Return a target's pool; of a target that cannot be used any more, one that fails when it is served."""
         try:
-            return self.ask.resolver.pool(target)
+            return self.ask.resolver.pool(target, fits=False)
         except ConfigError:
             return Pool(target, (target,))
 

@@ -1,16 +1,17 @@
 """What a user holds of a session."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
+from types import EllipsisType
 from typing import Any, TypeAlias, TypeVar, Unpack, get_args, overload
 
 from actors.activation import Activation, SessionActors
 from actors.calls import brought_ends
-from actors.commands import Cancel, Look, SessionCommand, Switch
+from actors.commands import Cancel, Configure, Look, SessionCommand, Switch
 from actors.core.asking import AskSettings, asked
-from actors.core.content import Media, Message, Text, ToolCall, ToolResult
+from actors.core.content import Message, Text, ToolCall, ToolResult
 from actors.core.diagnostics import Report
 from actors.core.events import Failed, Returned, Verdict
 from actors.core.feed import PendingCall, SessionEvent, Sink, SwitchOutcome, TurnResult
@@ -18,12 +19,13 @@ from actors.core.history import History
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import JsonValue
 from actors.core.ledger import Ledger
-from actors.core.packed import Packed, pack, packed_for_host
+from actors.core.packed import pack
 from actors.core.state import SessionState
 from actors.errors import (
     ActorFailed,
     ActorStopped,
     AskUphill,
+    ConfigError,
     DecisionRefused,
     Draining,
     OwnSession,
@@ -39,12 +41,12 @@ from actors.pending import Bring, Decision, HostCall, Submit
 from actors.renderer import Render
 from actors.session_events import SessionEvents
 from actors.streams import AnswerSink, AskStream
+from actors.toolsets import Item
+from actors.words import Words, packed_words
 
 R = TypeVar("R")
 T = TypeVar("T")
 
-Words: TypeAlias = str | Message | Sequence[str | Text | Media]
-"""What an ask says: a text, a message, or texts, images and documents in their order."""
 Brought: TypeAlias = tuple[Returned | Failed, ...] | Decision
 
 
@@ -216,9 +218,11 @@ class Session:
             Busy: Too many asks wait.
         """
         self._check()
-        tool = self._actors.tools.get(name)
+        tool = self._actors.equipment.tools.get(name)
         if tool is None or tool.is_external:
-            what = "has no body" if tool else f"is not among {', '.join(self._actors.tools) or 'none'}"
+            what = (
+                "has no body" if tool else f"is not among {', '.join(self._actors.equipment.tools) or 'none'}"
+            )
             raise SessionError(f"Session {self.id!r} cannot run tool {name!r}: it {what}")
         sink = AnswerSink()
         call = HostCall(name, ToolCall("", "", dict(arguments or {})).json)
@@ -328,6 +332,36 @@ class Session:
         """
         return await self._asked(Switch(target))
 
+    async def configure(
+        self,
+        *,
+        system: str | EllipsisType | None = ...,
+        tools: Iterable[Item] | EllipsisType = ...,
+    ) -> SwitchOutcome:
+        """Have another system prompt or other tools from the next ask on: `Applied`, or `Deferred` while one runs.
+
+        What is not given stays as it is. Of several that wait the latest counts, of system prompt and tools each by
+        itself; a `status` event `configured` says when they are in force. Calls that were made of a tool that is gone
+        stay in the history; one that the model makes of it is answered as unknown.
+
+        Args:
+            system: The system prompt, or None for none.
+            tools: All that the model may call from then on, as for `Runtime.open`. Toolsets are opened first, and those
+                no longer used are closed.
+
+        Raises:
+            ConfigError: A tool cannot be used, or there are more than the session's target takes. Nothing has changed.
+            ToolsetFailed: A toolset cannot be opened.
+        """
+        self._check()
+        if not isinstance(system, str | EllipsisType | None):
+            raise ConfigError(f"system= takes a text, not {type(system).__name__}")
+        change = await self._activation.change(system, tools)
+        try:
+            return await self._asked(Configure(change))
+        finally:
+            self._activation.configuration.drop(change)
+
     async def cancel(self) -> bool:
         """Cancel the ask in flight; return when every call of it is closed.
 
@@ -357,7 +391,7 @@ class Session:
         """
         said = asked(settings)
         state, ledger = await self._told()
-        resolver = self._actors.resolver
+        resolver = self._actors.equipment.resolver
         backend = resolver.backend(resolver.pool(target).members[0])
         render = Render(backend.binding, state.history, ledger)
         rendered = await self._asked(render, lambda actors: actors.refs.renderer)
@@ -389,7 +423,7 @@ class Session:
         if (above := self._activation.above) is not None:
             sink = above.joined(self.id, sink)
         shared = self._activation.host.readers.joined(self.id, sink)
-        packed, variables = _packed(words), copy_context()
+        packed, variables = packed_words(words), copy_context()
         if (tracing := self._activation.host.tracing) is not None:
             shared = tracing.traced(self.id, shared, variables)
         submit = Submit(packed, shared, variables, asked=said, output=form)
@@ -428,37 +462,6 @@ def _decision(
         raise DecisionRefused(f"A decision is 'allow' or 'deny', not {verdict!r}")
     edited = None if arguments is None else ToolCall("", "", dict(arguments)).json
     return Decision(CallId(call_id), verdict, reason, edited, digest)
-
-
-def _part(number: int, part: object) -> Text | Media:
-    """Return a part of what an ask says."""
-    if isinstance(part, str):
-        return Text(part)
-    if isinstance(part, Text | Media):
-        return part
-    raise SessionError(f"An ask takes texts, Text and Media; part {number} is of type {type(part).__name__}")
-
-
-def _packed(words: Words) -> Packed:
-    """Return what an ask says, as it is kept."""
-    if isinstance(words, str):
-        return pack(Message("human", (Text(words),)))
-    if isinstance(words, list | tuple):
-        if not words:
-            raise SessionError("An ask says something; this is an empty list")
-        return _taken(Message("human", [_part(number, part) for number, part in enumerate(words)]))
-    return _taken(words)
-
-
-def _taken(message: object) -> Packed:
-    try:
-        packed = packed_for_host(message)
-    except ValueError as error:
-        raise SessionError(f"An ask takes a text or a Message: {error}") from None
-    assert isinstance(message, Message)
-    if message.speaker != "human":
-        raise SessionError(f"An ask takes what a human says, not a message of speaker {message.speaker!r}")
-    return packed
 
 
 class SessionIds(Collection[str]):

@@ -72,7 +72,7 @@ def _inherited(outer: Activation) -> tuple[str, Budget | None]:
     state = acting.state
     if state.budget is None or state.used is None:
         return state.tenant, None
-    return state.tenant, left(state.budget, state.used, acting.resolver.cost)
+    return state.tenant, left(state.budget, state.used, acting.equipment.resolver.cost)
 
 
 async def _nobody(call: ToolCall) -> bool:

@@ -44,11 +44,16 @@ class Invalidate(Command):
 
 
 @dataclass(frozen=True)
+class Outdate(Command):
+    """Note that the system prompt or the tools changed: the log says so."""
+
+
+@dataclass(frozen=True)
 class AdoptedLanes(Query[Mapping[Binding, Lane]]):
     """Ask for the lanes as they were last adopted, by binding: what each has been sent."""
 
 
-RendererCommand: TypeAlias = Render | Adopt | Invalidate | AdoptedLanes
+RendererCommand: TypeAlias = Render | Adopt | Invalidate | Outdate | AdoptedLanes
 
 
 class RendererActor(Actor[RendererCommand]):
@@ -76,6 +81,8 @@ class RendererActor(Actor[RendererCommand]):
                 self.lanes.adopt(binding, lane)
             case Invalidate(event=event, epoch_start=epoch_start):
                 self.lanes.begin(event, epoch_start)
+            case Outdate():
+                self.lanes.outdate()
             case AdoptedLanes():
                 command.reply.send({binding: self.lanes.of(binding) for binding in self.lanes.bindings()})
             case _:

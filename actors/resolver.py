@@ -1,6 +1,8 @@
 """Targets: what a backend or pool that a session names comes to, resolved when a turn begins and kept between turns."""
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
+from hashlib import sha256
 from random import Random
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -67,9 +69,16 @@ class BackendResolver:
             return price_of(self._prices, binding)
         return Price(settings.price.input, settings.price.output, settings.price.cached)
 
-    def pool(self, target: str) -> Pool:
+    @cached_property
+    def preamble(self) -> str:
+        """Digest of the system prompt and the tools."""
+        said = [(tool.name, tool.description, bytes(tool.parameters)) for tool in self._tools]
+        return sha256(repr((self._system, said)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    def pool(self, target: str, *, fits: bool = True) -> Pool:
         """Return the pool of a target; see `actors.backend.Resolver`."""
-        for member in self._config.resolve(target).members:
+        members = self._config.resolve(target).members
+        for member in members if fits else ():
             self._check_tools(member)
         settings = self._config.settings.pools.get(target)
         if settings is None:
@@ -89,7 +98,7 @@ class BackendResolver:
         if most is not None and (count := len(self._tools)) > most:
             raise ToolDefinitionError(
                 f"The session has {count} tools and backend {backend.name!r} takes at most {most} "
-                f"({backend.dialect}); open it with fewer, or with another backend"
+                f"({backend.dialect}); give it fewer, or another backend"
             )
 
     def cost(self, binding: Binding, usage: Usage) -> float | None:
@@ -106,6 +115,7 @@ class BackendResolver:
         return known[1]
 
     def _made(self, backend: "Backend") -> ResolvedBackend:
+        self._check_tools(backend)
         settings = Settings(
             model=backend.model,
             system=self._system,

@@ -259,7 +259,7 @@ class Runtime:
                 that gives tools or a `ToolSource`, is opened first, and closed with the last session that uses it. A
                 text names an MCP server of the configuration.
             id: 1 to 64 letters, digits, `_` and `-`; made up if not given.
-            system: System prompt, fixed for the session's life. Without it, the one that came with `messages`.
+            system: System prompt, until `Session.configure`. Without it, the one that came with `messages`.
             messages: A history to begin with, as `from_wire` gives it. Its report stays that of the session's history.
             approve: Asked before a call of a tool with `approval="ask"` runs, which it may only if the answer is True;
                 without it such calls are denied. It may be async; a plain one runs in a thread.
@@ -302,6 +302,7 @@ class Runtime:
             offer = await host.toolsets.open(
                 tools, lambda made: check_priced(self._resolver(made, history.system), target, budget)
             )
+            opened = replace(opened, preamble=self._resolver(offer.tools, history.system).preamble)
             activation = Activation(opened, host, offer, approve, deps, below_caller(), bounds)
             return await self._opened(activation, opened)
         finally:

@@ -3,23 +3,23 @@
 No handler waits for a model or a tool. An ask is driven by a child (`actors.driver`), so the session answers a switch,
 a cancel or a question while a turn runs. What may happen is a table (`actors.core.phases`). A second ask waits in
 a bounded queue. A switch asked for meanwhile waits in one slot, latest wins; it is answered `Deferred` at once and
-applied on the way to idle.
+applied on the way to idle. So are other tools and another system prompt (`actors.configuration`).
 
 The asks that were accepted are `PendingAsks`, which outlive a crash: the ask in flight then ends as its last turn did
 if that end was written, else with an `error` event; those that wait are taken up after it.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context as Variables
 from contextvars import copy_context
 from typing import ClassVar, assert_never
 
-from actors.backend import Resolver, check_priced, over_budget
+from actors.backend import check_priced, over_budget
 from actors.brought import taken
 from actors.choosing import Warmth
 from actors.commands import (
     Cancel,
+    Configure,
     End,
     EndWritten,
     Finished,
@@ -28,9 +28,10 @@ from actors.commands import (
     Switch,
     Taken,
 )
+from actors.configuration import Equipment
 from actors.core import awaiting, phases
 from actors.core.content import ToolCall
-from actors.core.events import Closed, SwitchApplied, SwitchHeld, SwitchSuperseded
+from actors.core.events import Closed, Configured, SwitchApplied, SwitchFailed, SwitchHeld, SwitchSuperseded
 from actors.core.feed import (
     Applied,
     CompleteEvent,
@@ -38,11 +39,10 @@ from actors.core.feed import (
     Sink,
     StatusEvent,
     SwitchOutcome,
-    switched,
 )
 from actors.core.ledger import Ledger
 from actors.core.phases import Action, Happening, Phase
-from actors.core.publishing import terminal
+from actors.core.publishing import settlement, terminal
 from actors.core.routing import settled
 from actors.core.state import SessionState
 from actors.core.turn import Bounds
@@ -56,6 +56,7 @@ from actors.ledger import Shut, Snapshot
 from actors.log import Generation, LogWriter, Replay
 from actors.pending import Bring, NoSink, PendingAsks, Submit
 from actors.recovery import recovered
+from actors.renderer import Outdate
 
 
 class SessionActor(Actor[SessionCommand]):
@@ -67,7 +68,7 @@ class SessionActor(Actor[SessionCommand]):
         self,
         state: SessionState,
         refs: SessionRefs,
-        resolver: Callable[[], Resolver],
+        equipment: Equipment,
         bounds: Bounds,
         pending: PendingAsks,
         generation: Generation,
@@ -75,7 +76,7 @@ class SessionActor(Actor[SessionCommand]):
     ) -> None:
         self._log = LogWriter(state, refs.journal)
         self._refs = refs
-        self._retooled, self._resolver = resolver, resolver()
+        self._equipment, self._resolver = equipment, equipment.resolver
         self._bounds = bounds
         self._pending = pending
         self._generation = generation
@@ -142,6 +143,8 @@ class SessionActor(Actor[SessionCommand]):
                 self._submitted(command)
             case Switch():
                 self._switched(command)
+            case Configure():
+                self._configured(command)
             case Cancel():
                 self._cancelled(command.reply)
             case Look():
@@ -204,7 +207,10 @@ class SessionActor(Actor[SessionCommand]):
     def _begin(self) -> None:
         """Have a child drive the ask that waits longest."""
         submit = self._pending.current = self._pending.waiting.popleft()
-        self._resolver = self._retooled()
+        self._resolver = self._equipment.refresh()
+        if self._resolver.preamble != self._log.state.preamble:
+            event, turns = self._outdating(), self._log.state.turns
+            self._log.hold(event, lambda seq: submit.sink.put(settlement(event, seq, turns)))
         ask = AskInFlight(self._log, self._refs, self._resolver, submit.sink, submit.variables)
         ask.output = self._pending.form = submit.output
         driver = TurnDriver(ask, self._bounds, self.warmth, self._pending.ended)
@@ -316,8 +322,7 @@ class SessionActor(Actor[SessionCommand]):
 
     def _hold(self, target: str, reply: Reply[SwitchOutcome]) -> None:
         """Keep a switch for the end of the ask in flight, in place of one that is kept already."""
-        state = self._log.state
-        turn = state.turns if state.bound is not None else state.turns + 1
+        state, turn = self._log.state, self._turn
         if (held := state.held) is not None:
             superseded = SwitchSuperseded(held, target)
             self._log.send(superseded, self._telling("switch_superseded", held), self._mine)
@@ -330,9 +335,40 @@ class SessionActor(Actor[SessionCommand]):
 
         self._log.send(SwitchHeld(turn, target), deferred, self._mine)
 
+    @property
+    def _turn(self) -> int:
+        """The turn in flight, or the next."""
+        state = self._log.state
+        return state.turns if state.bound is not None else state.turns + 1
+
     def _telling(self, status: str, detail: str) -> Told:
         """Return what shows something in the ask's stream, if there is one just now."""
         return (lambda _: None) if self._ask is None else self._ask.telling(status, detail)
+
+    def _configured(self, command: Configure) -> None:
+        """Take up other tools or another system prompt, now or at the end of the ask in flight."""
+        reply, target = command.reply, self._log.state.target
+        action = self._step("switch")
+        if action == "refuse" or command.change.fate == "dropped":
+            reply.fail(self._ending())
+            return
+        self._equipment.hold(command.change)
+        if action == "apply":
+            self._log.send(self._changed(), lambda _: reply.send(Applied(target)), self._mine)
+        else:
+            reply.send(Deferred(target, self._turn))
+
+    def _changed(self) -> Configured:
+        """Let the change that waits be live; return what the log is to say."""
+        self._resolver = self._equipment.take_up()
+        return self._outdating()
+
+    def _outdating(self) -> Configured:
+        """Return what the log is to say of what is live now. Lanes that are bound to what was before begin anew."""
+        event = self._equipment.configured
+        if event.preamble != self._log.state.preamble:
+            self._mine.tell(self._refs.renderer, Outdate())
+        return event
 
     def _cancelled(self, reply: Reply[bool]) -> None:
         if self._phase == "awaiting":
@@ -366,27 +402,37 @@ class SessionActor(Actor[SessionCommand]):
         self._go_on_with("paused" if is_ending else "cancel", sink, copy_context())
 
     def _finished(self) -> None:
-        """Settle a held switch, then end the ask's stream, answer those who cancelled it, and take up the next."""
+        """Settle what was held, then end the ask's stream, answer those who cancelled it, and take up the next."""
         if self._log.state.pause is not None:
             self._paused()
             return
-        held, submit = self._log.state.held, self._pending.current
-        if held is not None:
-            event = settled(held, self._resolver.pool)
-
-            def told(seq: int) -> None:
-                if submit is not None:
-                    submit.sink.put(switched(event, seq, self._log.state.turns))
-                with suppress(ActorStopped):  # it is ending, and its streams with it
-                    self._mine.start(self._mine.ref.tell, Finished(self._generation.number), name="finish")
-
-            self._log.send(event, told, self._mine)
+        if self._settles():
             return
         action = self._step("finished")
         self._conclude()
         if action == "write_end":
             self._write_end()
         self._take_up()
+
+    def _settles(self) -> bool:
+        """Let what waited for the ask's end take effect, one after the other; say whether something did."""
+        state, submit = self._log.state, self._pending.current
+        event: Configured | SwitchApplied | SwitchFailed
+        if self._equipment.is_changing:
+            event = self._changed()
+        elif state.held is not None:
+            event = settled(state.held, self._resolver.pool)
+        else:
+            return False
+
+        def told(seq: int) -> None:
+            if submit is not None:
+                submit.sink.put(settlement(event, seq, state.turns))
+            with suppress(ActorStopped):  # it is ending, and its streams with it
+                self._mine.start(self._mine.ref.tell, Finished(self._generation.number), name="finish")
+
+        self._log.send(event, told, self._mine)
+        return True
 
     def _conclude(self) -> None:
         pending, cancels, result = self._pending, self._cancels, self._pending.outcome

@@ -195,7 +195,7 @@ async def test_a_result_for_a_tool_that_was_removed_meanwhile_is_late_and_not_un
         await session.ask("Look.")
         await session.cancel()
         actors = session._activation.activate()
-        actors.tools.clear()  # as if the host had removed it
+        actors.equipment.tools.clear()  # as if the host had removed it
         assert (await session.provide({ONE: "found"})).status == "late"
         known = (await session.ledger()).get(ONE)
         assert known is not None

@@ -5,7 +5,7 @@ Out: for each, the durable events of a stream: those that an ask's own reader is
 
 The match in `Publisher.published` is the one table from the log to the stream. A reader who comes late folds the log
 with it, and sees what the first one saw. Of one thing the order differs: an ask's own stream ends with `complete` or
-`error`, even if a switch that it held is settled behind them in the log.
+`error`, even if what it held (a switch, other tools) is settled behind them in the log.
 """
 
 from dataclasses import dataclass, field
@@ -58,9 +58,13 @@ def instructed(event: Instructed, turn: int, seq: int) -> StatusEvent:
     return StatusEvent("instructed", seq, turn, message=unpack(event.message))
 
 
-def configured(event: events.Configured, turn: int, seq: int) -> StatusEvent:
-    """Return what is shown of another system prompt or other tools."""
-    return StatusEvent("configured", seq, turn, detail=event.preamble)
+def settlement(
+    event: events.Configured | events.SwitchApplied | events.SwitchFailed, seq: int, turn: int
+) -> StatusEvent:
+    """Return what is shown of what takes effect between asks: a switch, another system prompt, other tools."""
+    if isinstance(event, events.Configured):
+        return StatusEvent("configured", seq, turn, detail=event.preamble)
+    return switched(event, seq, turn)
 
 
 def begun(event: Bound, seq: int, *, is_failover: bool) -> tuple[SessionEvent, ...]:
@@ -238,10 +242,8 @@ class Publisher:
                 return self._status("switch_held", target)
             case events.SwitchSuperseded(target=target):
                 return self._status("switch_superseded", target)
-            case events.SwitchApplied() | events.SwitchFailed():
-                return (switched(event, self.seq, self._turn),)
-            case events.Configured():
-                return (configured(event, self._turn, self.seq),)
+            case events.Configured() | events.SwitchApplied() | events.SwitchFailed():
+                return (settlement(event, self.seq, self._turn),)
             case events.Compacted():
                 return self._status("compacted")
             case TurnEnded():

@@ -93,7 +93,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "parts: what is no part is said as text",
-        "actors/handle.py",
+        "actors/words.py",
         "    if isinstance(part, str):\n        return Text(part)\n",
         "    if not isinstance(part, Text | Media):\n        return Text(str(part))\n",
         ("tests/asking/test_parts.py",),

@@ -5,6 +5,9 @@ from tests.teeth.mutations.mutation import Mutation
 STATE = "actors/core/state.py"
 LANES = "tests/core/test_outdated.py"
 WALKS = "tests/test_walks.py"
+CONFIGURE = "tests/test_configure.py"
+LIVE = "actors/configuration.py"
+SESSION = "actors/session.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -38,5 +41,73 @@ MUTATIONS: tuple[Mutation, ...] = (
         "state=lane.state._replace(outdated=True))",
         "state=lane.state._replace(outdated=False))",
         (f"{WALKS}::test_no_request_of_a_random_walk_is_refused_or_changes_what_was_sent",),
+    ),
+    Mutation(
+        "configure: the renderer is not told",
+        SESSION,
+        "            self._mine.tell(self._refs.renderer, Outdate())\n",
+        "            pass\n",
+        (f"{CONFIGURE}::test_other_tools_begin_an_epoch_where_reasoning_is_bound_to_them",),
+    ),
+    Mutation(
+        "configure: what is offered anew is not written",
+        SESSION,
+        "        if self._resolver.preamble != self._log.state.preamble:\n",
+        "        if self._log.state.closed:\n",
+        (f"{CONFIGURE}::test_what_a_toolset_offers_anew_is_written_before_the_first_request_with_it",),
+    ),
+    Mutation(
+        "configure: a change in the midst of an ask is taken up at once",
+        SESSION,
+        '        if action == "apply":\n            self._log.send(self._changed()',
+        "        if action:\n            self._log.send(self._changed()",
+        (
+            f"{CONFIGURE}::test_what_is_configured_during_an_ask_waits_for_its_end_and_the_latest_of_each_counts",
+            f"{CONFIGURE}::test_a_turn_that_waits_for_its_caller_ends_with_the_tools_it_began_with",
+        ),
+    ),
+    Mutation(
+        "configure: a later change drops what an earlier one said of the other",
+        LIVE,
+        "                change.offer = held.offer\n",
+        "                pass\n",
+        (
+            f"{CONFIGURE}::test_what_is_configured_during_an_ask_waits_for_its_end_and_the_latest_of_each_counts",
+        ),
+    ),
+    Mutation(
+        "configure: toolsets of a change that was replaced stay open",
+        LIVE,
+        "                self._release(held.offer.owners)\n",
+        "                pass\n",
+        (f"{CONFIGURE}::test_toolsets_are_opened_for_a_change_and_closed_when_nothing_uses_them",),
+    ),
+    Mutation(
+        "configure: toolsets that were replaced stay open",
+        LIVE,
+        "            self._release(self.offer.owners)\n",
+        "            pass\n",
+        (f"{CONFIGURE}::test_toolsets_are_opened_for_a_change_and_closed_when_nothing_uses_them",),
+    ),
+    Mutation(
+        "configure: too many tools are sent",
+        "actors/resolver.py",
+        "        self._check_tools(backend)\n        settings",
+        "        settings",
+        (f"{CONFIGURE}::test_a_toolset_that_grows_past_what_a_backend_takes_fails_the_ask_and_says_why",),
+    ),
+    Mutation(
+        "configure: a pool fails with the first member that takes fewer tools",
+        "actors/driver.py",
+        "            return self.ask.resolver.pool(target, fits=False)\n",
+        "            return self.ask.resolver.pool(target)\n",
+        (f"{CONFIGURE}::test_a_pool_goes_on_with_the_member_that_takes_so_many_tools",),
+    ),
+    Mutation(
+        "configure: an epoch is begun and not written",
+        "actors/steps.py",
+        '        self._log.hold(event, self._ask.telling("rewritten", event.why))\n',
+        "",
+        (f"{CONFIGURE}::test_other_tools_begin_an_epoch_where_reasoning_is_bound_to_them",),
     ),
 )

@@ -76,9 +76,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "toolsets: a changed list is never offered",
-        "actors/activation.py",
-        "        if activation.offer.refresh():\n",
-        "        if activation.offer.owners and not activation.offer.owners:\n",
+        "actors/configuration.py",
+        "        if self._configuration.offer.refresh():\n",
+        "        if self._configuration.offer.owners and not self._configuration.offer.owners:\n",
         (TOOLSETS,),
     ),
     Mutation(

@@ -55,15 +55,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "switch: one asked for during a turn is applied at once",
         "actors/session.py",
-        '        if action == "apply":\n',
-        "        if True:\n",
+        '        if action == "apply":\n            self._log.send(SwitchApplied',
+        "        if True:\n            self._log.send(SwitchApplied",
         ("tests/test_switching.py",),
     ),
     Mutation(
         "switch: one that was held is forgotten at the boundary",
         "actors/session.py",
-        "        if held is not None:\n            event = settled",
-        "        if False:\n            event = settled",
+        "        elif state.held is not None:\n            event = settled",
+        "        elif state.closed:\n            event = settled",
         ("tests/test_switching.py",),
     ),
     Mutation(

@@ -32,8 +32,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulation: a held switch is forgotten at the boundary",
         "actors/session.py",
-        "        if held is not None:\n            event = settled(held, self._resolver.pool)\n\n            def",
-        "        if False:\n            event = settled(held, self._resolver.pool)\n\n            def",
+        "        elif state.held is not None:\n            event = settled",
+        "        elif state.closed:\n            event = settled",
         SEEDS,
     ),
     Mutation(

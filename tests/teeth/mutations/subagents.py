@@ -25,7 +25,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "subagents: each is given the whole budget again",
         "actors/opening.py",
-        "left(state.budget, state.used, acting.resolver.cost)",
+        "left(state.budget, state.used, acting.equipment.resolver.cost)",
         "state.budget",
         (BUDGETS,),
     ),

@@ -1,0 +1,136 @@
+"""Configuration: the system prompt and the tools of one session as they are live, and the change that waits for them.
+
+The log says which they are (`actors.core.events.Configured`), by their names and a digest; what is live is compared
+with that whenever an ask begins. What tools do is in no log: it is kept here, for as long as the session is open.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import Any, Literal, TypeAlias
+
+from actors.backend import Resolver
+from actors.core.events import Configured
+from actors.tools import Tool, Toolset
+from actors.toolsets import Offer
+from actors.toolsets.owner import ToolsetOwner
+
+Resolve: TypeAlias = Callable[[Toolset, str | None], Resolver]
+"""Returns what targets mean to a session with these tools and this system prompt."""
+Release: TypeAlias = Callable[[Iterable[ToolsetOwner]], object]
+"""Gives back toolsets that a session no longer uses."""
+
+
+@dataclass(slots=True)
+class Change:
+    """What the next turns of a session are to have; what is `...` stays as it is.
+
+    `fate`: whether a session took it, or whoever offered it has gone and taken back what was opened for it.
+    """
+
+    system: str | EllipsisType | None
+    offer: Offer | EllipsisType
+    fate: Literal["offered", "taken", "dropped"] = "offered"
+
+
+class Configuration:
+    """One for a session's life, whatever becomes of its actors.
+
+    Args:
+        system: The system prompt.
+        offer: What the session's model may call.
+        release: Given the toolsets that the session no longer uses.
+    """
+
+    __slots__ = ("_change", "_release", "offer", "system")
+
+    def __init__(self, system: str | None, offer: Offer, release: Release) -> None:
+        self.system, self.offer, self._release = system, offer, release
+        self._change: Change | None = None
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether a change waits."""
+        return self._change is not None
+
+    def hold(self, change: Change) -> None:
+        """Keep a change until it is taken up. Of what several ask for, the latest counts, each of the two by itself."""
+        change.fate = "taken"
+        if (held := self._change) is not None:
+            if change.system is ...:
+                change.system = held.system
+            if change.offer is ...:
+                change.offer = held.offer
+            elif held.offer is not ...:
+                self._release(held.offer.owners)
+        self._change = change
+
+    def drop(self, change: Change) -> None:
+        """Take back a change that the session did not take."""
+        if change.fate == "offered":
+            change.fate = "dropped"
+            if change.offer is not ...:
+                self._release(change.offer.owners)
+
+    def take_up(self) -> None:
+        """Let the change that waits be live."""
+        assert self._change is not None
+        change, self._change = self._change, None
+        if change.system is not ...:
+            self.system = change.system
+        if change.offer is not ...:
+            self._release(self.offer.owners)
+            self.offer = change.offer
+
+    @property
+    def owners(self) -> tuple[ToolsetOwner, ...]:
+        """Who has the toolsets open: those in use, and those of a change that waits."""
+        held = () if self._change is None or self._change.offer is ... else self._change.offer.owners
+        return (*self.offer.owners, *held)
+
+
+class Equipment:
+    """What the actors of a session make of its configuration.
+
+    `tools` are by name, and the scheduler's too; `resolver` is what targets mean with them.
+    """
+
+    def __init__(self, configuration: Configuration, resolve: Resolve) -> None:
+        self._configuration, self._resolve = configuration, resolve
+        self.tools: dict[str, Tool[..., Any]] = {}  # Any: any function
+        self._take_over()
+
+    def refresh(self) -> Resolver:
+        """Take over what the session's toolsets offer now, and return what targets mean with these tools.
+
+        Called when an ask begins, and at no other time: the tools of a turn stay as they are.
+        """
+        if self._configuration.offer.refresh():
+            self._take_over()
+        return self.resolver
+
+    def hold(self, change: Change) -> None:
+        """Keep a change for the ask's end."""
+        self._configuration.hold(change)
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether a change waits."""
+        return self._configuration.is_changing
+
+    def take_up(self) -> Resolver:
+        """Let the change that waits be live, and return what targets mean with it."""
+        self._configuration.take_up()
+        self._take_over()
+        return self.resolver
+
+    @property
+    def configured(self) -> Configured:
+        """What the log is to say."""
+        return Configured(self._configuration.system, tuple(self.tools), self.resolver.preamble)
+
+    def _take_over(self) -> None:
+        tools = self._configuration.offer.tools
+        self.tools.clear()
+        self.tools.update({tool.name: tool for tool in tools})
+        self.resolver = self._resolve(tools, self._configuration.system)
