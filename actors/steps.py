@@ -292,7 +292,7 @@ class TurnSteps:
             visible=broken.visible,
             message=message,
             usage=broken.usage,
-            elsewhere=failure.action in ("retry", "next_backend"),
+            elsewhere=failure.action != "give_up",
             cause=cause,
         )
 

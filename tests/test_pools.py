@@ -73,18 +73,20 @@ async def test_a_backend_that_fails_every_time_is_left_alone_and_its_pool_goes_o
     assert (one.received, two.received) == (2, 1)
 
 
-async def test_a_request_that_only_compacting_would_help_ends_the_ask_and_says_so() -> None:
+async def test_a_request_that_is_too_long_for_one_is_another_members_who_may_take_longer_ones() -> None:
     long = Status(
         400, message="This model's maximum context length is 100 tokens.", code="context_length_exceeded"
     )
-    one, two = openai(faults={0: long}), anthropic()
+    one, two = openai(faults={0: long, 1: long}), anthropic(Turn(Say("I can.")))
     async with hosting(a=one, b=two, pools=pool("a", "b")) as runtime:
         answer = await (await runtime.open("pool")).ask("Hello.")
+        assert (answer.text, answer.served_by.backend) == ("I can.", "b")
+        answer = await (await runtime.open("a")).ask("Hello.")  # and where there is no other, that is said
         assert answer.status == "failed"
         assert "compacting it is not available" in answer.why
         assert answer.attempts[-1].cause is not None
         assert answer.attempts[-1].cause.kind == "overflow"
-    assert two.received == 0
+    assert (one.received, two.received) == (2, 1)
 
 
 async def test_a_sticky_session_stays_with_who_took_over() -> None:

@@ -191,10 +191,10 @@ MUTATIONS = (
         (POOLS,),
     ),
     Mutation(
-        "compact: somebody else is asked",
+        "compact: nobody else is asked",
         "actors/steps.py",
-        'elsewhere=failure.action in ("retry", "next_backend"),',
         'elsewhere=failure.action != "give_up",',
+        'elsewhere=failure.action in ("retry", "next_backend"),',
         (POOLS,),
     ),
     Mutation(
