@@ -144,6 +144,25 @@ async def test_the_rounds_of_a_turn_have_one_tool_choice_until_their_limit(anyio
         assert [b'"tool_choice"' in exchange.body for exchange in server.requests] == [False, False]
 
 
+TOOLS_OFF_KEEPS = [name for name in CACHED if name not in ("anthropic", "openrouter")]
+"""Hosts where the tool choice does not stand in front of the messages."""
+
+
+@pytest.mark.parametrize("name", TOOLS_OFF_KEEPS)
+async def test_the_request_with_tools_off_reads_all_that_was_sent_before(
+    name: str, anyio_backend: str
+) -> None:
+    async with talking(name, limits=RuntimeLimits(rounds=2)) as (session, server):
+        await session.ask(f"Ask. {WORDS}")
+        before = server.cache.read_tokens
+        ideal = server.cache.ideal_tokens
+        await session.ask(f"Ask again. {WORDS}")
+    assert server.refusals == []
+    assert len(server.requests) == 4
+    assert server.cache.ideal_tokens > ideal > 0
+    assert server.cache.read_tokens - before >= 0.99 * (server.cache.ideal_tokens - ideal)
+
+
 def test_the_setting_is_one_of_three_words() -> None:
     with pytest.raises(ValueError, match="cache"):
         BackendSettings.model_validate({"kind": "anthropic", "model": "m", "cache": "forever"})
