@@ -241,6 +241,7 @@ class Admission:
                 self.leave(ticket, None, None)
             else:
                 self._queue.remove(ticket.tenant, ticket.session, ticket)
+                self._serve()  # it may have been what the others waited behind
             raise
         if not ticket.is_in:
             raise self._open(self.breaker.wait(self._now()) or 0.0)

@@ -142,7 +142,7 @@ class Executor:
             return
         try:
             self._failed(ToolFailure(self.session, call_id, tool, error))
-        except Exception as raised:  # the hook is the host's own code
+        except BaseException as raised:  # the hook is the host's own code, and an exit of it ends nothing
             telemetry.crashed("on_tool_error", raised)
 
     def _ended(self, name: str, error: BaseException | None) -> None:

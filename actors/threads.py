@@ -101,7 +101,11 @@ class Threads:
             worker = self._idle.pop() if self._idle else None
         if worker is None:
             worker = _Worker(self)
-            worker.start()
+            try:
+                worker.start()
+            except RuntimeError:  # the system gives no more threads
+                place.give_back()
+                raise
         worker.box.put((place, work))
 
     def _freed(self, place: Place) -> None:

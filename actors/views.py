@@ -105,7 +105,7 @@ class CallView:
 
     def _said(self, message: str, fraction: float | None) -> StatusEvent:
         call = self._ongoing.call
-        done = None if fraction is None else min(1.0, max(0.0, fraction))
+        done = None if fraction is None else min(1.0, max(0.0, float(fraction)))
         detail = sanitised(str(message)[:MESSAGE])
         progress = CallProgress(call.id, call.name, done)
         return StatusEvent("progress", None, self._turn.turn, self._turn.round, detail, progress=progress)

@@ -7,6 +7,7 @@ when no tool runs, and is begun again with the next one.
 
 import sys
 import threading
+from contextlib import suppress
 from time import monotonic, sleep
 from weakref import WeakSet
 
@@ -101,8 +102,10 @@ class Watchdog:
             return
         with self._lock:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._look, name="actors watchdog", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._look, name="actors watchdog", daemon=True)
+                with suppress(RuntimeError):  # the system gives no more threads: tools run unwatched
+                    thread.start()
+                    self._thread = thread
 
     def _look(self) -> None:
         while self._is_needed():

@@ -283,9 +283,11 @@ async def test_a_structural_refusal_is_counted_and_handed_on_without_what_was_sa
     assert f"[{len(words)} characters]" in file.read_text()
 
 
-async def test_a_hook_for_refusals_that_raises_disturbs_nobody() -> None:
+@pytest.mark.requirement("PROMISE-12")
+@pytest.mark.parametrize("raised", [RuntimeError("mine"), SystemExit("mine")])
+async def test_a_hook_for_refusals_that_raises_disturbs_nobody(raised: BaseException) -> None:
     def hook(_: Reproduction) -> None:
-        raise RuntimeError("mine")
+        raise raised
 
     refusal = Status(400, message=STRUCTURAL[openai])
     async with hosting(a=openai(faults={0: refusal}), on_refusal=hook) as runtime:

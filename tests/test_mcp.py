@@ -196,6 +196,19 @@ async def test_a_server_asks_the_hosts_model_and_is_refused_in_words_without_one
                 await call(offer, name)
 
 
+@ERAS
+@pytest.mark.usefixtures("spoken")
+async def test_an_answer_of_the_hosts_that_is_none_is_refused_in_words_that_do_not_repeat_it() -> None:
+    def answer(_: object) -> Any:  # Any: what no host should give
+        return 20261123
+
+    async with offered(here(elicit=answer, sample=answer)) as offer:
+        for name in ("favourite", "poem"):
+            with pytest.raises(Exception, match="could not answer") as raised:
+                await call(offer, name)
+            assert "20261123" not in str(raised.value)
+
+
 async def test_tools_of_two_servers_with_one_name_are_told_apart() -> None:
     async with offered(here("one", only=["add", "pid"]), here("two.x", only=["add"])) as offer:
         assert offer.tools.names == ("add", "pid", "two_x__add")

@@ -10,7 +10,8 @@ import pytest
 import trio
 import trio.testing
 
-from actors.admission import Pace
+from actors.admission import Admission, Pace, Ticket
+from actors.core.stream import Usage
 from actors.provider import Abort, Counters, Inspect
 from actors.rounds import Answer, Broken, Generated, Retries
 from benchmarks.storms import UNGUARDED, Backend, ask, limited, overload, provided, shared, storm
@@ -253,3 +254,24 @@ def test_a_request_that_is_stopped_while_it_waits_leaves_its_slot_and_no_place_i
     assert asked == 4
     assert isinstance(after, list)
     assert all(isinstance(answer, Answer) for answer in after)
+
+
+def test_when_the_request_that_others_waited_behind_is_stopped_they_do_not_wait_for_it() -> None:
+    async def main() -> bool:
+        admission = Admission("a", Pace(tokens=1000), trio.current_time, lambda at, look: None)
+        first = Ticket("t", "first", 3600)
+        await admission.enter(first)
+        admission.leave(first, None, Usage(input_tokens=900))
+        async with trio.open_nursery() as nursery:
+            with trio.move_on_after(1):  # too large for what is left of the minute
+                nursery.start_soon(stopped_soon, admission)
+                await trio.sleep(0.1)
+                await admission.enter(Ticket("t", "small", 200))
+                return True
+        return False
+
+    async def stopped_soon(admission: Admission) -> None:
+        with trio.move_on_after(0.5):
+            await admission.enter(Ticket("t", "large", 2000))
+
+    assert virtual(main)

@@ -3,6 +3,8 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any
 
@@ -263,6 +265,22 @@ async def test_progress_is_an_ephemeral_event_of_the_asks_stream() -> None:
     assert two.detail == "half\ufffd"
     assert [event.progress and event.progress.fraction for event in (two, three)] == [0.5, 1.0]
     assert three.detail == "x" * 500
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("fraction", [Decimal("0.5"), Fraction(1, 2), True])
+async def test_a_fraction_of_any_type_of_number_is_a_plain_one_in_the_event(
+    fraction: Any,
+) -> None:  # Any: a tool's
+    @tool
+    async def work(name: str, context: ToolContext[None]) -> str:
+        """Work."""
+        await context.progress("half", fraction)
+        return name
+
+    (event,) = await _progress(work)
+    assert event.progress is not None
+    assert type(event.progress.fraction) is float
 
 
 @pytest.mark.anyio

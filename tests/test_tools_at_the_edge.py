@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from actors import ToolCall, tool
@@ -29,6 +30,7 @@ from tests.test_isolation import stray
 pytestmark = pytest.mark.anyio
 
 ONE = Turn(Call("work", {}))
+PATIENCE = 10.0
 AnyTool = Tool[..., Any]  # Any: any function
 
 
@@ -538,3 +540,58 @@ async def test_a_cancel_while_an_approval_is_awaited_closes_the_call_and_nothing
             assert await session.cancel()
         (known,) = (await session.ledger()).interactions()
         assert (known.status, known.started) == ("cancelled", False)
+
+
+@pytest.mark.requirement("PROMISE-12")
+async def test_an_exit_of_the_hook_for_failures_ends_nothing_though_a_timer_calls_it() -> None:
+    def hook(_: ToolFailure) -> None:
+        raise SystemExit("the host's own")
+
+    @tool(timeout=0.01)
+    async def work() -> str:
+        """Take longer than it may."""
+        await anyio.sleep_forever()
+        return "never"
+
+    server = openai(ONE, Turn(Say("done")), Turn(Say("again")))
+    async with hosting(a=server, on_tool_error=hook) as runtime:
+        session = await runtime.open("a", tools=[work])
+        assert (await session.ask("Do it.")).status == "complete"
+        assert (await session.ask("And?")).status == "complete"
+    assert "did not return within" in str(results(bodies(server)[1]))
+
+
+@pytest.mark.parametrize("name", ["actors tool", "actors watchdog"])
+async def test_where_the_system_gives_no_more_threads_no_place_and_no_session_is_lost(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == name:
+            raise RuntimeError("can't start new thread")
+        begin(thread)
+
+    @tool
+    def work() -> str:
+        """Work."""
+        return "worked"
+
+    @tool
+    async def other() -> str:
+        """Work in the event loop."""
+        return "worked too"
+
+    for thread in threading.enumerate():
+        if thread.name == name:  # another test's, which ends by itself
+            await anyio.to_thread.run_sync(thread.join, PATIENCE)
+    server = openai(Turn(Call("work"), Call("other")), Turn(Say("done")))
+    taken = THREADS.taken
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[work, other])
+        assert (await session.ask("Do it.")).status == "complete"
+    assert THREADS.taken == taken
+    said = str(results(bodies(server)[1]))
+    assert "worked too" in said
+    assert ("new thread" in said) == (name == "actors tool")

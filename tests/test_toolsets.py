@@ -31,6 +31,7 @@ class Bench:
         self.tasks: list[object] = []
         self.refuses: BaseException | None = None
         self.holds: anyio.Event | None = None
+        self.stays = False
         self.opening = anyio.Event()
         self._changed = anyio.Event()
         self._lost: BaseException | None = None
@@ -76,6 +77,9 @@ class Bench:
         finally:
             self.tasks.append(parking().task())
             self.notes.append(f"{self.name} closed")
+            if self.stays:
+                self.stays = False
+                await anyio.sleep_forever()
 
     def source(self, **options: Any) -> ToolSource:  # Any: fields of the source
         return ToolSource(self.block, self.name, **options)
@@ -399,3 +403,13 @@ def offering(name: str, *names: str) -> ToolsetOwner:
 def show(owner: ToolsetOwner, *names: str) -> None:
     owner.tools = {name: made(name) for name in names}
     owner.version += 1
+
+
+async def test_a_lost_toolset_that_is_never_left_is_cancelled_and_opened_again() -> None:
+    bench = Bench()
+    bench.stays = True
+    async with hosting(a=openai(WORK, Turn(Say("ok")))) as runtime:
+        session = await runtime.open("a", tools=[bench.source(closing=0.01)])
+        bench.lose(OSError("gone"))
+        assert (await session.ask("Do it.")).status == "complete"
+        assert bench.notes == ["bench opened", "bench closed", "bench opened"]

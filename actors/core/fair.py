@@ -20,33 +20,49 @@ IDLE = 1024
 class _Flows:
     """Those that have something waiting, by name, in the order of their tags."""
 
-    __slots__ = ("_heap", "_now", "_order", "_tags")
+    __slots__ = ("_heap", "_now", "_order", "_places", "_tags")
 
     def __init__(self) -> None:
         self._now = 0.0
         self._tags: dict[str, float] = {}
-        self._heap: list[tuple[float, int, str]] = []
+        self._heap: list[tuple[float, int, str]] = []  # and entries of those that left, never at its head
+        self._places: dict[str, int] = {}
         self._order = count()
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self._places)
 
     def first(self) -> str:
         return self._heap[0][2]
 
     def join(self, name: str) -> None:
-        tag = max(self._now, self._tags.pop(name, 0.0))
-        heapq.heappush(self._heap, (tag, next(self._order), name))
+        self._put(max(self._now, self._tags.pop(name, 0.0)), name)
 
     def leave(self, name: str) -> None:
-        self._heap = [entry for entry in self._heap if entry[2] != name]
-        heapq.heapify(self._heap)
+        del self._places[name]
+        if len(self._heap) > 2 * len(self._places):
+            self._heap = [entry for entry in self._heap if self._is_there(entry)]
+            heapq.heapify(self._heap)
+        self._tidy()
+
+    def _put(self, tag: float, name: str) -> None:
+        self._places[name] = place = next(self._order)
+        heapq.heappush(self._heap, (tag, place, name))
+
+    def _is_there(self, entry: tuple[float, int, str]) -> bool:
+        return self._places.get(entry[2]) == entry[1]
+
+    def _tidy(self) -> None:
+        while self._heap and not self._is_there(self._heap[0]):
+            heapq.heappop(self._heap)
 
     def serve(self, cost: float, *, stays: bool) -> None:
         """Charge the first for what it is served; it `stays` if it has more waiting."""
         self._now, _, name = heapq.heappop(self._heap)
+        del self._places[name]
+        self._tidy()
         if stays:
-            heapq.heappush(self._heap, (self._now + cost, next(self._order), name))
+            self._put(self._now + cost, name)
         elif self._heap:
             self._tags[name] = self._now + cost
             if len(self._tags) > IDLE:

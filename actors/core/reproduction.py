@@ -28,8 +28,8 @@ _KEPT = frozenset(("role", "type", "name", "model", "status", "mode", "effort", 
 _IDS = frozenset(
     ("id", "call_id", "tool_call_id", "tool_use_id", "toolUseId", "item_id", "previous_response_id")
 )
-_CONTENT = frozenset(("args", "response", "json", "metadata"))
-_ARGUMENTS = "input"  # an object in some families, the list of messages in another
+_CONTENT = frozenset(("args", "arguments", "input", "response", "json", "metadata"))
+_MESSAGES = "input"  # of a whole request in one family; elsewhere it is the arguments of a call
 
 
 class Reproduction(Struct, frozen=True):
@@ -65,7 +65,7 @@ def reproduction(refusal: Refusal, dialect: Dialect) -> Reproduction:
         request, is_minimal = dump(f"[{len(refusal.body)} bytes that are not JSON]"), False
     else:
         veil = _Veil()
-        hidden = veil.over(whole)
+        hidden = veil.over_request(whole)
         why = veil.without(why)
         broken = _rules(whole, dialect) & _rules(hidden, dialect)
         is_minimal = bool(broken)
@@ -97,11 +97,19 @@ class _Veil:
     ids: dict[str, str] = field(default_factory=dict)
     texts: set[str] = field(default_factory=set)
 
+    def over_request(self, body: JsonValue) -> JsonValue:
+        """Return a whole request without content."""
+        if not isinstance(body, dict) or not isinstance(messages := body.get(_MESSAGES), list):
+            return self.over(body)
+        hidden = self.over({**body, _MESSAGES: None})
+        assert isinstance(hidden, dict)
+        return {**hidden, _MESSAGES: self.over(messages)}
+
     def over(self, value: JsonValue, key: str = "", *, inside: bool = False) -> JsonValue:
         """Return a value without content. `inside`: all of it is content, its keys too."""
         match value:
             case dict():
-                within = inside or key in _CONTENT or key == _ARGUMENTS
+                within = inside or key in _CONTENT
                 return {
                     f"key_{number}" if within else name: self.over(item, name, inside=within)
                     for number, (name, item) in enumerate(value.items())

@@ -42,12 +42,12 @@ def elicitation(server: McpServer) -> ElicitationFnT | None:
     async def answer(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
         try:
             said = await _awaited(elicit(_asked(server.name, params)))
+            if said is None or said is False:
+                return ElicitResult(action="decline")
+            return ElicitResult(action="accept", content=None if said is True else dict(said))  # type: ignore[arg-type]  # flat, or refused by the SDK
         except Exception as error:  # the host's own code
             telemetry.crashed(f"toolset/{server.name}/elicit", error)
             return FAILED
-        if said is None or said is False:
-            return ElicitResult(action="decline")
-        return ElicitResult(action="accept", content=None if said is True else dict(said))  # type: ignore[arg-type]  # flat, or refused by the SDK
 
     return answer
 
@@ -71,12 +71,12 @@ def sampling(server: McpServer) -> SamplingFnT | None:
             said = await _awaited(
                 sample(Sampling(server.name, messages, params.system_prompt, params.max_tokens))
             )
+            if said is None:
+                return DECLINED
+            return CreateMessageResult(role="assistant", content=TextContent(text=said), model="host")
         except Exception as error:  # the host's own code
             telemetry.crashed(f"toolset/{server.name}/sample", error)
             return FAILED
-        if said is None:
-            return DECLINED
-        return CreateMessageResult(role="assistant", content=TextContent(text=said), model="host")
 
     return answer
 

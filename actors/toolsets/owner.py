@@ -144,8 +144,11 @@ class ToolsetOwner:
         with self._scope as scope:
             async with self.source.open() as given:
                 scope.deadline = float("inf")
-                with anyio.CancelScope() as self._watching:
-                    await self._watch(given)
+                try:
+                    with anyio.CancelScope() as self._watching:
+                        await self._watch(given)
+                finally:  # a lost one is not opened again before it is left
+                    scope.deadline = self._system.now() + self.source.closing
         if scope.cancelled_caught and (self._was_up or not self._closing):
             raise TimeoutError(self._late)
 

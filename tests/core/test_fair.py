@@ -1,6 +1,7 @@
 """Fair queueing: by weight among tenants, alike among sessions, and nobody is left to wait for ever."""
 
 from collections import Counter, deque
+from typing import ClassVar
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,3 +89,33 @@ def test_one_that_was_idle_has_saved_up_nothing() -> None:
     for _ in range(5):
         queue.put("idle", "s", "idle")
     assert Counter(queue.take(1.0) for _ in range(6)) == {"busy": 3, "idle": 3}
+
+
+class Named(str):
+    """A name that counts how often it is compared."""
+
+    __slots__ = ()
+    compared: ClassVar[int] = 0
+
+    def __eq__(self, other: object) -> bool:
+        Named.compared += 1
+        return str.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        Named.compared += 1
+        return str.__ne__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_thousands_that_give_up_waiting_at_once_look_at_each_other_only_a_few_times() -> None:
+    queue: FairQueue[int] = FairQueue({})
+    names = [Named(f"s{number}") for number in range(2000)]
+    for number, name in enumerate(names):
+        queue.put("t", name, number)
+    Named.compared = 0
+    for number, name in enumerate(names[:-1]):
+        assert queue.remove("t", name, number)
+    assert Named.compared < 50 * len(names)
+    assert queue.take(1.0) == len(names) - 1
+    assert queue.size == 0

@@ -95,3 +95,34 @@ def test_nothing_of_what_was_said_is_left_whatever_its_shape(said: Any, name: st
 @pytest.mark.parametrize("raw", [b"", b"\xff", b"{", b"[1e999]", b'"' + CANARY.encode()])
 def test_a_body_that_is_not_json_is_told_by_its_length(raw: bytes) -> None:
     assert json.loads(refused(raw, "anthropic").request) == f"[{len(raw)} bytes that are not JSON]"
+
+
+def test_the_list_of_messages_of_a_request_is_no_content_though_arguments_have_its_name() -> None:
+    call = {
+        "type": "function_call",
+        "call_id": "call_1",
+        "name": "work",
+        "arguments": json.dumps({CANARY: 1}),
+    }
+    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": CANARY}]}
+    body = {
+        "model": "m",
+        "input": [said, call, {"type": "function_call_output", "call_id": "x", "output": CANARY}],
+    }
+    found = refused(body, "openai_responses")
+    (wanted, *_) = {fault.rule for fault in check(json.dumps(body).encode(), dialect("openai_responses"))}
+    assert wanted
+    assert found.is_minimal
+    assert CANARY not in found.request.decode()
+    found = refused({**body, "input": [said]}, "openai_responses")
+    kept = json.loads(found.request)["input"]
+    assert kept == [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "[16 characters]"}]}
+    ]
+
+
+@pytest.mark.parametrize("key", ["input", "arguments", "args"])
+def test_arguments_that_are_objects_are_content(key: str) -> None:
+    body = chat(answered=True)
+    body["messages"][0][key] = {"name": CANARY, CANARY: [{"type": CANARY}]}
+    assert CANARY not in refused(body, "openai_chat").request.decode()

@@ -137,4 +137,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         "",
         (MCP,),
     ),
+    Mutation(
+        "toolsets: one that is lost may take for ever to be left",
+        OWNER,
+        "                    scope.deadline = self._system.now() + self.source.closing\n",
+        "                    pass\n",
+        (TOOLSETS,),
+    ),
+    Mutation(
+        "mcp: what the host's function gives is not looked at before it is sent",
+        "actors/mcp/questions.py",
+        '            return CreateMessageResult(role="assistant", content=TextContent(text=said), model="host")\n'
+        "        except Exception as error:",
+        '            return CreateMessageResult(role="assistant", content=TextContent(text=said), model="host")\n'
+        "        except OSError as error:",
+        (MCP,),
+    ),
 )

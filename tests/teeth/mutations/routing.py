@@ -101,15 +101,15 @@ MUTATIONS = (
     Mutation(
         "fairness: one that was idle has saved up credit",
         "actors/core/fair.py",
-        "tag = max(self._now, self._tags.pop(name, 0.0))",
-        "tag = self._tags.pop(name, 0.0)",
+        "self._put(max(self._now, self._tags.pop(name, 0.0)), name)",
+        "self._put(self._tags.pop(name, 0.0), name)",
         (FAIR, STORMS),
     ),
     Mutation(
         "fairness: who asks first is served first",
         "actors/core/fair.py",
-        "heapq.heappush(self._heap, (self._now + cost, next(self._order), name))",
-        "heapq.heappush(self._heap, (self._now, -1, name))",
+        "self._put(self._now + cost, name)",
+        "self._put(-1.0, name)",
         (FAIR, STORMS),
     ),
     Mutation(
@@ -238,5 +238,33 @@ MUTATIONS = (
         'if failure.action != "retry" or self._visible or _exhausted(before, failure):',
         'if failure.action != "retry" or _exhausted(before, failure):',
         ("tests/test_retries.py",),
+    ),
+    Mutation(
+        "fair: one that gives up waiting is looked for among all others",
+        "actors/core/fair.py",
+        "        if len(self._heap) > 2 * len(self._places):\n",
+        "        if self._heap:\n",
+        (FAIR,),
+    ),
+    Mutation(
+        "admission: those behind a request that was stopped wait for what it waited for",
+        "actors/admission.py",
+        "                self._serve()  # it may have been what the others waited behind\n",
+        "",
+        (STORMS,),
+    ),
+    Mutation(
+        "reproduction: the messages of a request are taken for arguments",
+        "actors/core/reproduction.py",
+        "            return self.over(body)\n        hidden =",
+        "            return self.over(body)\n        return self.over(body)\n        hidden =",
+        (REPRODUCTION,),
+    ),
+    Mutation(
+        "reproduction: arguments that are an object keep their words",
+        "actors/core/reproduction.py",
+        '("args", "arguments", "input"',
+        '("args", "input"',
+        (REPRODUCTION,),
     ),
 )

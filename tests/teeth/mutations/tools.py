@@ -4,6 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 ARGUMENTS = "tests/core/test_arguments.py"
 CONTEXT = "tests/test_tool_context.py"
+EDGE = "tests/test_tools_at_the_edge.py"
 LARGE = "tests/test_large_results.py"
 OPTIONS = "tests/test_tool_options.py"
 ORDER = "tests/test_resource_order.py"
@@ -176,5 +177,33 @@ MUTATIONS: tuple[Mutation, ...] = (
         'reason = printable(_clipped(str(error).partition("\\n")[0], 2 * _NAMED))',
         'reason = _clipped(str(error).partition("\\n")[0], 2 * _NAMED)',
         (ARGUMENTS,),
+    ),
+    Mutation(
+        "context: a fraction is shown as whatever it is",
+        "actors/views.py",
+        "max(0.0, float(fraction))",
+        "max(0.0, fraction)",
+        (CONTEXT,),
+    ),
+    Mutation(
+        "hooks: an exit of the hook for failures takes the runtime along",
+        "actors/executor.py",
+        "        except BaseException as raised:  # the hook",
+        "        except Exception as raised:  # the hook",
+        (EDGE,),
+    ),
+    Mutation(
+        "threads: one that cannot begin keeps its place",
+        "actors/threads.py",
+        "                place.give_back()\n                raise\n",
+        "                raise\n",
+        (EDGE,),
+    ),
+    Mutation(
+        "watchdog: a tool fails where no thread can watch it",
+        "actors/watchdog.py",
+        "with suppress(RuntimeError):",
+        "with suppress(LookupError):",
+        (EDGE,),
     ),
 )
