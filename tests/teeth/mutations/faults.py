@@ -77,11 +77,4 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if number <= most\n        else _too_many(call, most)",
         (f"{_CALLS}::test_of_two_hundred_calls_as_many_run_as_may_and_all_are_answered",),
     ),
-    Mutation(
-        "an answer that ends early is no answer, through a whole session",
-        "actors/adapters/base.py",
-        '            raise broken("the stream ended without its end marker")',
-        "            self.ended = True",
-        ("tests/test_cut_sessions.py",),
-    ),
 )
