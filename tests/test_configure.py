@@ -228,7 +228,8 @@ async def test_toolsets_are_opened_for_a_change_and_closed_when_nothing_uses_the
         changes: tuple[dict[str, object], ...] = ({"tools": [two.source()]}, {"tools": [three.source()]})
         await gated(session, gate, *changes)
         toolsets = runtime._running().toolsets
-        await toolsets._changes.until(lambda: len(toolsets._owners) == 1)
+        with anyio.fail_after(5):
+            await toolsets._changes.until(lambda: len(toolsets._owners) == 1)
         assert one.notes == ["one opened", "one closed"]
         assert two.notes == ["two opened", "two closed"]
         assert three.notes == ["three opened"]
