@@ -212,6 +212,7 @@ class Activation:
         "host",
         "key",
         "name",
+        "pending",
         "used",
     )
 
@@ -231,6 +232,7 @@ class Activation:
         self._now: Passive | SessionActors | Over = LOGGED
         self._target = opened.target
         self._waits: tuple[PendingCall, ...] = ()
+        self.pending: PendingAsks | None = None  # of a turn that waits
         self.above: Above | None = None
         self.used: Used | None = None
         self._closing: anyio.Event | None = None
@@ -379,7 +381,7 @@ class SessionActors:
         self._state, self._lanes = kept.made or host.recalled(activation.name)
         self._warmth = kept.warmth or {}
         self.equipment = Equipment(activation.configuration, host.resolver)
-        self._pending = PendingAsks(host.most_waiting)
+        self._pending = activation.pending or PendingAsks(host.most_waiting)
         self._executor = Executor(
             host.system,
             self._name,
@@ -436,6 +438,7 @@ class SessionActors:
         assert isinstance(renderer, RendererActor)
         assert isinstance(ledger, LedgerActor)
         warmth = session.warmth or None
+        self._activation.pending = self._pending if session.waits else None
         if not renderer.lanes.size:
             return _logged(warmth)
         return Passive((replace(session.state, ledger=ledger.known.ledger), renderer.lanes), warmth)
@@ -475,9 +478,9 @@ class SessionActors:
         return SchedulerActor(self.equipment.tools, ledger, self._executor, self._activation.approve)
 
     def _session_actor(self) -> SessionActor:
-        bounds, generation = self._activation.bounds, self._generation
+        bounds, pending, made = self._activation.bounds, self._pending, self._generation
         self._acting = SessionActor(
-            self._state, self.refs, self.equipment, bounds, self._pending, generation, self._warmth
+            self._state, self.refs, self.equipment, bounds, pending, made, self._warmth
         )
         return self._acting
 

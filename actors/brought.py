@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from actors.core.awaiting import pending
 from actors.core.batch import denied
 from actors.core.events import ApprovalDecided, Awaited, Failed, Returned
-from actors.core.feed import PendingCall
+from actors.core.feed import PendingCall, Sink
 from actors.core.form import replace
 from actors.core.identity import CallId
 from actors.core.ledger import Ledger
+from actors.core.publishing import decided
 from actors.errors import DecisionRefused, NotAwaited
 from actors.inflight import SessionRefs
 from actors.journal import ReadLog
@@ -32,7 +33,7 @@ async def taken(log: LogWriter, refs: SessionRefs, bring: Bring) -> int:
     ledger = (await refs.ledger.ask(Snapshot())).ledger
     waits = {each.call.id: each for each in pending(log.state, ledger)}
     if isinstance(bring.brought, Decision):
-        return await _decided(log, refs, bring.brought, waits)
+        return await _decided(log, refs, bring.brought, waits, bring.sink)
     await _check_handed_out(log, refs, bring.brought, waits, ledger)
     return await refs.scheduler.ask(EndCalls(bring.brought))
 
@@ -59,7 +60,11 @@ async def _check_handed_out(
 
 
 async def _decided(
-    log: LogWriter, refs: SessionRefs, decision: Decision, waits: Mapping[CallId, PendingCall]
+    log: LogWriter,
+    refs: SessionRefs,
+    decision: Decision,
+    waits: Mapping[CallId, PendingCall],
+    sink: Sink,
 ) -> int:
     found = waits.get(decision.call_id)
     if found is None or (found.kind == "external" and decision.verdict == "allow"):
@@ -74,9 +79,16 @@ async def _decided(
     event = ApprovalDecided(
         call.id, call.name, found.digest, decision.verdict, decision.reason, decision.arguments
     )
+    turn, pause = log.state.turns, log.state.pause
+    number = 0 if pause is None else pause.awaited.turn_so_far.rounds
+
+    def told(seq: int) -> None:
+        if sink.is_watched:
+            sink.put(decided(event, call, turn, number, seq))
+
     if decision.verdict == "allow":
-        return await log.write(event)
-    log.hold(event, lambda _: None)
+        return await log.write(event, told)
+    log.hold(event, told)
     return await refs.scheduler.ask(EndCalls((denied(call, decision.reason),), log.prelude()))
 
 

@@ -112,7 +112,8 @@ class TurnDriver:
         pause, binding = state.pause, state.bound
         assert pause is not None
         assert binding is not None
-        self.ask.tally = Tally.resumed(pause.awaited.ask_so_far, state.history[-1].text)
+        self.ask.tally = Tally.resumed(pause.awaited, state.history[-1].text)
+        self._began = anyio.current_time()
         resumed, told = Resumed(state.turns), self.ask.telling("resumed")
         if waits and not self.ask.cancelled:  # what is run must not be taken up again after a crash
             await self.ask.log.write(resumed, told)
@@ -149,7 +150,8 @@ class TurnDriver:
         external, approvals = (
             tuple([call.id for call in calls]) for calls in (step.external, step.approvals)
         )
-        event = Awaited(turn, external, approvals, step.so_far, self.ask.tally.progress(tried))
+        progress = self.ask.tally.progress(tried)
+        event = Awaited(turn, external, approvals, step.so_far, progress, self._seconds())
         show = self._showing(awaited(event, number, 0))
 
         def told(seq: int) -> None:
@@ -194,10 +196,8 @@ class TurnDriver:
         tally = self.ask.tally
         retried, wait = tuple(tally.retried), tally.wait
         tally.attempts += (*retried, Attempt(binding, status, ended.why, ended.cause, wait))
-        state, seconds = self.ask.log.state, 0.0
-        if state.budget is not None and state.budget.seconds is not None:
-            seconds = anyio.current_time() - self._began
-        event = TurnEnded(state.turns, status, ended.why, ended.cause, retried, wait, seconds)
+        turn = self.ask.log.state.turns
+        event = TurnEnded(turn, status, ended.why, ended.cause, retried, wait, self._seconds())
 
         def told(seq: int) -> None:
             if self.ask.sink.is_watched:
@@ -206,6 +206,11 @@ class TurnDriver:
                 self.ended(self.ask.tally.result(binding, ended), seq)
 
         await self.ask.log.write(event, told)
+
+    def _seconds(self) -> float:
+        """Return how long the turn took since it began or went on, where a budget counts that."""
+        budget = self.ask.log.state.budget
+        return 0.0 if budget is None or budget.seconds is None else anyio.current_time() - self._began
 
     async def _next(
         self, pool: Pool, choice: MemberChoice, tried: list[str], ended: CloseStep

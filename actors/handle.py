@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, TypeAlias, TypeVar, Unpack, get_args, overload
@@ -308,7 +308,7 @@ class Session:
     async def _gone_on(self, brought: Brought) -> TurnResult:
         self._check()
         sink = AnswerSink()
-        await self._put(Bring(brought, sink, copy_context()), lambda actors: actors.session)
+        await self._bring(brought, sink)
         await sink.ended
         if sink.result is None:
             raise self._gone()
@@ -318,7 +318,7 @@ class Session:
     async def _streamed(self, brought: Brought) -> AsyncIterator[AsyncIterator[SessionEvent]]:
         self._check()
         sink = AskStream(self._gone, self._activation.host.check)
-        await self._put(Bring(brought, sink, copy_context()), lambda actors: actors.session)
+        await self._bring(brought, sink)
         try:
             yield sink
         finally:
@@ -420,14 +420,22 @@ class Session:
     async def _submit(self, words: Words, sink: Sink, output: Any, settings: AskSettings) -> None:
         form = None if output is None else output_of(output)
         said = asked(settings, None if form is None else form.schema)
+        packed, variables = packed_words(words), copy_context()
+        submit = Submit(packed, self._shared(sink, variables), variables, asked=said, output=form)
+        await self._put(submit, lambda actors: actors.session)
+
+    async def _bring(self, brought: Brought, sink: Sink) -> None:
+        variables = copy_context()
+        bring = Bring(brought, self._shared(sink, variables), variables)
+        await self._put(bring, lambda actors: actors.session)
+
+    def _shared(self, sink: Sink, variables: Context) -> Sink:
+        """Return where the events of an ask go: to its caller, and to all who read along."""
+        host = self._activation.host
         if (above := self._activation.above) is not None:
             sink = above.joined(self.id, sink)
-        shared = self._activation.host.readers.joined(self.id, sink)
-        packed, variables = packed_words(words), copy_context()
-        if (tracing := self._activation.host.tracing) is not None:
-            shared = tracing.traced(self.id, shared, variables)
-        submit = Submit(packed, shared, variables, asked=said, output=form)
-        await self._put(submit, lambda actors: actors.session)
+        shared = host.readers.joined(self.id, sink)
+        return shared if host.tracing is None else host.tracing.traced(self.id, shared, variables)
 
     async def _asked(
         self,

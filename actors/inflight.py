@@ -12,7 +12,7 @@ from actors.backend import Resolver
 from actors.core.asking import Asked
 from actors.core.content import Message, Text
 from actors.core.diagnostics import Report
-from actors.core.events import Instructed
+from actors.core.events import Awaited, Instructed
 from actors.core.feed import Sink, StatusEvent, TurnResult
 from actors.core.identity import Binding
 from actors.core.packed import pack
@@ -93,13 +93,24 @@ class Tally:
     def progress(self, tried: list[str]) -> AskProgress:
         """Return what a turn that waits goes on from."""
         left_out = tuple(self.left_out.items())
-        return AskProgress((*self.attempts, *self.retried), self.rounds, self.usage, left_out, tuple(tried))
+        attempts = (*self.attempts, *self.retried)
+        return AskProgress(attempts, self.rounds, self.usage, left_out, tuple(tried), self.cost)
 
     @staticmethod
-    def resumed(progress: AskProgress, text: str) -> "Tally":
+    def resumed(waited: Awaited, text: str) -> "Tally":
         """Return what an ask had brought when its turn began to wait; `text` is that turn's last word."""
+        progress = waited.ask_so_far
         attempts, left_out = list(progress.attempts), dict(progress.left_out)
-        return Tally(attempts, progress.usage, progress.rounds, text, left_out=left_out)
+        used = progress.usage + waited.turn_so_far.usage
+        return Tally(
+            attempts,
+            progress.usage,
+            progress.rounds,
+            text,
+            left_out=left_out,
+            cost=progress.cost,
+            tokens=used.input_tokens + used.output_tokens,
+        )
 
     def result(self, served_by: Binding, ended: CloseStep) -> TurnResult:
         """Return how the ask came out, when its last turn ended so."""

@@ -130,9 +130,12 @@ class SessionActor(Actor[SessionCommand]):
         state, pending = replay.state, self._pending
         self.waits = awaiting.pending(state, state.ledger)
         self._runs = awaiting.approved(state, state.ledger)
+        if not self.waits and pending.current is None and pending.brought:
+            pending.current = pending.brought.popleft()  # it was recorded, and nobody was told
         current = pending.current
-        if not self.waits and current is not None:
-            self._go_on_with("complete", current.sink, current.variables)
+        if not self.waits:
+            sink, variables = (current.sink, current.variables) if current else (NoSink(), copy_context())
+            self._go_on_with("complete", sink, variables)
         elif current is not None:
             pending.outcome = pending.outcome or (awaiting.so_far(state, self.waits), replay.seq)
             self._conclude()

@@ -5,6 +5,8 @@ from collections.abc import Callable
 import anyio
 import pytest
 
+from actors import Budget, Price, Runtime
+from actors.config import Config, FileSettings
 from actors.core.events import Bound, Returned, Scheduled, Started, TurnEnded
 from actors.errors import SessionError
 from actors.testing import (
@@ -16,10 +18,11 @@ from actors.testing import (
     ResponsesServer,
     Say,
     Turn,
+    serve,
 )
 from actors.testing.server import LoopbackServer
 from actors.tools import Tool, tool
-from tests.runtime_support import Gate, bodies, hosting, log, openai, results
+from tests.runtime_support import Gate, backend_at, bodies, hosting, log, openai, results
 
 pytestmark = pytest.mark.anyio
 
@@ -54,6 +57,32 @@ async def test_a_tool_that_the_program_runs_is_recorded_as_any_call_and_every_pr
         assert happened[0 if first else 2 :][: len(kinds)] == list(kinds)
     assert server.refusals == []
     assert b"Oslo: 21 C" in server.requests[-1].body
+
+
+async def test_a_tool_that_nobody_may_run_is_denied_to_the_program_too() -> None:
+    runs: list[str] = []
+
+    @tool(approval="deny")
+    async def wipe() -> str:
+        """Wipe the disk."""
+        runs.append("wiped")
+        return "wiped"
+
+    async with hosting(a=openai()) as runtime:
+        session = await runtime.open("a", tools=[wipe])
+        assert "not approved" in str((await session.run_tool("wipe")).error)
+    assert runs == []
+
+
+@pytest.mark.parametrize("budget", [Budget(rounds=1), Budget(money=1.0)], ids=["rounds", "money"])
+async def test_a_call_of_the_programs_uses_nothing_of_a_budget_of_requests(budget: Budget) -> None:
+    server = openai(Turn(Say("Hello.")))
+    async with serve(server):
+        config = Config(FileSettings(backends={"a": backend_at(server)}), {})
+        async with Runtime(config, prices={"gpt": Price(1.0, 1.0)}, seed=1) as runtime:
+            session = await runtime.open("a", tools=[weather], budget=budget)
+            await session.run_tool("weather", {"city": "Oslo"})
+            assert (await session.ask("Hello?")).text == "Hello."
 
 
 async def test_arguments_of_the_program_are_judged_as_the_models_are() -> None:

@@ -121,7 +121,7 @@ def _sorted(
     if isinstance(bound, tuple):
         return _refused(call, tool_error(call.name, bound))
     approval = tool.approval_of(arguments)
-    if approval == "deny" and not approved:
+    if approval == "deny":
         return denied(call)
     if tool.is_external:  # who brings its result has approved of it
         return Waits(call, is_external=True)

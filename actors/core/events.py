@@ -223,6 +223,7 @@ class Awaited(Happening, frozen=True):
         external: Calls whose results the caller brings, in call order.
         approvals: Calls that run if somebody approves of them, likewise.
         turn_so_far, ask_so_far: What the turn goes on from.
+        seconds: How long it took since it began or went on, where the session's budget counts them.
     """
 
     turn: int
@@ -230,6 +231,7 @@ class Awaited(Happening, frozen=True):
     approvals: tuple[CallId, ...] = ()
     turn_so_far: TurnProgress = TurnProgress()
     ask_so_far: AskProgress = AskProgress()
+    seconds: float = 0.0
 
     @property
     def kinds(self) -> tuple[tuple[str, tuple[CallId, ...]], ...]:
@@ -307,7 +309,7 @@ class TurnEnded(Happening, frozen=True):
     """A turn ended; every call of it is closed. `why` is one line for people, `cause` the failure that ended it.
 
     `retried` are its requests that failed and were tried again, `wait` the seconds before the last, if that is a retry.
-    `seconds` is how long it took, where the session's budget counts them.
+    `seconds` is how long it took since it began, or last went on, where the session's budget counts them.
     """
 
     turn: int

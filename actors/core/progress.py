@@ -48,7 +48,7 @@ class TurnProgress(Form, frozen=True):
 
 
 class AskProgress(Form, frozen=True):
-    """What an ask has brought: by turns that ended before this one, its `attempts` and their `usage`.
+    """What an ask has brought: by turns that ended before this one, its `attempts`, their `usage` and what that cost.
 
     `rounds`, and what was `left_out`, are those of this turn too; `tried` are the pool's members that served turns,
     that of this turn last.
@@ -59,3 +59,4 @@ class AskProgress(Form, frozen=True):
     usage: Usage = Usage()
     left_out: LeftOut = ()
     tried: tuple[str, ...] = ()
+    cost: float | None = 0.0

@@ -14,6 +14,7 @@ from typing import assert_never
 from actors.core import events
 from actors.core.content import Message, ToolCall
 from actors.core.events import (
+    ApprovalDecided,
     Awaited,
     Bound,
     Cancelled,
@@ -86,6 +87,12 @@ def awaited(event: Awaited, number: int, seq: int) -> StatusEvent:
     """Return what is shown of a turn that waits; `number` is that of its round. Behind it comes how the ask stands."""
     waits = tuple([(each, kind) for kind, ids in event.kinds for each in ids])
     return StatusEvent("awaiting", seq, event.turn, number, results=waits, more=True)
+
+
+def decided(event: ApprovalDecided, call: ToolCall | None, turn: int, number: int, seq: int) -> StatusEvent:
+    """Return what is shown of a decision about a call."""
+    pending = None if call is None else PendingCall(call, "approval", event.digest)
+    return StatusEvent("approval_decided", seq, turn, number, event.verdict, pending=pending)
 
 
 def turn_ended(event: TurnEnded, seq: int, *, is_last: bool) -> StatusEvent:
@@ -228,9 +235,11 @@ class Publisher:
             case events.EpochBegan(why=why):
                 return self._status("rewritten", why)
             case events.ApprovalAsked(call_id=call_id, digest=digest):
-                return self._approval("approval_asked", call_id, digest)
-            case events.ApprovalDecided(call_id=call_id, digest=digest, verdict=verdict):
-                return self._approval("approval_decided", call_id, digest, verdict)
+                call = self._calls.get(call_id)
+                pending = None if call is None else PendingCall(call, "approval", digest)
+                return (StatusEvent("approval_asked", self.seq, self._turn, self._round, pending=pending),)
+            case ApprovalDecided(call_id=call_id):
+                return (decided(event, self._calls.get(call_id), self._turn, self._round, self.seq),)
             case Awaited():
                 told = awaited(event, self._round, self.seq)
                 waits = {call_id for call_id, _ in told.results}
@@ -255,13 +264,6 @@ class Publisher:
 
     def _status(self, status: str, detail: str = "") -> tuple[SessionEvent, ...]:
         return (StatusEvent(status, self.seq, self._turn, detail=detail),)
-
-    def _approval(
-        self, status: str, call_id: CallId, digest: str, detail: str = ""
-    ) -> tuple[SessionEvent, ...]:
-        call = self._calls.get(call_id)
-        pending = None if call is None else PendingCall(call, "approval", digest)
-        return (StatusEvent(status, self.seq, self._turn, self._round, detail, pending=pending),)
 
     def _began(self, event: Bound) -> tuple[SessionEvent, ...]:
         self._turn, self._asked.binding = event.turn, event.binding

@@ -23,7 +23,7 @@ from actors.core.dialect import Dialect
 from actors.core.events import EpochBegan, Event, RequestSent, Scheduled
 from actors.core.form import Form, replace
 from actors.core.history import History
-from actors.core.identity import Binding, number_of
+from actors.core.identity import RUNTIME, Binding, number_of
 from actors.core.lane import Lane, Rendered, advanced, begun, empty
 from actors.core.ledger import Ledger, closed
 from actors.core.render import RenderTarget
@@ -77,7 +77,7 @@ class SessionState(Form, frozen=True):
             case events.RoundEnded(message=message, calls=calls):
                 history = self.history if message is None else self.history.extended((message,))
                 used = self.used
-                if used is not None and self.bound is not None:
+                if used is not None and self.bound not in (None, RUNTIME):
                     used = used.plus(self.bound, event.usage)
                 return replace(self, history=history, calls=self.calls + calls, used=used)
             case events.Submitted(ask=ask, message=message, asked=asked):
@@ -90,8 +90,8 @@ class SessionState(Form, frozen=True):
                 return replace(self, history=self.history.replaced(start, stop, summary))
             case EpochBegan() | events.ApprovalAsked():
                 return self
-            case events.Awaited():
-                return replace(self, pause=Pause(event))
+            case events.Awaited(seconds=seconds):
+                return replace(self, pause=Pause(event), used=_after(self.used, seconds))
             case events.ApprovalDecided() if self.pause is not None:
                 return replace(self, pause=self.pause.decided(event))
             case events.ApprovalDecided():
@@ -117,10 +117,7 @@ class SessionState(Form, frozen=True):
             case events.SwitchSuperseded() | events.SwitchFailed():
                 return replace(self, held=None)
             case events.TurnEnded(seconds=seconds):
-                used = self.used
-                if used is not None and seconds:
-                    used = replace(used, seconds=used.seconds + seconds)
-                return replace(self, bound=None, pause=None, used=used)
+                return replace(self, bound=None, pause=None, used=_after(self.used, seconds))
             case events.Closed():
                 return replace(self, closed=True)
 
@@ -129,6 +126,10 @@ class SessionState(Form, frozen=True):
         calls = self.history[-1].calls if self.bound is not None and self.history.length else ()
         coming = [Scheduled(call.id, call.name, call.json) for call in calls if call.id not in ledger]
         return ledger.apply(*coming)
+
+
+def _after(used: Used | None, seconds: float) -> Used | None:
+    return used if used is None or not seconds else replace(used, seconds=used.seconds + seconds)
 
 
 def bounded_seconds(state: SessionState, asked: Asked | None) -> tuple[float, str]:

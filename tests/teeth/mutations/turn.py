@@ -6,6 +6,7 @@ EXTERNAL = "tests/test_external_calls.py"
 APPROVALS = "tests/test_approvals.py"
 EDGES = "tests/test_awaiting_edges.py"
 GUARDS = "tests/test_guards.py"
+AFTER = "tests/test_after_a_wait.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -212,5 +213,68 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        self._deadline.end()\n",
         "        self._deadline.end() if self._log.state.pause is None else None\n",
         (f"{EDGES}::test_no_time_limit_runs_while_a_turn_waits",),
+    ),
+    Mutation(
+        "approvals: what is denied to all runs for who runs it himself",
+        "actors/core/batch.py",
+        '    if approval == "deny":\n',
+        '    if approval == "deny" and not approved:\n',
+        ("tests/test_run_tool.py::test_a_tool_that_nobody_may_run_is_denied_to_the_program_too",),
+    ),
+    Mutation(
+        "run_tool: its call counts as a request of a model nobody has a price for",
+        "actors/core/state.py",
+        "self.bound not in (None, RUNTIME)",
+        "self.bound is not None",
+        ("tests/test_run_tool.py::test_a_call_of_the_programs_uses_nothing_of_a_budget_of_requests",),
+    ),
+    Mutation(
+        "awaiting: a turn that goes on was driven since the clock began",
+        "actors/driver.py",
+        "state.history[-1].text)\n        self._began = anyio.current_time()\n",
+        "state.history[-1].text)\n",
+        (f"{AFTER}::test_a_budget_of_seconds_counts_what_was_driven_and_not_the_clock",),
+    ),
+    Mutation(
+        "awaiting: the tokens used before it are forgotten",
+        "actors/inflight.py",
+        "            tokens=used.input_tokens + used.output_tokens,\n",
+        "            tokens=0,\n",
+        (f"{AFTER}::test_the_tokens_of_an_ask_are_those_from_before_it_waited_too",),
+    ),
+    Mutation(
+        "awaiting: what turns before it cost is forgotten",
+        "actors/inflight.py",
+        "            cost=progress.cost,\n",
+        "            cost=0.0,\n",
+        (f"{AFTER}::test_the_cost_of_an_ask_is_that_of_turns_before_the_one_that_waited_too",),
+    ),
+    Mutation(
+        "awaiting: the type that was asked for goes with the actors",
+        "actors/activation.py",
+        "self._activation.pending = self._pending if session.waits else None",
+        "self._activation.pending = None",
+        (f"{AFTER}::test_the_answer_is_a_value_of_the_type_that_was_asked_for",),
+    ),
+    Mutation(
+        "awaiting: who reads along is shown none of the words behind it",
+        "actors/handle.py",
+        "bring = Bring(brought, self._shared(sink, variables), variables)",
+        "bring = Bring(brought, sink, variables)",
+        (f"{AFTER}::test_who_reads_along_sees_the_words_that_come_after_a_wait",),
+    ),
+    Mutation(
+        "awaiting: a turn whose last decision was recorded in a crash waits for ever",
+        "actors/session.py",
+        "        if not self.waits:\n            sink, variables",
+        "        if not self.waits and not pending.is_empty:\n            sink, variables",
+        (f"{AFTER}::test_a_turn_goes_on_whose_last_decision_was_recorded_when_its_actors_crashed",),
+    ),
+    Mutation(
+        "approvals: a decision is not shown to who made it",
+        "actors/brought.py",
+        "        if sink.is_watched:\n",
+        "        if sink.is_watched and not number:\n",
+        (f"{AFTER}::test_a_decision_is_in_its_own_stream_as_in_the_log",),
     ),
 )
