@@ -34,7 +34,7 @@ from actors.core.feed import PendingCall, StatusEvent, TurnResult, switched
 from actors.core.identity import RUNTIME, Binding, mint
 from actors.core.output import instruction
 from actors.core.packed import Packed, pack, unpack
-from actors.core.progress import Attempt
+from actors.core.progress import Attempt, Cause
 from actors.core.publishing import awaited, begun, submitted, turn_ended
 from actors.core.routing import Pool, settled
 from actors.core.turn import AwaitStep, Bounds, CloseStep, Outcome, Step
@@ -358,7 +358,7 @@ class TurnDriver:
             if most is not None and used >= most:
                 why = f"the ask used {used} tokens of the {most} that its setting tokens allows"
             if why is not None:
-                self.ask.cancelled, self.ask.halted = True, why
+                self.ask.cancelled, self.ask.halted, self.ask.bound = True, why, Cause("limit")
         return self.ask.cancelled
 
     def _bounded(self) -> Bounds:

@@ -146,6 +146,7 @@ class AskInFlight:
         sink: Where events go.
         variables: Context variables that the ask's tools see.
         halted: Why it was stopped, where nobody cancelled it.
+        bound: What kind of bound that was.
         output: The form its answer is to have.
         is_instructed: Whether the model was told that form in words.
     """
@@ -158,6 +159,7 @@ class AskInFlight:
     tally: Tally = field(default_factory=Tally)
     cancelled: bool = False
     halted: str = ""
+    bound: Cause | None = None
     output: Output[Any] | None = None  # Any: its values
     is_instructed: bool = False
     _stop: Stop | None = None
@@ -171,7 +173,7 @@ class AskInFlight:
     def halt(self, context: Context[Any], why: str) -> None:  # Any: as above
         """Stop what is under way as `cancel` does; the ask fails, and `why` says for what."""
         if not self.cancelled:
-            self.halted = why
+            self.halted, self.bound = why, Cause("time")
             self.cancel(context)
 
     def take_up(self, form: Output[Any] | None, asked: Asked | None) -> None:  # Any: its values
@@ -193,7 +195,7 @@ class AskInFlight:
     def ended(self, step: CloseStep) -> CloseStep:
         """Return how a turn ended: one that was stopped, and not cancelled, has failed."""
         stopped = self.halted and step.status == "cancelled"
-        return replace(step, status="failed", why=self.halted) if stopped else step
+        return replace(step, status="failed", why=self.halted, cause=self.bound) if stopped else step
 
     def stoppable(self, stop: Stop) -> None:
         """Let a cancel call `stop` from now on."""

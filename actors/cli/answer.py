@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from actors.cli.advice import advice
+from actors.cli.approvals import question
 from actors.core.feed import TextEvent, ThinkingEvent, TurnResult
 
 
@@ -36,6 +37,12 @@ class AnswerStream:
 
 def no_answer(result: TurnResult) -> str:
     """Return one line on why an ask failed, and what to try."""
+    if result.awaiting:
+        calls = ", ".join(map(question, result.awaiting))
+        return f"the turn waits for what comes from outside: {calls}; actors chat asks for it"
+    cause = result.attempts[-1].cause
+    if cause is not None and cause.kind in ("limit", "time"):
+        return f"stopped: {result.why}"
     return f"{result.served_by} gave no answer: {result.why}{advice(result.attempts[-1])}"
 
 
@@ -46,3 +53,5 @@ def what_is_missing(result: TurnResult) -> Iterator[str]:
     if result.left_out:
         kinds = ", ".join(f"{count} x {kind}" for kind, count in result.left_out)
         yield f"left out of the answer: {kinds}"
+    if result.status == "complete" and result.why:
+        yield f"{result.why}: the model's last calls were not run"

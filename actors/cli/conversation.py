@@ -8,6 +8,8 @@ from typing import Any
 from actors.cli.approvals import Approvals, ruled
 from actors.cli.targets import target, tools
 from actors.config import Config
+from actors.core.asking import AskSettings
+from actors.core.spending import Budget
 from actors.errors import ConfigError, MissingKey
 from actors.handle import Session
 from actors.runtime import Runtime
@@ -28,6 +30,16 @@ async def conversation(
         yield await _opened(runtime, name, offered, options, approve), config
 
 
+def settings(options: argparse.Namespace) -> AskSettings:
+    """Return what bounds each ask."""
+    bounds = AskSettings()
+    if options.max_rounds is not None:
+        bounds["rounds"] = options.max_rounds
+    if options.timeout is not None:
+        bounds["total"] = options.timeout
+    return bounds
+
+
 async def _opened(
     runtime: Runtime,
     name: str,
@@ -35,8 +47,11 @@ async def _opened(
     options: argparse.Namespace,
     approve: Approvals,
 ) -> Session:
+    budget = None if options.max_cost is None else Budget(money=options.max_cost)
     try:
-        return await runtime.open(name, tools=offered, system=options.system, id=options.id, approve=approve)
+        return await runtime.open(
+            name, tools=offered, system=options.system, id=options.id, approve=approve, budget=budget
+        )
     except MissingKey as error:
         raise MissingKey(f"{error}; --offline asks a stand-in that needs none") from None
 

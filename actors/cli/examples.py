@@ -9,7 +9,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("actors run --offline hello", "without a key or a network"),
         ("actors run -m openai:gpt-5.2 'explain this:' - < main.py", "a prompt and standard input"),
         (
-            "actors run -m anthropic:claude-sonnet-5 --tools tools.py 'book a room'",
+            "actors run -m anthropic:claude-sonnet-5 --tools tools.py --max-rounds 5 'book a room'",
             "with tools",
         ),
         ("actors run --offline --json 'please roll' | tail -1", "events; the last has the exit code"),

@@ -9,6 +9,7 @@ from actors.errors import (
     ConfigError,
     CredentialFailed,
     MissingKey,
+    OverBudget,
     ProviderFailed,
     TranscriptError,
 )
@@ -28,6 +29,7 @@ class Exit(IntEnum):
     AUTH = 4
     OVERLOADED = 5
     UNREACHABLE = 6
+    LIMIT = 7
     NOT_APPROVED = 8
     TIMEOUT = 124
     HANGUP = 129
@@ -44,8 +46,9 @@ MEANING: dict[Exit, str] = {
     Exit.AUTH: "a key is missing, or the provider does not accept it",
     Exit.OVERLOADED: "the provider is overloaded, out of quota or failing, after retries",
     Exit.UNREACHABLE: "the provider cannot be reached, or the connection broke",
+    Exit.LIMIT: "a limit of rounds (--max-rounds) or a budget (--max-cost) ended the turn, its calls closed",
     Exit.NOT_APPROVED: "a call wanted an approval, or a result from outside, and nobody was there to give it",
-    Exit.TIMEOUT: "the time given by --timeout is over; the turn was cancelled",
+    Exit.TIMEOUT: "the time given by --timeout is over; the turn was stopped, its calls closed",
     Exit.HANGUP: "the terminal is gone (SIGHUP); a turn was cancelled",
     Exit.INTERRUPTED: "interrupted from the keyboard (SIGINT); a turn was cancelled",
     Exit.TERMINATED: "told to end (SIGTERM); a turn was cancelled",
@@ -71,6 +74,7 @@ _OF_ERROR: tuple[tuple[type[BaseException], Exit], ...] = (
     (ConfigError, Exit.CONFIG),
     (TranscriptError, Exit.USAGE),
     (ProviderFailed, Exit.UNREACHABLE),
+    (OverBudget, Exit.LIMIT),
     (ActorsError, Exit.FAILED),
     (OSError, Exit.USAGE),
 )
@@ -85,6 +89,8 @@ def of_result(result: "TurnResult") -> Exit:
     """Return the exit code for how an ask came out."""
     if result.status == "failed":
         return _of_cause(result.attempts[-1].cause)
+    if result.status == "complete" and result.why:  # its last calls were not run
+        return Exit.LIMIT
     return _OF_STATUS.get(result.status, Exit.INTERRUPTED)
 
 
@@ -96,9 +102,14 @@ def _of_cause(cause: "Cause | None") -> Exit:
         return Exit.FAILED
     if cause.status in (401, 403):
         return Exit.AUTH
+    if cause.kind in _BY_BOUND:
+        return _BY_BOUND[cause.kind]
     code = BY_KIND.get(cause.kind, Exit.FAILED)
     return Exit.UNREACHABLE if code is Exit.OVERLOADED and cause.status is None else code
 
+
+_BY_BOUND = {"limit": Exit.LIMIT, "time": Exit.TIMEOUT}
+"""The exit code of each bound that ends a turn here."""
 
 BY_KIND = {
     **dict.fromkeys(("transient", "rate_limit", "quota", "overloaded", "circuit_open"), Exit.OVERLOADED),

@@ -13,6 +13,7 @@ from typing import Any
 from actors.adapters.declared import declared
 from actors.config import BackendSettings, Config, FileSettings
 from actors.config.providers import kind_of
+from actors.config.settings import ModelPrice
 from actors.core.profiles import dialect
 from actors.errors import UnknownTarget
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Think, Turn, serve
@@ -46,7 +47,8 @@ async def stand_ins(target: str | None) -> AsyncIterator[tuple[Config, str]]:
     servers = {"gpt": OpenAIServer(says), "claude": AnthropicServer(says)}
     async with serve(*servers.values()):
         backends = {name: _backend(name, server) for name, server in servers.items()}
-        yield Config(FileSettings(backends=backends), {}, "--offline"), name
+        prices = {model: ModelPrice(input=0.0, output=0.0) for model in MODELS.values()}
+        yield Config(FileSettings(backends=backends, prices=prices), {}, "--offline"), name
 
 
 def _backend(name: str, server: LoopbackServer) -> BackendSettings:

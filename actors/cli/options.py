@@ -94,7 +94,8 @@ def parser() -> Parser:
         "actors",
         description="Tool-calling LLM conversations that change provider between turns and cannot break.",
         epilog="Exit codes: 0 done, 1 failed, 2 usage, 3 configuration, 4 key, 5 overloaded, 6 unreachable, "
-        "8 not approved, 124 timeout, 129 hangup, 130 interrupted, 143 terminated. See docs/reference/cli.md.",
+        "7 limit reached, 8 not approved, 124 timeout, 129 hangup, 130 interrupted, 143 terminated. "
+        "See docs/reference/cli.md.",
         allow_abbrev=False,
     )
     top.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
@@ -129,7 +130,6 @@ def _run(commands: "Commands") -> None:
     run = _command(commands, "run", "run", "ask once and print the answer", _DIALECTS)
     run.add_argument("prompt", nargs="*", help="what to say; `-` or nothing reads standard input")
     _conversation(run)
-    run.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="cancel the turn after this long")
     run.add_argument("--json", action="store_true", help="print each event as one line of JSON")
     _backend(run)
 
@@ -190,6 +190,21 @@ def _conversation(command: Parser) -> None:
         )
     command.add_argument("--system", metavar="TEXT", help="system prompt")
     command.add_argument("--id", metavar="NAME", help="the session's id; one is made up otherwise")
+    _bounds(command)
+
+
+def _bounds(command: Parser) -> None:
+    """Add what ends a turn that goes on for too long."""
+    command.add_argument(
+        "--max-rounds",
+        type=_count,
+        metavar="N",
+        help="requests of a turn; the last asks for a final text, without tools",
+    )
+    command.add_argument(
+        "--max-cost", type=_money, metavar="MONEY", help="of the session; the models need prices in --config"
+    )
+    command.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="stop a turn after this long")
 
 
 def _tools(command: Parser) -> None:
@@ -386,6 +401,13 @@ def _command(commands: "Commands", name: str, module: str, summary: str, more: s
 
 def _backend(command: Parser) -> None:
     command.add_argument("--backend", choices=["asyncio", "trio"], default="asyncio", help="the event loop")
+
+
+def _money(text: str) -> float:
+    with suppress(ValueError):
+        if 0 < (money := float(text)) < 1e9:
+            return money
+    raise argparse.ArgumentTypeError(f"{text} is not a sum; give a number above 0")
 
 
 def _seconds(text: str) -> float:

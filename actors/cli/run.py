@@ -15,11 +15,12 @@ from anyio.abc import TaskGroup
 
 from actors.cli.answer import AnswerStream, no_answer, what_is_missing
 from actors.cli.approvals import QUESTION, Approvals, Word, read_word
-from actors.cli.conversation import conversation
+from actors.cli.conversation import conversation, settings
 from actors.cli.exits import OF_SIGNAL, WORD_OF, Exit, of_result
 from actors.cli.keyboard import Keyboard
 from actors.cli.logs import show_logs
 from actors.cli.screen import complain, safe
+from actors.core.asking import AskSettings
 from actors.core.event_json import event_json
 from actors.core.feed import (
     CompleteEvent,
@@ -60,7 +61,7 @@ def _prompt(words: list[str]) -> str:
 async def _run(options: argparse.Namespace, prompt: str, printer: "Printer") -> Exit:
     approve = Approvals(options.approve, _ask_person if sys.stdin.isatty() else None)
     async with conversation(options, approve) as (session, _):
-        code = await _Ask(session, printer, options.timeout).answer(prompt)
+        code = await _Ask(session, printer, settings(options)).answer(prompt)
     for name in approve.unasked:
         complain(f"{name} wants an approval and was not run; --approve allow gives it")
     return Exit.NOT_APPROVED if code is Exit.OK and approve.unasked else code
@@ -75,10 +76,11 @@ async def _ask_person(words: str) -> Word:
 class _Ask:
     """One ask, and what may stop it."""
 
-    def __init__(self, session: Session, printer: "Printer", timeout: float | None) -> None:
+    def __init__(self, session: Session, printer: "Printer", bounds: AskSettings) -> None:
         self._session = session
         self._printer = printer
-        self._timeout = timeout
+        self._bounds = bounds
+        self._round = 0
         self._stopped = Exit.INTERRUPTED
         """What a cancelled turn was cancelled for."""
 
@@ -86,7 +88,6 @@ class _Ask:
         """Ask, show the events, and return the exit code."""
         async with anyio.create_task_group() as watchers:
             watchers.start_soon(self._interrupts, watchers)
-            watchers.start_soon(self._time)
             code = await self._print_answer(prompt)
             watchers.cancel_scope.cancel()
             return code
@@ -94,8 +95,10 @@ class _Ask:
 
     async def _print_answer(self, prompt: str) -> Exit:
         code = Exit.FAILED
-        async with self._session.stream(prompt) as events:
+        async with self._session.stream(prompt, **self._bounds) as events:
             async for event in events:
+                if isinstance(event, StatusEvent) and event.status == "request":
+                    self._round = event.round
                 if isinstance(event, CompleteEvent | ErrorEvent):
                     code = self._code(event.result)
                 self._printer.event(event, code)
@@ -107,16 +110,14 @@ class _Ask:
     def _code(self, result: TurnResult) -> Exit:
         code = of_result(result)
         if code is Exit.INTERRUPTED:
-            complain(f"{self._why()}; the turn was cancelled")
+            complain(f"{WORD_OF[self._stopped]}; the turn was cancelled")
             return self._stopped
-        if code is not Exit.OK:
+        if code is Exit.OK and 1 < self._round == self._bounds.get("rounds"):
+            complain(f"the limit of {self._round} rounds was reached; the last was asked for without tools")
+            return Exit.LIMIT
+        if result.status != "complete":
             complain(no_answer(result))
         return code
-
-    def _why(self) -> str:
-        if self._stopped is Exit.TIMEOUT:
-            return f"no answer within {self._timeout:g} s"
-        return WORD_OF[self._stopped]
 
     async def _interrupts(self, watchers: TaskGroup) -> None:
         with anyio.open_signal_receiver(*OF_SIGNAL) as signals:
@@ -130,12 +131,6 @@ class _Ask:
         if not await self._session.cancel():
             complain(WORD_OF[self._stopped])
             scope.cancel()
-
-    async def _time(self) -> None:
-        if self._timeout is not None:
-            await anyio.sleep(self._timeout)
-            self._stopped = Exit.TIMEOUT
-            await self._session.cancel()
 
 
 class Printer(Protocol):

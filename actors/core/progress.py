@@ -10,7 +10,8 @@ from actors.core.stream import LeftOut, Usage
 class Cause(Form, frozen=True):
     """What kept a provider from answering: the kind of failure, as `actors.adapters.failure` lists them.
 
-    `status` is that of HTTP; None if no response came, or it broke off.
+    Or what ended the turn here: `limit` (a budget, or a limit of tokens), `time`. `status` is that of HTTP; None if no
+    response came, or it broke off.
     """
 
     kind: str
@@ -20,7 +21,7 @@ class Cause(Form, frozen=True):
 class Attempt(Form, frozen=True):
     """One turn of an ask, what served it and how it ended; or a request of it that failed and was tried again.
 
-    `why` is one line, empty for a turn that simply ended; `cause` the provider's failure, if that is what ended it.
+    `why` is one line, empty for a turn that simply ended; `cause` the failure or the bound, if one ended it.
     The `status` of a request that was tried again is `retried`. `wait`: the seconds that were waited before it.
     """
 

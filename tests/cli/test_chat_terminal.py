@@ -1,5 +1,6 @@
 """`actors chat` on a pseudo-terminal: whatever happens, and whenever, the terminal comes back as it was."""
 
+import json
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 TOOLS = '''
 import anyio
-from actors import tool
+from actors import Tool, tool
 
 @tool
 async def wait() -> str:
@@ -36,6 +37,8 @@ async def book(hotel: str) -> str:
     """Book a hotel."""
     print("a tool may print")
     return f"{hotel}: booked"
+
+look = Tool.external("look", "Look it up, elsewhere.", {"type": "object"}, read_only=True)
 '''
 READY = "leaves.\n>"
 CANCELLED = "cancelled; every call is closed"
@@ -254,6 +257,43 @@ async def test_an_approval_is_given_and_a_switch_in_mid_turn_is_told_when_it_app
         chat.type("\x04")
         assert await chat.ended() == 0
     assert b"Astoria: booked" in scene.server.requests[-1].body
+
+
+async def test_results_of_external_calls_are_asked_for_one_after_the_other(
+    tmp_path: Path, anyio_backend_name: str
+) -> None:
+    scene = _scene(Turn(Call("look", {"n": 1}), Call("look", {"n": 2})), Turn(Say("Both known.")))
+    async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
+        await _until("wants a result from outside: look(n=1)")(chat, scene)
+        chat.type('{"celsius": 21}\r')
+        await chat.until("wants a result from outside: look(n=2)")
+        chat.type("/switch b\r")
+        await chat.until("deferred: b takes over when turn 1 has ended")
+        chat.type("it is dry\r")
+        await chat.until("switched: b is next")
+        assert "look(n=1) returned after" in chat.shown
+        assert "Both known." in chat.shown
+        chat.type("\x04")
+        assert await chat.ended() == 0
+        chat.check_restored()
+    sent = json.loads(scene.server.requests[-1].body)["messages"]
+    assert [each["content"] for each in sent if each["role"] == "tool"] == ['{"celsius":21}', "it is dry"]
+
+
+async def test_a_turn_that_waits_for_a_result_can_be_cancelled_and_the_chat_goes_on(
+    tmp_path: Path, anyio_backend_name: str
+) -> None:
+    scene = _scene(Turn(Call("look", {"n": 1})), Turn(Say("Good again.")))
+    async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
+        await _until("Its result")(chat, scene)
+        chat.type("\x03")
+        await chat.until(CANCELLED)
+        assert "look(n=1) cancelled after" in chat.shown
+        chat.type("and now?\r")
+        await chat.until("Good again.")
+        chat.type("\x04")
+        assert await chat.ended() == 0
+    assert scene.server.refusals == []
 
 
 async def test_a_message_may_have_more_than_one_line(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from actors.core.stream import Usage
 from actors.errors import (
     ConfigError,
     MissingKey,
+    OverBudget,
     ToolDefinitionError,
     TranscriptError,
     UnknownTarget,
@@ -222,6 +223,7 @@ def parser_help(name: str) -> str:
         (ConfigError("c"), 3),
         (TranscriptError("t"), 2),
         (FileNotFoundError("f"), 2),
+        (OverBudget("b"), 7),
         (ZeroDivisionError(), 1),
     ],
 )
@@ -243,6 +245,8 @@ def test_each_error_has_its_exit_code(error: Exception, code: int) -> None:
         (Cause("quota", 429), 5),
         (Cause("transient", 529), 5),
         (Cause("transient"), 6),
+        (Cause("limit"), 7),
+        (Cause("time"), 124),
     ],
 )
 def test_each_failure_of_a_provider_has_its_exit_code(cause: Cause | None, code: int) -> None:

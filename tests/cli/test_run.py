@@ -47,6 +47,8 @@ def book(hotel: str) -> str:
     return f"{hotel}: booked"
 '''
 
+WEATHER = Call("weather", {"city": "Oslo"})
+
 
 async def test_the_answer_is_on_standard_output_and_nothing_else_is() -> None:
     server = OpenAIServer([Turn(Say("It is\n21 C."))], api_key="secret")
@@ -161,6 +163,11 @@ async def test_a_stand_in_answers_without_a_key_or_a_network() -> None:
         (["-m", "openai:gpt-5.2"], 4, "OPENAI_API_KEY; it is not set; --offline asks a stand-in"),
         ([], 3, "or --offline for a stand-in"),
         (["--offline", "-m", "gemini"], 3, "No stand-in 'gemini'; --offline has gpt and claude"),
+        (
+            ["-m", "x", "--base-url", "http://127.0.0.1:9", "--max-cost", "1"],
+            3,
+            "needs the price of model 'x'",
+        ),
         (["--offline", "--config", "x"], 3, "leave --config out"),
         (["--offline", "--deny-tool", "rol"], 3, "No tool 'rol' to deny; --tools has roll"),
         (["--offline", "--deny-tool", "roll", "--allow-tool", "roll"], 3, "both name 'roll'"),
@@ -363,7 +370,76 @@ async def test_a_turn_that_takes_too_long_is_cancelled_with_exit_code_124(anyio_
         url = ["--base-url", server.base_url, "-m", "m", "--backend", anyio_backend_name]
         done = await actors("run", "x", *url, "--timeout", "0.2")
     assert (done.code, done.out) == (124, "")
-    assert done.complaint == "no answer within 0.2 s; the turn was cancelled"
+    assert done.complaint == "stopped: the ask took longer than 0.2 s, as its setting total says"
+
+
+@pytest.mark.parametrize(
+    ("limit", "turns", "code", "out", "says"),
+    [
+        ("2", [Turn(WEATHER), Turn(Say("So far."))], 7, "So far.\n", "the limit of 2 rounds was reached"),
+        ("2", [Turn(WEATHER), Turn(Say("On."), WEATHER)], 7, "On.\n", "the model's last calls were not run"),
+        ("3", [Turn(WEATHER), Turn(Say("21 C."))], 0, "21 C.\n", ""),
+        ("1", [Turn(Say("Hm."))], 0, "Hm.\n", ""),
+    ],
+)
+async def test_a_limit_of_rounds_ends_a_loop_with_a_last_word_and_exit_code_7(
+    limit: str, turns: list[Turn], code: int, out: str, says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "tools.py").write_text(TOOLS)
+    server = OpenAIServer([*turns, *turns])
+    async with serve(server):
+        url = ["--base-url", server.base_url, "-m", "m", "--tools", str(tmp_path / "tools.py")]
+        done = await actors("run", "x", *url, "--max-rounds", limit)
+        told = await actors("run", "x", *url, "--max-rounds", limit, "--json")
+    assert (done.code, done.out, told.code) == (code, out, code)
+    assert says in done.err
+    assert (not done.err) is (not says)
+    assert json.loads(told.out.splitlines()[-1])["exit_code"] == code
+
+
+PRICED = """
+[backends.a]
+kind = "openai"
+model = "m"
+base_url = "{url}"
+[prices.m]
+input = 1.0
+output = 1.0
+"""
+
+
+@pytest.mark.parametrize(("most", "code"), [("0.0015", 7), ("1", 0)])
+async def test_a_budget_of_money_ends_a_turn_before_its_next_request(
+    most: str, code: int, tmp_path: Path, anyio_backend_name: str
+) -> None:
+    (tmp_path / "tools.py").write_text(TOOLS)
+    server = OpenAIServer([Turn(WEATHER, usage=(1000, 1000)), Turn(Say("21 C."))])
+    async with serve(server):
+        (tmp_path / "actors.toml").write_text(PRICED.format(url=server.base_url))
+        line = ["--config", str(tmp_path / "actors.toml"), "--tools", str(tmp_path / "tools.py")]
+        done = await actors("run", "x", *line, "--max-cost", most, "--backend", anyio_backend_name)
+    assert (done.code, done.out) == (code, "" if code else "21 C.\n")
+    assert ("stopped: the session's budget of 0.0015 is used up (0.002 was paid)" in done.err) is bool(code)
+    assert len(server.requests) == (1 if code else 2)
+
+
+EXTERNAL = """
+from actors import Tool
+look = Tool.external("look", "Look it up.", {"type": "object"}, read_only=True)
+"""
+
+
+async def test_a_call_whose_result_nobody_can_bring_is_named_with_exit_code_8(tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text(EXTERNAL)
+    server = OpenAIServer([Turn(Say("Wait."), Call("look", {"n": 1}), Call("look", {"n": 2}))] * 2)
+    async with serve(server):
+        line = ["run", "x", "--base-url", server.base_url, "-m", "m", "--tools", str(tmp_path / "tools.py")]
+        done, told = await actors(*line), await actors(*line, "--json")
+    assert (done.code, done.out, told.code) == (8, "Wait.\n", 8)
+    assert done.complaint.startswith("the turn waits for what comes from outside: look(n=1), look(n=2);")
+    last = json.loads(told.out.splitlines()[-1])
+    assert (last["status"], last["exit_code"]) == ("awaiting", 8)
+    assert [call["arguments"] for call in last["awaiting"]] == [{"n": 1}, {"n": 2}]
 
 
 @pytest.mark.parametrize(

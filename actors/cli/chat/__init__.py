@@ -19,7 +19,7 @@ from actors.cli.chat.plain import PlainFace
 from actors.cli.chat.questions import Questions
 from actors.cli.chat.state import ChatState
 from actors.cli.chat.view import View
-from actors.cli.conversation import conversation
+from actors.cli.conversation import conversation, settings
 from actors.cli.exits import Exit
 from actors.cli.logs import show_logs
 from actors.cli.screen import complain
@@ -53,4 +53,4 @@ async def _chat(options: argparse.Namespace, face: Face) -> Exit:
     questions = Questions(face)
     view = View(face, anyio.current_time, thinking=not options.hide_thinking)
     async with conversation(options, Approvals(options.approve, questions.ask)) as (session, config), face:
-        return await Chat(ChatState(session, config, face), view, questions).run()
+        return await Chat(ChatState(session, config, face, settings(options)), view, questions).run()

@@ -111,7 +111,8 @@ async def _preview(chat: ChatState, target: str) -> None:
 async def _cost(chat: ChatState, _: str) -> None:
     usage = chat.usage
     tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
-    chat.face.put(f"  {chat.turns} turns, {tokens}")
+    cost = "an unknown cost: [prices] lacks one" if chat.cost is None else f"{chat.cost:.6g} in money"
+    chat.face.put(f"  {chat.turns} turns, {tokens}, {cost}")
 
 
 async def _help(chat: ChatState, _: str) -> None:
@@ -134,7 +135,7 @@ COMMANDS: dict[str, SlashCommand] = {
     "/history": SlashCommand("", "the conversation so far, a line for each message", _history),
     "/ledger": SlashCommand("", "every tool call and how it ended", _ledger),
     "/preview": SlashCommand("[TARGET]", "what would be sent to a target now", _preview),
-    "/cost": SlashCommand("", "turns and tokens so far", _cost),
+    "/cost": SlashCommand("", "turns, tokens and, by the prices of the configuration, money so far", _cost),
     "/help": SlashCommand("", "these lines", _help),
     "/quit": SlashCommand("", "leave; so do Ctrl-D and, with no turn in flight, Ctrl-C", _quit),
 }

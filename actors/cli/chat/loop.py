@@ -9,16 +9,22 @@ process at once. With no turn in flight it leaves, and so do Ctrl-D, /quit, SIGT
 
 import os
 from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
 
 import anyio
 
+from actors.cli.approvals import question
 from actors.cli.chat.commands import COMMANDS, run_command
 from actors.cli.chat.face import Control
 from actors.cli.chat.questions import Questions
 from actors.cli.chat.state import ChatState
 from actors.cli.chat.view import View
 from actors.cli.exits import OF_SIGNAL, Exit
-from actors.core.feed import CompleteEvent, ErrorEvent
+from actors.cli.screen import safe
+from actors.core.content import ToolCall
+from actors.core.feed import CompleteEvent, ErrorEvent, SessionEvent, TurnResult
+from actors.core.jsonio import JsonValue
 from actors.errors import ActorsError
 
 PROMPT = "> "
@@ -120,15 +126,43 @@ class Chat:
     async def _turn(self, words: str) -> None:
         self._cancelling = anyio.Event()
         try:
-            async with self._session.stream(words) as events:
-                async for event in events:
-                    if isinstance(event, CompleteEvent | ErrorEvent):
-                        self._view.settle(await self._session.ledger())
-                        self._state.usage += event.result.usage
-                        self._state.turns += 1
-                    self._view.event(event)
+            result = await self._showing(self._session.stream(words, **self._state.bounds))
+            while result is not None and result.awaiting:
+                brought = await self._results(result.awaiting)
+                if len(brought) < len(result.awaiting):
+                    return await self._given_up()
+                result = await self._showing(self._session.stream_provided(brought))
         except ActorsError as error:
-            self._face.put(f"  {error}", "red")
+            self._face.put(f"  {safe(str(error))}", "red")
+
+    async def _showing(
+        self, stream: AbstractAsyncContextManager[AsyncIterator[SessionEvent]]
+    ) -> TurnResult | None:
+        """Show the events of a turn, and return how it came out or where it stands."""
+        result = None
+        async with stream as events:
+            async for event in events:
+                if isinstance(event, CompleteEvent | ErrorEvent):
+                    self._view.settle(await self._session.ledger())
+                    self._state.count(result := event.result)
+                self._view.event(event)
+        return result
+
+    async def _results(self, calls: Sequence[ToolCall]) -> dict[str, JsonValue]:
+        """Ask for the result of each external call, until the turn is cancelled."""
+        brought: dict[str, JsonValue] = {}
+        async with anyio.create_task_group() as either:
+            either.start_soon(_wait, self._cancelling, either.cancel_scope)
+            for call in calls:
+                brought[call.id] = await self._questions.result(question(call))
+            either.cancel_scope.cancel()
+        return brought
+
+    async def _given_up(self) -> None:
+        """Show the end of a turn that is cancelled while it waits, which has no stream."""
+        await self._session.cancel()
+        self._view.settle(await self._session.ledger())
+        self._view.cancelled()
 
     async def _ticks(self) -> None:
         """Show how long the calls in flight have been running, and each that has ended."""

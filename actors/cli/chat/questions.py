@@ -1,38 +1,50 @@
-"""Approvals in a chat: the next line the person writes is the answer."""
+"""Approvals and results of external calls in a chat: the next line the person writes is the answer."""
 
 import anyio
 
 from actors.cli.approvals import QUESTION, Word, read_word
 from actors.cli.chat.face import Face
+from actors.core.jsonio import JsonRefused, JsonValue, parse
 
 
 class Questions:
-    """One question at a time, as `Approvals` puts them."""
+    """One question at a time, as `Approvals` and a turn that waits put them."""
 
     def __init__(self, face: Face) -> None:
         self._face = face
-        self._word: Word = "no"
+        self._line = ""
         self._answered: anyio.Event | None = None
         self.asked = anyio.Event()
         """Set while a question is open."""
 
     async def ask(self, words: str) -> Word:
         """Show a call and return what the person says to it."""
+        return read_word(await self._line_for(f"  wants an approval: {words}", f"Run it? {QUESTION} "))
+
+    async def result(self, words: str) -> JsonValue:
+        """Show an external call and return the result that the person gives it: JSON, else the line as a text."""
+        line = await self._line_for(f"  wants a result from outside: {words}", "Its result (text or JSON)? ")
+        try:
+            return parse(line.encode("utf-8", "replace"))
+        except JsonRefused:
+            return line
+
+    async def _line_for(self, question: str, prompt: str) -> str:
         self._answered = anyio.Event()
-        self._face.put(f"  wants an approval: {words}", "yellow")
-        self._face.prompt(f"Run it? {QUESTION} ")
+        self._face.put(question, "yellow")
+        self._face.prompt(prompt)
         self.asked.set()
         try:
             await self._answered.wait()
         finally:
             self._answered, self.asked = None, anyio.Event()
             self._face.prompt("")
-        return self._word
+        return self._line
 
     def take(self, line: str) -> bool:
         """Answer the open question; False if there is none."""
         if self._answered is None or self._answered.is_set():
             return False
-        self._word = read_word(line)
+        self._line = line
         self._answered.set()
         return True

@@ -7,6 +7,9 @@ import anyio
 from actors.cli.chat.face import Face
 from actors.cli.exits import Exit
 from actors.config import Config
+from actors.core.asking import AskSettings
+from actors.core.feed import TurnResult
+from actors.core.spending import total
 from actors.core.stream import Usage
 from actors.handle import Session
 
@@ -16,7 +19,9 @@ class ChatState:
     """One person, one session, and what it came to so far.
 
     Args:
+        bounds: Of each ask.
         usage: Of all turns that have ended.
+        cost: What that costs; None as soon as a price is not known.
         code: Why the person leaves, once it is so.
         reading: Cancelled when nothing more is read.
     """
@@ -24,10 +29,21 @@ class ChatState:
     session: Session
     config: Config
     face: Face
+    bounds: AskSettings
     usage: Usage = field(default_factory=Usage)
+    cost: float | None = 0.0
     turns: int = 0
     code: Exit | None = None
     reading: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+    def count(self, result: TurnResult) -> None:
+        """Take note of what a turn came to. Of one that waits still, its end will say that."""
+        if result.status in ("awaiting", "late"):
+            return
+        self.turns += 1
+        self.usage += result.usage
+        if result.usage != Usage():
+            self.cost = total((self.cost, result.cost))
 
     def leave(self, code: Exit = Exit.OK) -> None:
         """End the chat; the turn in flight is cancelled."""

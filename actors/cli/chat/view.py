@@ -163,16 +163,22 @@ class View:
             took = self._clock() - call.began
             self._face.put(f"  {call.words} {how} after {took:.1f} s", _STYLES.get(how, "yellow"))
 
-    def _ended(self, result: TurnResult) -> None:
-        self._end_round()
+    def cancelled(self) -> None:
+        """Show that the turn was cancelled, and its calls with it."""
         for call_id in tuple(self._calls):
             self._call_ended(call_id, "cancelled")
+        self.refresh()
+        self._face.put("  cancelled; every call is closed", "yellow")
+
+    def _ended(self, result: TurnResult) -> None:
+        self._end_round()
         if result.status == "awaiting":
-            names = ", ".join(call.name for call in result.awaiting)
-            self._face.put(f"  the turn waits for results from outside: {safe(names)}", "yellow")
+            return
+        for call_id in tuple(self._calls):
+            self._call_ended(call_id, "cancelled")
         for line in what_is_missing(result):
             self._face.put(f"  {safe(line)}", "yellow")
         if result.status == "cancelled":
-            self._face.put("  cancelled; every call is closed", "yellow")
+            self.cancelled()
         elif result.status == "failed":
             self._face.put(f"  {safe(no_answer(result))}", "red")

@@ -31,7 +31,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "asking: a deadline is a cancel",
         "actors/inflight.py",
-        'return replace(step, status="failed", why=self.halted) if stopped else step',
+        'return replace(step, status="failed", why=self.halted, cause=self.bound) if stopped else step',
         "return step",
         (SETTINGS,),
     ),
@@ -115,7 +115,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "spending: a turn goes on though the budget is used up",
         "actors/driver.py",
-        "self.ask.cancelled, self.ask.halted = True, why",
+        'self.ask.cancelled, self.ask.halted, self.ask.bound = True, why, Cause("limit")',
         "pass",
         (SPENDING,),
     ),

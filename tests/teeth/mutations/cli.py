@@ -115,6 +115,20 @@ MUTATIONS = (
         (f"{RUN}::test_tools_may_be_those_that_a_module_has_under_a_name",),
     ),
     Mutation(
+        "run: a loop that came to its limit is done",
+        _RUN,
+        "            return Exit.LIMIT\n",
+        "            return Exit.OK\n",
+        (f"{RUN}::test_a_limit_of_rounds_ends_a_loop_with_a_last_word_and_exit_code_7",),
+    ),
+    Mutation(
+        "chat: a result from outside is always a text",
+        "actors/cli/chat/questions.py",
+        'return parse(line.encode("utf-8", "replace"))',
+        "return line",
+        (f"{CHAT}::test_results_of_external_calls_are_asked_for_one_after_the_other",),
+    ),
+    Mutation(
         "command line: help has no examples",
         "actors/cli/options.py",
         "    added.examples = examples(name)\n",

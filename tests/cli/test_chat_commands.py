@@ -1,0 +1,113 @@
+"""What the commands of a chat say. The chat reads a pipe here, so every line is whole and none is drawn twice."""
+
+from pathlib import Path
+
+import pytest
+
+from actors.cli.chat.commands import COMMANDS
+from actors.testing import Call, OpenAIServer, Say, Turn, serve
+from tests.cli.command import Done, actors, actors_now
+
+
+def said(*lines: str, options: tuple[str, ...] = ()) -> Done:
+    """Say these lines to a stand-in."""
+    done = actors_now("chat", "--offline", *options, stdin="\n".join((*lines, "")))
+    assert (done.code, done.err) == (0, "")
+    return done
+
+
+def test_help_names_every_command_and_what_it_does() -> None:
+    lines = said("/help").out.splitlines()
+    for name, command in COMMANDS.items():
+        assert f"command {name} {command.takes}".strip() + f"; does {command.summary}" in lines
+
+
+@pytest.mark.parametrize("line", ["/history", "/ledger"])
+def test_what_has_not_happened_is_nothing_yet(line: str) -> None:
+    assert "  nothing yet" in said(line).out.splitlines()
+
+
+def test_history_and_ledger_tell_each_message_and_each_call() -> None:
+    lines = said("please roll", "/history", "/ledger").out.splitlines()
+    told = [line for line in lines if line.startswith("who ")]
+    assert told[:2] == ["who human; says please roll", "who model; says (calls roll)"]
+    assert told[-1].startswith("who model; says The result is: ")
+    assert "call hist_tool_1; tool roll; state complete" in lines
+
+
+def test_a_preview_says_what_another_provider_would_be_sent() -> None:
+    before = said("/preview claude").out
+    after = said("please roll", "/preview claude", "/preview").out
+    assert "claude" in before
+    assert "bytes, 0 of the lane as before" in before
+    assert after.count("synthetic results: 0; left out: nothing") == 2
+
+
+@pytest.mark.parametrize("line", ["/preview nobody", "/switch nobody"])
+def test_an_unknown_target_is_one_line_and_nothing_has_changed(line: str) -> None:
+    lines = said(line, "hello", "/backends").out.splitlines()
+    assert "No backend 'nobody'" in lines[1]
+    assert lines[2] == "You said: hello"
+    assert "target gpt; asks stand-in-gpt (openai_chat); state now" in lines
+
+
+def test_a_switch_wants_a_target_and_says_which_there_are() -> None:
+    assert "  /switch wants a target: gpt, claude" in said("/switch").out.splitlines()
+
+
+def test_a_command_that_does_not_exist_is_not_asked() -> None:
+    lines = said("/swich claude", "/history").out.splitlines()
+    assert lines[1:] == ["  no command '/swich'; /help shows them", "  nothing yet"]
+
+
+CONFIG = """
+[backends.a]
+kind = "openai"
+model = "m"
+base_url = "{url}"
+[backends.b]
+kind = "openai"
+model = "other"
+base_url = "{url}"
+[prices.m]
+input = 1.0
+output = 2.0
+"""
+
+
+@pytest.mark.anyio
+async def test_cost_is_money_where_prices_are_known_and_unknown_where_one_is_not(tmp_path: Path) -> None:
+    server = OpenAIServer([Turn(Say("one"), usage=(1000, 500)), Turn(Say("two"), usage=(10, 10))])
+    async with serve(server):
+        (tmp_path / "actors.toml").write_text(CONFIG.format(url=server.base_url))
+        lines = ("/cost", "x", "/cost", "/switch b", "y", "/cost", "")
+        line = ("chat", "--config", str(tmp_path / "actors.toml"), "-m", "a")
+        done = await actors(*line, env={"OPENAI_API_KEY": "k"}, stdin="\n".join(lines))
+    assert [line for line in done.out.splitlines() if " turns, " in line] == [
+        "  0 turns, 0 tokens in, 0 out, 0 in money",
+        "  1 turns, 1,000 tokens in, 500 out, 0.002 in money",
+        "  2 turns, 1,010 tokens in, 510 out, an unknown cost: [prices] lacks one",
+    ]
+
+
+@pytest.mark.anyio
+async def test_bounds_hold_for_each_turn_of_a_chat_and_its_budget_for_all(tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text(LOOK)
+    asks_on = Turn(Call("look", {"n": 1}), usage=(1000, 500))
+    server = OpenAIServer([asks_on, Turn(Say("So far."), usage=(0, 0)), asks_on, asks_on])
+    async with serve(server):
+        (tmp_path / "actors.toml").write_text(CONFIG.format(url=server.base_url))
+        line = ("chat", "--config", str(tmp_path / "actors.toml"), "-m", "a", "--max-rounds", "2")
+        bounds = ("--max-cost", "0.003", "--tools", str(tmp_path / "tools.py"))
+        stdin = "\n".join(("x", "21", "y", "22", "z", ""))
+        done = await actors(*line, *bounds, env={"OPENAI_API_KEY": "k"}, stdin=stdin)
+    assert "So far." in done.out.splitlines()
+    assert "  stopped: the session's budget of 0.003 is used up (0.004 was paid)" in done.out.splitlines()
+    assert "takes no ask: the session's budget of 0.003 is used up" in done.out.splitlines()[-1]
+    assert len(server.requests) == 3
+
+
+LOOK = """
+from actors import Tool
+look = Tool.external("look", "Look it up.", {"type": "object"}, read_only=True)
+"""
