@@ -63,8 +63,11 @@ def test_the_action_follows_from_the_kind() -> None:
         "overflow": "compact",
         "transcript": "our_bug",
         "model_fault": "retry",
+        "too_long": "next_backend",
         "config": "next_backend",
         "refusal": "give_up",
+        "overloaded": "next_backend",
+        "circuit_open": "next_backend",
     }
 
 
