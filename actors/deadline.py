@@ -12,7 +12,7 @@ from actors.kernel import Child, Context
 
 
 class Deadline:
-    """Ends the ask in flight when it has taken as long as it may. Where its turn waited, the time begins anew."""
+    """Ends the ask in flight when it has taken as long as it may. No time runs while its turn waits."""
 
     def __init__(self) -> None:
         self._child: Child | None = None
@@ -24,8 +24,9 @@ class Deadline:
         state: SessionState,
         asked: Asked | None,
     ) -> None:
-        """Let the time of an ask begin now."""
-        seconds, why = bounded_seconds(state, asked)
+        """Let the time of an ask begin now, or go on if its turn waited."""
+        before = 0.0 if state.pause is None else state.pause.awaited.ask_so_far.seconds
+        seconds, why = bounded_seconds(state, asked, before)
         if seconds < inf:
             self._child = context.start(self._expire, context, ask, seconds, why, name="deadline")
 

@@ -150,6 +150,7 @@ class TurnDriver:
         external, approvals = (
             tuple([call.id for call in calls]) for calls in (step.external, step.approvals)
         )
+        self._timed()
         progress = self.ask.tally.progress(tried)
         event = Awaited(turn, external, approvals, step.so_far, progress, self._seconds())
         show = self._showing(awaited(event, number, 0))
@@ -193,6 +194,7 @@ class TurnDriver:
     async def _end(self, binding: Binding, ended: CloseStep, *, last: bool) -> None:
         """Write that a turn ended, the ask's last or one before it."""
         status: TurnStatus = ended.status if last else "handed_over"
+        self._timed()
         tally = self.ask.tally
         retried, wait = tuple(tally.retried), tally.wait
         tally.attempts += (*retried, Attempt(binding, status, ended.why, ended.cause, wait))
@@ -210,7 +212,17 @@ class TurnDriver:
     def _seconds(self) -> float:
         """Return how long the turn took since it began or went on, where a budget counts that."""
         budget = self.ask.log.state.budget
-        return 0.0 if budget is None or budget.seconds is None else anyio.current_time() - self._began
+        return 0.0 if budget is None or budget.seconds is None else self._took
+
+    def _timed(self) -> None:
+        """Count what the turn took as time of the ask, where that may take only so long."""
+        asked = self.ask.log.state.asked
+        if asked is not None and asked.total is not None:
+            self.ask.tally.seconds += self._took
+
+    @property
+    def _took(self) -> float:
+        return anyio.current_time() - self._began
 
     async def _next(
         self, pool: Pool, choice: MemberChoice, tried: list[str], ended: CloseStep

@@ -59,6 +59,7 @@ class Tally:
     output: object = None
     cost: float | None = 0.0
     tokens: int = 0
+    seconds: float = 0.0  # its waits left out, and what its turn takes now
     report: Report | None = None
     lost: tuple[str, ...] = ()
     _last: tuple[int, int] = (0, 0)
@@ -94,7 +95,7 @@ class Tally:
         """Return what a turn that waits goes on from."""
         left_out = tuple(self.left_out.items())
         attempts = (*self.attempts, *self.retried)
-        return AskProgress(attempts, self.rounds, self.usage, left_out, tuple(tried), self.cost)
+        return AskProgress(attempts, self.rounds, self.usage, left_out, tuple(tried), self.cost, self.seconds)
 
     @staticmethod
     def resumed(waited: Awaited, text: str) -> "Tally":
@@ -110,6 +111,7 @@ class Tally:
             left_out=left_out,
             cost=progress.cost,
             tokens=used.input_tokens + used.output_tokens,
+            seconds=progress.seconds,
         )
 
     def result(self, served_by: Binding, ended: CloseStep) -> TurnResult:

@@ -8,6 +8,7 @@ import pytest
 from actors.core.events import Awaited, Bound, Resumed, Returned, TurnEnded
 from actors.core.feed import CompleteEvent, TurnResult
 from actors.core.identity import CallId
+from actors.deadline import Deadline
 from actors.errors import SessionError
 from actors.handle import Session
 from actors.kernel import Ref
@@ -38,7 +39,29 @@ async def test_no_time_limit_runs_while_a_turn_waits() -> None:
         assert (answer.status, answer.text) == ("complete", "Found.")
 
 
-async def test_a_turn_that_goes_on_has_its_time_limit_again() -> None:
+async def test_a_turn_that_goes_on_has_what_is_left_of_its_time_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = list[float]()
+
+    async def expires(self: Deadline, context: object, ask: object, seconds: float, why: str) -> None:
+        given.append(seconds)
+        await expire(self, context, ask, seconds, why)
+
+    expire: Any = Deadline._expire  # Any: a test looks at what no user can see
+    monkeypatch.setattr(Deadline, "_expire", expires)
+    async with hosting(a=openai(ASKING, ASKING, Turn(Say("Found.")))) as runtime:
+        session = await runtime.open("a", tools=[LOOK])
+        await session.ask("Look.", total=1000)
+        assert (await session.provide({ONE: "found"})).status == "awaiting"
+        answer = await session.provide({CallId("hist_tool_2"): "found"})
+        assert answer.status == "complete"
+        took = [event.ask_so_far.seconds for event in log(runtime, session) if isinstance(event, Awaited)]
+    assert 0 < took[0] < took[1]
+    assert given == [1000, 1000 - took[0], 1000 - took[1]]
+
+
+async def test_a_turn_that_goes_on_ends_when_its_time_is_up() -> None:
     gate = Gate()
     server = openai(ASKING, Turn(Call("work", {"name": "a"})), Turn(Say("Found.")))
     async with hosting(a=server) as runtime:

@@ -52,7 +52,7 @@ class AskProgress(Form, frozen=True):
     """What an ask has brought: by turns that ended before this one, its `attempts`, their `usage` and what that cost.
 
     `rounds`, and what was `left_out`, are those of this turn too; `tried` are the pool's members that served turns,
-    that of this turn last.
+    that of this turn last. `seconds` is how long the ask took, waits left out, where it may take only so long.
     """
 
     attempts: tuple[Attempt, ...] = ()
@@ -61,3 +61,4 @@ class AskProgress(Form, frozen=True):
     left_out: LeftOut = ()
     tried: tuple[str, ...] = ()
     cost: float | None = 0.0
+    seconds: float = 0.0

@@ -132,12 +132,15 @@ def _after(used: Used | None, seconds: float) -> Used | None:
     return used if used is None or not seconds else replace(used, seconds=used.seconds + seconds)
 
 
-def bounded_seconds(state: SessionState, asked: Asked | None) -> tuple[float, str]:
-    """Return how long an ask that begins now may take, and why it ends then."""
-    own = inf if asked is None or asked.total is None else asked.total
-    budget, used = state.budget, state.used
+def bounded_seconds(state: SessionState, asked: Asked | None, before: float) -> tuple[float, str]:
+    """Return how long an ask may take from now on, and why it ends then. `before`: how long it took until it waited.
+
+    That is in what the session used too.
+    """
+    total = inf if asked is None or asked.total is None else asked.total
+    own, budget, used = max(total - before, 0.0), state.budget, state.used
     if budget is None or budget.seconds is None or used is None or own <= budget.seconds - used.seconds:
-        return own, f"the ask took longer than {own:g} s, as its setting total says"
+        return own, f"the ask took longer than {total:g} s, as its setting total says"
     left = max(budget.seconds - used.seconds, 0.0)
     return left, f"the session's budget of {budget.seconds:g} seconds is used up"
 

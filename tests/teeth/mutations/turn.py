@@ -277,4 +277,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        if sink.is_watched and not number:\n",
         (f"{AFTER}::test_a_decision_is_in_its_own_stream_as_in_the_log",),
     ),
+    Mutation(
+        "awaiting: a turn that goes on has its whole time again",
+        "actors/deadline.py",
+        "before = 0.0 if state.pause is None else state.pause.awaited.ask_so_far.seconds",
+        "before = 0.0",
+        ("tests/test_awaiting_edges.py::test_a_turn_that_goes_on_has_what_is_left_of_its_time_limit",),
+    ),
 )
