@@ -1,12 +1,15 @@
 """Dumps: a request that was refused for its structure is handed on as a minimal reproduction, or written down.
 
-Making it small takes time and a file system may be slow, so both are done in a thread, by a task of the runtime's own.
+Making it small takes time and a file system may be slow, so both are done in a thread, by a task of the runtime's own:
+one after the other, so that many refusals at once do not take the machine from the sessions.
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
+import anyio
 import anyio.to_thread
 import msgspec
 
@@ -17,20 +20,48 @@ from actors.core.reproduction import Reproduction, reproduction
 
 MOST = 256
 """Files that one runtime writes; more would say the same."""
+WAITING = 64
+"""Refusals that wait to be handed on."""
+
+T = TypeVar("T")
 
 OnRefusal: TypeAlias = Callable[[Reproduction], object] | str | Path
 """A hook, called in the event loop; or a directory, which is made if it is not there."""
 
 
-async def dump(refusal: Refusal, dialect: Dialect, to: OnRefusal, number: int) -> None:
-    """Hand on the reproduction of a runtime's refusal of this number. What goes wrong is logged."""
-    try:
-        if callable(to):
-            to(await anyio.to_thread.run_sync(reproduction, refusal, dialect))
-        elif number <= MOST:
-            await anyio.to_thread.run_sync(_written, refusal, dialect, Path(to), number)
-    except Exception as error:  # the hook is the host's, and a disk may be full
-        telemetry.crashed("dump of a refusal", error)
+class Dumps:
+    """Hands on what a runtime was refused.
+
+    Args:
+        to: The hook, or the directory.
+    """
+
+    def __init__(self, to: OnRefusal) -> None:
+        self._to = to
+        self._thread = anyio.CapacityLimiter(1)
+        self._waiting = 0
+
+    def take(self) -> bool:
+        """Say whether one more is handed on: not while `WAITING` wait. The runtime counts and logs it all the same."""
+        if self._waiting >= WAITING:
+            return False
+        self._waiting += 1
+        return True
+
+    async def dump(self, refusal: Refusal, dialect: Dialect, number: int) -> None:
+        """Hand on the refusal of this number, which was taken. What goes wrong is logged."""
+        try:
+            if callable(self._to):
+                self._to(await self._in_thread(partial(reproduction, refusal, dialect)))
+            elif number <= MOST:
+                await self._in_thread(partial(_written, refusal, dialect, Path(self._to), number))
+        except Exception as error:  # the hook is the host's, and a disk may be full
+            telemetry.crashed("dump of a refusal", error)
+        finally:
+            self._waiting -= 1
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await anyio.to_thread.run_sync(work, limiter=self._thread)
 
 
 def _written(refusal: Refusal, dialect: Dialect, folder: Path, number: int) -> None:

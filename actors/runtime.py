@@ -41,7 +41,7 @@ from actors.core.state import Rules
 from actors.core.stats import RuntimeStats, Stalls
 from actors.core.transcript import Encoder
 from actors.core.turn import Bounds
-from actors.dumps import OnRefusal, dump
+from actors.dumps import Dumps, OnRefusal
 from actors.errors import (
     ActorsError,
     ConfigError,
@@ -135,7 +135,7 @@ class Runtime:
         """The actors, and the tasks that serve them; made when the runtime is entered."""
         self._seed = seed
         self._on_tool_error = on_tool_error
-        self._on_refusal = on_refusal
+        self._dumps = None if on_refusal is None else Dumps(on_refusal)
         self._may_use_threads = False
         self._watch: LoopWatch
         self.quarantine = Quarantine(self.config.limits.quarantine)
@@ -460,10 +460,9 @@ class Runtime:
         self.refused += 1
         self.refusals.append(refusal)
         telemetry.refused(refusal)
-        if self._on_refusal is not None and self._host is not None:
+        if self._dumps is not None and self._host is not None and self._dumps.take():
             codec = self.config.dialect(refusal.report.dialect)
-            work = partial(dump, refusal, codec, self._on_refusal, self.refused)
-            self._host.start(work, f"dump/{self.refused}")
+            self._host.start(partial(self._dumps.dump, refusal, codec, self.refused), f"dump/{self.refused}")
 
     def _ended(self, activation: Activation) -> None:
         self._sessions.pop(activation.name, None)

@@ -10,6 +10,7 @@ import anyio.abc
 import anyio.lowlevel
 import pytest
 
+from actors import dumps
 from actors.config import BackendLimits, PoolSettings
 from actors.core.events import EpochBegan, TurnEnded
 from actors.core.feed import CompleteEvent, Deferred, ErrorEvent, StatusEvent, TextEvent
@@ -281,6 +282,21 @@ async def test_a_structural_refusal_is_counted_and_handed_on_without_what_was_sa
     assert written["request"] == json.loads(reproduction.request)
     assert words not in file.read_text()
     assert f"[{len(words)} characters]" in file.read_text()
+
+
+async def test_of_many_refusals_at_once_no_more_are_handed_on_than_may_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(dumps, "WAITING", 1)
+    found = list[Reproduction]()
+    refusal = Status(400, message=STRUCTURAL[openai])
+    async with hosting(a=openai(faults=lambda number, request: refusal), on_refusal=found.append) as runtime:
+        full = dumps.Dumps(found.append)
+        assert [full.take() for _ in range(2)] == [True, False]
+        monkeypatch.setattr(dumps, "WAITING", 0)
+        assert (await (await runtime.open("a")).ask("Hello.")).status == "failed"
+        assert runtime.refused == len(runtime.refusals) == 1
+    assert found == []
 
 
 @pytest.mark.requirement("PROMISE-12")

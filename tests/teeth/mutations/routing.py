@@ -267,4 +267,11 @@ MUTATIONS = (
         '("args", "input"',
         (REPRODUCTION,),
     ),
+    Mutation(
+        "reproduction: any number of refusals wait to be handed on",
+        "actors/dumps.py",
+        "        if self._waiting >= WAITING:",
+        "        if self._waiting > WAITING + 9:",
+        ("tests/test_failover.py::test_of_many_refusals_at_once_no_more_are_handed_on_than_may_wait",),
+    ),
 )
