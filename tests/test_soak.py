@@ -6,7 +6,7 @@ import pytest
 
 from actors.testing import StressReport
 from actors.testing.stressing.resources import Held
-from tests.soak.load import DIALECTS, Loop, Soak, Soaked, run
+from tests.soak.load import BREAKER, DIALECTS, Loop, Soak, Soaked, run
 from tests.soak.servers import Seen
 
 NOTHING = Held(1, 1, 10)
@@ -54,6 +54,11 @@ FAULTY = Seen(10, {}, {"transient": 2}, 2, 0)
         (
             _soaked({"transient": 3}, {}, FAULTY),
             ["3 asks failed for transient, which 2 faults do not explain"],
+        ),
+        (_soaked({"circuit_open": 40}, {}, Seen(10, {}, {"transient": BREAKER}, 2, 0)), []),
+        (
+            _soaked({"circuit_open": 1}, {}, FAULTY),
+            ["1 asks failed for circuit_open, which 0 faults do not explain"],
         ),
         (_soaked({"Busy": 1}, {}, FAULTY), ["1 asks failed for Busy, which 0 faults do not explain"]),
         (_soaked({}, {"tasks": 2}, CLEAN), ["2 tasks leaked"]),

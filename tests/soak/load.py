@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 
 import anyio
@@ -30,6 +31,8 @@ TICK = 0.02
 """Seconds between two looks at the event loop."""
 SHARE = 0.9
 """Of the sessions that must have had a connection of their own at once; some were cancelled at their first word."""
+BREAKER = BackendLimits().failures
+"""Faults in a row after which a backend is left alone for a while, and asks fail at once."""
 PAGE = resource.getpagesize()
 
 
@@ -105,6 +108,12 @@ class Soaked:
         """Connections at once, at all servers."""
         return sum(each.most for each in self.seen)
 
+    def _explained(self, cause: str) -> float:
+        """Return how many failed asks the faults explain: one each, and any number once they shut a backend off."""
+        if cause == "circuit_open":
+            return inf if self.faults["transient"] >= BREAKER else 0
+        return self.faults[cause]
+
     @property
     def problems(self) -> list[str]:
         """A line for each thing that must not be."""
@@ -115,7 +124,7 @@ class Soaked:
             *[
                 f"{count} asks failed for {cause}, which {self.faults[cause]} faults do not explain"
                 for cause, count in self.report.failures.items()
-                if count > self.faults[cause]
+                if count > self._explained(cause)
             ],
             *[f"{count} {what} leaked" for what, count in self.report.leaks.items() if count],
             *[f"{each.left} connections left at a server" for each in self.seen if each.left],

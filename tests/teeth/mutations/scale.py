@@ -75,8 +75,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "scale: any fault explains any number of failed asks",
         "tests/soak/load.py",
-        "if count > self.faults[cause]",
-        "if not self.faults[cause]",
+        "return self.faults[cause]",
+        "return inf if self.faults[cause] else 0",
         (SOAKED,),
     ),
     Mutation(
