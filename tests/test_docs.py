@@ -5,8 +5,6 @@ A block marked `python` is a whole file of docs/examples, or lines of one. After
 """
 
 import re
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 from textwrap import dedent
@@ -20,7 +18,7 @@ from actors.cli.exits import of_error
 from actors.config import load
 from actors.core.events import EpochReason, Gap, TurnStatus
 from actors.core.intake import Dedupe
-from tests.cli.command import environ
+from tests.cli.command import script
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = {path.name: path.read_text() for path in sorted((ROOT / "docs" / "examples").glob("*.py"))}
@@ -62,18 +60,10 @@ def ids(page: Path) -> str:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_every_example_runs_and_prints_what_the_docs_show(name: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(ROOT / "docs" / "examples" / name)],
-        cwd=tmp_path,
-        env=environ(),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == shown_outputs().get(name, "(shown nowhere)")
+def test_every_example_runs_and_prints_what_the_docs_show(name: str) -> None:
+    done = script(ROOT / "docs" / "examples" / name)
+    assert (done.code, done.err) == (0, "")
+    assert done.out == shown_outputs().get(name, "(shown nowhere)")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)

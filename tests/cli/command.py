@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -43,27 +43,58 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-c", "import sys, actors.cli; sys.exit(actors.cli.main())", *arguments]
 
 
+class Forked:
+    """A program that `tests.cli.forking` runs, one at a time."""
+
+    def __init__(
+        self,
+        streams: Sequence[Path],
+        arguments: Sequence[str],
+        env: Mapping[str, str],
+        *loaded: str,
+        script: str = "",
+    ) -> None:
+        self._from = _forking(*loaded)
+        where = [str(path) for path in streams]
+        asked = {"arguments": arguments, "env": dict(env), "streams": where, "script": script}
+        assert self._from.stdin is not None
+        self._from.stdin.write(f"{json.dumps(asked)}\n")
+        self._from.stdin.flush()
+        self.pid = int(self._line())
+
+    def wait(self) -> int:
+        """Wait for its end, and return its status, a signal's as a negative number."""
+        return int(self._line())
+
+    def _line(self) -> str:
+        assert self._from.stdout is not None
+        return self._from.stdout.readline()
+
+
 @cache
-def _forking() -> "subprocess.Popen[str]":
-    """Return the process that forks for each command; it ends when its input does, with this one."""
-    line = [sys.executable, "-m", "tests.cli.forking"]
+def _forking(*loaded: str) -> "subprocess.Popen[str]":
+    """Return the process that forks for each program; it ends when its input does, with this one."""
+    line = [sys.executable, "-W", "error", "-m", "tests.cli.forking", *loaded]
     return subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def actors_now(*arguments: str, env: Mapping[str, str] | None = None, stdin: str = "") -> Done:
-    """Run `actors` with these arguments to its end, for tests that need no server."""
-    forking = _forking()
-    assert forking.stdin is not None
-    assert forking.stdout is not None
+def _ended(arguments: Sequence[str], env: Mapping[str, str], stdin: str, script: str) -> Done:
     with TemporaryDirectory() as folder:
         streams = [Path(folder, name) for name in ("in", "out", "err")]
         for path in streams:
             path.write_text(stdin if path.name == "in" else "", encoding="utf-8")
-        asked = {"arguments": arguments, "env": environ(env), "streams": [str(path) for path in streams]}
-        forking.stdin.write(f"{json.dumps(asked)}\n")
-        forking.stdin.flush()
-        code = int(forking.stdout.readline())
+        code = Forked(streams, arguments, env, script=script).wait()
         return Done(code, *(path.read_bytes().decode() for path in streams[1:]))
+
+
+def actors_now(*arguments: str, env: Mapping[str, str] | None = None, stdin: str = "") -> Done:
+    """Run `actors` with these arguments to its end, for tests that need no server."""
+    return _ended(arguments, environ(env), stdin, "")
+
+
+def script(path: Path) -> Done:
+    """Run a script to its end, in a folder of its own; a warning is an error."""
+    return _ended((), environ(), "", str(path))
 
 
 async def actors(*arguments: str, env: Mapping[str, str] | None = None, stdin: str = "") -> Done:

@@ -1,14 +1,17 @@
-"""`actors` loaded once, and forked for each command line: what Python takes to start is most of what a command takes.
+"""`actors` loaded once, and forked for each program: what Python takes to start is most of what a program takes.
 
-Read from standard input, one JSON line for each command: `{"arguments": [...], "env": {...}, "streams": [three
-files]}`. Written, a line for each: the status it ended with. Each command is a process of its own, with streams and an
-environment of its own, which begins before there is an event loop.
+Arguments: modules to load besides. Read from standard input, one JSON line for each program: the arguments of `run`.
+Written, two lines for each: its process, and the status it ended with. Each is a process of its own, with streams and
+an environment of its own, which begins before there is an event loop.
 """
 
+import fcntl
 import gc
 import json
 import os
+import runpy
 import sys
+import termios
 from importlib import import_module
 
 import actors.cli
@@ -23,18 +26,37 @@ LOADED = (
 _FLAGS = (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)
 
 
-def run(arguments: list[str], env: dict[str, str], streams: list[str]) -> None:
-    """Be the command."""
-    for number, (path, flags) in enumerate(zip(streams, _FLAGS, strict=True)):
-        os.dup2(os.open(path, flags), number)
+def run(env: dict[str, str], streams: list[str], arguments: list[str], script: str = "") -> None:
+    """Be `actors` with these arguments, or a script, where its output goes to; on one stream, that is its terminal."""
+    if len(streams) == 1:
+        _take(streams[0])
+    else:
+        for number, (path, flags) in enumerate(zip(streams, _FLAGS, strict=True)):
+            os.dup2(os.open(path, flags), number)
     os.environ.clear()
     os.environ.update(env)
-    sys.exit(actors.cli.main(arguments))
+    if not script:
+        sys.exit(actors.cli.main(arguments))
+    os.chdir(os.path.dirname(streams[-1]))
+    runpy.run_path(script, run_name="__main__")
+    sys.exit()
+
+
+def _take(terminal: str) -> None:
+    """Have this terminal as the controlling one."""
+    os.setsid()
+    own = os.open(terminal, os.O_RDWR)
+    fcntl.ioctl(own, termios.TIOCSCTTY, 0)
+    for number in range(3):
+        os.dup2(own, number)
+    os.close(own)
+    sys.stdin = os.fdopen(0, closefd=False)
+    sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1, closefd=False) for number in (1, 2))
 
 
 def main() -> None:
-    """Load, then fork for each line. What is frozen no command looks through at its end."""
-    for name in LOADED:
+    """Load, then fork for each line. What is frozen no program looks through at its end."""
+    for name in (*LOADED, *sys.argv[1:]):
         import_module(name)
     gc.collect()
     gc.freeze()
@@ -42,6 +64,8 @@ def main() -> None:
         child = os.fork()
         if child == 0:
             run(**json.loads(line))
+        sys.stdout.write(f"{child}\n")
+        sys.stdout.flush()
         sys.stdout.write(f"{os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}\n")
         sys.stdout.flush()
 

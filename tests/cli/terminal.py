@@ -6,15 +6,16 @@ import signal
 import struct
 import subprocess
 import termios
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
 import pyte
 
-from tests.cli.command import command, environ
+from tests.cli.command import Forked, command, environ
 
 ROWS, COLUMNS = 30, 90
 SECONDS = 60
@@ -23,14 +24,15 @@ SECONDS = 60
 class Terminal:
     """A process on a pseudo-terminal. Everything it writes is drawn on a screen; nothing is waited for by the clock."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", master: int, own: int) -> None:
-        self.process = process
-        self._master, self._own = master, own
+    def __init__(self, start: "Callable[[int], subprocess.Popen[bytes] | Forked]") -> None:
+        self._master, self._own = os.openpty()
+        fcntl.ioctl(self._own, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         self._screen = pyte.Screen(COLUMNS, ROWS)
         self._drawn = pyte.ByteStream(self._screen)
         self.written = b""
-        self.before = termios.tcgetattr(own)
-        self.is_closed = False
+        self.before = termios.tcgetattr(self._own)
+        self.is_closed = self.is_over = False
+        self._process = start(self._own)
 
     @property
     def shown(self) -> str:
@@ -62,6 +64,16 @@ class Terminal:
         """Whether the process reads keys by itself."""
         return not int(termios.tcgetattr(self._own)[3]) & termios.ICANON
 
+    def signal(self, number: signal.Signals) -> None:
+        """Send the process a signal."""
+        os.kill(self._process.pid, number)
+
+    def wait(self) -> int:
+        """Wait for the process's end, and return its status."""
+        code = self._process.wait()
+        self.is_over = True
+        return code
+
     def close(self) -> None:
         """Be gone, as a window that is closed."""
         if not self.is_closed:
@@ -75,7 +87,7 @@ class Terminal:
             async with anyio.create_task_group() as tasks:
                 if not self.is_closed:
                     tasks.start_soon(self._drain)
-                code = await anyio.to_thread.run_sync(self.process.wait, abandon_on_cancel=True)
+                code = await anyio.to_thread.run_sync(self.wait, abandon_on_cancel=True)
                 tasks.cancel_scope.cancel()
         if not self.is_closed:
             self._rest()
@@ -105,26 +117,36 @@ async def terminal(
 ) -> AsyncIterator[Terminal]:
     """Run `actors` on a terminal of its own, which is its controlling one, for the time of the block.
 
-    `before` is Python that the process runs first.
+    `before` is Python that the process runs first, in an interpreter of its own.
     """
+    given = environ({"TERM": term, **(env or {})})
+    screen = Terminal(
+        partial(_anew, arguments, given, before) if before else partial(_forked, arguments, given)
+    )
+    try:
+        yield screen
+    finally:
+        if not screen.is_over:
+            screen.signal(signal.SIGKILL)
+            screen.wait()
+        screen.close()
+
+
+def _forked(arguments: Sequence[str], env: Mapping[str, str], own: int) -> Forked:
+    return Forked([Path(os.ttyname(own))], arguments, env, "actors.cli.chat", "actors.cli.offline")
+
+
+def _anew(
+    arguments: Sequence[str], env: Mapping[str, str], before: str, own: int
+) -> "subprocess.Popen[bytes]":
     line = command(*arguments)
     line[2] = f"{before}\n{line[2]}"
-    master, own = os.openpty()
-    fcntl.ioctl(own, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-    process = subprocess.Popen(  # noqa: ASYNC220  it only starts it
+    return subprocess.Popen(
         line,
         stdin=own,
         stdout=own,
         stderr=own,
-        env=environ({"TERM": term, **(env or {})}),
+        env=env,
         start_new_session=True,
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0) and None,
     )
-    screen = Terminal(process, master, own)
-    try:
-        yield screen
-    finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-        screen.close()

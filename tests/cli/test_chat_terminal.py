@@ -1,7 +1,6 @@
 """`actors chat` on a pseudo-terminal: whatever happens, and whenever, the terminal comes back as it was."""
 
 import json
-import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -174,7 +173,7 @@ async def test_sigterm_leaves_and_the_terminal_is_as_it_was(
     async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
         await reach(chat, scene)
         assert chat.is_raw()
-        chat.process.send_signal(signal.SIGTERM)
+        chat.signal(signal.SIGTERM)
         assert await chat.ended() == 143
         chat.check_restored()
 
@@ -195,7 +194,7 @@ async def test_sighup_alone_leaves_too(tmp_path: Path) -> None:
     scene = _scene()
     async with _chat(scene, tmp_path) as chat:
         await _ready(chat, scene)
-        os.kill(chat.process.pid, signal.SIGHUP)
+        chat.signal(signal.SIGHUP)
         assert await chat.ended() == 129
         chat.check_restored()
 
