@@ -7,6 +7,7 @@ import pytest
 
 from actors.adapters.adapter import adapter
 from actors.core.profiles import PROFILES, dialect
+from benchmarks import dialects
 from benchmarks.__main__ import GOALS, MEASURES, main
 from benchmarks.dialects import decoding, encoding
 from benchmarks.loop import recorded
@@ -39,7 +40,8 @@ def test_a_goal_that_does_not_exist_is_named_and_nothing_is_measured(
 
 
 @pytest.mark.parametrize("goal", ["A3", "A4", "D2", "P2D"])
-def test_a_measurement_gives_figures_beside_their_goal(goal: str) -> None:
+def test_a_measurement_gives_figures_beside_their_goal(goal: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dialects, "ANSWERS", 1)
     measure = next(measure for measure in MEASURES if measure.goal == goal)
     measured = [row for row in measure.run(QUICK) if row.value is not None]
     assert measured

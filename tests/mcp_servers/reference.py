@@ -11,7 +11,6 @@ import sys
 from typing import Annotated
 
 import anyio
-import uvicorn
 from mcp.server.elicitation import ElicitationResult
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -136,6 +135,8 @@ async def poem(written: Annotated[CreateMessageResult, Resolve(wanted)]) -> str:
 
 
 async def serve_http(port: int) -> None:
+    import uvicorn  # most of these servers need none, and each is a process that loads it
+
     listener = socket.create_server(("127.0.0.1", port))
     sys.stdout.write(f"{listener.getsockname()[1]}\n")
     sys.stdout.flush()
