@@ -5,6 +5,7 @@ Every fragment that a test has judged is read in both ways, which must come to t
 """
 
 import gc
+import logging
 import os
 import signal
 from pathlib import Path
@@ -80,9 +81,10 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 
 
 def pytest_runtest_setup() -> None:
-    """Give each test Python's own handler of SIGINT: a test before it may have ended without putting it back."""
+    """Give each test Python's own handler of SIGINT, and logs it can read: one before it may have had others."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    logging.getLogger("actors").propagate = True  # a command line that ran in this process turned it off
 
 
 def pytest_configure(config: pytest.Config) -> None:

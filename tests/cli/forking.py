@@ -13,6 +13,7 @@ import runpy
 import sys
 import termios
 from importlib import import_module
+from io import TextIOWrapper
 
 import actors.cli
 
@@ -51,7 +52,10 @@ def _take(terminal: str) -> None:
         os.dup2(own, number)
     os.close(own)
     sys.stdin = os.fdopen(0, closefd=False)
-    sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1, closefd=False) for number in (1, 2))
+    sys.stdout, sys.stderr = (
+        TextIOWrapper(os.fdopen(number, "wb", buffering=0, closefd=False), write_through=True)
+        for number in (1, 2)
+    )
 
 
 def main() -> None:
