@@ -6,154 +6,39 @@ sessions with nothing to do, the `ACTIVE` used last keep their actors, and other
 long as their lanes hold no more than `LANES` bytes in all.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from types import EllipsisType
 from typing import NamedTuple, Never
 
 import anyio
 
-from actors import telemetry
-from actors.backend import Resolver
-from actors.children import Above, OpenBelow
+from actors.children import Above
 from actors.choosing import Warmth
 from actors.commands import Cancel, End, SessionCommand
 from actors.configuration import Change, Configuration, Equipment
 from actors.core.batch import Approve
-from actors.core.events import Event, Opened
+from actors.core.events import Opened
 from actors.core.feed import PendingCall
 from actors.core.form import replace
 from actors.core.spending import Used
-from actors.core.state import Lanes, Rules, SessionState, rebuilt
+from actors.core.state import Lanes, SessionState
 from actors.core.turn import Bounds
-from actors.errors import ActorFailed, ActorStopped, Draining, ForeignLoop
-from actors.executor import Executor, ToolFailure, ToolLimits
+from actors.errors import ActorFailed, ActorStopped, Draining
+from actors.executor import Executor
 from actors.inflight import SessionRefs
-from actors.journal import JournalCommand
-from actors.kernel import Group, Ref, System
-from actors.kernel.parking import running_loop
-from actors.kernel.tasks import Work
+from actors.kernel import Group, Ref
 from actors.ledger import LedgerActor, LedgerCommand
 from actors.log import Generation
 from actors.pending import PendingAsks
-from actors.quarantine import Quarantine
-from actors.readers import Readers
 from actors.renderer import RendererActor
 from actors.scheduler import SchedulerActor
 from actors.session import SessionActor
-from actors.storage import Storage
-from actors.telemetry.otel import Tracing
+from actors.session_host import SessionHost
 from actors.tools import Toolset
-from actors.toolsets import Item, Offer, Toolsets
-
-ACTIVE = 64
-"""Sessions with nothing to do that keep their actors."""
-
-LANES = 16 * 1024 * 1024
-"""Bytes of lanes that sessions without actors keep. Beyond it those used least recently keep nothing but their logs."""
-
-
-@dataclass(slots=True)
-class SessionHost:
-    """What all sessions of a runtime share.
-
-    Args:
-        system: Where their actors live.
-        storage: Where their logs are kept.
-        journal: Who writes them.
-        limits: Bounds of their tools.
-        quarantine: Where calls of theirs go on that are closed.
-        bounds: How long a turn may go on.
-        most_waiting: Asks that may wait behind the one in flight.
-        rules: What each binding is rendered with.
-        resolver: Gives what targets mean to a session with these tools and this system prompt.
-        ended: Called with a session that has ended.
-        toolsets: What of its tools had to be opened.
-        open_below: Opens sessions for tools.
-        tool_failed: Told what goes wrong in a tool.
-        readers: Who reads their events along.
-        tracing: Traces their asks.
-        active: The sessions that have actors, those that were not used for longest first.
-        passive: The sessions without actors of which more is kept than the log, likewise.
-        lanes: Bytes of their lanes.
-        running: Whether sessions may still get actors.
-        loop: The event loop it all belongs to.
-    """
-
-    system: System
-    storage: Storage
-    journal: Ref[JournalCommand]
-    limits: ToolLimits
-    quarantine: Quarantine
-    bounds: Bounds
-    most_waiting: int
-    rules: Rules
-    resolver: Callable[[Toolset, str | None], Resolver]
-    ended: "Callable[[Activation], None]"
-    toolsets: Toolsets
-    open_below: OpenBelow
-    tool_failed: Callable[[ToolFailure], object] | None = None
-    readers: Readers = field(default_factory=Readers)
-    tracing: Tracing | None = None
-    active: "dict[str, Activation]" = field(default_factory=dict)
-    passive: "dict[str, Activation]" = field(default_factory=dict)
-    lanes: int = 0
-    running: bool = True
-    loop: object = field(default_factory=running_loop)
-
-    def passivated(self, activation: "Activation", size: int) -> None:
-        """Note that a session was passivated with lanes. If all of them are too large, have the oldest dropped."""
-        self.passive[activation.name] = activation
-        self.lanes += size
-        while self.lanes > LANES and self.passive:
-            next(iter(self.passive.values())).drop()
-
-    def recalled(self, session: str) -> tuple[SessionState, Lanes]:
-        """Return what a session's log says, if it can be read now. Else its actors read it, as after a crash."""
-        events: list[Event] = []
-        if not self.storage.blocking:
-            with suppress(Exception):  # other people's code; read once more, the journal says what is wrong
-                events = self.storage.read(session)
-        return rebuilt(events, self.rules)
-
-    def used(self, activation: "Activation") -> None:
-        """Note that a session is used now. If too many have actors, put some away that have nothing to do."""
-        active = self.active
-        active.pop(activation.name, None)
-        self.passive.pop(activation.name, None)
-        active[activation.name] = activation
-        for _ in range(2):  # one more than was added, so that their number goes down again
-            oldest = next(iter(active.values()))
-            if len(active) <= ACTIVE or oldest is activation:
-                return
-            del active[oldest.name]
-            if not oldest.passivate():
-                active[oldest.name] = oldest
-
-    def check(self) -> None:
-        """Refuse a caller that is not on the runtime's loop: what it wakes there would wait for ever.
-
-        Raises:
-            ForeignLoop: It is not.
-        """
-        if running_loop() is not self.loop:
-            raise ForeignLoop(
-                "A runtime and its sessions belong to the thread and event loop that entered the runtime; call from "
-                "there, as asyncio.run_coroutine_threadsafe and anyio.from_thread.run do"
-            )
-
-    def start(self, work: Work, name: str) -> None:
-        """Do something of the host's, that no caller takes back."""
-        self.system.launch(work, partial(_told, name), name)
-
-    async def settle(self) -> None:
-        """End every ask, so that no turn stays open in a log. No session gets actors any more."""
-        self.running = False
-        async with anyio.create_task_group() as tasks:
-            for activation in tuple(self.active.values()):
-                tasks.start_soon(activation.settle)
+from actors.toolsets import Item, Offer
 
 
 class Passive(NamedTuple):
@@ -187,6 +72,7 @@ class Activation:
 
     Args:
         opened: The first event of its log.
+        fence: The number with which it was claimed.
         host: What it shares with the others.
         offer: What its model may call. What of that had to be opened is given back when the session ends.
         approve: Asked before calls of some tools.
@@ -209,6 +95,7 @@ class Activation:
         "configuration",
         "deps",
         "depth",
+        "fence",
         "host",
         "key",
         "name",
@@ -219,6 +106,7 @@ class Activation:
     def __init__(
         self,
         opened: Opened,
+        fence: int,
         host: SessionHost,
         offer: Offer,
         approve: Approve | None,
@@ -226,7 +114,7 @@ class Activation:
         depth: int,
         bounds: Bounds,
     ) -> None:
-        self.name, self.key, self.bounds = opened.session, opened.key, bounds
+        self.name, self.key, self.fence, self.bounds = opened.session, opened.key, fence, bounds
         self.configuration = Configuration(opened.system, offer, host.toolsets.release)
         self.host, self.approve, self.deps, self.depth = host, approve, deps, depth
         self._now: Passive | SessionActors | Over = LOGGED
@@ -392,7 +280,7 @@ class SessionActors:
             activation.key,
             host.open_below,
         )
-        self._generation = Generation(self._name, host.journal, host.rules)
+        self._generation = Generation(self._name, activation.fence, host.journal, host.rules)
         self.refs: SessionRefs
         self.session: Ref[SessionCommand] = self._spawned(activation.depth)
         host.system.watch(self.session, self._gone)
@@ -467,8 +355,10 @@ class SessionActors:
     def _ledger_actor(self) -> LedgerActor:
         """Return the ledger, which is made first; made of nothing, it begins a generation that reads the log."""
         if not self._state.session:
-            number = self._generation.number + 1
-            self._generation = Generation(self._name, self._host.journal, self._host.rules, number)
+            before = self._generation
+            self._generation = Generation(
+                self._name, before.fence, self._host.journal, self._host.rules, before.number + 1
+            )
         return LedgerActor(self._name, self._state.ledger, self._host.journal, self._generation)
 
     def _renderer_actor(self) -> RendererActor:
@@ -492,8 +382,3 @@ class SessionActors:
 
 def _logged(warmth: Warmth | None) -> Passive:
     return LOGGED if warmth is None else Passive(None, warmth)
-
-
-def _told(name: str, error: BaseException | None) -> None:
-    if error is not None:
-        telemetry.crashed(name, error)

@@ -24,6 +24,7 @@
     │   ├── DecisionRefused         a decision does not fit the call it is about
     │   ├── SessionClosed           it has ended
     │   ├── SessionExists           its id is taken
+    │   ├── SessionElsewhere        another host has it
     │   ├── OwnSession              one of its own tools asked it for something
     │   ├── UnknownSeq              its log has no such number to read on from
     │   ├── TooDeep                 a tool opened a session further below another than may be
@@ -33,6 +34,9 @@
     ├── ThreadsBusy                 no thread is free for a tool that blocks
     ├── ResourceBusy                a tool that was ended still works on what another writes to
     ├── JournalError                the log could not be written or read
+    │   ├── JournalUnavailable      its disk, lock or connection fails: it may work later
+    │   ├── JournalDamaged          a record is missing, or not as it was written
+    │   └── Fenced                  another writer has the session
     └── KernelError                 between actors
         ├── MailboxFull             the receiver refuses more for now
         ├── ActorStopped            the receiver is gone
@@ -171,6 +175,21 @@ class SessionExists(SessionError):
     """A session of this id is already open."""
 
 
+class SessionElsewhere(SessionError):
+    """A session belongs to another host, which is alive. Ask there, or wait until it is released.
+
+    Args:
+        message: One line.
+        host: The name of that host.
+        seconds: How long its lease lasts, if it is not prolonged.
+    """
+
+    def __init__(self, message: str, *, host: str = "", seconds: float = 0.0) -> None:
+        super().__init__(message)
+        self.host = host
+        self.seconds = seconds
+
+
 class OwnSession(SessionError):
     """A tool asked the session it works for, which waits for that tool. Return first, or use another session."""
 
@@ -216,6 +235,32 @@ class ResourceBusy(ActorsError):
 
 class JournalError(ActorsError):
     """The log could not be written or read. Nothing was announced that is not in it."""
+
+
+class JournalUnavailable(JournalError):
+    """The journal's disk is full, or it is locked, read-only, failing or out of reach. What was asked was not done.
+
+    Nothing that was announced is lost. It works again, without a restart, when the cause is gone.
+    """
+
+
+class JournalDamaged(JournalError):
+    """A log is not as it was written: a record is missing or has changed.
+
+    Args:
+        message: One line, with the file, the session, the record, and what is wrong.
+        session: Whose log; empty where that cannot be told.
+        number: Of the first record concerned; 0 where that cannot be told.
+    """
+
+    def __init__(self, message: str, *, session: str = "", number: int = 0) -> None:
+        super().__init__(message)
+        self.session = session
+        self.number = number
+
+
+class Fenced(JournalError):
+    """Another writer has claimed the session since, so that this one may write it no more. Nothing was written."""
 
 
 class KernelError(ActorsError):

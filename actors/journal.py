@@ -12,20 +12,19 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, TypeAlias, TypeVar, assert_never
+from typing import Any, ClassVar, TypeAlias, TypeVar, assert_never
 
 import anyio
 import anyio.to_thread
 from msgspec import Struct
 
 from actors.core.events import Event
-from actors.errors import JournalError
+from actors.errors import Fenced, JournalError, JournalUnavailable, SessionElsewhere
 from actors.kernel import Actor, Context, Query
 from actors.readers import Readers
-from actors.storage import Entry, Storage
+from actors.storage import Appended, Claim, Entry, Storage
 
 R = TypeVar("R")
-X = TypeVar("X")
 
 BATCH = 256
 """Commands that are written together at most; while as many wait, no more mail is taken."""
@@ -53,6 +52,7 @@ class Append(Query[int]):
 
     Args:
         session: Whose log.
+        fence: The number with which the writer claimed it.
         events: What happened, in order.
         prelude: What is written ahead of them.
         then: Called with the number once it is durable, for a handler, which cannot ask.
@@ -60,6 +60,7 @@ class Append(Query[int]):
     """
 
     session: str
+    fence: int
     events: tuple[Event, ...]
     prelude: Prelude | None = None
     then: Told | None = None
@@ -69,7 +70,7 @@ class Append(Query[int]):
     def entry(self) -> Entry:
         """What is written."""
         before = () if self.prelude is None else self.prelude.events
-        return Entry(self.session, (*before, *self.events))
+        return Entry(self.session, self.fence, (*before, *self.events))
 
     def written(self, last: int) -> None:
         """Tell everybody concerned that it is durable. `last` is the number of the last event."""
@@ -93,34 +94,64 @@ class Append(Query[int]):
 
 
 @dataclass(frozen=True)
-class ReadLog(Query[list[Event]]):
-    """Read a session's log past number `after`, behind every append that was sent before: its events, oldest first."""
+class LogQuery(Query[R]):
+    """Something else that is asked of the journal, behind every append that was sent before.
 
+    `deed`: what it is, for messages.
+    """
+
+    deed: ClassVar[str]
     session: str
-    after: int = 0
 
     def refused(self, error: Exception) -> None:
-        """Tell the asker that it cannot be read."""
-        if isinstance(error, JournalError):
+        """Tell the asker that it is not done."""
+        if isinstance(error, JournalError | SessionElsewhere):
             self.reply.fail(error)
             return
-        why = f"Session {self.session!r}: its log could not be read: {type(error).__name__}: {error}"
+        why = f"Session {self.session!r}: its log could not be {self.deed}: {type(error).__name__}: {error}"
         self.reply.fail(JournalError(why[:500]))
 
 
 @dataclass(frozen=True)
-class Erase(Query[None]):
-    """Erase a session's log, behind every append that was sent before."""
+class ReadLog(LogQuery[list[Event]]):
+    """Read a session's log past number `after`: its events, oldest first."""
 
-    session: str
-
-    def refused(self, error: Exception) -> None:
-        """Tell the asker that it is not erased."""
-        why = f"Session {self.session!r}: its log could not be erased: {type(error).__name__}: {error}"
-        self.reply.fail(JournalError(why[:500]))
+    deed = "read"
+    after: int = 0
 
 
-JournalCommand: TypeAlias = Append | ReadLog | Erase
+@dataclass(frozen=True)
+class ClaimSession(LogQuery[Claim]):
+    """Make the asker a session's live writer."""
+
+    deed = "claimed"
+
+
+@dataclass(frozen=True)
+class ReleaseSession(LogQuery[None]):
+    """Let others claim a session that was claimed with the number `fence`."""
+
+    deed = "released"
+    fence: int
+
+
+@dataclass(frozen=True)
+class Erase(LogQuery[None]):
+    """Erase a session's log."""
+
+    deed = "erased"
+
+
+@dataclass(frozen=True)
+class Beat(LogQuery[None]):
+    """Prolong the lease of this host."""
+
+    deed = "kept"
+    session: str = ""
+
+
+Ask: TypeAlias = ReadLog | ClaimSession | ReleaseSession | Erase | Beat
+JournalCommand: TypeAlias = Append | Ask
 
 
 class JournalActor(Actor[JournalCommand]):
@@ -156,20 +187,32 @@ class JournalActor(Actor[JournalCommand]):
     def _do_at_once(self, command: JournalCommand) -> None:
         tell: Callable[[], None]
         try:
-            match command:
-                case Append():
-                    tell = partial(self._written, command, *self._storage.append([command.entry]))
-                case ReadLog(session=session, after=after):
-                    tell = partial(command.reply.send, self._storage.read(session, after))
-                case Erase(session=session):
-                    self._storage.erase(session)
-                    tell = partial(command.reply.send, None)
-                case _:
-                    assert_never(command)
+            if isinstance(command, Append):
+                (written,) = self._storage.append([command.entry])
+                tell = partial(self._written, command, written)
+            else:
+                answer = self._operation(command)()
+                tell = partial(command.reply.send, answer)
         except Exception as error:  # a storage is other people's code
             command.refused(error)
             return
         tell()
+
+    def _operation(self, command: Ask) -> Callable[[], Any]:  # Any: the answer of each
+        storage = self._storage
+        match command:
+            case ReadLog(session=session, after=after):
+                return partial(storage.read, session, after)
+            case ClaimSession(session=session):
+                return partial(storage.claim, session)
+            case ReleaseSession(session=session, fence=fence):
+                return partial(storage.release, session, fence)
+            case Erase(session=session):
+                return partial(storage.erase, session)
+            case Beat():
+                return storage.beat
+            case _:
+                assert_never(command)
 
     async def _work(self) -> None:
         """Write what is queued, and what comes meanwhile, until there is no more."""
@@ -184,7 +227,7 @@ class JournalActor(Actor[JournalCommand]):
         self._is_working = False
 
     async def _done(self, batch: list[JournalCommand]) -> None:
-        """Write the appends of a batch together, but those behind a read or an erasure after it."""
+        """Write the appends of a batch together, but those behind something else after it."""
         appends: list[Append] = []
         for command in batch:
             if isinstance(command, Append):
@@ -193,15 +236,8 @@ class JournalActor(Actor[JournalCommand]):
             await self._append(appends)
             appends = []
             try:
-                if isinstance(command, ReadLog):
-                    command.reply.send(
-                        await self._in_thread(
-                            partial(self._storage.read, after=command.after), command.session
-                        )
-                    )
-                else:
-                    await self._in_thread(self._storage.erase, command.session)
-                    command.reply.send(None)
+                answer: Any = await self._in_thread(self._operation(command))  # Any: that of each
+                command.reply.send(answer)
             except Exception as error:  # as above
                 command.refused(error)
         await self._append(appends)
@@ -210,23 +246,28 @@ class JournalActor(Actor[JournalCommand]):
         """Append all of these or none; if it was none, then each by itself, so that one harms no other."""
         if not appends:
             return
+        entries = [append.entry for append in appends]
         try:
-            numbers = await self._in_thread(self._storage.append, [append.entry for append in appends])
+            outcomes = await self._in_thread(partial(self._storage.append, entries))
         except Exception as error:  # as above
-            if len(appends) == 1:
-                appends[0].refused(error)
+            if len(appends) == 1 or isinstance(error, JournalUnavailable):
+                for append in appends:
+                    append.refused(error)
                 return
             for append in appends:
                 await self._append([append])
             return
-        for append, number in zip(appends, numbers, strict=True):
-            self._written(append, number)
+        for append, outcome in zip(appends, outcomes, strict=True):
+            self._written(append, outcome)
 
-    def _written(self, append: Append, last: int) -> None:
+    def _written(self, append: Append, outcome: Appended) -> None:
         """Tell everybody concerned: those who read the session along first, so that deltas cannot overtake it."""
+        if isinstance(outcome, Fenced):
+            append.refused(outcome)
+            return
         if self._readers:
-            self._readers.grew(append.session, last)
-        append.written(last)
+            self._readers.grew(append.session, outcome)
+        append.written(outcome)
 
-    async def _in_thread(self, function: Callable[[X], R], argument: X) -> R:
-        return await anyio.to_thread.run_sync(function, argument, limiter=self._thread)
+    async def _in_thread(self, function: Callable[[], R]) -> R:
+        return await anyio.to_thread.run_sync(function, limiter=self._thread)

@@ -130,5 +130,5 @@ class LedgerActor(Actor[LedgerCommand]):
             if self._context is not None:
                 self._context.fail(error)
 
-        append = Append(self._session, events, command.prelude, reply.send, failed)
+        append = Append(self._session, self._generation.fence, events, command.prelude, reply.send, failed)
         self._context.tell(self._journal, append)

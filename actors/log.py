@@ -23,11 +23,12 @@ class LogWriter:
     Args:
         state: What the log says so far.
         journal: Who writes it.
+        fence: The number with which the session was claimed.
     """
 
-    def __init__(self, state: SessionState, journal: Ref[JournalCommand]) -> None:
+    def __init__(self, state: SessionState, journal: Ref[JournalCommand], fence: int) -> None:
         self.resume(state)
-        self._journal = journal
+        self._journal, self._fence = journal, fence
         self._held: list[Event] = []
         self._told: list[Told] = []
         self._sent = 0  # calls of `send` not heard of. None is forgotten: what fails crashes the owner
@@ -70,7 +71,9 @@ class LogWriter:
             JournalError: It is not written. The state is ahead of the log then, and the caller crashes with it.
         """
         self.state = self.state.apply(event)
-        return await self._journal.ask(Append(self.state.session, (event,), self.prelude(), then))
+        return await self._journal.ask(
+            Append(self.state.session, self._fence, (event,), self.prelude(), then)
+        )
 
     def send(self, event: Event, then: Told, context: Context[Any]) -> None:  # Any: its state's
         """Write an event from a handler of `context`, which crashes if it is not written; `then` is told if it is."""
@@ -81,7 +84,7 @@ class LogWriter:
 
         self._sent += 1
         self.state = self.state.apply(event)
-        append = Append(self.state.session, (event,), self.prelude(), written, context.fail)
+        append = Append(self.state.session, self._fence, (event,), self.prelude(), written, context.fail)
         context.tell(self._journal, append)
 
 
@@ -105,18 +108,21 @@ class Generation:
 
     Args:
         session: Whose actors.
+        fence: The number with which it was claimed.
         journal: Who reads the log.
         rules: What each binding is rendered with.
         number: 0 at first, when they are made from what the session was opened with and not from its log.
     """
 
-    __slots__ = ("_journal", "_read", "_replay", "_rules", "_session", "number")
+    __slots__ = ("_journal", "_read", "_replay", "_rules", "_session", "fence", "number")
 
-    def __init__(self, session: str, journal: Ref[JournalCommand], rules: Rules, number: int = 0) -> None:
+    def __init__(
+        self, session: str, fence: int, journal: Ref[JournalCommand], rules: Rules, number: int = 0
+    ) -> None:
         self._session, self._journal, self._rules = session, journal, rules
         self._read: anyio.Event | None = None
         self._replay: Replay | None = None
-        self.number = number
+        self.fence, self.number = fence, number
 
     def begin(self, context: Context[Any], then: Callable[[Replay], None]) -> None:  # Any: each of its actors
         """Have an actor go on from the log: it is handed what that says, and handles nothing before. Not at first."""

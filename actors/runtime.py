@@ -23,7 +23,7 @@ import anyio
 import anyio.to_thread
 
 from actors import telemetry
-from actors.activation import Activation, SessionHost
+from actors.activation import Activation
 from actors.adapters.adapter import adapter
 from actors.backend import check_priced
 from actors.core.batch import Approve
@@ -53,7 +53,7 @@ from actors.errors import (
 from actors.executor import ToolFailure, ToolLimits, is_inside
 from actors.handle import Session, SessionIds
 from actors.imported import beginning, opened_on
-from actors.journal import Append, Erase, JournalActor
+from actors.journal import Append, ClaimSession, Erase, JournalActor
 from actors.kernel import SHARED, Ref, Restart, System
 from actors.meters import Meters
 from actors.opening import SessionsBelow, below_caller
@@ -61,6 +61,7 @@ from actors.provider import ProviderCommand
 from actors.quarantine import Quarantine
 from actors.readers import Readers
 from actors.resolver import BackendResolver, provider_at
+from actors.session_host import Hosted, SessionHost
 from actors.storage import Storage
 from actors.storage.memory import MemoryStorage
 from actors.threads import THREADS
@@ -99,7 +100,7 @@ class Runtime:
     Args:
         config: Path of an `actors.toml`, a `Config`, or None for the environment alone.
         environ: Where keys, base URLs and proxies are looked up; the process's environment by default.
-        storage: Where logs are kept; in memory by default.
+        journal: Where logs are kept; in memory by default.
         transport: How requests travel; HTTP by default. It is closed when the runtime ends.
         seed: Seed of the jitter in retries and restarts; None for a different one each time.
         on_tool_error: Called with each `ToolFailure`, in the event loop: what a tool or an approval raised. The model
@@ -118,7 +119,7 @@ class Runtime:
         config: "str | Path | Config | None" = None,
         *,
         environ: Mapping[str, str] | None = None,
-        storage: Storage | None = None,
+        journal: Storage | None = None,
         transport: Transport | None = None,
         seed: int | None = None,
         on_tool_error: Callable[[ToolFailure], object] | None = None,
@@ -129,7 +130,7 @@ class Runtime:
         self._tracing = tracing
         self._environ = os.environ if environ is None else environ
         self.config = _configured(config, self._environ)
-        self.storage: Storage = MemoryStorage() if storage is None else storage
+        self.storage: Storage = MemoryStorage() if journal is None else journal
         self.transport: Transport = self._http() if transport is None else transport
         self.system: System
         """The actors, and the tasks that serve them; made when the runtime is entered."""
@@ -164,6 +165,7 @@ class Runtime:
     async def __aenter__(self) -> Self:
         if self._was_entered:
             raise KernelError("A runtime is entered once; make another")
+        await self._with_storage(self.storage.open)
         self.system = System(seed=self._seed, on_crash=telemetry.crashed, on_slow=self._meters.slowed)
         self.system.first = (self._settle, SETTLING), (self._close_toolsets, TOOLSETS)
         self.system.last = ((self._close, CLOSING),)
@@ -191,6 +193,7 @@ class Runtime:
             readers,
             self._tracing,
         )
+        self._host.keep_alive()
         return self
 
     async def __aexit__(
@@ -226,6 +229,14 @@ class Runtime:
             THREADS.leave()
             self._watch.close()
         await self.transport.close()
+        await self._with_storage(self.storage.close)
+
+    async def _with_storage(self, use: Callable[[], None]) -> None:
+        """Open or close the storage, where it cannot hold up the loop."""
+        if self.storage.blocking:
+            await anyio.to_thread.run_sync(use, limiter=anyio.CapacityLimiter(1))
+        else:
+            use()
 
     def _running(self) -> SessionHost:
         """Return the host, to a caller that may use it.
@@ -289,29 +300,32 @@ class Runtime:
         self.config.resolve(target)
         budget = None if budget is None else checked_budget(budget)
         tenant, bounds = checked_tenant(tenant), host.bounds.heeding(repeats)
-        name = self._reserved(id)
+        name, fence = self._reserved(id), 0
         try:
-            while await self._has_log(name):
-                if id is None:
-                    self._reserving.discard(name)
-                    name = self._reserved(None)
-                    continue
-                raise SessionExists(f"Session {name!r} has ended and its log is kept; take another id")
+            while (claim := await host.journal.ask(ClaimSession(name))).last:
+                host.release(name, claim.fence)
+                if id is not None:
+                    raise SessionExists(f"Session {name!r} has ended and its log is kept; take another id")
+                self._reserving.discard(name)
+                name = self._reserved(None)
+            fence = claim.fence
             key = f"{self._keys.getrandbits(48):012x}"
             opened = replace(opened_on(name, target, history), key=key, tenant=tenant, budget=budget)
             offer = await host.toolsets.open(
                 tools, lambda made: check_priced(self._resolver(made, history.system), target, budget)
             )
             opened = replace(opened, preamble=self._resolver(offer.tools, history.system).preamble)
-            activation = Activation(opened, host, offer, approve, deps, below_caller(), bounds)
+            activation = Activation(opened, fence, host, offer, approve, deps, below_caller(), bounds)
             return await self._opened(activation, opened)
         finally:
             self._reserving.discard(name)
+            if fence and name not in self._sessions:
+                host.release(name, fence)
 
     async def _opened(self, activation: Activation, opened: Opened) -> "Session":
         session = self._sessions[opened.session] = Session(activation)
         try:
-            await activation.host.journal.ask(Append(opened.session, (opened,)))
+            await activation.host.journal.ask(Append(opened.session, activation.fence, (opened,)))
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await activation.close(in_order=False)
@@ -464,13 +478,10 @@ class Runtime:
             codec = self.config.dialect(refusal.report.dialect)
             self._host.start(partial(self._dumps.dump, refusal, codec, self.refused), f"dump/{self.refused}")
 
-    def _ended(self, activation: Activation) -> None:
-        self._sessions.pop(activation.name, None)
-
-    async def _has_log(self, name: str) -> bool:
-        if self.storage.blocking:
-            return bool(await anyio.to_thread.run_sync(self.storage.read, name))
-        return bool(self.storage.read(name))
+    def _ended(self, session: Hosted) -> None:
+        self._sessions.pop(session.name, None)
+        if self._host is not None:
+            self._host.release(session.name, session.fence)
 
 
 def _configured(given: "str | Path | Config | None", environ: Mapping[str, str]) -> "Config":

@@ -74,7 +74,7 @@ class SessionActor(Actor[SessionCommand]):
         generation: Generation,
         warmth: Warmth,
     ) -> None:
-        self._log = LogWriter(state, refs.journal)
+        self._log = LogWriter(state, refs.journal, generation.fence)
         self._refs = refs
         self._equipment, self._resolver = equipment, equipment.resolver
         self._bounds = bounds

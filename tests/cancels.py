@@ -26,7 +26,7 @@ from actors.config import BackendLimits, Config, FileSettings, RuntimeLimits
 from actors.core.segments import Segments
 from actors.handle import Session
 from actors.runtime import Runtime
-from actors.storage import Entry
+from actors.storage import Appended, Entry
 from actors.storage.memory import MemoryStorage
 from actors.testing import Call, Fault, OpenAIServer, Say, Stall, Turn, serve
 from actors.tools import tool
@@ -108,7 +108,7 @@ class Committing(MemoryStorage):
         self.held[session] = commits, begun, released
         return begun, released
 
-    def append(self, entries: Sequence[Entry]) -> list[int]:
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         """Append all entries, once none is held."""
         for name in {entry.session for entry in entries} & self.held.keys():
             left, begun, released = self.held.pop(name)
@@ -171,7 +171,7 @@ class Storm:
         }
         limits = RuntimeLimits(tool_threads=256, quarantine=256)
         config = Config(FileSettings(backends=backends, limits=limits), {})
-        async with Runtime(config, storage=self.storage, transport=self.transport, seed=1) as runtime:
+        async with Runtime(config, journal=self.storage, transport=self.transport, seed=1) as runtime:
             async with self._full(runtime), anyio.create_task_group() as tasks:
                 for number in range(SESSIONS):
                     tasks.start_soon(self._session, runtime, f"s{number}", Random(self._random.random()))

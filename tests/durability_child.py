@@ -53,7 +53,7 @@ async def converse(folder: Path, crossing: int) -> None:
     async with serve(server):
         environ = {"OPENAI_BASE_URL": server.base_url}
         storage = FileStorage(folder / f"{crossing}.log", lambda: crossed(countdown))
-        async with Runtime(environ=environ, storage=storage) as runtime:
+        async with Runtime(environ=environ, journal=storage) as runtime:
             session = await runtime.open("openai:gpt-5.2", tools=[double], id=SESSION)
             for words in ("Double 1 and 2.", "Thanks."):
                 async with session.stream(words) as events:

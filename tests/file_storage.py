@@ -8,23 +8,24 @@ from pathlib import Path
 from struct import Struct
 
 from actors.core.events import Event
-from actors.storage import Entry, decoded
+from actors.storage import Appended, Entry, Level, decoded
+from actors.storage.memory import MemoryStorage
 
 _LENGTHS = Struct(">II")
 """Bytes of a session's id and of a record, which follow."""
 
 
-class FileStorage:
+class FileStorage(MemoryStorage):
     """Logs in one file. `crossing` is called at every step of an append, so that a test can die there."""
 
-    blocking = False
+    level: Level = "power"
 
     def __init__(self, path: Path, crossing: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
         self._path = path
         self._crossing = crossing
-        self._counts: dict[str, int] = {}
 
-    def append(self, entries: Sequence[Entry]) -> list[int]:
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         """Append all entries and return each one's last number, once they are on the disk."""
         self._crossing()
         with self._path.open("ab") as file:
@@ -36,9 +37,7 @@ class FileStorage:
             self._crossing()
             os.fsync(file.fileno())
         self._crossing()
-        for entry in entries:
-            self._counts[entry.session] = self._counts.get(entry.session, 0) + len(entry.events)
-        return [self._counts[entry.session] for entry in entries]
+        return super().append(entries)
 
     def read(self, session: str, after: int = 0) -> list[Event]:
         """Return the events of a session's whole records; a torn last one is not a record."""
@@ -53,11 +52,7 @@ class FileStorage:
         with self._path.open("wb") as file:
             for name, record in kept:
                 file.write(_framed(name.encode(), record))
-        self._counts.pop(session, None)
-
-    def sessions(self) -> list[str]:
-        """Return the ids of all sessions."""
-        return list(self._counts)
+        super().erase(session)
 
 
 def _framed(session: bytes, record: bytes) -> bytes:

@@ -77,7 +77,7 @@ async def hosting(
             config = Config(settings, {} if environ is None else environ)
             hosted = Runtime(
                 config,
-                storage=storage,
+                journal=storage,
                 transport=transport,
                 seed=1,
                 on_tool_error=on_tool_error,
@@ -87,8 +87,8 @@ async def hosting(
                 yield runtime
                 for name in runtime.sessions:
                     await assert_rebuilds(runtime, runtime.session(name))
-            for name in runtime.storage.sessions():
-                assert_closed_is_last(runtime.storage, name)
+            for stored in runtime.storage.sessions():
+                assert_closed_is_last(runtime.storage, stored.id)
 
 
 def backend_at(

@@ -7,7 +7,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors import activation
+from actors import activation, session_host
 from actors.core.content import Message, Text, ToolCall, ToolResult
 from actors.core.events import Closed, SwitchApplied
 from actors.errors import SessionClosed
@@ -69,7 +69,7 @@ async def test_a_session_has_actors_from_its_first_use_on() -> None:
 async def test_of_sessions_without_work_the_last_used_keep_their_actors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(activation, "ACTIVE", 2)
+    monkeypatch.setattr(session_host, "ACTIVE", 2)
     async with hosting(a=openai()) as runtime:
         sessions = [await runtime.open("a", id=f"s{number}") for number in range(5)]
         for session in sessions:
@@ -80,12 +80,12 @@ async def test_of_sessions_without_work_the_last_used_keep_their_actors(
 
 
 @pytest.mark.requirement("PROMISE-3", "PROMISE-6", "PROMISE-7")
-@pytest.mark.parametrize("lanes", [activation.LANES, 0])
+@pytest.mark.parametrize("lanes", [session_host.LANES, 0])
 async def test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been(
     monkeypatch: pytest.MonkeyPatch, lanes: int
 ) -> None:
-    monkeypatch.setattr(activation, "ACTIVE", 1)
-    monkeypatch.setattr(activation, "LANES", lanes)
+    monkeypatch.setattr(session_host, "ACTIVE", 1)
+    monkeypatch.setattr(session_host, "LANES", lanes)
     gate = Gate()
     gate.open("a", "b")
     one, two = anthropic(WORK, Turn(Say("Done.")), Turn(Say("And more."))), openai(WORK, Turn(Say("Here.")))
@@ -148,7 +148,7 @@ async def _sent(between: Callable[[Session], Awaitable[None]]) -> list[bytes]:
 async def test_an_imported_history_is_there_before_the_first_use_and_after_the_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(activation, "ACTIVE", 1)
+    monkeypatch.setattr(session_host, "ACTIVE", 1)
     messages = [*SAID, Message("tool", [ToolResult("hist_tool_1", "text")])]
     async with hosting(a=openai()) as runtime:
         session, other = await runtime.open("a", messages=messages), await runtime.open("a")
@@ -160,7 +160,7 @@ async def test_an_imported_history_is_there_before_the_first_use_and_after_the_l
 
 
 async def test_a_session_with_an_ask_in_flight_keeps_its_actors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(activation, "ACTIVE", 1)
+    monkeypatch.setattr(session_host, "ACTIVE", 1)
     gate = Gate()
     async with hosting(a=openai(ONE, Turn(Say("Done."))), b=openai()) as runtime:
         session, other = await runtime.open("a", tools=[gate.tool]), await runtime.open("b")
@@ -202,7 +202,7 @@ async def test_a_session_whose_event_is_being_written_keeps_its_actors() -> None
                 await storage.begun.wait()
                 scope.cancel()  # nobody waits for the answer any more
         assert not session._activation.passivate()
-        storage.release.set()
+        storage.freed.set()
         await settled(session._activation.passivate)
         assert (await session.ask("Who?")).served_by.backend == "b"
 

@@ -12,7 +12,7 @@ from actors.deadline import Deadline
 from actors.errors import SessionError
 from actors.handle import Session
 from actors.kernel import Ref
-from actors.storage import Entry
+from actors.storage import Appended, Entry
 from actors.storage.memory import MemoryStorage
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool
@@ -100,7 +100,7 @@ class Tripping(MemoryStorage):
         self.session: Session | None = None
         self.which = ""
 
-    def append(self, entries: Sequence[Entry]) -> list[int]:
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         """Append, and crash the actor."""
         numbers = super().append(entries)
         has_result = any(isinstance(event, Returned) for entry in entries for event in entry.events)

@@ -9,7 +9,7 @@ import pytest
 from actors import Runtime
 from actors.errors import KernelError, SessionExists
 from actors.kernel import System
-from actors.storage import Entry
+from actors.storage import Appended, Entry
 from actors.storage.memory import MemoryStorage
 from actors.testing import OpenAIServer, Say, Stall, Turn, serve
 from tests.runtime_support import actors
@@ -60,7 +60,7 @@ class Slow(MemoryStorage):
 
     blocking = True
 
-    def append(self, entries: Sequence[Entry]) -> list[int]:
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         return super().append(entries)
 
 
@@ -74,7 +74,7 @@ async def test_of_two_that_open_one_id_at_once_one_is_told_that_it_exists() -> N
             refused.append(str(error))
 
     with anyio.fail_after(60):
-        async with Runtime(environ={"OPENAI_API_KEY": "k"}, storage=Slow()) as runtime:
+        async with Runtime(environ={"OPENAI_API_KEY": "k"}, journal=Slow()) as runtime:
             async with anyio.create_task_group() as tasks:
                 for _ in range(5):
                     tasks.start_soon(contend, runtime)

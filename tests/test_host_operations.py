@@ -111,7 +111,7 @@ async def test_a_session_that_is_forgotten_has_ended_and_its_log_is_gone() -> No
             assert (old.busy, old.target) == (True, "a")
             await runtime.forget("one")
             assert [event async for event in events][-1].type == "complete"
-        assert storage.sessions() == list(runtime.sessions) == []
+        assert (storage.sessions(), list(runtime.sessions)) == ([], [])
         new = await runtime.open("a", tools=[gate.tool], id="one")
         assert (await new.ask("Who are you?")).text == "new"
         assert len(await new.history()) == 2
@@ -203,7 +203,7 @@ async def test_forgetting_is_finished_though_its_caller_is_cancelled_and_nobody_
                     with pytest.raises(SessionExists):
                         await refused()
                 scope.cancel()
-        storage.release.set()
+        storage.freed.set()
         while storage.sessions():
             await anyio.lowlevel.checkpoint()
         assert list(runtime.sessions) == []
@@ -330,7 +330,7 @@ async def test_a_cancel_that_came_too_late_says_so() -> None:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(cancel)
                 await anyio.wait_all_tasks_blocked()
-                storage.release.set()
+                storage.freed.set()
             last = [event async for event in events][-1]
         assert last.type == "complete"
         assert last.result.status == "complete"

@@ -13,34 +13,36 @@ from actors.errors import JournalError
 from actors.journal import BATCH, Append, JournalActor, JournalCommand, Prelude, ReadLog
 from actors.kernel import Ref, System
 from actors.kernel.system import SHARED
-from actors.storage import Entry
+from actors.storage import Appended, Entry
 from actors.storage.memory import MemoryStorage
 
 pytestmark = pytest.mark.anyio
 
 
 class Slow(MemoryStorage):
-    """A storage that may block: its first append waits until `release` is set. One session's are refused."""
+    """A storage that may block: its first append waits until `freed` is set. One session's are refused."""
 
     blocking = True
 
     def __init__(self, refused: str = "") -> None:
         super().__init__()
-        self.begun, self.release = anyio.Event(), threading.Event()
+        self.begun, self.freed = anyio.Event(), threading.Event()
         self.appends: list[list[str]] = []
         self._refused = refused
 
-    def append(self, entries: Sequence[Entry]) -> list[int]:
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         self.appends.append([entry.session for entry in entries])
         if len(self.appends) == 1:
             anyio.from_thread.run_sync(self.begun.set)
-            assert self.release.wait(60)
+            assert self.freed.wait(60)
         if any(entry.session == self._refused for entry in entries):
             raise OSError("no room")
         return super().append(entries)
 
 
 def journal(system: System, storage: MemoryStorage) -> Ref[JournalCommand]:
+    for session in ("first", "x", "y", "bad", "s"):
+        assert storage.claim(session).fence == 1
     return system.spawn(lambda: JournalActor(storage), "journal", depth=SHARED)
 
 
@@ -56,14 +58,14 @@ async def test_what_arrives_while_the_storage_is_busy_is_written_in_one_append()
             ref = journal(system, storage)
 
             async def append(session: str) -> None:
-                numbers.append(await ref.ask(Append(session, (to("a"), to("b")))))
+                numbers.append(await ref.ask(Append(session, 1, (to("a"), to("b")))))
 
             tasks.start_soon(append, "first")
             await storage.begun.wait()
             for session in ("x", "y", "x"):
                 tasks.start_soon(append, session)
                 await anyio.wait_all_tasks_blocked()
-            storage.release.set()
+            storage.freed.set()
         assert storage.appends == [["first"], ["x", "y", "x"]]
         assert sorted(numbers) == [2, 2, 2, 4]
 
@@ -77,7 +79,7 @@ async def test_what_cannot_be_written_is_refused_alone() -> None:
 
             async def append(session: str) -> None:
                 try:
-                    await ref.ask(Append(session, (to("a"),)))
+                    await ref.ask(Append(session, 1, (to("a"),)))
                 except JournalError:
                     refused.append(session)
 
@@ -86,9 +88,9 @@ async def test_what_cannot_be_written_is_refused_alone() -> None:
             for session in ("x", "bad", "y"):
                 tasks.start_soon(append, session)
                 await anyio.wait_all_tasks_blocked()
-            storage.release.set()
+            storage.freed.set()
         assert refused == ["bad"]
-        assert sorted(storage.sessions()) == ["first", "x", "y"]
+        assert sorted(each.id for each in storage.sessions()) == ["first", "x", "y"]
 
 
 async def test_a_log_is_read_behind_what_was_sent_before_and_ahead_of_what_comes_after() -> None:
@@ -97,9 +99,9 @@ async def test_a_log_is_read_behind_what_was_sent_before_and_ahead_of_what_comes
     with anyio.fail_after(60):
         async with System() as system, anyio.create_task_group() as tasks:
             ref = journal(system, storage)
-            tasks.start_soon(ref.ask, Append("s", (to("a"),)))
+            tasks.start_soon(ref.ask, Append("s", 1, (to("a"),)))
             await storage.begun.wait()
-            tasks.start_soon(ref.ask, Append("s", (to("b"),)))
+            tasks.start_soon(ref.ask, Append("s", 1, (to("b"),)))
             await anyio.wait_all_tasks_blocked()
 
             async def look() -> None:
@@ -107,9 +109,9 @@ async def test_a_log_is_read_behind_what_was_sent_before_and_ahead_of_what_comes
 
             tasks.start_soon(look)
             await anyio.wait_all_tasks_blocked()
-            tasks.start_soon(ref.ask, Append("s", (to("c"),)))
+            tasks.start_soon(ref.ask, Append("s", 1, (to("c"),)))
             await anyio.wait_all_tasks_blocked()
-            storage.release.set()
+            storage.freed.set()
     assert read == [to("a"), to("b")]
     assert len(storage.read("s")) == 3
 
@@ -123,12 +125,12 @@ async def test_more_than_fits_a_batch_waits_and_is_written_in_order() -> None:
 
             async def append_all() -> None:
                 for number in range(count):
-                    await ref.tell(Append("s", (to(str(number)),)))
+                    await ref.tell(Append("s", 1, (to(str(number)),)))
 
             tasks.start_soon(append_all)
             await storage.begun.wait()
             await anyio.wait_all_tasks_blocked()
-            storage.release.set()
+            storage.freed.set()
             while len(storage.read("s")) < count:
                 await anyio.lowlevel.checkpoint()
     assert storage.read("s") == [to(str(number)) for number in range(count)]
@@ -142,7 +144,7 @@ async def test_a_prelude_is_written_ahead_and_each_of_its_events_is_told_by_its_
 ) -> None:
     storage = kind()
     if isinstance(storage, Slow):
-        storage.release.set()
+        storage.freed.set()
     told: list[tuple[str, int]] = []
     prelude = Prelude(
         (to("a"), to("b")),
@@ -152,7 +154,7 @@ async def test_a_prelude_is_written_ahead_and_each_of_its_events_is_told_by_its_
         async with System() as system:
             ref = journal(system, storage)
             append = Append(
-                "s", (to("c"), Closed()), prelude, then=lambda number: told.append(("then", number))
+                "s", 1, (to("c"), Closed()), prelude, then=lambda number: told.append(("then", number))
             )
             assert await ref.ask(append) == 4
     assert told == [("a", 1), ("b", 2), ("then", 4)]
@@ -160,12 +162,12 @@ async def test_a_prelude_is_written_ahead_and_each_of_its_events_is_told_by_its_
 
 async def test_who_cannot_ask_is_told_that_an_event_is_not_written() -> None:
     storage = Slow("bad")
-    storage.release.set()
+    storage.freed.set()
     failed: list[str] = []
     with anyio.fail_after(60), suppress(anyio.EndOfStream):
         async with System() as system:
             ref = journal(system, storage)
-            await ref.tell(Append("bad", (to("a"),), failed=lambda error: failed.append(str(error))))
+            await ref.tell(Append("bad", 1, (to("a"),), failed=lambda error: failed.append(str(error))))
             while not failed:
                 await anyio.lowlevel.checkpoint()
     assert failed == ["Session 'bad': SwitchApplied could not be written: OSError: no room"]

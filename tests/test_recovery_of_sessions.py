@@ -40,7 +40,7 @@ from actors.journal import JournalActor
 from actors.kernel import Ref, System
 from actors.kernel.system import SHARED
 from actors.log import Generation
-from actors.storage import Entry, decoded
+from actors.storage import Appended, Entry, decoded
 from actors.storage.memory import MemoryStorage
 from actors.testing import Call, Say, Turn
 from tests.runtime_support import Gate, anthropic, hosting, log, openai
@@ -61,7 +61,7 @@ class Watched(MemoryStorage):
         self._at, self._after = at, after
         self._count = 0
 
-    def append(self, entries: Sequence[Entry]) -> list[int]:
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         hook = self.hook if self._count == self._at else None
         self._count += 1
         if hook is not None and not self._after:
@@ -73,7 +73,7 @@ class Watched(MemoryStorage):
 
 
 class Held(MemoryStorage):
-    """A storage that may block: the first append of an event of `kind` waits until `release` is set.
+    """A storage that may block: the first append of an event of `kind` waits until `freed` is set.
 
     Then it is made; or refused, if `fails`.
     """
@@ -84,14 +84,14 @@ class Held(MemoryStorage):
         super().__init__()
         self._kind: type[Event] | None = kind
         self._fails = fails
-        self.begun, self.release = anyio.Event(), threading.Event()
+        self.begun, self.freed = anyio.Event(), threading.Event()
 
-    def append(self, entries: Sequence[Entry]) -> list[int]:
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         events = [event for entry in entries for event in entry.events]
         if self._kind is not None and any(isinstance(event, self._kind) for event in events):
             self._kind = None
             anyio.from_thread.run_sync(self.begun.set)
-            assert self.release.wait(60)
+            assert self.freed.wait(60)
             if self._fails:
                 raise JournalError("no room")
         return super().append(entries)
@@ -240,7 +240,7 @@ async def test_a_session_is_rebuilt_with_what_its_storage_was_still_writing(kind
             await storage.begun.wait()
             crashing(session, "ledger")()
             await restarted(runtime, session)
-            storage.release.set()
+            storage.freed.set()
             last = [event async for event in events][-1]
         assert last.type == ("complete" if kind is TurnEnded else "error")
         assert (await session.ask("And now?")).status == "complete"
@@ -271,7 +271,7 @@ async def test_a_write_that_fails_after_the_crash_of_its_sender_does_not_crash_t
             await storage.begun.wait()
             crashing(session, "ledger")()
             await restarted(runtime, session)
-            storage.release.set()
+            storage.freed.set()
             assert [event async for event in events][-1].type == "error"
         assert restarts(runtime, session) == 1
         assert (await session.ask("And now?")).status == "complete"
@@ -296,7 +296,7 @@ async def test_a_cancel_while_a_crashed_turn_is_closed_waits_for_that() -> None:
                 for _ in range(20):
                     await anyio.lowlevel.checkpoint()
                 assert answers == []
-                storage.release.set()
+                storage.freed.set()
             assert answers == [True]
             assert [event async for event in events][-1].type == "error"
 
@@ -343,10 +343,10 @@ async def test_a_damaged_record_is_named_with_its_session_and_its_number() -> No
             return decoded(session, records, after)
 
     storage = Damaged()
-    runtime = Runtime(Config(FileSettings(), {}), storage=storage)
+    runtime = Runtime(Config(FileSettings(), {}), journal=storage)
     async with System() as system:
         journal = system.spawn(lambda: JournalActor(storage), "journal", depth=SHARED)
-        generation = Generation("s", journal, runtime.rules, 1)
+        generation = Generation("s", 1, journal, runtime.rules, 1)
         with anyio.fail_after(60), pytest.raises(JournalError) as raised:
             await generation.replay()
     assert "Session 's', record 2: Not an event: cancelled.reason: 'contacted'" in str(raised.value)

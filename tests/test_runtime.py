@@ -27,7 +27,7 @@ from actors.errors import (
 )
 from actors.handle import Session
 from actors.runtime import Runtime
-from actors.storage import Entry
+from actors.storage import Appended, Entry
 from actors.storage.memory import MemoryStorage
 from actors.testing import Call, Say, Stall, Turn, serve
 from tests.runtime_support import (
@@ -146,7 +146,7 @@ async def test_what_a_tool_returns_while_its_session_is_closed_is_not_written_be
             await storage.begun.wait()
             released.set()
             await anyio.wait_all_tasks_blocked()
-            storage.release.set()
+            storage.freed.set()
         assert isinstance(log(runtime, session)[-1], Closed)
 
 
@@ -174,8 +174,8 @@ async def test_leaving_a_runtime_with_turns_in_flight_ends_them_all() -> None:
         for name in runtime.sessions:  # they cannot be compared while they move
             runtime._sessions.pop(name)
     assert ends == ["cancelled", "cancelled"]
-    for name in runtime.storage.sessions():
-        assert isinstance(runtime.storage.read(name)[-1], TurnEnded)
+    for stored in runtime.storage.sessions():
+        assert isinstance(runtime.storage.read(stored.id)[-1], TurnEnded)
     _assert_nothing_runs()
 
 
@@ -372,7 +372,7 @@ class Failing(MemoryStorage):
         self.refused: type[Event] | None = None
         """Kind of event to fail at, once."""
 
-    def append(self, entries: Sequence[Entry]) -> list[int]:
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         kinds = [type(event) for entry in entries for event in entry.events]
         if self.refused in kinds:
             self.refused = None

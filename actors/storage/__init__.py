@@ -3,28 +3,69 @@
 A log is a sequence of a session's events, numbered from 1 without gaps. A storage that outlives the process keeps them
 as records: the bytes of one event each. Any byte may be in one, so who writes records into a file says how long each
 is. One writer, the journal actor, appends; anyone may read.
+
+**Fencing.** A session has at most one live writer. `claim` makes its caller that writer and gives it a number that is
+greater than every number given before, also after `erase`. Each `Entry` carries the number, and one that is not the
+session's current number is refused as `Fenced`, alone: what else is in the same append is written.
+
+**Hosts.** A session that is claimed belongs to the storage object that claimed it, its host, until it is released:
+by `release`, by the record of its end (`Closed`), by `close`, or because the host is gone. A host that is not heard of
+(`beat`) for its lease is gone, and others may take its sessions over. It may go on writing those that nobody took.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from actors.core.codec import decode_event, encode_event
 from actors.core.events import Event
-from actors.errors import JournalError
+from actors.errors import Fenced, JournalError
+from actors.storage.directory import Page, StoredSession
+
+Level: TypeAlias = Literal["memory", "process", "power"]
+"""What a log outlives: nothing, the process (`kill -9`), or a loss of power too."""
+
+Appended: TypeAlias = int | Fenced
+"""What became of an entry: the number of its last event, or why it was not written."""
 
 
 class Entry(Struct, frozen=True):
-    """Events of one session, to be appended in this order."""
+    """Events of one session, to be appended in this order.
+
+    Args:
+        session: Whose.
+        fence: The number that the writer was given when it claimed the session.
+        events: What happened.
+    """
 
     session: str
+    fence: int
     events: tuple[Event, ...]
 
     @property
     def records(self) -> tuple[bytes, ...]:
         """The events as records. Encoded at each read, so read it once."""
         return tuple(map(encode_event, self.events))
+
+    def fenced(self, fence: int) -> Fenced:
+        """Return why the entry is refused, where the session's number is `fence`."""
+        return Fenced(
+            f"Session {self.session!r} has another writer: its number is {fence}, not {self.fence}; "
+            "nothing is written. Resume the session to take it over again"
+        )
+
+
+class Claim(Struct, frozen=True):
+    """A session that is claimed.
+
+    Args:
+        fence: What its entries carry from now on.
+        last: The number of the last event of its log; 0 if there is none.
+    """
+
+    fence: int
+    last: int
 
 
 def decoded(session: str, records: Iterable[bytes], after: int = 0) -> list[Event]:
@@ -43,16 +84,43 @@ def decoded(session: str, records: Iterable[bytes], after: int = 0) -> list[Even
 
 
 class Storage(Protocol):
-    """A journal backend. The journal actor decides where its methods run."""
+    """A journal backend. The journal actor decides where its methods run: those that write, one at a time.
+
+    Every method raises `JournalUnavailable` if what was asked was not done because of a disk, a lock or a connection;
+    it may work later, without a restart.
+    """
 
     blocking: bool
     """Whether its methods may block, and so belong in a thread."""
+    level: Level
+    lease: float | None
+    """Seconds after which a host that is not heard of is gone; None where nobody else could take over."""
 
-    def append(self, entries: Sequence[Entry]) -> list[int]:
-        """Append all entries or none, durably.
+    def open(self) -> None:
+        """Make ready what can be made ready before the first use; a second time changes nothing.
 
-        Returns:
-            For each entry, the number of its last event.
+        Raises:
+            JournalError: It cannot be used: it is not a journal, or a newer version wrote it.
+        """
+
+    def close(self) -> None:
+        """Release every session of this host, and what is open. It may be opened again."""
+
+    def beat(self) -> None:
+        """Prolong this host's lease. Called every third of it."""
+
+    def claim(self, session: str) -> Claim:
+        """Make the caller the session's live writer, in place of any other that this host or a gone one has.
+
+        Raises:
+            SessionElsewhere: It belongs to another host that is not gone.
+        """
+
+    def release(self, session: str, fence: int) -> None:
+        """Let others claim the session. Nothing happens if it was claimed with another number since."""
+
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
+        """Append all entries, durably, but those that are fenced; a session's own stay in their order.
 
         Raises:
             JournalError: Nothing was appended.
@@ -62,15 +130,25 @@ class Storage(Protocol):
         """Return a session's events past number `after`, oldest first; empty for an unknown one.
 
         Raises:
+            JournalDamaged: A record is missing, or not as it was written.
             JournalError: A record is not an event (`decoded`).
         """
 
     def erase(self, session: str) -> None:
-        """Erase a session's log, durably. Nothing happens if there is none.
+        """Erase a session's log, durably; its number goes up and stays, so its writer is fenced.
 
         Raises:
+            SessionElsewhere: It belongs to another host that is not gone.
             JournalError: Nothing was erased.
         """
 
-    def sessions(self) -> list[str]:
-        """Return the ids of all sessions that have a log, oldest first."""
+    def sessions(
+        self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None
+    ) -> list[StoredSession]:
+        """Return the sessions that have a log, those used last first; of one tenant, if one is named.
+
+        Args:
+            tenant: Whose; None for everybody's, `""` for those of none.
+            limit: How many at most.
+            after: `StoredSession.page` of the last one of the page before.
+        """

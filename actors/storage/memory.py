@@ -1,32 +1,72 @@
 """The log in memory: for tests, for one-shot use, and as the plainest statement of the interface.
 
 Nothing survives the process. Within it the logs of closed sessions stay until they are erased. Events are kept as they
-are, so messages are shared with the histories that hold them, and results with the ledgers.
+are, so messages are shared with the histories that hold them, and results with the ledgers. It is one host, whoever
+uses it.
 """
 
 from collections.abc import Sequence
+from time import time
 
 from actors.core.chunked import EMPTY, ChunkedVector, appended, from_index, item_count
-from actors.core.events import Event
-from actors.storage import Entry
+from actors.core.codec import encode_event
+from actors.core.events import Closed, Event
+from actors.storage import Appended, Claim, Entry, Level
+from actors.storage.directory import Page, StoredSession, Summary
 
 
 class MemoryStorage:
     """Logs in a dict."""
 
     blocking = False
+    level: Level = "memory"
+    lease: float | None = None
 
     def __init__(self) -> None:
         self._logs: dict[str, ChunkedVector[Event]] = {}
+        self._fences: dict[str, int] = {}
+        self._claimed: set[str] = set()
+        self._opened: dict[str, float] = {}
+        self._used: dict[str, float] = {}
 
-    def append(self, entries: Sequence[Entry]) -> list[int]:
-        """Append all entries."""
-        numbers: list[int] = []
-        for entry in entries:
-            log = appended(self._logs.get(entry.session, EMPTY), entry.events)
-            self._logs[entry.session] = log
-            numbers.append(item_count(log))
-        return numbers
+    def open(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Release every session; the logs stay."""
+        self._claimed.clear()
+
+    def beat(self) -> None:
+        """Do nothing: nobody else could take over."""
+
+    def claim(self, session: str) -> Claim:
+        """Make the caller the session's live writer."""
+        fence = self._fences[session] = self._fences.get(session, 0) + 1
+        self._claimed.add(session)
+        return Claim(fence, item_count(self._logs.get(session, EMPTY)))
+
+    def release(self, session: str, fence: int) -> None:
+        """Let others claim the session."""
+        if self._fences.get(session) == fence:
+            self._claimed.discard(session)
+
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
+        """Append all entries but those that are fenced."""
+        now = time()
+        return [self._append(entry, now) for entry in entries]
+
+    def _append(self, entry: Entry, now: float) -> Appended:
+        session, fence = entry.session, self._fences.get(entry.session, 0)
+        if entry.fence != fence:
+            return entry.fenced(fence)
+        log = self._logs.get(session)
+        if log is None:
+            self._opened[session] = now
+        self._used[session] = now
+        log = self._logs[session] = appended(EMPTY if log is None else log, entry.events)
+        if type(entry.events[-1]) is Closed:
+            self._claimed.discard(session)
+        return item_count(log)
 
     def read(self, session: str, after: int = 0) -> list[Event]:
         """Return a session's events past number `after`."""
@@ -34,8 +74,33 @@ class MemoryStorage:
 
     def erase(self, session: str) -> None:
         """Drop a session's log."""
-        self._logs.pop(session, None)
+        if self._logs.pop(session, None) is not None or session in self._claimed:
+            self._fences[session] += 1
+        self._claimed.discard(session)
+        self._opened.pop(session, None)
+        self._used.pop(session, None)
 
-    def sessions(self) -> list[str]:
-        """Return the ids of all sessions, oldest first."""
-        return list(self._logs)
+    def sessions(
+        self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None
+    ) -> list[StoredSession]:
+        """Return the sessions that have a log, those used last first."""
+        found = [self._stored(session) for session in self._logs]
+        wanted = [
+            each for each in found if tenant in (None, each.tenant) and (after is None or each.page > after)
+        ]
+        return sorted(wanted, key=lambda each: each.page)[:limit]
+
+    def _stored(self, session: str) -> StoredSession:
+        events, summary = self.read(session), Summary()
+        summary.take(events)
+        return StoredSession(
+            session,
+            summary.tenant,
+            summary.target,
+            len(events),
+            sum(len(encode_event(event)) for event in events),
+            self._opened[session],
+            self._used[session],
+            "memory" if session in self._claimed else None,
+            summary.state,
+        )

@@ -57,7 +57,7 @@ from functools import partial
 from pathlib import Path
 import actors.cli.conversation as conversation
 from tests.file_storage import FileStorage
-conversation.Runtime = partial(conversation.Runtime, storage=FileStorage(Path({log!r})))
+conversation.Runtime = partial(conversation.Runtime, journal=FileStorage(Path({log!r})))
 """
 """Has a command keep its sessions' logs in a file."""
 
@@ -88,7 +88,7 @@ def _line(folder: Path, command_name: str, *more: str) -> list[str]:
 
 async def _embedded(folder: Path, log: Path, backend: str) -> str:
     offered = tools(str(folder / "tools.py"))
-    async with Runtime(load(folder / "actors.toml", {}), storage=FileStorage(log)) as runtime:
+    async with Runtime(load(folder / "actors.toml", {}), journal=FileStorage(log)) as runtime:
         session = await runtime.open("a", tools=offered, system="Be brief.", id=NAME)
         return (await session.ask(WORDS)).text
 
@@ -128,7 +128,7 @@ async def _subagent(folder: Path, log: Path, backend: str) -> str:
         written = (folder / "actors.toml").read_text()
         other = f'[backends.above]\nkind = "openai_compatible"\nmodel = "m"\nbase_url = "{above.base_url}"\n'
         (folder / "both.toml").write_text(written + other)
-        async with Runtime(load(folder / "both.toml", {}), storage=FileStorage(log)) as runtime:
+        async with Runtime(load(folder / "both.toml", {}), journal=FileStorage(log)) as runtime:
             session = await runtime.open("above", tools=[made], id="above")
             await session.ask("Go.")
             (known,) = (await session.ledger()).interactions()

@@ -104,7 +104,7 @@ def test_a_history_and_a_log_in_memory_share_one_packed_message() -> None:
     assert state.history.packed[1][0] is packed
     assert state.history.packed[1][1] is packed
     storage = MemoryStorage()
-    assert storage.append([Entry("id", events)]) == [3]
+    assert storage.append([Entry("id", storage.claim("id").fence, events)]) == [3]
     assert storage.read("id") == list(events)
     assert storage.read("id", after=2) == [started]
     assert all(read is event for read, event in zip(storage.read("id"), events, strict=True))

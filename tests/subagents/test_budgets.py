@@ -75,7 +75,7 @@ async def test_where_nothing_is_left_no_subagent_is_opened_and_the_model_is_told
         session = await opened(runtime, Budget(rounds=1))
         assert (await session.ask("Go.")).status == "failed"
         (known,) = (await session.ledger()).interactions()
-        assert sorted(runtime.storage.sessions()) == ["trip"]
+        assert sorted(each.id for each in runtime.storage.sessions()) == ["trip"]
     assert known.completion is not None
     assert str(known.completion.error).startswith("OverBudget: No subagent is opened: ")
 

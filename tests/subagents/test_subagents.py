@@ -149,7 +149,7 @@ async def test_a_log_that_is_kept_takes_no_id_from_a_later_subagent() -> None:
             session = await runtime.open("a", tools=[helper()], id="trip")
             await session.ask("Go.")
             await runtime.forget("trip")
-        assert sorted(runtime.storage.sessions()) == ["trip-c1", "trip-c1-2"]
+        assert sorted(each.id for each in runtime.storage.sessions()) == ["trip-c1", "trip-c1-2"]
 
 
 # --- what it may not -------------------------------------------------------------------------------------
@@ -207,7 +207,9 @@ async def test_subagents_stand_no_deeper_than_the_limit(depth: int) -> None:
     async with hosting(a=OpenAIServer(says), limits=RuntimeLimits(depth=depth)) as runtime:
         session = await runtime.open("a", tools=[deeper], id="x")
         text = (await session.ask("Go.")).text
-        assert sorted(runtime.storage.sessions()) == ["x" + "-c1" * level for level in range(depth + 1)]
+        assert sorted(each.id for each in runtime.storage.sessions()) == [
+            "x" + "-c1" * level for level in range(depth + 1)
+        ]
     assert "TooDeep: A subagent of session" in text
     assert f"{depth + 1} levels deep; limits.depth is {depth}" in text
 

@@ -14,7 +14,7 @@ from actors.core.events import Cancelled, Event
 from actors.core.identity import Binding, CallId
 from actors.core.packed import unpack
 from actors.core.stream import Usage
-from actors.storage import Entry
+from actors.storage import Appended, Entry
 from actors.storage.memory import MemoryStorage
 
 REAL = (events.Returned, events.Failed, events.Denied, events.Refused)
@@ -91,7 +91,7 @@ class Witness(MemoryStorage):
         self.counts: Counter[str] = Counter()
         self.seen: dict[str, Sighting] = {}
 
-    def append(self, entries: Sequence[Entry]) -> list[int]:
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         """Look at what is appended, and append it."""
         for entry in entries:
             sighting = self.seen.setdefault(entry.session, Sighting())

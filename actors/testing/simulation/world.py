@@ -78,7 +78,7 @@ class World:
         backends = {name: _backend(server) for name, server in self.servers.items()}
         pools = {name: _pool(policy) for name, policy in POOLS.items()}
         config = Config(FileSettings(backends=backends, pools=pools, limits=_RUNTIME), {}, "a simulation")
-        return Runtime(config, environ={}, storage=self.witness, transport=self.network, seed=self.plan.seed)
+        return Runtime(config, environ={}, journal=self.witness, transport=self.network, seed=self.plan.seed)
 
     def _server(self, name: str) -> LoopbackServer:
         script = _Said(self.model)

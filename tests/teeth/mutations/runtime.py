@@ -105,7 +105,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "session: lanes that were dropped are begun anew",
-        "actors/activation.py",
+        "actors/session_host.py",
         "        return rebuilt(events, self.rules)\n",
         "        return rebuilt(events, self.rules)[0], Lanes(self.rules)\n",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
@@ -275,7 +275,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "runtime: leaving stops the actors of a turn in flight",
-        "actors/activation.py",
+        "actors/session_host.py",
         "                tasks.start_soon(activation.settle)\n",
         "                pass\n",
         (f"{HOST}::test_leaving_closes_the_turns_in_flight_in_the_log",),
@@ -310,7 +310,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "runtime: a call from a foreign loop is let in",
-        "actors/activation.py",
+        "actors/session_host.py",
         "        if running_loop() is not self.loop:\n",
         "        if False:\n",
         (f"{HOST}::test_a_call_from_another_thread_or_loop_is_a_typed_error_at_once",),
