@@ -157,10 +157,9 @@ def _model(bad: Call | None) -> Callable[[Json], Turn]:
 
 
 async def _work(session: Session, seen: Seen) -> None:
-    """Ask a good session."""
-    for _ in range(ASKS):
-        answer = await session.ask(f"Work for {session.id}")
-        seen.answers[session.id].append((answer.status, answer.text))
+    """Ask a good session once."""
+    answer = await session.ask(f"Work for {session.id}")
+    seen.answers[session.id].append((answer.status, answer.text))
 
 
 async def _misbehave(session: Session, seen: Seen) -> None:
@@ -200,16 +199,18 @@ async def played(kind: str | None, sessions: int) -> Seen:
 
 
 async def _all(opened: list[Session], spoilt: Session, seen: Seen, *, lasts: bool, lasting: Lasting) -> None:
+    """Have the others ask while the bad tool runs: first alone, and then beside those that go on in quarantine."""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_misbehave, spoilt, seen)
-        while lasts and not lasting.begun.is_set():
-            await anyio.lowlevel.checkpoint()
-        async with anyio.create_task_group() as good:
-            for session in opened:
-                good.start_soon(_work, session, seen)
-        while lasts and len(seen.bad) < ASKS:  # the others are done while it goes on
-            await spoilt.cancel()
-            await anyio.lowlevel.checkpoint()
+        for number in range(ASKS):
+            while lasts and not lasting.begun.is_set() and len(seen.bad) == number:
+                await anyio.lowlevel.checkpoint()
+            async with anyio.create_task_group() as good:
+                for session in opened:
+                    good.start_soon(_work, session, seen)
+            lasting.begun.clear()
+            if lasts:
+                await spoilt.cancel()
 
 
 async def _judged(runtime: Runtime, opened: list[Session], seen: Seen, port: bytes) -> None:

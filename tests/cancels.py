@@ -29,6 +29,7 @@ from actors.runtime import Runtime
 from actors.storage import Appended, Entry
 from actors.storage.memory import MemoryStorage
 from actors.testing import Call, Fault, OpenAIServer, Say, Stall, Turn, serve
+from actors.threads import THREADS
 from actors.tools import tool
 from actors.transport import HttpTransport, Response, Timeouts
 from tests.bad_tools import LASTING, Lasting
@@ -130,6 +131,7 @@ class Outcome:
     fresh: int = 0
     in_flight: int = 0
     quarantined: int = 0
+    threads: int = 0
     refused: int = 0
 
     @property
@@ -140,6 +142,7 @@ class Outcome:
             "fresh requests were not served": FRESH - self.fresh,
             "requests are in flight": self.in_flight,
             "calls are in quarantine": self.quarantined,
+            "places for threads are taken": self.threads,
             "requests were refused": self.refused,
             "asks failed": self.ends.total() - self.ends["cancelled"] - self.ends["complete"],
         }
@@ -158,6 +161,7 @@ class Storm:
         self.outcome = Outcome()
         self._random, self._left, self._number = Random(seed), count, 0
         self._tools: dict[str, Lasting] = {}
+        self._threads = THREADS.taken  # by what went before in this process
 
     async def run(self) -> Outcome:
         """Cancel so many asks, and look at what is left."""
@@ -259,8 +263,9 @@ class Storm:
             for number in range(FRESH):
                 tasks.start_soon(ask, f"fresh{number}")
         with anyio.move_on_after(30):
-            await _until(lambda: not runtime.quarantine.size)
+            await _until(lambda: not runtime.quarantine.size and THREADS.taken <= self._threads)
         self.outcome.quarantined = runtime.quarantine.size
+        self.outcome.threads = max(0, THREADS.taken - self._threads)
         self.outcome.in_flight = sum(now.in_flight + now.waiting for now in runtime.stats().backends.values())
         self.outcome.refused = len(self.server.refusals) + len(self.full.refusals)
 

@@ -115,27 +115,32 @@ async def over_http(program: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with anyio.fail_after(120):
-        server = await started(program, port)
         source = mcp.http(f"http://127.0.0.1:{port}/mcp", name="everything", waiting=60)
-        async with offered(source) as offer:
+        async with serving(program, port) as server, offered(source) as offer:
             await results(offer)
             server.kill()
             await server.wait()
-            server = await started(program, port)
-            echo = await call(offer, "echo", message="again")
-            say("the next call", echo, echo == "Echo: again")
-        server.kill()
-        await server.wait()
+            async with serving(program, port):
+                echo = await call(offer, "echo", message="again")
+                say("the next call", echo, echo == "Echo: again")
 
 
-async def started(program: str, port: int) -> anyio.abc.Process:
+@asynccontextmanager
+async def serving(program: str, port: int) -> AsyncIterator[anyio.abc.Process]:
+    """Give the server over HTTP once it listens; it is killed at the end, however that comes."""
     env = os.environ | {"PORT": str(port)}
     server = await anyio.open_process([program, "streamableHttp"], env=env, stdout=DEVNULL)
-    assert server.stderr is not None
-    said = b""
-    while b"listening" not in said:
-        said += await server.stderr.receive()
-    return server
+    try:
+        assert server.stderr is not None
+        said = b""
+        while b"listening" not in said:
+            said += await server.stderr.receive()
+        yield server
+    finally:
+        if server.returncode is None:
+            server.kill()
+        with anyio.CancelScope(shield=True):
+            await server.wait()
 
 
 _wrong: list[str] = []
