@@ -5,6 +5,8 @@ from tests.teeth.mutations.mutation import Mutation
 _CALLS = "tests/test_faulty_calls.py"
 _RUNAWAY = "tests/test_runaway_tools.py"
 _STREAMS = "tests/test_faulty_streams.py"
+_BAD = "tests/test_bad_tools.py"
+_CANCELS = "tests/test_cancels.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -76,5 +78,34 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if number < most\n        else _too_many(call, most)",
         "if number <= most\n        else _too_many(call, most)",
         (f"{_CALLS}::test_of_two_hundred_calls_as_many_run_as_may_and_all_are_answered",),
+    ),
+    Mutation(
+        "a call that runs on bars only its own tool",
+        "actors/quarantine.py",
+        "return bool(self._held) and self._held[_key(tool)] >= self._most",
+        "return bool(self._held)",
+        (_BAD,),
+    ),
+    Mutation(
+        "a batch that is stopped while its beginning is written starts no tool",
+        "actors/scheduler.py",
+        "            if self._stopping is None:\n                each.start()",
+        "            if True:\n                each.start()",
+        (_CANCELS,),
+    ),
+    Mutation(
+        "a request that is stopped gives its place back",
+        "actors/rounds.py",
+        "        finally:\n            admission.leave(ticket, failure, usage)",
+        "        except LookupError:\n            pass\n"
+        "        else:\n            admission.leave(ticket, failure, usage)",
+        (_CANCELS,),
+    ),
+    Mutation(
+        "a request that is stopped while it waits has no slot of the queue",
+        "actors/admission.py",
+        "                self._queue.remove(ticket.tenant, ticket.session, ticket)\n",
+        "",
+        (_CANCELS,),
     ),
 )

@@ -47,13 +47,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         (TOOLSETS,),
     ),
     Mutation(
-        "toolsets: one that does not close is waited for",
-        OWNER,
-        "            self._scope.deadline = self._system.now() + self.source.closing\n",
-        "",
-        (TOOLSETS,),
-    ),
-    Mutation(
         "toolsets: a call does not hasten the next try",
         OWNER,
         "        if not self._is_up(beyond):\n            self._hasten()\n",
