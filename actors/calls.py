@@ -101,7 +101,7 @@ class Running:
 
     def prepare(self) -> bool:
         """Take what it needs; say whether it begins as soon as it is started, and not when it got more than that."""
-        if self._must_wait() or self._asks:
+        if (self.tool.resources and self._must_wait()) or self._asks:
             return False
         if self.site.executor.quarantine.bars(self.tool):
             return False
@@ -113,8 +113,6 @@ class Running:
 
     def _must_wait(self) -> bool:
         """Take its place among those that write to the same; say whether somebody is before it."""
-        if not self.tool.resources:
-            return False
         try:
             keys = self.tool.keys_of(self.call.arguments)
         except Exception as error:  # the rule is the host's own code
@@ -198,7 +196,7 @@ class Running:
                 raise self._fault
             if self._writer is not None and self._writer.waits:
                 await self._writer.turn()
-            if self.site.executor.quarantine.bars(self.tool):
+            if not self.is_begun and self.site.executor.quarantine.bars(self.tool):
                 return Failed(self.call.id, _barred(self.tool.name))
             if not self.tool.is_async and self._place is None:
                 self._place = await self._placed()

@@ -258,7 +258,7 @@ class TurnDriver:
     async def _handover(self, step: Step) -> turns.HandedOver | None:
         """Say whether a call of the last batch handed the conversation over: if several did, the first."""
         ask, handovers = self.ask, self.ask.resolver.handovers
-        if not handovers or not isinstance(step, turns.RenderStep) or step.round == 1:
+        if not isinstance(step, turns.RenderStep) or step.round == 1:
             return None
         ledger = (await ask.refs.ledger.ask(Snapshot())).ledger
         for call in ask.log.state.history[-1].calls:
@@ -346,10 +346,11 @@ class TurnDriver:
         self, served: TurnSteps, conversation: Generator[Step, Outcome], step: Step
     ) -> CloseStep | AwaitStep:
         while not isinstance(step, CloseStep | AwaitStep):
-            if self._is_over(step):
+            if self.ask.cancelled or (isinstance(step, turns.RenderStep) and self._is_used_up()):
                 outcome: Outcome = turns.Stopped()
             else:
-                outcome = await self._handover(step) or await served.do(step)
+                handed = await self._handover(step) if self.ask.resolver.handovers else None
+                outcome = handed or await served.do(step)
             if self.ask.cancelled and not isinstance(outcome, turns.Stopped):
                 outcome = _stopped(outcome)
             step = conversation.send(outcome)
@@ -359,18 +360,15 @@ class TurnDriver:
             self.ask.tally.closed(step, self.ask.resolver.cost(served.binding, step.usage))
         return step
 
-    def _is_over(self, step: turns.Step) -> bool:
-        """Say whether the turn ends before this step: cancelled, or, before a request, with a budget used up."""
-        if isinstance(step, turns.RenderStep) and not self.ask.cancelled:
-            state, used = self.ask.log.state, self.ask.tally.tokens
-            most, why = (
-                None if state.asked is None else state.asked.tokens,
-                over_budget(self.ask.resolver, state),
-            )
-            if most is not None and used >= most:
-                why = f"the ask used {used} tokens of the {most} that its setting tokens allows"
-            if why is not None:
-                self.ask.cancelled, self.ask.halted, self.ask.bound = True, why, Cause("limit")
+    def _is_used_up(self) -> bool:
+        """Say whether the turn ends before a request: a budget is used up."""
+        state, used = self.ask.log.state, self.ask.tally.tokens
+        most = None if state.asked is None else state.asked.tokens
+        why = over_budget(self.ask.resolver, state)
+        if most is not None and used >= most:
+            why = f"the ask used {used} tokens of the {most} that its setting tokens allows"
+        if why is not None:
+            self.ask.cancelled, self.ask.halted, self.ask.bound = True, why, Cause("limit")
         return self.ask.cancelled
 
     def _bounded(self) -> Bounds:

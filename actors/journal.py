@@ -265,7 +265,7 @@ class JournalActor(Actor[JournalCommand]):
         if isinstance(outcome, Fenced):
             append.refused(outcome)
             return
-        if self._readers:
+        if append.session in self._readers.following:
             self._readers.grew(append.session, outcome)
         append.written(outcome)
 

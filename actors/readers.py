@@ -8,7 +8,6 @@ Nothing here is done for a session that nobody reads. A reader that nobody holds
 """
 
 from collections import deque
-from collections.abc import Callable
 from weakref import ref
 
 from actors.core.feed import SessionEvent, Sink
@@ -71,19 +70,16 @@ class Following:
 
 
 class Readers:
-    """All readers of a runtime's sessions, by session."""
+    """All readers of a runtime's sessions. `following`: they are there by session, and only while there are any."""
 
-    __slots__ = ("_following",)
+    __slots__ = ("following",)
 
     def __init__(self) -> None:
-        self._following: dict[str, list[ref[Following]]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._following)
+        self.following: dict[str, list[ref[Following]]] = {}
 
     def of(self, session: str) -> list[Following]:
         """Return those who read a session now."""
-        found = [reference() for reference in self._following.get(session, ())]
+        found = [reference() for reference in self.following.get(session, ())]
         return [each for each in found if each is not None]
 
     def follow(self, session: str) -> Following:
@@ -91,13 +87,13 @@ class Readers:
         following = Following()
 
         def forget(gone: ref[Following]) -> None:
-            left = [each for each in self._following.get(session, ()) if each is not gone]
+            left = [each for each in self.following.get(session, ()) if each is not gone]
             if left:
-                self._following[session] = left
+                self.following[session] = left
             else:
-                self._following.pop(session, None)
+                self.following.pop(session, None)
 
-        self._following.setdefault(session, []).append(ref(following, forget))
+        self.following.setdefault(session, []).append(ref(following, forget))
         return following
 
     def grew(self, session: str, last: int) -> None:
@@ -112,24 +108,24 @@ class Readers:
 
     def joined(self, session: str, sink: Sink) -> Sink:
         """Return where an ask's events go: to its own reader, and its deltas to all who read the session too."""
-        return SharedSink(sink, lambda: self.of(session) if self._following else [])
+        return SharedSink(sink, self, session)
 
 
 class SharedSink:
     """An ask's sink, and the readers of its session beside it. They take deltas only: the rest is in the log."""
 
-    __slots__ = ("_others", "_own")
+    __slots__ = ("_own", "_readers", "_session")
 
-    def __init__(self, own: Sink, others: Callable[[], list[Following]]) -> None:
-        self._own, self._others = own, others
+    def __init__(self, own: Sink, readers: Readers, session: str) -> None:
+        self._own, self._readers, self._session = own, readers, session
 
     @property
     def is_watched(self) -> bool:
-        return self._own.is_watched or bool(self._others())
+        return self._own.is_watched or self._session in self._readers.following
 
     def put(self, event: SessionEvent) -> None:
-        if getattr(event, "seq", None) is None:
-            for following in self._others():
+        if self._session in self._readers.following and getattr(event, "seq", None) is None:
+            for following in self._readers.of(self._session):
                 following.put(event)
         self._own.put(event)
 

@@ -281,7 +281,8 @@ class _Batch:
         """Take how a tool ended; None if it was stopped. After its call was closed, what comes is late."""
         if self._open.pop(running.call.id, None) is not None:
             ended = event or Cancelled(running.call.id, self._why())
-            self._news.append(again(ended, self._before.get(running.call.id)))
+            before = self._before.get(running.call.id)
+            self._news.append(ended if before is None else again(ended, before))
             wake(self._waiter)
         elif isinstance(event, Returned | Failed) and not running.is_late:
             self._executor.apart(partial(self._late, event), "late")

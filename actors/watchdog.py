@@ -108,13 +108,15 @@ class Watchdog:
                     self._thread = thread
 
     def _look(self) -> None:
-        while self._is_needed():
-            sleep(LOOK)
+        while True:
+            sleep(LOOK)  # at first too: tools that take less than that begin one thread between them
             with self._lock:
                 watches = tuple(self._watches)
             for watch in watches:
                 watch.look()
             watches = ()
+            if not self._is_needed():
+                return
 
     def _is_needed(self) -> bool:
         """Say whether any tool runs. If none does, the thread ends, and the next tool begins another."""

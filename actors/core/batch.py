@@ -83,19 +83,18 @@ def plan(
     call; if not, calls that want that wait. `approved`: somebody has; `waited`: for that, and they are scheduled.
     `barred`: tools that were called wrongly too often in this turn, and are not run in it any more.
     """
+    read = [call if call.raw is None else _readable(call) for call in calls]
     found = [
         _sorted(call, tools, barred, can_ask=can_ask, approved=approved)
         if number < most
         else _too_many(call, most)
-        for number, call in enumerate(calls)
+        for number, call in enumerate(read)
     ]
     return Plan(
         tuple([each for each in found if isinstance(each, Planned)]),
         tuple([each for each in found if isinstance(each, Refused | Denied)]),
         tuple([each for each in found if isinstance(each, Waits)]),
-        ()
-        if waited
-        else tuple([Scheduled(call.id, intern(call.name), _readable(call).json) for call in calls]),
+        () if waited else tuple([Scheduled(call.id, intern(call.name), call.json) for call in read]),
     )
 
 
@@ -113,7 +112,6 @@ def _sorted(
         return _refused(call, unknown_tool_error(call.name, tools))
     if call.name in barred:
         return _barred(call)
-    call = _readable(call)
     if call.is_malformed:
         return _refused(call, tool_error(call.name, (), call.raw or ""))
     arguments = call.arguments

@@ -130,9 +130,9 @@ class TurnGuard:
         return Heed(frozenset(barred), known)
 
 
-def again(event: CallEvent, before: End | None) -> CallEvent:
+def again(event: CallEvent, before: End) -> CallEvent:
     """Return how a call ended, with a note if that is what it came to each time before."""
-    if before is None or not isinstance(event, Returned | Failed) or not _is_same(event, before):
+    if not isinstance(event, Returned | Failed) or not _is_same(event, before):
         return event
     return _noted(event)
 

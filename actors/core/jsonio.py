@@ -158,13 +158,15 @@ def _why_refused(value: JsonValue, max_depth: int) -> str | None:
     depth = 0
     while level:
         kinds = set(map(type, level))
-        if float in kinds and not all(isfinite(item) for item in level if type(item) is float):
+        if float in kinds and not all(map(isfinite, [item for item in level if type(item) is float])):
             return "a number is too large for a float"
-        if int in kinds and not all(INT_MIN <= item <= INT_MAX for item in level if type(item) is int):
-            return "an integer is outside 64 bits"
+        if int in kinds:
+            integers = [item for item in level if type(item) is int]
+            if min(integers) < INT_MIN or max(integers) > INT_MAX:
+                return "an integer is outside 64 bits"
         objects = [item for item in level if type(item) is dict] if dict in kinds else []
         lists = [item for item in level if type(item) is list] if list in kinds else []
-        if "\0" in "".join({key for item in objects for key in item}):  # most of a level have the same
+        if objects and "\0" in "".join({*chain.from_iterable(objects)}):  # most of a level have the same
             return "a key contains NUL"
         depth += bool(objects or lists)
         if depth > max_depth:

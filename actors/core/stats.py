@@ -38,9 +38,9 @@ class ToolCounts:
         """Count the calls of a model's message."""
         calls = message.calls
         self.tool_calls_total += len(calls)
-        self.tool_calls_repaired += sum(
-            call.is_malformed and repaired(call.raw or "") is not None for call in calls
-        )
+        for call in calls:
+            if call.is_malformed and repaired(call.raw or "") is not None:
+                self.tool_calls_repaired += 1
 
     def plus(self, other: "ToolCounts") -> "ToolCounts":
         """Return the sum of both."""

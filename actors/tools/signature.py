@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Parameters:
-    """A function's parameters as a pydantic model. Fields are numbered, so any parameter name will do."""
+    """A function's parameters as a pydantic model. Fields are numbered, so any parameter name will do.
+
+    `fields`: each field and the parameter that it stands for.
+    """
 
     model: type["BaseModel"]
-    names: tuple[str, ...]
+    fields: tuple[tuple[str, str], ...]
     schema: Json
 
     @classmethod
@@ -49,20 +52,20 @@ class Parameters:
             schema = dump(_trimmed(model.model_json_schema()))
         except Exception as error:  # pydantic raises many kinds, and so do the types' own hooks
             raise ToolDefinitionError(_blamed(name, parameters, hints, error)) from None
-        return cls(model, tuple(parameters), schema)
+        return cls(model, tuple(zip(fields, parameters, strict=True)), schema)
 
     def read(self, given: dict[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
         """Make the function's types. Parameters that were not given are left to the function's defaults."""
-        from pydantic import ValidationError
-
         try:
             value = self.model.model_validate(given)
-        except ValidationError as error:
+        except ValueError as error:
+            from pydantic import ValidationError  # only now: an import in each call costs more than the check
+
+            if not isinstance(error, ValidationError):
+                raise
             return _from_pydantic(error)
-        fields = {f"p{number}": name for number, name in enumerate(self.names)}
-        return BoundArguments(
-            {name: getattr(value, key) for key, name in fields.items() if key in value.model_fields_set}
-        )
+        said = value.model_fields_set
+        return BoundArguments({name: getattr(value, key) for key, name in self.fields if key in said})
 
 
 def context_parameter(function: Callable[..., Any], name: str) -> str | None:  # Any: any function

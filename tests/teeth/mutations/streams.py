@@ -61,7 +61,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "streams: a reader that left is kept",
         "actors/readers.py",
-        "                self._following.pop(session, None)",
+        "                self.following.pop(session, None)",
         "                pass",
         (LEFT,),
     ),

@@ -104,7 +104,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "order: a writer does not wait for those before it",
         "actors/calls.py",
-        "if self._must_wait() or self._asks:",
+        "if (self.tool.resources and self._must_wait()) or self._asks:",
         "if (self._must_wait() and False) or self._asks:",
         (ORDER,),
     ),
