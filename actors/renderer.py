@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, assert_never
 
-from actors.core.events import EpochBegan
+from actors.core.events import Compacted, EpochBegan, Shortened
 from actors.core.history import History
 from actors.core.identity import Binding
 from actors.core.lane import Lane, Rendered
@@ -49,11 +49,18 @@ class Outdate(Command):
 
 
 @dataclass(frozen=True)
+class Shrink(Command):
+    """Note that the history was made shorter: the log says so, or will before the next request."""
+
+    event: Shortened | Compacted
+
+
+@dataclass(frozen=True)
 class AdoptedLanes(Query[Mapping[Binding, Lane]]):
     """Ask for the lanes as they were last adopted, by binding: what each has been sent."""
 
 
-RendererCommand: TypeAlias = Render | Adopt | Invalidate | Outdate | AdoptedLanes
+RendererCommand: TypeAlias = Render | Adopt | Invalidate | Outdate | Shrink | AdoptedLanes
 
 
 class RendererActor(Actor[RendererCommand]):
@@ -83,6 +90,8 @@ class RendererActor(Actor[RendererCommand]):
                 self.lanes.begin(event, epoch_start)
             case Outdate():
                 self.lanes.outdate()
+            case Shrink(event=event):
+                self.lanes.shrink(event)
             case AdoptedLanes():
                 command.reply.send({binding: self.lanes.of(binding) for binding in self.lanes.bindings()})
             case _:

@@ -26,9 +26,6 @@ class Requirement:
     planned: str = ""
 
 
-DURABLE = "part 5: sessions that survive, sleep and shrink"
-
-
 REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(
         "REQ-915-001",
@@ -95,16 +92,13 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     ),
     Requirement("REQ-915-024", "S", "thinking excluded by policy: pairing and placement unaffected"),
     Requirement("REQ-915-025", "U", "thinking, calls, results and text mixed in one turn"),
-    Requirement(
-        "REQ-915-026", "E", "compaction keeps enough truth to render valid interactions later", DURABLE
-    ),
+    Requirement("REQ-915-026", "E", "compaction keeps enough truth to render valid interactions later"),
     Requirement(
         "REQ-915-027",
         "X",
         "one side of a pair compacted away: still a valid pair, real or synthetic",
-        DURABLE,
     ),
-    Requirement("REQ-915-028", "U", "compaction never causes an orphan call or result on the wire", DURABLE),
+    Requirement("REQ-915-028", "U", "compaction never causes an orphan call or result on the wire"),
     Requirement(
         "REQ-915-029",
         "U",

@@ -53,6 +53,7 @@ def test_walks_come_to_every_dialect_and_see_everything_happen() -> None:
     assert set(PROFILES) <= set(seen)
     happens = {
         "Compacted",
+        "Shortened",
         "Configured",
         "EpochBegan",
         "Cancelled",

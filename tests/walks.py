@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar, get_args
 
 from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.codec import decode
@@ -33,6 +33,8 @@ from actors.core.events import (
     Returned,
     RoundEnded,
     Scheduled,
+    Short,
+    Shortened,
     Started,
     Submitted,
 )
@@ -63,6 +65,7 @@ TOOLS = tuple(
     ToolSpec(name, "Does it.", Json(b'{"type":"object","properties":{"name":{"type":"string"}}}'))
     for name in ("read", "search", "files.write", "x" * 70)
 )
+SHORT: tuple[Short, ...] = get_args(Short)
 SYSTEMS = (None, "Be brief.")
 MALFORMED = (
     '{"name": "half',
@@ -256,6 +259,9 @@ class Walk:
         if not self.rarely(3):
             return
         held = len(self.session.state.history)
+        if self.rarely(3):
+            self.shorten()
+            return
         if self.rarely(2) or held < 2:
             self.begin(self.random.choice(self.bindings), plain=self.rarely(2))
             return
@@ -264,6 +270,12 @@ class Walk:
         self.session.write(Compacted(start, stop, pack(Message("human", [Text("What was said before.")]))))
         for binding in self.session.lanes.bindings():
             self.begin(binding)
+
+    def shorten(self) -> None:
+        """Some results are shown as marks from now on, in every lane."""
+        ends = [known.call_id for known in self.session.state.ledger.interactions() if known.completion]
+        some = self.random.sample(ends, len(ends) // 2)
+        self.session.write(Shortened(tuple([(each, self.random.choice(SHORT)) for each in some])))
 
     def configure(self) -> None:
         """Other tools are offered, fewer or in another order, behind another system prompt; or all is as before."""

@@ -26,7 +26,8 @@ class Report:
         emitted_calls, emitted_results: Ids as the provider sees them, in order.
         dedupe: Result blocks not emitted as results, as (canonical id, reason).
         synthetic: Synthetic results, as (canonical id, reason code).
-        losses: What the target was not shown, as (kind, count): `thinking`, `media`, `code`, `native`, `empty`.
+        losses: What the target was not shown, as (kind, count): `thinking`, `media`, `code`, `native`, `empty`,
+            `shortened`.
         fillers: What nobody said and the protocol demands, as (kind, count).
         faults: What the judge refused, or in a `Refusal` the provider. Empty, or our bug.
     """

@@ -16,7 +16,8 @@ catalogue is closed and versioned; an event is written before what it announces 
     Awaited, Resumed                        a turn waits for its caller, and goes on
     SwitchHeld, SwitchApplied, SwitchSuperseded, SwitchFailed
     Configured                              what requests say in front of the messages: system prompt and tools
-    Compacted, EpochBegan                   what rewrites history, and what rewrites a lane
+    Shortened, Compacted                    what shrinks a history: results as marks, turns as a summary
+    EpochBegan                              what rewrites a lane
 """
 
 from typing import Final, Literal, TypeAlias
@@ -47,6 +48,9 @@ Effects: TypeAlias = Literal["pure", "idempotent", "once"]
 
 EpochReason: TypeAlias = Literal["compaction", "thinking", "refusal", "configured"]
 """Why a lane had to be rewritten."""
+
+Short: TypeAlias = Literal["repeated", "large", "old"]
+"""Why a result is shown as a mark: the call was made again later, or the result was long, or it made room."""
 
 TurnStatus: TypeAlias = Literal["complete", "cancelled", "failed", "interrupted", "handed_over"]
 """How a turn ended. `handed_over`: a continuation turn on another binding follows, in the same ask."""
@@ -88,6 +92,7 @@ class RequestSent(Happening, frozen=True):
         cursor: How many messages of the history the lane has rendered with it.
         seals: Synthetic results it carries for the first time, as (call id, reason).
         tools_off: It asks for a final text.
+        aside: It asks for a summary, and no request continues it: its lane stays as it was.
     """
 
     turn: int
@@ -97,6 +102,7 @@ class RequestSent(Happening, frozen=True):
     cursor: int
     seals: tuple[tuple[CallId, Reason], ...] = ()
     tools_off: bool = False
+    aside: bool = False
 
 
 class RoundEnded(Happening, frozen=True):
@@ -284,6 +290,12 @@ class Configured(Happening, frozen=True):
     preamble: str
 
 
+class Shortened(Happening, frozen=True):
+    """From here on the results of these calls are shown as marks. What they returned stays in the ledger."""
+
+    results: tuple[tuple[CallId, Short], ...]
+
+
 class Compacted(Happening, frozen=True):
     """Messages `start` to `stop` (excluded) of the history were replaced by a summary, a normal message."""
 
@@ -420,5 +432,6 @@ _Switch: TypeAlias = SwitchHeld | SwitchApplied | SwitchSuperseded | SwitchFaile
 _Turn: TypeAlias = (
     Submitted | Instructed | Bound | RequestSent | RoundEnded | Delegated | EpochBegan | TurnEnded
 )
+_Shrunk: TypeAlias = Shortened | Compacted
 _Pause: TypeAlias = ApprovalAsked | Awaited | ApprovalDecided | Resumed
-Event: TypeAlias = Opened | _Turn | _Pause | CallEvent | _Switch | Configured | Compacted | Closed
+Event: TypeAlias = Opened | _Turn | _Pause | CallEvent | _Switch | Configured | _Shrunk | Closed

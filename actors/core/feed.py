@@ -203,7 +203,8 @@ STATUSES: dict[str, str] = {
     "switch_superseded": "A held switch to the target `detail` was replaced by a later one.",
     "switch_failed": "A held switch could not be applied; `detail` says why.",
     "configured": "Requests have another system prompt or offer other tools; `detail` is the digest of both.",
-    "compacted": "A part of the history was replaced by a summary. Only in a session's events.",
+    "shortened": "Results are shown as marks from here on; `detail` says how many. They stay in the ledger.",
+    "compacted": "Turns of the history were replaced by a summary, the `message`; `detail` says how many messages.",
     "closed": "The session ended. Only in a session's events.",
     "resync": "The reader was too slow; `detail` says what it missed. Ephemeral: `seq` is the last number it has seen.",
 }

@@ -13,11 +13,13 @@ from actors.core.chunked import EMPTY, ChunkedVector, appended, from_index, item
 from actors.core.content import Message, ToolResult
 from actors.core.door import imported, normal
 from actors.core.door.attribute import Placed
-from actors.core.events import Interaction
+from actors.core.events import Interaction, Short
 from actors.core.form import Public, kept, replace
+from actors.core.identity import CallId
 from actors.core.intake import Intake, Remarks
 from actors.core.ledger import Ledger
 from actors.core.packed import Packed, pack, unpack
+from actors.core.table import NOTHING, Table
 from actors.errors import CanonicalFault
 
 _NOTHING = Ledger()
@@ -53,6 +55,8 @@ class History(
     """What was done to the messages when they came in."""
     system: str | None
     """The system prompt that came with them, if one did."""
+    short: Table[CallId, Short]
+    """The calls whose results are shown as a mark, and why. What they returned is in the ledger as it was."""
 
     def __new__(cls, messages: Iterable[Message] = (), ledger: Ledger = _NOTHING) -> "History":
         came = tuple(messages)
@@ -114,6 +118,10 @@ class History(
         packed = appended(up_to(self.packed, start), (summary, *from_index(self.packed, stop)))
         return replace(self, packed=packed)
 
+    def shortened(self, results: Iterable[tuple[CallId, Short]]) -> "History":
+        """Return the history that shows these results as marks."""
+        return replace(self, short=self.short.update(dict(results)))
+
     def __len__(self) -> int:
         return sum(1 for _ in self) if len(self.ledger) else self.length
 
@@ -148,4 +156,4 @@ class History(
 
 
 def _of(packed: Iterable[Packed], ledger: Ledger, report: Intake, system: str | None = None) -> History:
-    return kept(History, appended(EMPTY, packed), ledger, report, system)
+    return kept(History, appended(EMPTY, packed), ledger, report, system, NOTHING)

@@ -68,6 +68,14 @@ def settlement(
     return switched(event, seq, turn)
 
 
+def shrunk(event: events.Shortened | events.Compacted, turn: int, seq: int) -> StatusEvent:
+    """Return what is shown of a history that was made shorter."""
+    if isinstance(event, events.Shortened):
+        return StatusEvent("shortened", seq, turn, detail=f"{len(event.results)} results")
+    detail = f"{event.stop - event.start} messages"
+    return StatusEvent("compacted", seq, turn, detail=detail, message=unpack(event.summary))
+
+
 def begun(event: Bound, seq: int, *, is_failover: bool) -> tuple[SessionEvent, ...]:
     """Return what is shown of a turn that begins."""
     turn, binding = event.turn, event.binding
@@ -253,8 +261,8 @@ class Publisher:
                 return self._status("switch_superseded", target)
             case events.Configured() | events.SwitchApplied() | events.SwitchFailed():
                 return (settlement(event, self.seq, self._turn),)
-            case events.Compacted():
-                return self._status("compacted")
+            case events.Shortened() | events.Compacted():
+                return (shrunk(event, self._turn, self.seq),)
             case TurnEnded():
                 return self._turn_ended(event)
             case events.Closed(why=why):

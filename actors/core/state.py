@@ -3,13 +3,14 @@
 `SessionState` is everything a session knows; `apply` is the only way it changes, live and after a restart alike, so
 a session that was rebuilt from its log is the session that wrote it. Lanes are folded by `Lanes`, which also needs the
 adapters' encoders: at each `RequestSent` a lane takes up what was new then, at each `EpochBegan` it starts over. What
-was `Configured` makes the next request begin an epoch, where reasoning is bound to the system prompt and the tools.
+was `Configured` makes the next request begin an epoch, where reasoning is bound to the system prompt and the tools; so
+does, in every lane, what makes the history shorter.
 
 Call events change only the ledger, and the session's own events only the rest, so their order among each other does
 not matter. They meet in `RequestSent`, which the ledger itself writes.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace as with_state
 from math import inf
 from typing import TypeAlias
@@ -20,7 +21,7 @@ from actors.core import events
 from actors.core.asking import Asked
 from actors.core.chunked import from_index
 from actors.core.dialect import Dialect
-from actors.core.events import EpochBegan, Event, RequestSent, Scheduled
+from actors.core.events import EpochBegan, EpochReason, Event, RequestSent, Scheduled
 from actors.core.form import Form, replace
 from actors.core.history import History
 from actors.core.identity import RUNTIME, Binding, number_of
@@ -30,7 +31,11 @@ from actors.core.render import RenderTarget
 from actors.core.spending import Budget, Used
 from actors.core.transcript import Encoder
 
-CONFIGURED = "the system prompt or the tools changed"
+WHY: Mapping[EpochReason, str] = {
+    "configured": "the system prompt or the tools changed",
+    "compaction": "the history was made shorter",
+}
+"""Why the next request begins an epoch, in words for people."""
 
 
 class Pause(Form, frozen=True):
@@ -88,6 +93,8 @@ class SessionState(Form, frozen=True):
                 return replace(self, used=None if self.used is None else self.used.joined(below))
             case events.Compacted(start=start, stop=stop, summary=summary):
                 return replace(self, history=self.history.replaced(start, stop, summary))
+            case events.Shortened(results=results):
+                return replace(self, history=self.history.shortened(results))
             case EpochBegan() | events.ApprovalAsked():
                 return self
             case events.Awaited(seconds=seconds):
@@ -179,9 +186,9 @@ class Lanes:
         """Return what would be sent now, and the epoch it begins if it does. Adopts nothing."""
         dialect, encoder, target = self._rules(binding)
         lane = self.of(binding)
-        if not lane.state.outdated:
+        if (why := lane.state.outdated) is None:
             return advanced(lane, history, ledger, dialect, encoder, target)
-        begins = EpochBegan(binding, lane.state.epoch + 1, "configured", lane.state.plain, CONFIGURED)
+        begins = EpochBegan(binding, lane.state.epoch + 1, why, lane.state.plain, WHY[why])
         lane = begun(lane, begins, dialect, history.length)
         return with_state(advanced(lane, history, ledger, dialect, encoder, target), begins=begins)
 
@@ -198,7 +205,7 @@ class Lanes:
         """Note that the system prompt or the tools changed: what is bound to them is left behind with its epoch."""
         for binding, lane in self._lanes.items():
             if self._rules(binding)[0].reasoning.binding == "prefix":
-                self._lanes[binding] = with_state(lane, state=lane.state._replace(outdated=True))
+                self._outdate(binding, lane, "configured")
 
     def bindings(self) -> tuple[Binding, ...]:
         """Return the bindings that have a lane, oldest first."""
@@ -208,27 +215,38 @@ class Lanes:
         """Fold one event of the log, given the state before it and the one after it."""
         if isinstance(event, events.Opened):
             self._imported = after.history.length
-        elif isinstance(event, events.Compacted):
-            self._compact(event)
+        elif isinstance(event, events.Shortened | events.Compacted):
+            self.shrink(event)
         elif isinstance(event, events.Configured):
             if before.preamble != after.preamble:
                 self.outdate()
         elif isinstance(event, EpochBegan):
             self.begin(event, before.history.length)
-        elif isinstance(event, RequestSent):
+        elif isinstance(event, RequestSent) and not event.aside:
             history = before.history.upto(event.cursor)
             self.adopt(event.binding, self.render(event.binding, history, before.ledger).lane)
 
-    def _compact(self, event: events.Compacted) -> None:
-        """Count anew the messages whose provider state is not replayed: a summary stands for those it took in."""
+    def shrink(self, event: events.Shortened | events.Compacted) -> None:
+        """Let each lane begin an epoch with its next request; count anew what is older than one.
 
-        def left(count: int) -> int:
-            return count if count <= event.start else event.start + 1 + count - min(event.stop, count)
-
-        self._imported = left(self._imported)
+        Provider state in messages of those counts is not replayed. A summary stands for those it took in.
+        """
+        if isinstance(event, events.Compacted):
+            self._imported = _left(self._imported, event)
         for binding, lane in self._lanes.items():
-            state = lane.state._replace(epoch_start=left(lane.state.epoch_start))
-            self._lanes[binding] = with_state(lane, state=state)
+            if isinstance(event, events.Compacted):
+                epoch_start = _left(lane.state.epoch_start, event)
+                lane = with_state(lane, state=lane.state._replace(epoch_start=epoch_start))
+            self._outdate(binding, lane, "compaction")
+
+    def _outdate(self, binding: Binding, lane: Lane, why: EpochReason) -> None:
+        state = lane.state._replace(outdated=lane.state.outdated or why)
+        self._lanes[binding] = with_state(lane, state=state)
+
+
+def _left(count: int, event: events.Compacted) -> int:
+    """Return how many of the first `count` messages there are when some of the history became a summary."""
+    return count if count <= event.start else event.start + 1 + count - min(event.stop, count)
 
 
 def rebuilt(events: Iterable[Event], rules: Rules) -> tuple[SessionState, Lanes]:

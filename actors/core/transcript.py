@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from actors.core.concerns import Role
 from actors.core.content import Media, Text, Thinking, ToolCall
+from actors.core.events import EpochReason
 from actors.core.identity import CallId
 from actors.core.jsonio import Json
 from actors.core.table import NOTHING, Table
@@ -86,7 +87,8 @@ class RenderState(NamedTuple):
         told: How many of the ledger's late results this epoch has taken up.
         upstream: Behind a gateway, whose reasoning this epoch replays; None before the first.
         loop: The tool loop it stands in; followed only where the dialect has manual thinking.
-        outdated: Whether what its reasoning is bound to has changed: the next request begins an epoch.
+        outdated: Why the next request begins an epoch: what its reasoning is bound to has changed, or the history was
+            made shorter; None where it goes on.
     """
 
     epoch: int = 0
@@ -105,7 +107,7 @@ class RenderState(NamedTuple):
     last_role: Role | None = None
     loop: Loop = Loop()
     usage: EpochUsage = EpochUsage()
-    outdated: bool = False
+    outdated: EpochReason | None = None
 
 
 Titled: TypeAlias = tuple[Media, str]

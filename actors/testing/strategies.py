@@ -48,6 +48,7 @@ from actors.core.events import (
     Returned,
     RoundEnded,
     Scheduled,
+    Shortened,
     Started,
     Submitted,
     SwitchApplied,
@@ -213,6 +214,7 @@ def events() -> "SearchStrategy[Event]":
     sealed = st.lists(st.tuples(words().map(CallId), reasons), max_size=2).map(tuple)
     ends = st.sampled_from(["complete", "cancelled", "failed", "interrupted", "handed_over"])
     why = st.sampled_from(["compaction", "thinking", "refusal", "configured"])
+    shorts = st.sampled_from(["repeated", "large", "old"])
     ids, verdicts = words().map(CallId), st.sampled_from(["allow", "deny"])
     several, edited = st.lists(ids, max_size=2).map(tuple), st.sampled_from([None, ingest({"a": 1}).json])
     tries = st.lists(st.builds(Attempt, bindings(), words()), max_size=2).map(tuple)
@@ -246,6 +248,7 @@ def events() -> "SearchStrategy[Event]":
         st.builds(SwitchFailed, words(), words()),
         st.builds(Configured, st.none() | words(), st.lists(words(), max_size=2).map(tuple), words()),
         st.builds(Compacted, count, count, packed),
+        st.builds(Shortened, st.lists(st.tuples(ids, shorts), max_size=2).map(tuple)),
         st.builds(EpochBegan, bindings(), count, why, st.booleans()),
         st.builds(TurnEnded, count, ends, words()),
         st.builds(ApprovalAsked, ids, words(), words()),

@@ -13,7 +13,8 @@ A real result that came after the seal is told once, as a text ahead of the next
 
 from actors.core.content import Media, Message, Text, ToolCall, ToolResult
 from actors.core.diagnostics import Notes
-from actors.core.events import Gap
+from actors.core.events import Gap, Short
+from actors.core.history import History
 from actors.core.identity import CallId
 from actors.core.jsonio import Json, quote, unquote
 from actors.core.ledger import Answer, Ledger
@@ -35,24 +36,39 @@ SYNTHETIC: dict[Gap, Json] = {
 }
 
 
+_SHORT: dict[Short, str] = {
+    "repeated": "the same call was made again later",
+    "large": "it was long",
+    "old": "the conversation was shortened",
+}
+
+
+def mark(answer: Answer, tool: str, why: Short) -> Answer:
+    """Return what is shown in place of a result that was shortened: which it was, and how much there was of it."""
+    words, failed, media = answer
+    beside = f" and {len(media)} attachments" if media else ""
+    left_out = f"The result of {tool} was left out here, {len(words) - 2} bytes{beside}"
+    return quote(f"[{left_out}: {_SHORT[why]}.]"), failed, ()
+
+
 class Choice:
     """What has been decided of the calls of one tail.
 
     The ledger's word goes before that of the history's own blocks (`own`, empty in a session).
 
     Attributes:
-        answer: Gives the real result that a call is answered with, or None: then a synthetic one is.
         some_are_late: Whether something may have come of calls in the tail after they were sealed.
         waiting: What goes ahead of the next human message.
     """
 
-    def __init__(self, ledger: Ledger, own: Ledger, state: RenderState, notes: Notes) -> None:
+    def __init__(self, ledger: Ledger, history: History, state: RenderState, notes: Notes) -> None:
+        own = history.ledger
         self._ledger = ledger
         self._own = own
         self._has_own = len(own) > 0
         self.some_are_late = self._has_own and own is not ledger
-        self.answer = self._either if self.some_are_late else ledger.answer
-        self._notes = notes
+        self._recorded = self._either if self.some_are_late else ledger.answer
+        self._notes, self._short = notes, history.short
         self._known_missing = state.missing
         self._missing: dict[CallId, bool] = {}
         self._told = state.told
@@ -72,6 +88,16 @@ class Choice:
             if is_missing and call_id not in self._missing and (known := self._own.get(call_id)):
                 self._tell(call_id, known.completion, known.tool)
 
+    def answer(self, call: ToolCall) -> Answer:
+        """Return what answers a call: its real result, a mark where that was shortened, else a synthetic one."""
+        answer = self._recorded(call.id)
+        if answer is None:
+            return self._synthetic(call.id)
+        if (why := self._short.get(call.id)) is None:
+            return answer
+        self._notes.losses["shortened"] += 1
+        return mark(answer, call.name, why)
+
     def _either(self, call_id: CallId) -> Answer | None:
         """Return what the ledger says, else what the history's own blocks do."""
         if (known := self._ledger.get(call_id)) is not None and known.sealed is not None:
@@ -81,7 +107,7 @@ class Choice:
             self._notes.dedupe.append((call_id, "conflicting_duplicate"))
         return recorded or said
 
-    def synthetic(self, call_id: CallId) -> Answer:
+    def _synthetic(self, call_id: CallId) -> Answer:
         known = self._ledger.get(call_id) or self._own.get(call_id)
         reason = "lost" if known is None else known.reason or "lost"
         self._notes.synthetic.append((call_id, reason))

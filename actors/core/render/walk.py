@@ -64,7 +64,7 @@ class RenderWalk:
         self._upstream = upstream(seen, dialect, target) if begun.upstream is None else begun.upstream
         target = RenderTarget(target.binding, "drop") if begun.plain else target
         self._target = target.served_by(self._upstream)
-        self._choice = Choice(ledger, history.ledger, begun, notes)
+        self._choice = Choice(ledger, history, begun, notes)
         self._projection = Projection(begun, dialect, target.binding)
         self._attachments = Attachments(dialect, begun.usage)
         self._items = Items(begun.usage)
@@ -177,7 +177,7 @@ class RenderWalk:
         moved: list[Media] = []
         for call, call_id, name in made:
             emitted.append(call_id)
-            answer = choice.answer(call.id) or choice.synthetic(call.id)
+            answer = choice.answer(call)
             words, failed, attached = answer
             held: Sequence[Titled] = ()
             if attached:
@@ -220,7 +220,7 @@ class RenderWalk:
         self._said([_spoken(block) for block in message.blocks], sealed=False)
         answers: list[Block] = []
         for call in message.calls:
-            words, failed, media = self._choice.answer(call.id) or self._choice.synthetic(call.id)
+            words, failed, media = self._choice.answer(call)
             answers += (Text(f"[The tool {'failed' if failed else 'answered'}: {unquote(words)}]"), *media)
         self._user(answers)
         for call in message.calls:

@@ -31,15 +31,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "configure: what had to be said plainly is said as before",
         STATE,
-        '"configured", lane.state.plain, CONFIGURED)',
-        '"configured", False, CONFIGURED)',
+        "why, lane.state.plain, WHY[why])",
+        "why, False, WHY[why])",
         (f"{LANES}::test_a_lane_that_had_to_be_plain_stays_plain",),
     ),
     Mutation(
         "configure: a walk over bound hosts is refused",
         STATE,
-        "state=lane.state._replace(outdated=True))",
-        "state=lane.state._replace(outdated=False))",
+        '                self._outdate(binding, lane, "configured")\n',
+        "                pass\n",
         (f"{WALKS}::test_no_request_of_a_random_walk_is_refused_or_changes_what_was_sent",),
     ),
     Mutation(

@@ -233,14 +233,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "state: after a compaction as much counts as imported as before",
         "actors/core/state.py",
-        "self._imported = left(self._imported)",
-        "",
+        "self._imported = _left(self._imported, event)",
+        "pass",
         (STATE,),
     ),
     Mutation(
         "state: after a compaction a lane counts as many messages as older than its epoch as before",
         "actors/core/state.py",
-        "_replace(epoch_start=left(lane.state.epoch_start))",
+        "_replace(epoch_start=epoch_start)",
         "_replace()",
         (STATE,),
     ),

@@ -1,0 +1,237 @@
+"""A history that was made shorter renders without a fault, and every real result is told, or summarised by name."""
+
+from random import Random
+
+import pytest
+
+from actors.core.compaction import Compaction, cheap, checked, cut, edges, named, needed, summary
+from actors.core.content import Media, Message, Seal, Text, Thinking, ToolCall
+from actors.core.estimate import Scale
+from actors.core.events import (
+    Compacted,
+    EpochBegan,
+    Opened,
+    RequestSent,
+    Returned,
+    RoundEnded,
+    Scheduled,
+    Shortened,
+    Submitted,
+)
+from actors.core.form import replace
+from actors.core.history import History
+from actors.core.identity import Binding, CallId, mint
+from actors.core.jsonio import quote
+from actors.core.ledger import Ledger
+from actors.core.packed import pack, unpack
+from actors.core.state import rebuilt
+from actors.core.stream import Usage
+from actors.errors import ConfigError
+from actors.testing.histories import READERS, history
+from tests.at_scale import share
+from tests.core.session_log import BINDINGS, Simulated, broken, refused, rules, simulated, text
+
+CLAUDE, OPENAI = READERS["anthropic"], READERS["openai_chat"]
+WORDS = "The user wants the weather. hist_tool_2 said rain."
+
+
+def compacted(session: Simulated, settings: Compaction, words: str = WORDS) -> bool:
+    """Shorten and summarise a session as it stands; say whether there was something to summarise."""
+    state = session.state
+    said = state.history.since(0)
+    stop = cut(said, settings.keep, len(said))
+    short = cheap(state.history, state.ledger, settings, old=True, before=len(said))
+    session.write(Shortened(tuple(short.items())))
+    if stop:
+        stands_for = needed(state.history, state.ledger, stop)
+        session.write(Compacted(0, stop, summary(words, stands_for, settings)))
+    return bool(stop)
+
+
+def untold(session: Simulated) -> set[str]:
+    """Return the real results that the model is neither shown nor told of, by name in a summary."""
+    messages = session.state.history.since(0)
+    shown = {call.id for message in messages for call in message.calls}
+    summed = " ".join(message.text for message in messages if message.speaker == "human")
+    real = {
+        known.call_id
+        for known in session.state.ledger.interactions()
+        if known.completion is not None and known.call_id not in shown
+    }
+    return {each for each in real if each not in named(summed) and each not in summed}
+
+
+@pytest.mark.requirement("REQ-915-026", "REQ-915-027", "REQ-915-028", "PROMISE-1", "PROMISE-2", "PROMISE-4")
+def test_generated_histories_are_made_shorter_and_no_dialect_refuses_them() -> None:
+    many = 0
+    for seed in range(share(160)):
+        session = simulated(*history(seed), seed)
+        random = Random(seed)
+        for _ in range(2):
+            many += compacted(session, Compaction(keep=random.randrange(3), large=300, attachments=2))
+            assert untold(session) == set()
+            for binding in random.sample(BINDINGS, 3):
+                session.write(Submitted(1, pack(Message("human", [Text("Go on.")]))))
+                session.send(binding)
+        assert broken(session) is None, seed
+        state, lanes = rebuilt(session.log, rules)
+        assert state.history == session.state.history
+        for binding in session.lanes.bindings():
+            assert b"".join(lanes.of(binding).segments) == b"".join(session.lanes.of(binding).segments)
+    assert many > 10
+
+
+@pytest.fixture
+def session() -> Simulated:
+    """Three turns, each with a call of a tool that returned much."""
+    made = Simulated()
+    made.write(Opened("s", "t"))
+    for turn in (1, 2, 3):
+        page = Media("application/pdf", f"cGFnZ{turn}" * 4)
+        made.write(Submitted(turn, pack(Message("human", [Text(f"Question {turn}."), page]))))
+        call = ToolCall(mint(turn), "read", {"path": f"{turn}.txt"})
+        thought = Thinking("hm", Seal("signature", quote("c2ln"), CLAUDE))
+        made.write(RoundEnded(turn, 1, pack(Message("model", [thought, call], turn, CLAUDE)), calls=1))
+        made.write(Scheduled(call.id, "read", call.json))
+        made.write(Returned(call.id, quote(f"REAL{turn} " * 100)))
+        made.send(CLAUDE)
+        made.write(RoundEnded(turn, 2, pack(Message("model", [Text(f"Answer {turn}.")], turn, CLAUDE))))
+    return made
+
+
+@pytest.mark.requirement("REQ-915-026", "PROMISE-13")
+def test_a_result_that_was_shortened_is_a_mark_on_the_wire_and_whole_in_the_ledger(
+    session: Simulated,
+) -> None:
+    session.write(Shortened(((mint(1), "large"),)))
+    rendered = session.send(CLAUDE)
+    sent = text(rendered)
+    assert refused(rendered) is None
+    assert b"REAL1" not in sent
+    assert b"[The result of read was left out here, 600 bytes: it was long.]" in sent
+    assert sent.count(b"REAL2 ") == 100
+    assert dict(rendered.report.losses)["shortened"] == 1
+    known = session.state.ledger.get(mint(1))
+    assert known is not None
+    assert known.completion is not None
+    assert str(known.completion.content).count("REAL1") == 100
+    told = [each for each in session.state.history.knowing(session.state.ledger) if each.speaker == "tool"]
+    assert "REAL1" in str(told[0].results[0].content)  # who reads the history is shown all of it
+
+
+@pytest.mark.requirement("PROMISE-4")
+def test_every_lane_begins_an_epoch_with_its_next_request_and_thinking_bound_to_the_old_one_is_dropped(
+    session: Simulated,
+) -> None:
+    session.send(OPENAI)
+    assert b"c2ln" in text(session.send(CLAUDE))
+    assert compacted(session, Compaction(keep=1))
+    session.write(Submitted(4, pack(Message("human", [Text("Question 4.")]))))
+    for binding in (CLAUDE, OPENAI, CLAUDE):
+        rendered = session.send(binding)
+        assert rendered.lane.state.epoch == 1
+        assert b"c2ln" not in text(rendered)
+    reasons = [event.reason for event in session.log if isinstance(event, EpochBegan)]
+    assert reasons == ["compaction", "compaction"]
+
+
+@pytest.mark.requirement("REQ-915-026", "PROMISE-2")
+def test_what_the_model_does_not_name_is_listed(session: Simulated) -> None:
+    stands_for = needed(session.state.history, session.state.ledger, 6)
+    said = unpack(summary(WORDS, stands_for, Compaction())).text
+    assert "read: hist_tool_1." in said
+    assert set(stands_for.results) == {mint(1), mint(2)}
+    assert named(said) == {mint(1), mint(2)}
+    silent = unpack(summary("Nothing.", stands_for, Compaction())).text
+    assert "read: hist_tool_1 to 2." in silent
+
+
+@pytest.mark.requirement("REQ-915-026", "PROMISE-2")
+def test_a_second_summary_names_what_the_first_stood_for(session: Simulated) -> None:
+    assert compacted(session, Compaction(keep=1), "First.")
+    assert compacted(session, Compaction(keep=0), "Second.")
+    (only,) = session.state.history.since(0)
+    assert named(only.text) == {mint(1), mint(2), mint(3)}
+
+
+@pytest.mark.requirement("REQ-915-026", "PROMISE-2")
+def test_a_late_result_of_a_call_that_was_summarised_is_told(session: Simulated) -> None:
+    call = ToolCall(mint(4), "slow", {})
+    session.write(Submitted(4, pack(Message("human", [Text("Question 4.")]))))
+    session.write(RoundEnded(4, 1, pack(Message("model", [call], 4, CLAUDE)), calls=1))
+    session.write(Scheduled(call.id, "slow"))
+    session.send(CLAUDE)  # its synthetic result is sealed
+    assert compacted(session, Compaction(keep=0))
+    session.write(Returned(CallId(call.id), quote("LATE")))
+    session.write(Submitted(5, pack(Message("human", [Text("Question 5.")]))))
+    rendered = session.send(CLAUDE)
+    assert refused(rendered) is None
+    assert text(rendered).count(b"[Late result of slow: LATE]") == 1
+
+
+def test_attachments_of_the_user_go_along_the_newest_first(session: Simulated) -> None:
+    stands_for = needed(session.state.history, session.state.ledger, len(session.state.history.since(0)))
+    message = unpack(summary(WORDS, stands_for, Compaction(attachments=2)))
+    kept = [block.data for block in message.blocks if isinstance(block, Media)]
+    assert kept == ["cGFnZ2" * 4, "cGFnZ3" * 4]
+    assert "[Left out: 1 attachments (application/pdf).]" in message.text
+
+
+def test_it_is_cut_where_a_turn_begins_and_nowhere_else(session: Simulated) -> None:
+    messages = session.state.history.since(0)
+    told = Message("human", [Text("Answer in JSON.")])
+    within = [*messages[:2], told, *messages[2:]]
+    assert edges(messages) == [0, 3, 6]
+    assert edges(within) == [0, 4, 7]
+    assert [cut(messages, keep, len(messages)) for keep in (0, 1, 2, 3)] == [9, 6, 3, 3]
+    assert cut(messages, 1, 6) == 3
+    assert cut(messages[:1], 0, 1) == 0
+
+
+def test_of_two_calls_that_are_the_same_the_earlier_is_shortened_and_long_results_are(
+    session: Simulated,
+) -> None:
+    again = ToolCall(mint(4), "read", {"path": "1.txt"})
+    session.write(RoundEnded(3, 3, pack(Message("model", [again], 3, CLAUDE)), calls=1))
+    state, settings = session.state, Compaction()
+    assert cheap(state.history, state.ledger, settings, old=False, before=9) == {}
+    session.write(Returned(again.id, quote("REAL1 " * 100)))
+    state = session.state
+    assert cheap(state.history, state.ledger, settings, old=False, before=9) == {mint(1): "repeated"}
+    assert cheap(state.history, state.ledger, settings, old=False, before=0) == {}
+    long = cheap(state.history, state.ledger, replace(settings, large=600), old=False, before=6)
+    assert long == {mint(1): "repeated", mint(2): "large"}
+    everything = cheap(state.history, state.ledger, settings, old=True, before=6)
+    assert everything == {mint(1): "repeated", mint(2): "old"}
+
+
+def test_what_a_provider_reported_is_taken_and_only_what_is_new_is_estimated() -> None:
+    scale = Scale()
+    said = History([Message("human", [Text("x" * 7000)])])
+    assert 1900 < scale.estimated(said, Ledger()) < 2200
+    scale.measured(1, 8000, Usage(input_tokens=4000))
+    assert scale.estimated(said, Ledger()) == 4000
+    more = said.append(Message("human", [Text("y" * 2000)]))
+    assert 5000 < scale.estimated(more, Ledger()) < 5100
+    scale.forget()
+    assert 4500 < scale.estimated(more, Ledger()) < 4700
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"threshold": 0}, {"threshold": 1.5}, {"keep": -1}, {"large": 8}, {"attachments": "2"}]
+)
+def test_settings_that_cannot_be_are_refused_by_name(wrong: dict[str, object]) -> None:
+    (name,) = wrong
+    with pytest.raises(ConfigError, match=name):
+        checked(Compaction(**wrong))  # type: ignore[arg-type]  # that is what is tested
+
+
+@pytest.mark.parametrize("binding", BINDINGS, ids=str)
+def test_a_request_for_a_summary_leaves_the_lane_as_it_was(binding: Binding, session: Simulated) -> None:
+    session.send(binding)
+    before = session.lanes.of(binding)
+    asked = session.state.history.append(Message("human", [Text("Summarise.")]))
+    rendered = session.lanes.render(binding, asked, session.state.ledger)
+    session.write(RequestSent(9, 1, binding, before.state.epoch, asked.length, aside=True))
+    assert session.lanes.of(binding) is before
+    assert text(rendered).startswith(b"".join(before.segments)[:-1] or b"")
