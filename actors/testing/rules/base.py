@@ -8,12 +8,13 @@ Nothing here comes from the renderer, the judge or the adapters: a rule that was
 pass here for the same reason.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import jiter
+import msgspec
 
 Mode: TypeAlias = Literal["strict", "hosted"]
 Json: TypeAlias = Any  # a parsed request body may be anything, and the validators are what finds out
@@ -238,8 +239,22 @@ def parse(body: bytes) -> Json:
     Raises:
         ValueError: Not UTF-8, a repeated key, NaN or Infinity, a lone surrogate, a number out of range,
             nesting deeper than 200, or anything else that is not JSON.
+
+    A body that is read again, or arguments that come back in each request, give the same value: it must not be changed.
     """
+    return (_repeated if len(body) <= _SMALL else _latest)(body)
+
+
+_SMALL = 2000
+"""Bytes of what may come back many times, as the arguments of calls do."""
+
+
+def _read(body: bytes) -> Json:
     return jiter.from_json(body, allow_inf_nan=False, catch_duplicate_keys=True, cache_mode="keys")
+
+
+_repeated = lru_cache(maxsize=2000)(_read)
+_latest = lru_cache(maxsize=1)(_read)
 
 
 def unknown_key(value: Mapping[str, Json], allowed: frozenset[str]) -> str | None:
@@ -273,9 +288,7 @@ def strings(value: Json) -> Iterable[tuple[str, str]]:
 
 def dumped(value: Json) -> bytes:
     """Return compact UTF-8 JSON, keys in their own order."""
-    return _write(value).encode()
+    return _write(value)
 
 
-_write = json.JSONEncoder(
-    ensure_ascii=False, separators=(",", ":")
-).encode  # made once: it is called for every block
+_write = msgspec.json.Encoder().encode  # made once: it is called for every block

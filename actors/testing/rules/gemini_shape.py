@@ -10,6 +10,7 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TypeAlias
 
 from actors.testing.rules.base import Json
@@ -172,9 +173,11 @@ def _invalid(path: str, kind: str, value: Json) -> Exception:
     return RULES["GEM-S02"].refused(path, path=path, kind=kind, value=text[:80])
 
 
+@lru_cache(maxsize=1024)
 def _snake(name: str) -> str:
     return re.sub(r"[A-Z]", lambda found: "_" + found[0].lower(), name)
 
 
+@lru_cache(maxsize=1024)
 def _camel(name: str) -> str:
     return re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), name)

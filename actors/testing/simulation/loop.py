@@ -8,6 +8,7 @@ held back meanwhile: when it runs depends on what ran before.
 import gc
 import importlib
 import logging
+import math
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from random import Random
@@ -34,7 +35,6 @@ def run(seed: int, main: Callable[[], Awaitable[T]], seconds: float) -> T:
     try:
         trio = importlib.import_module("trio")
         core = importlib.import_module("trio._core._run")
-        testing = importlib.import_module("trio.testing")
     except ImportError as error:
         raise ConfigError("A simulation needs trio: pip install 'llm-actors[trio]'") from error
 
@@ -43,10 +43,35 @@ def run(seed: int, main: Callable[[], Awaitable[T]], seconds: float) -> T:
             return await main()
         raise TimeoutError(f"Something still waits after {seconds:g} virtual seconds")
 
-    clock = testing.MockClock(autojump_threshold=0)
+    clock = _VirtualClock(core)
     with _seeded(core, seed), _uncollected(), _silent():
         result: T = trio.run(bounded, clock=clock)
     return result
+
+
+class _VirtualClock:
+    """A clock that stands still while a task can run, and jumps to the next deadline when none can.
+
+    trio's own `MockClock` does the same, but takes two more turns of the loop for each jump, and statistics.
+    """
+
+    def __init__(self, core: "ModuleType") -> None:
+        self._core = core
+        self._now = 0.0
+
+    def start_clock(self) -> None:
+        """Begin at zero."""
+
+    def current_time(self) -> float:
+        return self._now
+
+    def deadline_to_sleep_time(self, deadline: float) -> float:
+        """Jump to a deadline. trio asks when no task can run; what was put off to the loop's next turn comes first."""
+        if math.isinf(deadline):
+            return deadline
+        if self._core.GLOBAL_RUN_CONTEXT.runner.entry_queue.size() == 0:
+            self._now = max(self._now, deadline)
+        return 0.0
 
 
 @contextmanager

@@ -23,6 +23,10 @@ Seen = Callable[[str, bytes], None]
 """Called with a server's name and a body, before the server is asked."""
 
 
+LATER = 0.5
+"""How often a piece of an answer comes after the one before it, and not together with it."""
+
+
 class SimulatedNetwork:
     """A transport to servers of this process.
 
@@ -78,7 +82,8 @@ class _Answered:
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Give the body, cut anywhere."""
         for chunk in _cut(self._answer, self._random):
-            await _passed(self._random.expovariate(10.0), self._timeouts)
+            if self._random.random() < LATER:
+                await _passed(self._random.expovariate(10.0), self._timeouts)
             yield chunk
         if self._answer.then == "stall":
             await _passed(math.inf, self._timeouts)

@@ -1,7 +1,8 @@
 """Who answers for a session from outside: brings the results of external calls, and approves of others, or not.
 
-It looks now and then, so other things happen meanwhile: a switch, a cancel, a crash, an ask that waits. Some of what it
-brings is wrong: ids that nobody knows, results twice, results for calls that were cancelled since.
+While a turn waits it looks now and then, so other things happen meanwhile: a switch, a cancel, a crash, an ask that
+waits. Some of what it brings is wrong: ids that nobody knows, results twice, results for calls that were cancelled
+since.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,16 +33,30 @@ class Outsider:
         self._problems = problems
         self._came = came
         self._brought: list[PendingCall] = []
+        self._asked = anyio.Event()
         self.scope = anyio.CancelScope()
 
+    def asked(self) -> None:
+        """Look from now on: a turn waits."""
+        self._asked.set()
+
     async def run(self) -> None:
-        """Look, and answer what is asked."""
+        """Look, and answer what is asked, as long as anything is; then wait until it is told again."""
         with self.scope:
             while True:
-                await anyio.sleep(self._random.expovariate(1 / LOOKING))
-                if pending := self._session.pending:
-                    with suppress(ActorsError):  # it was cancelled, crashed or closed since
-                        await self._serve(pending)
+                await self._asked.wait()
+                self._asked = anyio.Event()
+                await self._look()
+
+    async def _look(self) -> None:
+        await self._passes()
+        while pending := self._session.pending:
+            with suppress(ActorsError):  # it was cancelled, crashed or closed since
+                await self._serve(pending)
+            await self._passes()
+
+    async def _passes(self) -> None:
+        await anyio.sleep(self._random.expovariate(1 / LOOKING))
 
     async def _serve(self, pending: Sequence[PendingCall]) -> None:
         chance = self._random.random()

@@ -66,6 +66,7 @@ class Player:
         self._runtime = runtime
         self.counts: Counter[str] = Counter()
         self._outside: dict[str, Outsider] = {}
+        world.witness.waits = self._waits
 
     async def play(self) -> None:
         """Play all of it; return when every session is at rest."""
@@ -119,6 +120,10 @@ class Player:
             self._world.problems.add("a stream ends with one terminal event", f"{session.id}: {name}")
         else:
             self._came(session, name, last.result)
+
+    def _waits(self, session: str) -> None:
+        if (outsider := self._outside.get(session)) is not None:
+            outsider.asked()
 
     def _stands(self, result: TurnResult) -> None:
         self.counts[result.status] += 1
@@ -184,7 +189,8 @@ class Player:
         with self._leaving(talk.id), suppress(SessionClosed):
             session = self._runtime.session(talk.id)
             with anyio.move_on_after(SETTLING) as patience:
-                while session.busy:  # noqa: ASYNC110  it is virtual time
+                while session.busy:
+                    self._waits(talk.id)  # a crash may have hidden for a moment that it does
                     await anyio.sleep(1)
                 self._outside[talk.id].scope.cancel()
                 if self._world.faultless:

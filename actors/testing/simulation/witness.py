@@ -6,7 +6,7 @@ broken. The bodies that servers see are held against the log as it stood at that
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from actors.core import events
@@ -90,6 +90,8 @@ class Witness(MemoryStorage):
         self._members = members
         self.counts: Counter[str] = Counter()
         self.seen: dict[str, Sighting] = {}
+        self.waits: Callable[[str], None] = lambda session: None
+        """Told of each session of which a turn begins to wait."""
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         """Look at what is appended, and append it."""
@@ -117,6 +119,8 @@ class Witness(MemoryStorage):
                 self._submitted(seen, event)
             case events.Opened(target=target):
                 seen.target = target
+            case events.Awaited():
+                self.waits(session)
             case events.Closed():
                 seen.closed = True
             case _:
