@@ -11,8 +11,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Literal
 
+from actors.adapters.closed_schemas import Measures, closed, measured
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.schemas import Schema, below, listed
+from actors.adapters.schemas import below, rooted
 from actors.core.concerns import OutputMeans
 from actors.core.dialect import Dialect
 from actors.core.jsonio import Json, JsonValue, dump, parse
@@ -21,19 +22,14 @@ from actors.core.output import OUTPUT_TOOL
 NAME = "answer"
 """What a schema of the request is called."""
 
-_UNSAID = frozenset(
-    """minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern minItems maxItems
-    uniqueItems minProperties maxProperties default examples title contains minContains maxContains
-    $schema""".split()  # noqa: SIM905  as a list it is a page
-)
-"""What strict schemas may not say. The value is validated against it all the same."""
-_UNSAYABLE = frozenset(
-    """oneOf allOf not if then else patternProperties propertyNames dependentSchemas dependentRequired prefixItems
-    unevaluatedProperties unevaluatedItems""".split()  # noqa: SIM905  likewise
-)
-_FORMATS = frozenset(
-    {"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
-)
+_MAX_OPTIONAL, _MAX_UNIONS = 24, 16  # ANT-S20
+_MAX_LEVELS = 20  # of those that Gemini's subset is projected to
+_MAX_OBJECTS, _MAX_PROPERTIES, _MAX_VALUES, _MAX_CHARACTERS = (
+    10,
+    5_000,
+    250,
+    15_000,
+)  # OAC-S13: strict schemas
 
 
 def means(settings: Settings, dialect: Dialect) -> OutputMeans:
@@ -49,8 +45,19 @@ def means(settings: Settings, dialect: Dialect) -> OutputMeans:
         return "tool" if is_free and not taken and dialect.reasoning.binding != "prefix" else "prompt"
     if settings.tools and not rules.output_beside_tools:
         return "prompt"
-    is_strict = rules.output_schema == "strict"
-    return "prompt" if is_strict and strict(settings.output or Json(b"{}")) is None else "schema"
+    return "schema" if _is_sayable(settings.output or Json(b"{}"), rules.output_schema) else "prompt"
+
+
+def _is_sayable(schema: Json, subset: Literal["any", "closed", "filled"]) -> bool:
+    """Say whether a subset of JSON Schema says what a schema does; one that is not its own root says more."""
+    if subset == "any":
+        return True
+    made = closed(schema) if rooted(schema)[0] == schema else None
+    if made is None or (size := measured(made)).is_recursive:
+        return False
+    if subset == "filled":
+        return size.hollow == 0 and size.depth <= _MAX_LEVELS
+    return size.optional <= _MAX_OPTIONAL and size.unions <= _MAX_UNIONS
 
 
 def asked_form(settings: Settings, dialect: Dialect) -> Settings:
@@ -67,84 +74,33 @@ def asked_form(settings: Settings, dialect: Dialect) -> Settings:
             return replace(settings, output=None)
 
 
-@lru_cache(maxsize=256)
-def strict(schema: Json) -> Json | None:
-    """Return a schema in which every object is closed, as strict providers want it; None where that changes it.
-
-    What it may not say is left out; recursion and open objects cannot be said at all.
-    """
-    root = parse(schema)
-    try:
-        return dump(_closed(root)) if type(root) is dict and not _recursive(root) else None
-    except _Unsayable:
-        return None
-
-
-class _Unsayable(Exception):
-    """A schema that strict providers take in no form."""
-
-
-def _closed(schema: JsonValue) -> JsonValue:
-    if type(schema) is not dict:
-        raise _Unsayable
-    if _UNSAYABLE & schema.keys():
-        raise _Unsayable
-    made: Schema = {
-        key: below(key, value, _closed)
-        for key, value in schema.items()
-        if key not in _UNSAID and (key != "format" or value in _FORMATS) and key != "additionalProperties"
-    }
-    if "object" in (schema.get("type"), *listed(schema.get("type"))):
-        if "properties" not in schema or schema.get("additionalProperties", False) is not False:
-            raise _Unsayable
-        made["additionalProperties"] = False
-    return made
-
-
-def _recursive(root: Schema) -> bool:
-    """Say whether a definition leads back to itself, or a reference elsewhere than to one."""
-    defined = root.get("$defs")
-    definitions = defined if type(defined) is dict else {}
-
-    def loops(value: JsonValue, followed: tuple[str, ...]) -> bool:
-        if type(value) is list:
-            return any(loops(item, followed) for item in value)
-        if type(value) is not dict:
-            return False
-        reference = value.get("$ref")
-        if type(reference) is str:
-            name = reference.removeprefix("#/$defs/")
-            if name in followed or name not in definitions or len(followed) > _LONGEST:
-                return True
-            return loops(definitions[name], (*followed, name))
-        return any(loops(item, followed) for key, item in value.items() if key != "$defs")
-
-    return loops(root, ())
-
-
-_LONGEST = 16  # references in a row
-
-
 def named_schema(schema: Json) -> dict[str, str | bool | Json]:
-    """Return a schema of the answer as OpenAI's wires have it: strict where every property of it is demanded."""
-    closed = strict(schema)
-    is_strict = closed is not None and _fully_required(closed)
-    said = closed if closed is not None and is_strict else schema
-    return {"name": NAME, "schema": said, "strict": is_strict}
+    """Return a schema of the answer as OpenAI's wires have it: strict where that says the same of it."""
+    made = closed(schema, demands=True)
+    if made is None or not _is_strict(measured(made)):
+        return {"name": NAME, "schema": _without_open_patterns(schema), "strict": False}
+    return {"name": NAME, "schema": made, "strict": True}
 
 
-def _fully_required(schema: Json) -> bool:
-    """Say whether every object demands every property it has: OpenAI's strict mode has no others."""
+def _is_strict(size: Measures) -> bool:
+    """Say whether strict decoding takes a closed schema of this size."""
+    is_small = size.objects <= _MAX_OBJECTS and size.properties <= _MAX_PROPERTIES
+    is_short = size.values <= _MAX_VALUES and size.characters <= _MAX_CHARACTERS
+    return is_small and is_short and size.alike == 0 and size.untyped == 0
 
-    def full(value: JsonValue) -> bool:
-        if type(value) is list:
-            return all(map(full, value))
+
+@lru_cache(maxsize=256)
+def _without_open_patterns(schema: Json) -> Json:
+    """Return a schema without patterns that do not say how a text begins and ends: no grammar is made of those."""
+
+    def made(value: JsonValue) -> JsonValue:
         if type(value) is not dict:
-            return True
-        properties = value.get("properties")
-        names = list(properties) if type(properties) is dict else []
-        return set(names) <= {str(name) for name in listed(value.get("required"))} and all(
-            map(full, value.values())
-        )
+            return value
+        return {key: below(key, inner, made) for key, inner in value.items() if _is_anchored(key, inner)}
 
-    return full(parse(schema))
+    return dump(made(parse(schema)))
+
+
+def _is_anchored(key: str, value: JsonValue) -> bool:
+    is_open = type(value) is str and not (value.startswith("^") and value.endswith("$"))
+    return key != "pattern" or not is_open

@@ -179,7 +179,8 @@ class RequestRules(Demands):
             the answer and is forced, or in words.
         output_models: Which models have that, as a pattern of the whole name. The others are told in words.
         output_beside_tools: Whether a schema in the request may stand beside tools; where not, words do.
-        output_schema: `strict` where the schema must close every object and says no bounds.
+        output_schema: `closed` where the schema must close every object and says no bounds, recursion or open object;
+            `filled` where each of its objects must have properties besides.
         max_stops: Most stop sequences taken, the rest being left out and reported; 0 where there is no such setting.
         overflow_patterns: Regular expressions that recognise a context overflow in an error text.
         overflow_rule: The rule a context overflow breaks.
@@ -196,6 +197,6 @@ class RequestRules(Demands):
     output: OutputMeans = "prompt"
     output_models: str = ".*"
     output_beside_tools: bool = False
-    output_schema: Literal["any", "strict"] = "any"
+    output_schema: Literal["any", "closed", "filled"] = "any"
     overflow_patterns: tuple[str, ...] = OVERFLOW
     overflow_rule: str | None = None

@@ -235,7 +235,7 @@ class AnthropicReasoning(ReasoningRules):
 class AnthropicRequest(FunctionRequest):
     max_tokens_default: int = 8192
     top_p: Literal["beside", "alone"] = "alone"
-    output_schema: Literal["strict"] = "strict"
+    output_schema: Literal["closed"] = "closed"
 
 
 class AnthropicCaching(Caching):
@@ -288,6 +288,7 @@ class GeminiRequest(FunctionRequest):
     models_path: str
     max_tokens_default: int | None = None
     schema_subset: Literal["json_schema", "gemini"] = "gemini"
+    output_schema: Literal["filled"] = "filled"
 
 
 class GeminiCaching(Caching):

@@ -8,7 +8,8 @@ import pydantic
 import pytest
 from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
 
-from actors.adapters.outputs import means, strict
+from actors.adapters.closed_schemas import closed
+from actors.adapters.outputs import means
 from actors.adapters.request import Settings, ToolSpec
 from actors.config import PoolSettings
 from actors.core.arguments import ArgumentError
@@ -92,7 +93,7 @@ def test_a_tool_stands_for_the_answer_only_where_it_can_be_forced() -> None:
 
 
 def test_a_strict_schema_closes_every_object_and_one_that_cannot_be_is_said_in_words() -> None:
-    made = strict(output_of(City).schema)
+    made = closed(output_of(City).schema)
     assert made is not None
     assert json.loads(made) == {
         "type": "object",
@@ -100,7 +101,7 @@ def test_a_strict_schema_closes_every_object_and_one_that_cannot_be_is_said_in_w
         "required": ["name", "people"],
         "additionalProperties": False,
     }
-    assert strict(output_of(dict[str, int]).schema) is None
+    assert closed(output_of(dict[str, int]).schema) is None
     assert means(
         Settings(model="claude-sonnet-5", output=output_of(dict[str, int]).schema), dialect("anthropic")
     ) == ("prompt")

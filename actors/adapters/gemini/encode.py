@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 from urllib.parse import quote as percent_encoded
 
+from actors.adapters.closed_schemas import closed
 from actors.adapters.gemini.schema import projected
 from actors.adapters.preamble import Preamble, Wire, chosen, opened, system
 from actors.adapters.request import Settings, ToolSpec
@@ -127,7 +128,7 @@ def _answer(settings: Settings, dialect: GeminiDialect, losses: list[str]) -> Ma
     if settings.output is None:
         return {}
     if dialect.request.schema_subset != "gemini":
-        return {"responseMimeType": "application/json", "responseJsonSchema": settings.output}
+        return {"responseMimeType": "application/json", "responseJsonSchema": closed(settings.output)}
     schema, lost = projected(settings.output)
     losses += [f"schema.{keyword}" for keyword in lost]
     return {"responseMimeType": "application/json", "responseSchema": schema}

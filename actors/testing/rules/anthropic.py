@@ -6,7 +6,7 @@ content and sequence, in `anthropic_messages`), cache breakpoints, and thinking 
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from actors.testing.rules import anthropic_messages, anthropic_thinking
+from actors.testing.rules import anthropic_messages, anthropic_schema, anthropic_thinking
 from actors.testing.rules.anthropic_messages import cache_mark, check_name, check_text, field, only
 from actors.testing.rules.anthropic_rules import RULES
 from actors.testing.rules.base import AnthropicProfile, AnthropicSettings, Json, Mode, parse, unknown_key
@@ -41,6 +41,7 @@ _CHOICE_KEYS: Mapping[str, frozenset[str]] = {
     "none": frozenset({"type"}),
 }
 _MIN_BUDGET = 1024
+_LEAST_TOP = 0.95  # while the model thinks
 
 
 def validate(body: bytes, mode: Mode, settings: AnthropicSettings, *, count: bool = False) -> None:
@@ -134,17 +135,39 @@ def _check_values(request: dict[str, Json], profile: AnthropicProfile) -> None:
         raise RULES["ANT-S08"].refused(path="max_tokens", limit=1)
     if asked is not None and asked > profile.max_output_tokens:
         raise RULES["ANT-35"].refused(asked=asked, limit=profile.max_output_tokens, model=request["model"])
-    heat = request.get("temperature")
-    if isinstance(heat, int | float) and heat > 1:
-        raise RULES["ANT-S14"].refused(path="temperature", limit=1)
+    _check_sampling(request, profile)
     field(request, "stream", bool, "", required=False)
-    field(request, "stop_sequences", list, "", required=False)
+    for at, text in enumerate(field(request, "stop_sequences", list, "", required=False) or ()):
+        if not isinstance(text, str):
+            raise RULES["ANT-S02"].refused(path=f"stop_sequences.{at}", kind="string")
+        if not text.strip():
+            raise RULES["ANT-S17"].refused()
     config = field(request, "output_config", dict, "", required=False) or {}
     only(config, frozenset({"effort", "format"}), "output_config")
     effort = field(config, "effort", str, "output_config.", required=False)
     if effort is not None and effort not in profile.efforts:
         levels = ", ".join(sorted(profile.efforts))
         raise RULES["ANT-49"].refused(effort=effort, levels=levels)
+    anthropic_schema.check(config)
+
+
+def _check_sampling(request: dict[str, Json], profile: AnthropicProfile) -> None:
+    for key in ("temperature", "top_p"):
+        value = request.get(key)
+        if value is None:
+            continue
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise RULES["ANT-S02"].refused(path=key, kind="number")
+        if value > 1:
+            raise RULES["ANT-S14"].refused(path=key, limit=1)
+        if value < 0:
+            raise RULES["ANT-S08"].refused(path=key, limit=0)
+    top, thinking = request.get("top_p"), request.get("thinking")
+    if profile.one_sampling and None not in (top, request.get("temperature")):
+        raise RULES["ANT-S15"].refused()
+    thinks = isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive")
+    if top is not None and top < _LEAST_TOP and thinks:
+        raise RULES["ANT-S16"].refused()
 
 
 def _check_thinking(request: dict[str, Json], profile: AnthropicProfile, settings: AnthropicSettings) -> None:

@@ -191,6 +191,18 @@ _SHAPE = (
     ServerRule("ANT-S11", "`tool_choice` may only be specified while providing `tools`.", source=RECALLED),
     ServerRule("ANT-S14", "{path}: Input should be less than or equal to {limit}", source=RECALLED),
     ServerRule("ANT-S12", "Tool '{name}' not found in provided tools", source=RECALLED),
+    ServerRule(
+        "ANT-S15", "`temperature` and `top_p` cannot both be specified for this model. Please use only one."
+    ),
+    ServerRule("ANT-S16", "`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled."),
+    ServerRule("ANT-S17", "stop_sequences: each stop sequence must contain non-whitespace"),
+    ServerRule("ANT-S18", "output_config.format.schema: {why}"),
+    ServerRule("ANT-S19", "output_config.format.schema: recursive schemas are not supported", source=DOC),
+    ServerRule(
+        "ANT-S20",
+        "Schemas contains too many {what} ({count}), which would make grammar compilation inefficient. Reduce the "
+        "number of {what} in your tool schemas (limit: {limit}).",
+    ),
     ServerRule("ANT-S13", "{path}: input_schema does not support oneOf, allOf, or anyOf at the top level"),
 )
 

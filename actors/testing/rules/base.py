@@ -153,6 +153,7 @@ class AnthropicProfile:
         media: Most images and documents of a request. None is unlimited.
         cache_minimum: Fewest tokens of a prompt that is cached; 4,096 on some models.
         reasoning: Every message with calls must begin with thinking, signed or not, as copies of the API want it.
+        one_sampling: `temperature` and `top_p` are not taken together, as since generation 4.5.
     """
 
     prefill: bool = False
@@ -168,6 +169,7 @@ class AnthropicProfile:
     media: int | None = 100
     cache_minimum: int = 1024
     reasoning: bool = False
+    one_sampling: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,8 @@ _FORMATS = {
 }
 _MARK_VALUES = {"type": ("default",), "ttl": ("5m", "1h")}
 _MOST_DOCUMENTS = 5
+_MOST_STOPS = 2500
+_LONGEST_EFFORT = 16
 _TITLE = frozenset(ascii_letters + digits + " -()[]")
 _NAMES = {dict: "JSONObject", list: "JSONArray", str: "String", int: "Integer", bool: "Boolean"}
 _NAMES |= {type(None): "Null", float: "BigDecimal"}
@@ -62,8 +64,8 @@ def validate(body: bytes, mode: Mode, settings: BedrockSettings) -> None:
     profile = _profile(settings)
     _only(request, _KEYS, "")
     _check_inference(request)
-    for key in ("additionalModelRequestFields", "outputConfig"):
-        _object(request.get(key, {}), key)
+    _object(request.get("additionalModelRequestFields", {}), "additionalModelRequestFields")
+    _check_output(_object(request.get("outputConfig", {}), "outputConfig"))
     declared = _check_tools(request)
     for at, block in enumerate(_list(request, "system", "", required=False)):
         kind, value = _one(block, _IN_SYSTEM, f"system/{at}")
@@ -114,6 +116,37 @@ def _check_inference(request: dict[str, Json]) -> None:
         value = inference.get(key)
         if value is not None and (not isinstance(value, int | float) or not 0 <= value <= 1):
             raise RULES["BED-S08"].refused(value=value, path=f"inferenceConfig.{key}", least=0, most=1)
+    _check_stops(_list(inference, "stopSequences", "inferenceConfig/", required=False))
+
+
+def _check_stops(stops: list[Json]) -> None:
+    if len(stops) > _MOST_STOPS:
+        raise RULES["BED-S10"].refused(value=f"[{len(stops)}]", path="inferenceConfig.stopSequences")
+    for at, text in enumerate(stops):
+        if not _typed(text, str, f"inferenceConfig/stopSequences/{at}"):
+            raise RULES["BED-S04"].refused(value="''", path=f"inferenceConfig.stopSequences.{at}")
+
+
+def _check_output(config: dict[str, Json]) -> None:
+    """Check the effort, and the schema of the answer: a text that holds JSON, as the service's model has it."""
+    _only(config, frozenset({"effort", "textFormat"}), "outputConfig")
+    if "effort" in config and len(_typed(config["effort"], str, "outputConfig/effort")) > _LONGEST_EFFORT:
+        raise RULES["BED-S11"].refused(value=f"'{config['effort']}'", path="outputConfig.effort")
+    if "textFormat" not in config:
+        return
+    path = "outputConfig/textFormat"
+    form = _object(config["textFormat"], path)
+    _only(form, frozenset({"type", "structure"}), path)
+    if (kind := _typed(form.get("type"), str, f"{path}/type")) != "json_schema":
+        raise RULES["BED-S03"].refused(value=f"'{kind}'", path=_dotted(f"{path}/type"), values="json_schema")
+    path = f"{path}/structure"
+    told = _object(_one(form.get("structure"), frozenset({"jsonSchema"}), path)[1], f"{path}/jsonSchema")
+    _only(told, frozenset({"schema", "name", "description"}), f"{path}/jsonSchema")
+    try:
+        schema = parse(_typed(told.get("schema"), str, f"{path}/jsonSchema/schema").encode())
+    except ValueError as why:
+        raise RULES["BED-S05"].refused(why=why) from why
+    _object(schema, f"{path}/jsonSchema/schema")
 
 
 def _check_tools(request: dict[str, Json]) -> bool:

@@ -129,6 +129,8 @@ _SHAPE = (
     _rule("BED-S06", _MALFORMED + "{count} subschemas matched instead of one" + _REFORMAT, RECALLED),
     _rule("BED-S07", "The {block} block at {path} cannot be in a message of role {role}.", RECALLED),
     _rule("BED-S08", _VALUE + "be between {least} and {most}", RECALLED),
+    _rule("BED-S10", _VALUE + "have length less than or equal to 2500", DOC),
+    _rule("BED-S11", _VALUE + "have length less than or equal to 16", DOC),
     _rule("BED-S09", "The tool {name} of toolChoice is not among the tools of toolConfig.", RECALLED),
 )
 

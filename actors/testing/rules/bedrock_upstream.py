@@ -9,9 +9,18 @@ from collections.abc import Callable, Iterable, Sequence
 
 from actors.testing.rules import anthropic
 from actors.testing.rules.anthropic_thinking import sign
-from actors.testing.rules.base import AnthropicProfile, AnthropicSettings, Json, Mode, RuleBroken, dumped
+from actors.testing.rules.base import (
+    AnthropicProfile,
+    AnthropicSettings,
+    Json,
+    Mode,
+    RuleBroken,
+    dumped,
+    parse,
+)
 from actors.testing.rules.bedrock_rules import RULES, BedrockSettings
 
+_SAMPLING = {"temperature": "temperature", "topP": "top_p", "stopSequences": "stop_sequences"}
 _MIMES = {"pdf": "application/pdf", "txt": "text/plain"}
 
 
@@ -47,11 +56,15 @@ def passed_on(request: Json, settings: BedrockSettings) -> Json:
     """Return a request as Bedrock passes it on: in the vendor's form, marks for the cache included."""
     inference = request.get("inferenceConfig") or {}
     body: Json = {"model": settings.model, "max_tokens": inference.get("maxTokens", 4096)}
-    if "temperature" in inference:
-        body["temperature"] = inference["temperature"]
+    for own, name in _SAMPLING.items():
+        if own in inference:
+            body[name] = inference[own]
     body |= request.get("additionalModelRequestFields") or {}
-    if effort := (request.get("outputConfig") or {}).get("effort"):
-        body["output_config"] = {"effort": effort}
+    asked = request.get("outputConfig") or {}
+    form = ((asked.get("textFormat") or {}).get("structure") or {}).get("jsonSchema")
+    config = {"effort": asked.get("effort"), "format": form and _form(form)}
+    if any(config.values()):
+        body["output_config"] = config
     if system := _marked(request.get("system") or (), _block):
         body["system"] = system
     body |= _tools(request.get("toolConfig") or {})
@@ -63,6 +76,11 @@ def passed_on(request: Json, settings: BedrockSettings) -> Json:
         for message in request["messages"]
     ]
     return body
+
+
+def _form(told: Json) -> Json:
+    """Return the schema of an answer, which here is JSON in a text."""
+    return {"type": "json_schema", "schema": parse(told["schema"].encode())}
 
 
 def _tools(config: Json) -> Json:

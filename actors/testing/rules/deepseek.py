@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from actors.testing.rules.base import RECALLED, CompatibleProfile, Json, ServerRule, table
 from actors.testing.rules.host import RequestContext, VendorHost
-from actors.testing.rules.openai_chat import KEYS, OPENAI, not_an_object
+from actors.testing.rules.openai_chat import KEYS, OPENAI, any_answer, not_an_object
 from actors.testing.rules.openai_messages import MESSAGE_KEYS
 from actors.testing.rules.reasoning import check_present
 
@@ -45,6 +45,12 @@ RULES = table(
         "DSK-09",
         "This model's maximum context length is {limit} tokens. However, you requested {tokens} tokens "
         "({tokens} in the messages, 0 in the completion). Please reduce the length of the messages or completion.",
+        code=_CODE,
+    ),
+    ServerRule("DSK-10", "This response_format type is unavailable now", code=_CODE),
+    ServerRule(
+        "DSK-11",
+        "Prompt must contain the word 'json' in some form to use 'response_format' of type 'json_object'.",
         code=_CODE,
     ),
     ServerRule("DSK-S01", _UNREADABLE + "{path}: expected {expected}", RECALLED, status=422, code=_CODE),
@@ -93,8 +99,13 @@ def _close(waiting: list[str], strays: int) -> None:
         raise RULES["DSK-01"].refused()
 
 
+def _check_form(request: Json, context: RequestContext) -> None:
+    if (request.get("response_format") or {}).get("type") == "json_schema":
+        raise RULES["DSK-10"].refused()
+
+
 DEEPSEEK: VendorHost = replace(
-    OPENAI,
+    any_answer(OPENAI),
     name="deepseek",
     rules=RULES,
     words={
@@ -102,8 +113,10 @@ DEEPSEEK: VendorHost = replace(
         "OAC-06": "DSK-S02",
         "OAC-07": "DSK-04",
         "OAC-15": "DSK-09",
+        "OAC-S14": "DSK-11",
     },
     error_code=_CODE,
+    lacks=frozenset({"OAC-S15"}),
     keys=KEYS | {"thinking"},
     unknown_keys="ignore",
     message_keys={
@@ -114,7 +127,7 @@ DEEPSEEK: VendorHost = replace(
     tool_types=("function",),
     schema=not_an_object,
     sequence=check,
-    checks=(check_present,),
+    checks=(check_present, _check_form),
     reasoning="DSK-05",
     reasoning_scope="open",
     forced="DSK-08",

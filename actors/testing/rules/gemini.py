@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from actors.testing.rules import gemini_signatures
+from actors.testing.rules import gemini_schema, gemini_signatures
 from actors.testing.rules.base import Json, Mode, parse
 from actors.testing.rules.gemini_rules import NAME, RULES, GeminiProfile, GeminiSettings
 from actors.testing.rules.gemini_shape import shaped
@@ -22,6 +22,10 @@ _DATA = frozenset(
     """text inlineData fileData functionCall functionResponse executableCode codeExecutionResult toolCall
     toolResponse""".split()  # noqa: SIM905  as a list it is a page
 )
+_JSON = "application/json"
+_MIMES = frozenset({"text/plain", _JSON, "application/xml", "application/yaml", "text/x.enum"})
+_RANGES = {"temperature": (0, 2), "topP": (0, 1)}
+_MAX_STOPS = 5
 _NO_CONTENT: Json = {"role": "", "parts": []}
 
 
@@ -40,6 +44,7 @@ def validate(body: bytes, mode: Mode, settings: GeminiSettings) -> None:
         _check_content(content, f"contents[{at}]", settings)
     names = _check_tools(request)
     _check_config(request, names)
+    _check_generation(request.get("generationConfig") or {}, names, profile, mode)
     _check_sequence(contents, mode)
     gemini_signatures.check(contents, mode, profile, settings)
     limit = profile.context_tokens
@@ -156,19 +161,8 @@ def _check_tools(request: Json) -> set[str]:
                 raise RULES["GEM-S05"].refused(path, name=declared["name"])
             names.add(declared["name"])
             if declared.get("parameters") is not None:
-                _check_schema(declared["parameters"], f"{path}.parameters")
+                gemini_schema.check(declared["parameters"], f"{path}.parameters")
     return names
-
-
-def _check_schema(schema: Json, path: str) -> None:
-    arms = schema.get("anyOf") or ()
-    if not arms and schema.get("type", "TYPE_UNSPECIFIED") == "TYPE_UNSPECIFIED":
-        raise RULES["GEM-S10"].refused(path, path=path)
-    if schema.get("type") == "ARRAY" and schema.get("items") is None:
-        raise RULES["GEM-S10"].refused(path, path=f"{path}.items")
-    inner = [*arms, *(schema.get("properties") or {}).values()]
-    for value in [*inner, schema["items"]] if schema.get("items") else inner:
-        _check_schema(value, f"{path}.*")
 
 
 def _check_config(request: Json, names: set[str]) -> None:
@@ -178,3 +172,35 @@ def _check_config(request: Json, names: set[str]) -> None:
     thinking = (request.get("generationConfig") or {}).get("thinkingConfig") or {}
     if "thinkingBudget" in thinking and "thinkingLevel" in thinking:
         raise RULES["GEM-S11"].refused("generation_config.thinking_config")
+
+
+def _check_generation(config: Json, names: set[str], profile: GeminiProfile, mode: Mode) -> None:
+    for key, (low, high) in _RANGES.items():
+        value = config.get(key)
+        if value is not None and not low <= value <= high:
+            raise RULES["GEM-S16"].refused(key, name=key, value=value, low=low, high=high)
+    if config.get("maxOutputTokens", 1) < 1:
+        path = "generation_config.max_output_tokens"
+        raise RULES["GEM-S13"].refused(path, path=path, why="must be positive")
+    if len(config.get("stopSequences") or ()) > _MAX_STOPS:
+        raise RULES["GEM-S18"].refused("generation_config.stop_sequences", most=_MAX_STOPS)
+    mime = config.get("responseMimeType", "text/plain")
+    if mime not in _MIMES:
+        raise RULES["GEM-S15"].refused("generation_config.response_mime_type")
+    if mime == _JSON and names and not profile.json_beside_tools:
+        raise RULES["GEM-S20"].refused()
+    _check_answer(config, mime, mode)
+
+
+def _check_answer(config: Json, mime: str, mode: Mode) -> None:
+    schema, json = config.get("responseSchema"), config.get("responseJsonSchema")
+    if (schema is not None or json is not None) and mime not in (_JSON, "text/x.enum"):
+        raise RULES["GEM-S17"].refused(
+            "generation_config", why="needs a response mime type of application/json"
+        )
+    if schema is not None and json is not None:
+        raise RULES["GEM-S17"].refused("generation_config", why="is set beside response_json_schema")
+    if schema is not None:
+        gemini_schema.check(schema, "generation_config.response_schema", is_filled=mode == "strict")
+    if json is not None:
+        gemini_schema.check_json(json, "")

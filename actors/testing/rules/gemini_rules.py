@@ -21,10 +21,13 @@ class GeminiProfile:
     Args:
         signatures: Whether the first call of a step must have a signature, as since generation 3.
         context_tokens: Window in tokens, estimated at four bytes of body each. None is unlimited.
+        json_beside_tools: Whether an answer may be asked for as JSON where tools are declared, as of some models since
+            generation 3.
     """
 
     signatures: bool = True
     context_tokens: int | None = None
+    json_beside_tools: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,30 @@ RULES = table(
         "You can only set only one of thinking budget and thinking level.",
         RECALLED,
     ),
+    _rule("GEM-S13", "* GenerateContentRequest.{path}: {why}\n"),
+    _rule(
+        "GEM-S14",
+        "* GenerateContentRequest.{path}: should be non-empty for OBJECT type\n",
+        strict_only=True,
+    ),
+    _rule(
+        "GEM-S15",
+        "* GenerateContentRequest.generation_config.response_mime_type: allowed mimetypes are `text/plain`, "
+        "`application/json`, `application/xml`, `application/yaml` and `text/x.enum`.\n",
+    ),
+    _rule(
+        "GEM-S16",
+        "Unable to submit request because it has a {name} value of {value} but the supported range is from {low} "
+        "to {high}. Update the value and try again.",
+    ),
+    _rule("GEM-S17", "* GenerateContentRequest.generation_config.response_schema: {why}\n", DOC),
+    _rule(
+        "GEM-S18",
+        "* GenerateContentRequest.generation_config.stop_sequences: at most {most} are supported\n",
+        DOC,
+    ),
+    _rule("GEM-S19", "schema at {path} can only contain properties starting with '$' when $ref is present"),
+    _rule("GEM-S20", "Function calling with a response mime type: 'application/json' is unsupported"),
     _rule(
         "GEM-S12",
         "* GenerateContentRequest.{path}: one of the fields of `data` must be initialized, and only one\n",

@@ -49,11 +49,14 @@ class VendorHost:
         argument_types: JSON types of a call's arguments.
         tool_types: Types of tools and calls.
         choices: Words of `tool_choice`.
+        efforts: Words of `reasoning_effort`; None where the vendor does not say.
         names: What a tool name must match.
         enforced: Rules of strict copies (`ServerRule.strict_only`) that this host has in both modes.
         lacks: Rules of strict copies that this host has in neither.
         fixed: The only value of each sampling parameter on models that take no other.
         schema: Says what is wrong with a tool's parameters, or None.
+        strict: Says what is wrong with a schema that an answer is to conform to strictly, or None.
+        answer: Says what is wrong with the schema of any answer, or None.
         identity: Checks the ids and names of all messages.
         sequence: Checks who answers whom, and in which order.
         checks: What else is checked, on the whole request, at the end.
@@ -73,6 +76,8 @@ class VendorHost:
     schema: Callable[[Json], str | None]
     identity: Callable[[list[Json], "RequestContext"], None]
     sequence: Callable[[list[Json], "RequestContext"], None]
+    strict: Callable[[Json, Mode], str | None] = lambda schema, mode: None
+    answer: Callable[[dict[str, Json]], str | None] = lambda schema: None
     words: Mapping[str, str] = field(default_factory=dict)
     error_type: str = "invalid_request_error"
     error_code: str | None = None
@@ -86,6 +91,7 @@ class VendorHost:
     argument_types: tuple[type, ...] = (str,)
     tool_types: tuple[str, ...] = ("function",)
     choices: tuple[str, ...] = ("none", "auto", "required")
+    efforts: tuple[str, ...] | None = None
     enforced: frozenset[str] = frozenset()
     lacks: frozenset[str] = frozenset()
     fixed: Mapping[str, float] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from actors.testing.rules.base import RECALLED, CompatibleProfile, CompatibleSettings, Json, ServerRule, table
 from actors.testing.rules.host import RequestContext, VendorHost
-from actors.testing.rules.openai_chat import KEYS, OPENAI, not_an_object
+from actors.testing.rules.openai_chat import KEYS, OPENAI, any_answer, not_an_object
 from actors.testing.rules.openai_messages import MESSAGE_KEYS
 from actors.testing.rules.openai_messages import RULES as FAMILY
 from actors.testing.rules.reasoning import check_present
@@ -124,7 +124,7 @@ def _value_fault(schema: Json, path: str) -> str | None:
 
 
 KIMI: VendorHost = replace(
-    OPENAI,
+    any_answer(OPENAI),
     name="kimi",
     rules=RULES,
     words={

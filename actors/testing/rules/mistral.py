@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from actors.testing.rules.base import COPIES, DOC, RECALLED, Json, ServerRefusal, ServerRule, table
 from actors.testing.rules.host import RequestContext, VendorHost
-from actors.testing.rules.openai_chat import OPENAI, not_an_object
+from actors.testing.rules.openai_chat import OPENAI, any_answer, not_an_object
 
 _MEASURED = "measured with the vendor's own validator"
 _BAD_NAME = (
@@ -257,7 +257,7 @@ _KEYS = frozenset(_NAMES.split())
 _IMAGES = frozenset({"text", "image_url", "document_url", "input_audio", "file"})
 
 MISTRAL: VendorHost = replace(
-    OPENAI,
+    any_answer(OPENAI),
     name="mistral",
     rules=RULES,
     words={

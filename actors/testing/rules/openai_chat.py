@@ -6,8 +6,9 @@ the messages are in `openai_messages`. The same walk judges the vendors of the f
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
-from actors.testing.rules import openai_messages
+from actors.testing.rules import answers, openai_messages, strict_schema
 from actors.testing.rules.base import (
     CompatibleSettings,
     Json,
@@ -88,6 +89,7 @@ def _walk(request: dict[str, Json], context: RequestContext, size: int) -> None:
     _check_values(request, context)
     _check_tools(request, context)
     openai_messages.check(request["messages"], context, long_strings=size > 1_048_576)
+    answers.check(request, context)
     for check in context.host.checks:
         check(request, context)
     tokens, limit = size // 4, context.profile.context_tokens
@@ -132,7 +134,19 @@ def _check_values(request: dict[str, Json], context: RequestContext) -> None:
     for key in ("max_tokens", "max_completion_tokens"):
         if (limit := request.get(key)) is not None and (not integer(limit) or limit < 1):
             raise RULES["OAC-S02"].refused(key, path=key)
+    both = None not in (request.get("max_tokens"), request.get("max_completion_tokens"))
+    if both and context.holds(RULES["OAC-S15"]):
+        raise RULES["OAC-S15"].refused()
+    _check_effort(request.get("reasoning_effort"), context.host.efforts)
     _check_options(request, context)
+
+
+def _check_effort(effort: Json, known: tuple[str, ...] | None) -> None:
+    if effort is None or known is None or effort in known:
+        return
+    path = "reasoning_effort"
+    check_type(effort, str, path, "a string")
+    raise RULES["OAC-06"].refused(path, path=path, value=effort, values=openai_messages.listed(known))
 
 
 def _check_sampling(request: dict[str, Json], fixed: Mapping[str, float]) -> None:
@@ -147,6 +161,8 @@ def _check_stop(stop: Json) -> None:
         raise RULES["OAC-09"].refused("stop", path="stop", limit=_MAX_STOPS, length=len(stop))
     if stop is not None and not isinstance(stop, str | list):
         check_type(stop, str, "stop", "one of a string or array of strings")
+    for at, text in enumerate(stop if isinstance(stop, list) else ()):
+        check_type(text, str, f"stop[{at}]", "a string")
 
 
 def _check_range(key: str, value: Json, low: float, high: float) -> None:
@@ -230,10 +246,13 @@ def not_an_object(function: dict[str, Json]) -> str | None:
 def _schema_fault(function: dict[str, Json]) -> str | None:
     if (wrong := not_an_object(function)) is not None:
         return wrong
-    schema: dict[str, Json] = function["parameters"]
-    if function.get("strict") and schema.get("additionalProperties") is not False:
-        return "In context=(), 'additionalProperties' is required to be supplied and to be false."
-    return _itemless_array(schema, ())
+    if function.get("strict"):
+        return strict_schema.fault(function["parameters"], copies=False)
+    return _itemless_array(function["parameters"], ())
+
+
+def _answer_fault(schema: dict[str, Json]) -> str | None:
+    return not_an_object({"parameters": schema})
 
 
 def _itemless_array(schema: dict[str, Json], context: tuple[str, ...]) -> str | None:
@@ -272,6 +291,17 @@ def _named(tool: dict[str, Json], wanted: Json) -> bool:
     return isinstance(wanted, dict) and tool.get("name") == wanted.get("name")
 
 
+def any_answer(host: VendorHost) -> VendorHost:
+    """Return a host without OpenAI's demands on the form of an answer: nothing is known of its own."""
+    return replace(
+        host,
+        strict=lambda schema, mode: None,
+        answer=lambda schema: None,
+        efforts=None,
+        lacks=host.lacks | {"OAC-S14", "OAC-S15"},
+    )
+
+
 OPENAI = VendorHost(
     name="openai_chat",
     rules=RULES,
@@ -282,6 +312,9 @@ OPENAI = VendorHost(
     names=re.compile(NAME),
     tool_types=("function", "custom"),
     schema=_schema_fault,
+    strict=lambda schema, mode: strict_schema.fault(schema, copies=mode == "strict"),
+    answer=_answer_fault,
+    efforts=("none", "minimal", "low", "medium", "high", "xhigh", "max"),
     identity=check_identity,
     sequence=check_sequence,
 )

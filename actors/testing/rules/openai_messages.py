@@ -135,6 +135,16 @@ RULES = table(
         source=COPIES,
         strict_only=True,
     ),
+    ServerRule("OAC-S13", "Invalid schema for response_format '{name}': {why}"),
+    ServerRule(
+        "OAC-S14",
+        "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.",
+    ),
+    ServerRule(
+        "OAC-S15",
+        "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.",
+        code="invalid_parameter_combination",
+    ),
     ServerRule("OAC-S12", "Invalid value for 'content': expected a string, got null.", source=RECALLED),
 )
 

@@ -29,7 +29,7 @@ from actors.testing.rules.base import (
     table,
 )
 from actors.testing.rules.host import RequestContext, VendorHost
-from actors.testing.rules.openai_chat import KEYS, OPENAI
+from actors.testing.rules.openai_chat import KEYS, OPENAI, any_answer
 from actors.testing.rules.openai_messages import MESSAGE_KEYS, PARTS
 from actors.testing.rules.prompts import in_anthropics_form
 
@@ -194,7 +194,7 @@ def _wrapped(refusal: ServerRefusal, request: Json, values: Mapping[str, object]
 
 
 OPENROUTER: VendorHost = replace(
-    OPENAI,
+    any_answer(OPENAI),
     name="openrouter",
     rules=RULES,
     words={"OAC-15": "ORT-02"},

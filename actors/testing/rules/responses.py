@@ -7,8 +7,8 @@ reasoning (`responses_reasoning`) and the size.
 import re
 from collections.abc import Mapping
 
-from actors.testing.rules import responses_items, responses_reasoning
-from actors.testing.rules.base import Json, Mode, parse, unknown_key
+from actors.testing.rules import responses_items, responses_reasoning, strict_schema
+from actors.testing.rules.base import Json, Mode, parse, strings, unknown_key
 from actors.testing.rules.responses_items import check_type, only, require
 from actors.testing.rules.responses_rules import RULES, ResponsesProfile, ResponsesSettings
 from actors.testing.rules.responses_store import ResponsesStore, expanded
@@ -41,6 +41,8 @@ _SAMPLING = ("temperature", "top_p", "top_logprobs")
 _RANGES: Mapping[str, tuple[float, float]] = {"temperature": (0, 2), "top_p": (0, 1)}
 _NAME = r"^[a-zA-Z0-9_-]+$"
 _MAX_NAME = 128
+_MAX_FORM_NAME = 64
+_FORM_KEYS = frozenset({"type", "name", "description", "schema", "strict"})
 _MIN_OUTPUT = 16
 _MAX_CACHE_KEY = 64
 
@@ -61,6 +63,7 @@ def validate(
         raise RULES["OAR-S03"].refused(key, path=key)
     _check_values(request, profile)
     _check_tools(request)
+    _check_text_form(request, mode)
     responses_items.check(request, profile)
     store = store or ResponsesStore()
     whole = {**request, "input": expanded(request, store)}
@@ -151,6 +154,57 @@ def _check_reasoning(reasoning: Json) -> None:
         raise RULES["OAR-S04"].refused("reasoning.effort", value=effort, values=values)
 
 
+def _check_text_form(request: dict[str, Json], mode: Mode) -> None:
+    """Check the form of the answer."""
+    text = request.get("text")
+    if text is None:
+        return
+    check_type(text, dict, "text", "an object")
+    only(text, frozenset({"format", "verbosity"}), "text")
+    _check_word("text.verbosity", text.get("verbosity"), ("low", "medium", "high"))
+    form = text.get("format")
+    if form is None:
+        return
+    check_type(form, dict, "text.format", "an object")
+    which = require(form, "type", "text.format")
+    _check_word("text.format.type", which, ("text", "json_object", "json_schema"))
+    only(form, _FORM_KEYS if which == "json_schema" else frozenset({"type"}), "text.format")
+    if which == "json_object" and not any("json" in said.lower() for _, said in strings(request["input"])):
+        raise RULES["OAR-S15"].refused("input")
+    if which == "json_schema":
+        _check_form(form, mode)
+
+
+def _check_word(path: str, word: Json, known: tuple[str, ...]) -> None:
+    if word is not None and word not in known:
+        raise RULES["OAR-S04"].refused(path, value=word, values=", ".join(map(repr, known)))
+
+
+def _check_form(form: dict[str, Json], mode: Mode) -> None:
+    name, schema = require(form, "name", "text.format"), require(form, "schema", "text.format")
+    check_type(name, str, "text.format.name", "a string")
+    if len(name) > _MAX_FORM_NAME:
+        path = "text.format.name"
+        raise RULES["OAR-S07"].refused(path, path=path, limit=_MAX_FORM_NAME, length=len(name))
+    if not re.fullmatch(_NAME[1:-1], name):
+        raise RULES["OAR-S05"].refused("text.format.name", path="text.format.name", pattern=_NAME)
+    check_type(schema, dict, "text.format.schema", "an object")
+    if form.get("strict") is not None:
+        check_type(form["strict"], bool, "text.format.strict", "a boolean")
+    is_strict = form.get("strict") is True
+    wrong = strict_schema.fault(schema, copies=mode == "strict") if is_strict else _not_an_object(schema)
+    if wrong:
+        raise RULES["OAR-S14"].refused("text.format.schema", name=name, why=wrong)
+
+
+def _not_an_object(schema: dict[str, Json]) -> str | None:
+    if schema.get("type") != "object":
+        return f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema.get('type')}\"'."
+    if schema.keys() & {"oneOf", "anyOf", "allOf", "enum", "not"}:
+        return "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
+    return None
+
+
 def _check_tools(request: dict[str, Json]) -> None:
     tools = request.get("tools")
     tools = [] if tools is None else tools
@@ -174,13 +228,9 @@ def _check_function(tool: dict[str, Json], path: str) -> None:
     if schema is None:
         return
     check_type(schema, dict, f"{path}.parameters", "an object")
-    wrong = None
-    if schema.get("type") != "object":
-        wrong = f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema.get('type')}\"'."
-    elif schema.keys() & {"oneOf", "anyOf", "allOf", "enum", "not"}:
-        wrong = "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
-    elif tool.get("strict") and schema.get("additionalProperties") is not False:
-        wrong = "In context=(), 'additionalProperties' is required to be supplied and to be false."
+    wrong = _not_an_object(schema)
+    if wrong is None and tool.get("strict"):
+        wrong = strict_schema.fault(schema, copies=False)
     if wrong:
         raise RULES["OAR-S08"].refused(f"{path}.parameters", name=tool["name"], why=wrong)
 

@@ -146,6 +146,12 @@ RULES = table(
         code="previous_response_not_found",
     ),
     ServerRule("OAR-S13", "Invalid value for '{path}'.", source=RECALLED, code="invalid_value"),
+    ServerRule("OAR-S14", "Invalid schema for response_format '{name}': {why}"),
+    ServerRule(
+        "OAR-S15",
+        "Response input messages must contain the word 'json' in some form to use 'text.format' of type "
+        "'json_object'.",
+    ),
     ServerRule("OAR-S20", "invalid tool call arguments", source=COPIES, strict_only=True),
     ServerRule("OAR-S21", "Duplicate tool call id {id}", source=COPIES, strict_only=True),
     ServerRule("OAR-S22", "The last item of the input is the assistant's.", source=COPIES, strict_only=True),

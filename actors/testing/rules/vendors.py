@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from actors.testing.rules.base import RECALLED, CompatibleProfile, Json, ServerRefusal, ServerRule, table
 from actors.testing.rules.host import RequestContext, VendorHost
-from actors.testing.rules.openai_chat import KEYS, OPENAI, not_an_object
+from actors.testing.rules.openai_chat import KEYS, OPENAI, any_answer, not_an_object
 from actors.testing.rules.openai_messages import MESSAGE_KEYS, check_identity, check_sequence
 from actors.testing.rules.reasoning import check_signed
 
@@ -15,7 +15,7 @@ _MESSAGES = {role: keys | _THOUGHT if role == "assistant" else keys for role, ke
 _WITHOUT_DEVELOPER = {role: keys for role, keys in _MESSAGES.items() if role != "developer"}
 
 _FAMILY: VendorHost = replace(
-    OPENAI,
+    any_answer(OPENAI),
     rules={},
     unknown_keys="strict",
     message_keys=_MESSAGES,
@@ -103,6 +103,13 @@ QWEN = replace(
                 "{value} is not one of ['system', 'assistant', 'user', 'tool', 'function']",
                 code=_QWEN_CODE,
             ),
+            ServerRule(
+                "QWN-06",
+                _ALGO
+                + "'messages' must contain the word 'json' in some form, to use 'response_format' of type "
+                "'json_object'.",
+                code=_QWEN_CODE,
+            ),
             ServerRule("QWN-05", "Tool names are not allowed to be [search]", code=_QWEN_CODE),
         ),
         OAC_01="QWN-01",
@@ -110,7 +117,9 @@ QWEN = replace(
         OAC_S08="QWN-02",
         OAC_S09="QWN-03",
         OAC_06="QWN-04",
+        OAC_S14="QWN-06",
     ),
+    lacks=frozenset({"OAC-S15"}),
     error_code=_QWEN_CODE,
     keys=KEYS | {"enable_thinking", "thinking_budget", "enable_search", "top_k", "extra_body"},
     message_keys=_WITHOUT_DEVELOPER,
@@ -181,6 +190,16 @@ MINIMAX = replace(
 
 # ---- Groq
 
+
+def _check_form(request: Json, context: RequestContext) -> None:
+    """Refuse a form of the answer beside tools, and a schema of it in a stream."""
+    which = (request.get("response_format") or {}).get("type", "text")
+    if which != "text" and request.get("tools"):
+        raise context.host.rules["GRQ-04"].refused()
+    if which == "json_schema" and request.get("stream"):
+        raise context.host.rules["GRQ-05"].refused()
+
+
 GROQ = replace(
     _own(
         _FAMILY,
@@ -201,9 +220,16 @@ GROQ = replace(
                 "Please reduce the length of the messages or completion.",
                 code="context_length_exceeded",
             ),
+            ServerRule("GRQ-04", "json mode cannot be combined with tool/function calling"),
+            ServerRule("GRQ-05", "response_format` does not support streaming"),
+            ServerRule("GRQ-06", "invalid schema for response format: response_format/json_schema: {why}"),
         ),
         OAC_15="GRQ-03",
+        OAC_S13="GRQ-06",
     ),
+    lacks=frozenset({"OAC-S15"}),
+    strict=OPENAI.strict,
+    checks=(_check_form,),
     keys=KEYS | {"reasoning_format", "include_reasoning", "search_settings"},
 )
 
@@ -304,6 +330,20 @@ def _check_sight(request: Json, context: RequestContext) -> None:
         raise context.host.rules["LCP-12"].refused()
 
 
+def _open_pattern(schema: Json) -> str | None:
+    """Return a pattern that no grammar is made of: one that does not say how its text begins and ends."""
+    patterns = [schema.get("pattern")] if isinstance(schema, dict) else []
+    for pattern in patterns:
+        if isinstance(pattern, str) and not (pattern.startswith("^") and pattern.endswith("$")):
+            return pattern
+    inner = schema if isinstance(schema, list) else []
+    if isinstance(schema, dict):
+        inner = [
+            value for key, value in schema.items() if key not in ("default", "examples", "const", "enum")
+        ]
+    return next((found for value in inner if (found := _open_pattern(value))), None)
+
+
 def _failed(rule: str, message: str) -> ServerRule:
     """Return a rule for a fault that the server takes for its own: it answers 500."""
     return ServerRule(rule, message, "measured", status=500, type="server_error")
@@ -347,6 +387,11 @@ LLAMA_CPP = replace(
                 "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
             ),
             ServerRule(
+                "LCP-14",
+                "JSON schema conversion failed:\nPattern must start with '^' and end with '$'",
+                _SOURCE,
+            ),
+            ServerRule(
                 "LCP-13", "Jinja Exception: This model only supports single tool-calls at once!", "measured"
             ),
         ),
@@ -361,10 +406,12 @@ LLAMA_CPP = replace(
         "OAC-S09": "LCP-06",
         "OAC-15": "LCP-10",
         "OAC-05 content": "LCP-11",
+        "OAC-S13": "LCP-14",
     },
     enforced=frozenset({"OAC-S09", "OAC-S11"}),
     sequence=_check_tail,
     checks=(_check_jinja, _check_sight, _check_calls),
+    answer=_open_pattern,
     finish=_counted,
 )
 
@@ -387,9 +434,12 @@ OLLAMA = replace(
             ServerRule("OLL-01", "invalid tool call arguments", _SOURCE),
             ServerRule("OLL-02", "invalid message content type: {kind}", _SOURCE),
             ServerRule("OLL-03", "invalid image input", RECALLED),
+            ServerRule("OLL-04", "invalid JSON schema in format", RECALLED),
         ),
         OAC_S09="OLL-01",
+        OAC_S13="OLL-04",
     ),
+    answer=_open_pattern,
     kinds={
         "integer": "float64",
         "decimal": "float64",

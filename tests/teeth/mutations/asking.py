@@ -86,7 +86,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "output: a strict schema leaves objects open",
-        "actors/adapters/outputs.py",
+        "actors/adapters/closed_schemas.py",
         'made["additionalProperties"] = False',
         "pass",
         (OUTPUT,),

@@ -1,0 +1,229 @@
+"""The schema of an answer with every object of it closed, as the providers want it that decode by a schema.
+
+What such a schema may not say is left out: bounds, defaults, which of several arms exactly. The answer is validated
+against the whole schema, so that costs guidance and no safety. What closing would change is not closed: objects of any
+key, values of any type, tuples.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from actors.adapters.schemas import Schema, below, listed
+from actors.core.jsonio import Json, JsonValue, dump, parse
+
+_UNSAID = frozenset(
+    """minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern minItems maxItems
+    uniqueItems minProperties maxProperties default examples title contains minContains maxContains discriminator
+    $schema""".split()  # noqa: SIM905  as a list it is a page
+)
+_UNSAYABLE = frozenset(
+    """allOf not if then else patternProperties propertyNames dependentSchemas dependentRequired prefixItems
+    unevaluatedProperties unevaluatedItems definitions""".split()  # noqa: SIM905  likewise
+)
+_FORMATS = frozenset("date-time time date duration email hostname ipv4 ipv6 uuid".split())  # noqa: SIM905  likewise
+_PLAIN = (str, int, float, bool, type(None))
+_LONGEST = 32  # references in a row
+
+
+class Measures(NamedTuple):
+    """How large a closed schema is.
+
+    Args:
+        is_recursive: Whether it leads back to itself.
+        depth: Levels of it, references followed.
+        objects: Objects inside each other.
+        optional: Properties that an object need not have.
+        unions: Properties that are a choice.
+        hollow: Objects without properties, below the root.
+        alike: Choices of objects that begin with the same key, which tells them not apart.
+        untyped: Schemas without a type that are no choice and no reference.
+        properties, values: How many there are.
+        characters: Of the names of properties and definitions, and of the values that are texts.
+    """
+
+    is_recursive: int
+    depth: int
+    objects: int
+    optional: int
+    unions: int
+    hollow: int
+    alike: int
+    untyped: int
+    properties: int
+    values: int
+    characters: int
+
+
+@lru_cache(maxsize=256)
+def closed(schema: Json, *, demands: bool = False) -> Json | None:
+    """Return a schema in which every object is closed; None where that would change what it says.
+
+    Args:
+        demands: Every property is demanded, which changes nothing for one that may be null or has a default.
+    """
+    root = parse(schema)
+    try:
+        return dump(_Closing(root, demands=demands).made(root)) if type(root) is dict else None
+    except _Unsayable:
+        return None
+
+
+class _Unsayable(Exception):
+    """A schema that cannot be closed."""
+
+
+class _Closing:
+    """Closes one schema."""
+
+    def __init__(self, root: Schema, *, demands: bool) -> None:
+        self._root = root
+        self._demands = demands
+
+    def made(self, schema: JsonValue) -> JsonValue:
+        """Return a schema closed. Beside a reference nothing may stand."""
+        if type(schema) is not dict or _UNSAYABLE & schema.keys():
+            raise _Unsayable
+        definitions = {"$defs": below("$defs", schema["$defs"], self.made)} if "$defs" in schema else {}
+        if "$ref" in schema:
+            if referred(schema["$ref"], self._root) is None:
+                raise _Unsayable
+            return {"$ref": schema["$ref"], **definitions}
+        schema = {**schema, "anyOf": schema["oneOf"]} if "oneOf" in schema else schema
+        if not schema.keys() & {"type", "anyOf", "enum", "const"}:
+            raise _Unsayable
+        if not all(type(value) in _PLAIN for value in values(schema)):
+            raise _Unsayable
+        kept = {key: value for key, value in schema.items() if _is_kept(key, value)}
+        made: Schema = {key: below(key, value, self.made) for key, value in kept.items()}
+        if "object" in _kinds(schema):
+            self._close(schema, made)
+        if "array" in _kinds(schema) and "items" not in schema:
+            raise _Unsayable
+        return made
+
+    def _close(self, schema: Schema, made: Schema) -> None:
+        properties = schema.get("properties")
+        is_open = schema.get("additionalProperties", not properties) is not False
+        if type(properties) is not dict or is_open:
+            raise _Unsayable
+        made["additionalProperties"] = False
+        if not self._demands:
+            return
+        left_out = [name for name in properties if name not in listed(schema.get("required"))]
+        if not all(_may_be_silent(properties[name], self._root) for name in left_out):
+            raise _Unsayable
+        made["required"] = list(properties)
+
+
+def _is_kept(key: str, value: JsonValue) -> bool:
+    if key == "format":
+        return value in _FORMATS
+    return key not in _UNSAID and key not in ("additionalProperties", "oneOf")
+
+
+def _may_be_silent(schema: JsonValue, root: Schema) -> bool:
+    """Say whether a property may be there and say nothing: null, or its default."""
+    if type(schema) is not dict:
+        return False
+    arms = [*listed(schema.get("anyOf")), *listed(schema.get("oneOf"))]
+    is_null = "null" in _kinds(schema) or None in values(schema)
+    return "default" in schema or is_null or any(_may_be_silent(arm, root) for arm in arms)
+
+
+def _kinds(schema: Mapping[str, JsonValue]) -> list[JsonValue]:
+    return [schema.get("type"), *listed(schema.get("type"))]
+
+
+def values(schema: Mapping[str, JsonValue]) -> list[JsonValue]:
+    """Return the values that an enumeration or a constant has."""
+    return [schema["const"]] if "const" in schema else listed(schema.get("enum"))
+
+
+def referred(reference: JsonValue, root: Schema) -> Schema | None:
+    """Return what a reference to a definition names; None for any other."""
+    defined = root.get("$defs")
+    name = str(reference).removeprefix("#/$defs/")
+    found = defined.get(name) if type(defined) is dict else None
+    return found if type(found) is dict and reference == f"#/$defs/{name}" else None
+
+
+# ---- how large it is
+
+
+@lru_cache(maxsize=256)
+def measured(schema: Json) -> Measures:
+    """Return how large a closed schema is."""
+    root = parse(schema)
+    assert type(root) is dict
+    nodes = list(_nodes(root))
+    names = [name for node in nodes for name in _properties(node)]
+    said = [value for node in nodes for value in values(node)]
+    defined = root.get("$defs")
+    texts = [*names, *said, *(defined if type(defined) is dict else ())]
+    members = [inner for node in nodes for inner in _properties(node).values()]
+    return Measures(
+        *_depths(root, root, ()),
+        sum(name not in listed(node.get("required")) for node in nodes for name in _properties(node)),
+        sum(
+            type(inner) is dict and ("anyOf" in inner or type(inner.get("type")) is list) for inner in members
+        ),
+        sum("object" in _kinds(node) and not _properties(node) for node in nodes if node is not root),
+        sum(_is_alike(node, root) for node in nodes),
+        sum(not node.keys() & {"type", "anyOf", "$ref"} for node in nodes),
+        len(names),
+        len(said),
+        sum(len(text) for text in texts if type(text) is str),
+    )
+
+
+def _properties(node: Schema) -> Schema:
+    found = node.get("properties")
+    return found if type(found) is dict else {}
+
+
+def _inner(node: Schema) -> Iterator[JsonValue]:
+    yield from _properties(node).values()
+    yield from listed(node.get("anyOf"))
+    if "items" in node:
+        yield node["items"]
+
+
+def _nodes(schema: JsonValue) -> Iterator[Schema]:
+    if type(schema) is not dict:
+        return
+    yield schema
+    defined = schema.get("$defs")
+    for inner in [*(defined.values() if type(defined) is dict else ()), *_inner(schema)]:
+        yield from _nodes(inner)
+
+
+def _depths(schema: JsonValue, root: Schema, followed: tuple[JsonValue, ...]) -> tuple[int, int, int]:
+    """Return whether a schema leads back to itself, its levels and those of objects in it."""
+    if type(schema) is not dict:
+        return 0, 0, 0
+    if "$ref" in schema:
+        reference = schema["$ref"]
+        if reference in followed or len(followed) > _LONGEST:
+            return 1, 0, 0
+        return _depths(referred(reference, root), root, (*followed, reference))
+    inside = [(0, 0, 0), *(_depths(inner, root, followed) for inner in _inner(schema))]
+    loops, levels, objects = map(max, zip(*inside, strict=True))
+    return loops, 1 + levels, objects + ("properties" in schema)
+
+
+def _is_alike(node: Schema, root: Schema) -> bool:
+    """Say whether two objects of a choice begin with the same key and no value of it tells which one it is."""
+    first: dict[str, list[list[JsonValue]]] = {}
+    for arm in listed(node.get("anyOf")):
+        if type(arm) is not dict:
+            continue
+        properties = _properties(referred(arm["$ref"], root) or {} if "$ref" in arm else arm)
+        for key, told in list(properties.items())[:1]:
+            first.setdefault(key, []).append(values(told) if type(told) is dict else [])
+    return any(len(told) > 1 and not _are_apart(told) for told in first.values())
+
+
+def _are_apart(told: list[list[JsonValue]]) -> bool:
+    every = [dump(value) for each in told for value in each]
+    return all(told) and len(set(every)) == len(every)

@@ -1,0 +1,107 @@
+"""Mistakes in the schema of an answer as it is sent, and in what the hosts demand of it."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+FORMS = "tests/asking/test_output_forms.py"
+ANSWERS = "tests/testing/test_loopback_answers.py"
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "closed: what stands beside a reference goes with it",
+        "actors/adapters/closed_schemas.py",
+        'return {"$ref": schema["$ref"], **definitions}',
+        "return {**schema, **definitions}",
+        (FORMS,),
+    ),
+    Mutation(
+        "closed: a member that may not be null is demanded",
+        "actors/adapters/closed_schemas.py",
+        "if not all(_may_be_silent(properties[name], self._root) for name in left_out):",
+        "if False:",
+        (FORMS,),
+    ),
+    Mutation(
+        "closed: an object without members is closed",
+        "actors/adapters/closed_schemas.py",
+        'schema.get("additionalProperties", not properties) is not False',
+        'schema.get("additionalProperties", False) is not False',
+        (FORMS,),
+    ),
+    Mutation(
+        "closed: a choice of exactly one is not said as a choice",
+        "actors/adapters/closed_schemas.py",
+        'if "oneOf" in schema else schema',
+        "if False else schema",
+        (FORMS,),
+    ),
+    Mutation(
+        "closed: objects that begin alike are told apart by no word",
+        "actors/adapters/closed_schemas.py",
+        "return all(told) and len(set(every)) == len(every)",
+        "return True",
+        (FORMS,),
+    ),
+    Mutation(
+        "output: a schema that leads back to itself is compiled",
+        "actors/adapters/outputs.py",
+        "if made is None or (size := measured(made)).is_recursive:",
+        "if made is None or (size := measured(made)) is None:",
+        (FORMS,),
+    ),
+    Mutation(
+        "output: more optional members than are compiled",
+        "actors/adapters/outputs.py",
+        "return size.optional <= _MAX_OPTIONAL and",
+        "return",
+        (FORMS,),
+    ),
+    Mutation(
+        "output: a schema without a type is strict",
+        "actors/adapters/outputs.py",
+        "and size.alike == 0 and size.untyped == 0",
+        "and size.alike == 0",
+        (FORMS,),
+    ),
+    Mutation(
+        "output: a pattern without ends goes to a grammar",
+        "actors/adapters/outputs.py",
+        'return key != "pattern" or not is_open',
+        "return True",
+        (FORMS,),
+    ),
+    Mutation(
+        "servers: a strict schema may leave a member out",
+        "actors/testing/rules/strict_schema.py",
+        "        if name not in names:\n            yield",
+        "        if False:\n            yield",
+        (ANSWERS,),
+    ),
+    Mutation(
+        "servers: words may stand beside a reference",
+        "actors/testing/rules/strict_schema.py",
+        "    if beside:\n",
+        "    if not beside and False:\n",
+        (ANSWERS,),
+    ),
+    Mutation(
+        "servers: a schema of Anthropic's may be open",
+        "actors/testing/rules/anthropic_schema.py",
+        'if "object" in told and node.get("additionalProperties") is not False:',
+        'if "object" in told and node.get("additionalProperties") is True:',
+        (ANSWERS,),
+    ),
+    Mutation(
+        "servers: a schema may stand beside tools at Google's",
+        "actors/testing/rules/gemini.py",
+        "if mime == _JSON and names and not profile.json_beside_tools:",
+        "if False:",
+        (ANSWERS,),
+    ),
+    Mutation(
+        "servers: JSON may be asked for without the word",
+        "actors/testing/rules/answers.py",
+        'return any("json" in text.lower() for _, text in strings(messages))',
+        "return True",
+        (ANSWERS,),
+    ),
+)

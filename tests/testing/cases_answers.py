@@ -1,0 +1,391 @@
+"""The form of an answer and the settings of a request: a broken body for each rule, and the nearest sound one."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from actors.testing.rules import ServerRule
+
+Json = dict[str, Any]  # a body under test may be anything
+
+TEXT: Json = {"type": "string"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A body that a host refuses; `hosted` says whether the official one does so too."""
+
+    dialect: str
+    rule: str
+    message: str
+    refused: Json
+    accepted: Json
+    hosted: bool = True
+
+
+def closed(**properties: Any) -> Json:  # any schema may be under test
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+GOOD = closed(a=TEXT)
+
+# ---- OpenAI: what a strict schema may say, by where it stands
+
+MISSING = (
+    "In context=('properties', 'a'), 'required' is required to be supplied and to be an array including every key in "
+    "properties. Missing 'b'."
+)
+ONE, TWO = closed(name=TEXT, x=TEXT), closed(name=TEXT, y=TEXT)
+CAT, DOG = closed(kind={"const": "cat", "type": "string"}), closed(kind={"const": "dog", "type": "string"})
+
+
+def nested(levels: int) -> Json:
+    made = GOOD
+    for _ in range(levels - 1):
+        made = closed(a=made)
+    return made
+
+
+LOOP = {
+    **closed(a={"$ref": "#/$defs/A"}),
+    "$defs": {"A": closed(next={"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}]})},
+}
+STRICT: tuple[tuple[str, Json, Json], ...] = (
+    ("schema must be a JSON Schema of 'type: \"object\"', got 'type: \"array\"'.", {"type": "array"}, GOOD),
+    ("not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level.", {**GOOD, "anyOf": [GOOD]}, GOOD),
+    (
+        "In context=(), 'additionalProperties' is required to be supplied and to be false.",
+        {**GOOD, "additionalProperties": True},
+        GOOD,
+    ),
+    (MISSING, closed(a={**closed(b=TEXT), "required": []}), closed(a=closed(b=TEXT))),
+    ("Extra required key 'b' supplied.", {**GOOD, "required": ["a", "b"]}, GOOD),
+    ("object schema missing properties.", closed(a={"type": "object", "additionalProperties": False}), GOOD),
+    (
+        "In context=('properties', 'a'), schema must have a 'type' key.",
+        closed(a={}),
+        closed(a={"anyOf": [TEXT]}),
+    ),
+    ("schema must have a 'type' key.", closed(a={"enum": ["x", 1]}), closed(a={"enum": ["x"], **TEXT})),
+    ("array schema missing items.", closed(a={"type": "array"}), closed(a={"type": "array", "items": TEXT})),
+    (
+        "'uri' is not a valid format.",
+        closed(a={**TEXT, "format": "uri"}),
+        closed(a={**TEXT, "format": "date"}),
+    ),
+    ("'default' is not permitted.", closed(a={**TEXT, "default": "x"}), closed(a={**TEXT, "pattern": "x"})),
+    (
+        "'maxLength' is not permitted.",
+        closed(a={**TEXT, "maxLength": 2}),
+        closed(a={"type": "integer", "maximum": 2}),
+    ),
+    ("'oneOf' is not permitted.", closed(a={"oneOf": [TEXT]}), closed(a={"anyOf": [TEXT]})),
+    (
+        "$ref cannot have keywords {'description'}.",
+        {**closed(a={"$ref": "#/$defs/A", "description": "d"}), "$defs": {"A": GOOD}},
+        LOOP,
+    ),
+    ("reference can only point to definitions", closed(a={"$ref": "#/$defs/B"}), LOOP),
+    ("In context=('$defs', 'A'), ", {**LOOP, "$defs": {"A": {"type": "object"}}}, LOOP),
+    ("11 levels of nesting exceeds limit of 10.", nested(11), nested(10)),
+    (
+        "1001 enum values exceeds limit of 1000.",
+        closed(a={**TEXT, "enum": [str(n) for n in range(1001)]}),
+        closed(a={**TEXT, "enum": [str(n) for n in range(1000)]}),
+    ),
+)
+
+
+def chat(form: Json, **more: Any) -> Json:  # any key may be under test
+    return {"model": "m", "messages": [{"role": "user", "content": "u"}], "response_format": form, **more}
+
+
+def named(schema: Any, *, strict: Any = True, name: Any = "answer") -> Json:  # anything may be under test
+    return {"name": name, "schema": schema, "strict": strict}
+
+
+def schemed(schema: Any, **more: Any) -> Json:  # as above
+    return chat({"type": "json_schema", "json_schema": named(schema, **more)})
+
+
+def asked(**more: Any) -> Json:  # as above
+    return {key: value for key, value in chat({}, **more).items() if key != "response_format"}
+
+
+def responses(form: Json, **more: Any) -> Json:  # as above
+    return {"model": "m", "input": [{"role": "user", "content": "u"}], "text": {"format": form}, **more}
+
+
+def formed(schema: Any, **more: Any) -> Json:  # as above
+    return responses({"type": "json_schema", **named(schema, **more)})
+
+
+def _openai() -> Iterator[Case]:
+    for message, refused, accepted in STRICT:
+        yield Case("openai_chat", "OAC-S13", message, schemed(refused), schemed(accepted))
+        yield Case("openai_responses", "OAR-S14", message, formed(refused), formed(accepted))
+    alike = "Objects provided via 'anyOf' must not share identical first keys."
+    same, apart = closed(a={"anyOf": [ONE, TWO]}), closed(a={"anyOf": [CAT, DOG]})
+    yield Case("openai_chat", "OAC-S13", alike, schemed(same), schemed(apart), hosted=False)
+    yield Case("openai_responses", "OAR-S14", alike, formed(same), formed(apart), hosted=False)
+    listed = {"type": "array", "items": TEXT}
+    yield Case(
+        "openai_chat", "OAC-S13", "got 'type: \"array\"'", schemed(listed, strict=False), schemed(GOOD)
+    )
+    yield Case(
+        "openai_responses", "OAR-S14", "got 'type: \"array\"'", formed(listed, strict=False), formed(GOOD)
+    )
+    strict = {"name": "read", "parameters": {"type": "object"}, "strict": True}
+    taken = {"name": "read", "parameters": GOOD, "strict": True}
+    yield Case(
+        "openai_chat",
+        "OAC-11",
+        "'additionalProperties' is required",
+        asked(tools=[{"type": "function", "function": strict}]),
+        asked(tools=[{"type": "function", "function": taken}]),
+    )
+    yield Case(
+        "openai_responses",
+        "OAR-S08",
+        "'additionalProperties' is required",
+        {**responses({"type": "text"}), "tools": [{"type": "function", **strict}]},
+        {**responses({"type": "text"}), "tools": [{"type": "function", **taken}]},
+    )
+
+
+JSON_WORD = "must contain the word 'json' in some form"
+SAYS_JSON: Json = {"messages": [{"role": "user", "content": "As JSON, please."}]}
+
+
+def _values() -> Iterator[Case]:
+    plain = chat({"type": "text"})
+    yield Case("openai_chat", "OAC-06", "Invalid value: 'xml'.", chat({"type": "xml"}), plain)
+    yield Case("openai_chat", "OAC-07", "'response_format.json_schema'", chat({"type": "json_schema"}), plain)
+    yield Case("openai_chat", "OAC-S06", "does not match pattern", schemed(GOOD, name="a b"), schemed(GOOD))
+    yield Case(
+        "openai_chat", "OAC-10", "string too long", schemed(GOOD, name="a" * 65), schemed(GOOD, name="a" * 64)
+    )
+    yield Case(
+        "openai_chat", "OAC-05", "expected a boolean", schemed(GOOD, strict="yes"), schemed(GOOD, strict=None)
+    )
+    yield Case("openai_chat", "OAC-12", "'response_format.z'", chat({"type": "text", "z": 1}), plain)
+    yield Case(
+        "openai_chat",
+        "OAC-06",
+        "Invalid value: 'ultra'.",
+        asked(reasoning_effort="ultra"),
+        asked(reasoning_effort="xhigh"),
+    )
+    yield Case("openai_chat", "OAC-05", "'stop[0]'", asked(stop=[1]), asked(stop=["a"]))
+    yield Case(
+        "openai_chat",
+        "OAC-S15",
+        "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.",
+        asked(max_tokens=9, max_completion_tokens=9),
+        asked(max_completion_tokens=9),
+    )
+    words = {"openai_chat": "OAC-S14", "groq": "OAC-S14", "qwen": "QWN-06", "deepseek": "DSK-11"}
+    for dialect, rule in words.items():
+        form = {"type": "json_object"}
+        yield Case(dialect, rule, JSON_WORD, chat(form), chat(form, **SAYS_JSON))
+    form = {"type": "json_object"}
+    said = responses(form, input=[{"role": "user", "content": "json"}])
+    yield Case("openai_responses", "OAR-S15", JSON_WORD, responses(form), said)
+    yield Case(
+        "openai_responses", "OAR-S04", "Invalid value: 'xml'.", responses({"type": "xml"}), formed(GOOD)
+    )
+    yield Case(
+        "openai_responses", "OAR-S02", "'text.format.name'", responses({"type": "json_schema"}), formed(GOOD)
+    )
+    yield Case("openai_responses", "OAR-S05", "does not match", formed(GOOD, name="a b"), formed(GOOD))
+    yield Case("openai_responses", "OAR-S07", "string too long", formed(GOOD, name="a" * 65), formed(GOOD))
+    yield Case(
+        "openai_responses", "OAR-S03", "'text.format.z'", responses({"type": "text", "z": 1}), formed(GOOD)
+    )
+    loud = {"text": {"verbosity": "loud"}}
+    yield Case("openai_responses", "OAR-S04", "'loud'", responses({}, **loud), formed(GOOD))
+
+
+def _vendors() -> Iterator[Case]:
+    tool = {"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}
+    yield Case(
+        "deepseek",
+        "DSK-10",
+        "This response_format type is unavailable now",
+        schemed(GOOD),
+        chat({"type": "text"}),
+    )
+    yield Case(
+        "groq",
+        "GRQ-04",
+        "json mode cannot be combined with tool/function calling",
+        {**schemed(GOOD), "tools": [tool]},
+        schemed(GOOD),
+    )
+    yield Case(
+        "groq", "GRQ-05", "does not support streaming", {**schemed(GOOD), "stream": True}, schemed(GOOD)
+    )
+    yield Case(
+        "groq",
+        "GRQ-06",
+        "'default' is not permitted",
+        schemed(closed(a={**TEXT, "default": ""})),
+        schemed(GOOD),
+    )
+    open_pattern, whole = closed(a={**TEXT, "pattern": "x"}), closed(a={**TEXT, "pattern": "^x$"})
+    yield Case("llama_cpp", "LCP-14", "Pattern must start with '^'", schemed(open_pattern), schemed(whole))
+    yield Case("ollama", "OLL-04", "invalid JSON schema in format", schemed(open_pattern), schemed(whole))
+
+
+# ---- Anthropic, and Bedrock in front of it
+
+
+def anthropic(**more: Any) -> Json:  # any key may be under test
+    return {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "u"}], **more}
+
+
+def answering(schema: Any) -> Json:  # any schema may be under test
+    return anthropic(output_config={"format": {"type": "json_schema", "schema": schema}})
+
+
+def optional(count: int) -> Json:
+    return {**closed(**{f"f{n}": TEXT for n in range(count)}), "required": []}
+
+
+def unions(count: int) -> Json:
+    return closed(**{f"f{n}": {"anyOf": [TEXT, {"type": "null"}]} for n in range(count)})
+
+
+OPEN = "For 'object' type, 'additionalProperties' must be explicitly set to false"
+TRUE = "For 'object' type, 'additionalProperties: true' is not supported. Please set 'additionalProperties' to false"
+BOUNDS = "For 'integer' type, properties maximum, minimum are not supported"
+ITEMS = "For 'array' type, 'minItems' values other than 0 or 1 are not supported"
+LISTED: Json = {"type": "array", "items": TEXT}
+CLAUDES: tuple[tuple[str, str, Json, Json], ...] = (
+    ("ANT-S18", OPEN, {"type": "object", "properties": {}}, GOOD),
+    ("ANT-S18", OPEN, closed(a={"type": "object"}), GOOD),
+    ("ANT-S18", TRUE, {**GOOD, "additionalProperties": True}, GOOD),
+    ("ANT-S18", BOUNDS, closed(a={"type": "integer", "minimum": 1, "maximum": 2}), GOOD),
+    ("ANT-S18", ITEMS, closed(a={**LISTED, "minItems": 2}), closed(a={**LISTED, "minItems": 1})),
+    ("ANT-S18", "format 'color'", closed(a={**TEXT, "format": "color"}), closed(a={**TEXT, "format": "uri"})),
+    ("ANT-S18", "enum values must be", closed(a={"enum": [{}]}), closed(a={"enum": ["a", 1, None]})),
+    ("ANT-S18", "is not defined in the schema", closed(a={"$ref": "https://x.example"}), GOOD),
+    ("ANT-S18", "allOf with $ref", closed(a={"allOf": [{"$ref": "#/$defs/A"}]}), closed(a={"allOf": [TEXT]})),
+    ("ANT-S19", "recursive schemas are not supported", LOOP, {**LOOP, "$defs": {"A": GOOD}}),
+    ("ANT-S20", "too many optional parameters (25)", optional(25), optional(24)),
+    ("ANT-S20", "too many parameters with union types (17)", unions(17), unions(16)),
+)
+
+
+def converse(**more: Any) -> Json:  # any key may be under test
+    return {"messages": [{"role": "user", "content": [{"text": "u"}]}], **more}
+
+
+def output(schema: Any) -> Json:  # any schema may be under test
+    told = {"name": "answer", "schema": schema if isinstance(schema, str) else json.dumps(schema)}
+    return converse(outputConfig={"textFormat": {"type": "json_schema", "structure": {"jsonSchema": told}}})
+
+
+def _claude() -> Iterator[Case]:
+    for rule, message, refused, accepted in CLAUDES:
+        yield Case("anthropic", rule, message, answering(refused), answering(accepted))
+        yield Case("bedrock", "BED-10", message, output(refused), output(accepted))
+    plain = {"output_config": {"format": {"type": "text"}}}
+    yield Case("anthropic", "ANT-S03", "output_config.format.type", anthropic(**plain), answering(GOOD))
+    both = anthropic(temperature=0.5, top_p=0.9)
+    yield Case("anthropic", "ANT-S15", "cannot both be specified", both, anthropic(top_p=0.9))
+    thinks = anthropic(thinking={"type": "adaptive"}, top_p=0.9)
+    yield Case("anthropic", "ANT-S16", "greater than or equal to 0.95", thinks, {**thinks, "top_p": 0.95})
+    blank = anthropic(stop_sequences=[" "])
+    yield Case("anthropic", "ANT-S17", "must contain non-whitespace", blank, anthropic(stop_sequences=["a"]))
+    yield Case("anthropic", "ANT-S14", "top_p: Input should be", anthropic(top_p=2), anthropic(top_p=1))
+    yield Case(
+        "anthropic", "ANT-S08", "temperature: Input", anthropic(temperature=-1), anthropic(temperature=0)
+    )
+    inference = {"temperature": 0.5, "topP": 0.5}
+    yield Case("bedrock", "BED-10", "cannot both", converse(inferenceConfig=inference), converse())
+    yield Case("bedrock", "BED-11", "key [z]", converse(outputConfig={"z": 1}), output(GOOD))
+    yield Case("bedrock", "BED-S05", "not valid JSON", output("{"), output(GOOD))
+    stops = {"stopSequences": ["a"] * 2501}
+    few = converse(inferenceConfig={"stopSequences": ["a"] * 2500})
+    yield Case("bedrock", "BED-S10", "less than or equal to 2500", converse(inferenceConfig=stops), few)
+    yield Case(
+        "bedrock", "BED-S04", "stopSequences.0", converse(inferenceConfig={"stopSequences": [""]}), few
+    )
+    long = converse(outputConfig={"effort": "x" * 17})
+    yield Case(
+        "bedrock", "BED-S11", "less than or equal to 16", long, converse(outputConfig={"effort": "low"})
+    )
+
+
+# ---- generateContent
+
+
+def gemini(tools: Any = None, **config: Any) -> Json:  # any key may be under test
+    declared = {"tools": tools} if tools else {}
+    contents = [{"role": "user", "parts": [{"text": "u"}]}]
+    return {"contents": contents, "generationConfig": config, **declared}
+
+
+def shaped(schema: Any, **more: Any) -> Json:  # any schema may be under test
+    return gemini(responseMimeType="application/json", responseSchema=schema, **more)
+
+
+def told(schema: Any) -> Json:  # any schema may be under test
+    return gemini(responseMimeType="application/json", responseJsonSchema=schema)
+
+
+TEXTS: Json = {"type": "STRING"}
+OBJECT: Json = {"type": "OBJECT", "properties": {"a": TEXTS}, "required": ["a"]}
+PREDICATES: tuple[tuple[str, Json], ...] = (
+    ("response_schema.items: missing field.", {"type": "ARRAY"}),
+    ("items: field predicate failed: $type == Type.ARRAY", {"type": "STRING", "items": TEXTS}),
+    ("properties: only allowed for OBJECT type", {"type": "STRING", "properties": {"a": TEXTS}}),
+    ("enum: only allowed for STRING type", {"type": "INTEGER", "enum": ["1"]}),
+    ("enum[0]: cannot be empty", {"type": "STRING", "enum": [""]}),
+    (
+        "format: only 'enum' and 'date-time' are supported for STRING type",
+        {"type": "STRING", "format": "date"},
+    ),
+    ("required[0]: property is not defined", {**OBJECT, "required": ["b"]}),
+    ("properties[a].items: missing field.", {"type": "OBJECT", "properties": {"a": {"type": "ARRAY"}}}),
+)
+
+
+def _gemini() -> Iterator[Case]:
+    sound = shaped(OBJECT)
+    for message, schema in PREDICATES:
+        yield Case("gemini", "GEM-S13", message, shaped(schema), sound)
+    hollow = {"type": "OBJECT", "properties": {"a": {"type": "OBJECT"}}}
+    yield Case(
+        "gemini", "GEM-S14", "should be non-empty for OBJECT type", shaped(hollow), sound, hosted=False
+    )
+    yield Case("gemini", "GEM-S15", "allowed mimetypes are", gemini(responseMimeType="text/html"), sound)
+    yield Case("gemini", "GEM-S16", "temperature value of 3", gemini(temperature=3), gemini(temperature=2))
+    yield Case("gemini", "GEM-S17", "needs a response mime type", gemini(responseSchema=OBJECT), sound)
+    yield Case(
+        "gemini", "GEM-S17", "beside response_json_schema", shaped(OBJECT, responseJsonSchema=GOOD), sound
+    )
+    yield Case(
+        "gemini", "GEM-S18", "at most 5", gemini(stopSequences=["a"] * 6), gemini(stopSequences=["a"] * 5)
+    )
+    beside = closed(a={"$ref": "#/$defs/A", "description": "d"})
+    message = "schema at properties.a can only contain properties starting with '$' when $ref is present"
+    yield Case("gemini", "GEM-S19", message, told(beside), told(closed(a={"$ref": "#/$defs/A"})))
+    tools = [{"functionDeclarations": [{"name": "read"}]}]
+    yield Case("gemini", "GEM-S20", "is unsupported", shaped(OBJECT, tools=tools), sound)
+    yield Case("gemini", "GEM-S13", "must be positive", gemini(maxOutputTokens=0), gemini(maxOutputTokens=1))
+
+
+CASES = [*_openai(), *_values(), *_vendors(), *_claude(), *_gemini()]
+
+
+def shown(rules: Mapping[str, ServerRule]) -> set[str]:
+    """Return which rules of a table have a case here."""
+    return {case.rule for case in CASES} & rules.keys()
