@@ -186,14 +186,24 @@ class Activation:
         """Whether an ask is in flight, or waits."""
         return bool(self.waits) or (isinstance(self._now, SessionActors) and self._now.busy)
 
-    async def change(self, system: str | EllipsisType | None, tools: Iterable[Item] | EllipsisType) -> Change:
-        """Return what `Session.configure` asks for, its toolsets open: `Configuration.drop` it, or have it taken."""
+    async def change(
+        self,
+        system: str | EllipsisType | None,
+        tools: Iterable[Item] | EllipsisType,
+        target: str | None = None,
+    ) -> Change:
+        """Return what `Session.configure` asks for, its toolsets open: `Configuration.drop` it, or have it taken.
+
+        `target`: who must take so many tools; that of the session if it is not given.
+        """
         if tools is ...:
             return Change(system, ...)
         said, host = self.configuration.system if system is ... else system, self.host
-        return Change(
-            system, await host.toolsets.open(tools, lambda made: host.resolver(made, said).pool(self.target))
-        )
+
+        def check(made: Toolset) -> None:
+            host.resolver(made, said).pool(target or self.target)
+
+        return Change(system, await host.toolsets.open(tools, check))
 
     def ended(self) -> None:
         """Forget the session: it was ended in order, or its actors crashed too often."""
@@ -268,7 +278,7 @@ class SessionActors:
         self._activation, self._host, self._name = activation, host, activation.name
         self._state, self._lanes = kept.made or host.recalled(activation.name)
         self._warmth = kept.warmth or {}
-        self.equipment = Equipment(activation.configuration, host.resolver)
+        self.equipment = Equipment(activation.configuration, host.resolver, activation.change)
         self._pending = activation.pending or PendingAsks(host.most_waiting)
         self._executor = Executor(
             host.system,

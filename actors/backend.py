@@ -21,6 +21,7 @@ from actors.core.transcript import NO_FACTS
 from actors.errors import ConfigError
 from actors.kernel import Ref
 from actors.provider import ProviderCommand
+from actors.tools.handover import Handover
 
 
 @dataclass(slots=True)
@@ -92,8 +93,8 @@ class Resolver(Protocol):
     """What the runtime knows of targets, for one session."""
 
     @property
-    def handovers(self) -> Mapping[str, str]:
-        """The tools that hand the conversation over, and to which targets."""
+    def handovers(self) -> Mapping[str, Handover]:
+        """The tools that hand the conversation over, and to whom."""
 
     @property
     def preamble(self) -> str:

@@ -25,13 +25,13 @@ class MemberChoice:
     """Chooses for one ask.
 
     Args:
-        resolver: What targets mean.
+        resolver: What targets mean; another once the tools change.
         warmth: The session's own.
         session, ask: Its id, and the number of the ask.
     """
 
     def __init__(self, resolver: Resolver, warmth: Warmth, session: str, ask: int) -> None:
-        self._resolver = resolver
+        self.resolver = resolver
         self._warmth = warmth
         self._occasion = Occasion(ask, crc32(session.encode()))
 
@@ -57,8 +57,8 @@ class MemberChoice:
 
     async def _member(self, name: str, pool: Pool) -> Member:
         try:
-            binding = self._resolver.backend(name).binding
-            condition = await self._resolver.provider(name, binding).ask(Inspect())
+            binding = self.resolver.backend(name).binding
+            condition = await self.resolver.provider(name, binding).ask(Inspect())
         except (ConfigError, KernelError):
             return UNKNOWN  # it says why when it is tried
         failed = condition.failed is not None and condition.failed < pool.cooldown
@@ -68,5 +68,5 @@ class MemberChoice:
             condition.in_flight + condition.waiting,
             None if at is None else anyio.current_time() - at,
             size,
-            self._resolver.rates(binding) if pool.policy == "cheapest" else None,
+            self.resolver.rates(binding) if pool.policy == "cheapest" else None,
         )

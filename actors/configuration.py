@@ -4,7 +4,7 @@ The log says which they are (`actors.core.events.Configured`), by their names an
 with that whenever an ask begins. What tools do is in no log: it is kept here, for as long as the session is open.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, Literal, TypeAlias
@@ -12,7 +12,8 @@ from typing import Any, Literal, TypeAlias
 from actors.backend import Resolver
 from actors.core.events import Configured
 from actors.tools import Tool, Toolset
-from actors.toolsets import Offer
+from actors.tools.handover import Handover
+from actors.toolsets import Item, Offer
 from actors.toolsets.owner import ToolsetOwner
 
 Resolve: TypeAlias = Callable[[Toolset, str | None], Resolver]
@@ -31,6 +32,12 @@ class Change:
     system: str | EllipsisType | None
     offer: Offer | EllipsisType
     fate: Literal["offered", "taken", "dropped"] = "offered"
+
+
+Prepare: TypeAlias = Callable[
+    [str | EllipsisType | None, Iterable[Item] | EllipsisType, str], Awaitable[Change]
+]
+"""Returns a change of system prompt and tools for a target, with its toolsets open."""
 
 
 class Configuration:
@@ -53,8 +60,14 @@ class Configuration:
         """Whether a change waits."""
         return self._change is not None
 
-    def hold(self, change: Change) -> None:
-        """Keep a change until it is taken up. Of what several ask for, the latest counts, each of the two by itself."""
+    def hold(self, change: Change, *, behind: bool = False) -> None:
+        """Keep a change until it is taken up. Of what several ask for, the latest counts, each of the two by itself.
+
+        `behind`: what waits already counts as the later.
+        """
+        if behind and (first := self._change) is not None:
+            self._change = change
+            change.fate, change = "taken", first
         change.fate = "taken"
         if (held := self._change) is not None:
             if change.system is ...:
@@ -92,11 +105,12 @@ class Configuration:
 class Equipment:
     """What the actors of a session make of its configuration.
 
-    `tools` are by name, and the scheduler's too; `resolver` is what targets mean with them.
+    `tools` are by name, and the scheduler's too; `resolver` is what targets mean with them. `change` opens what others
+    need.
     """
 
-    def __init__(self, configuration: Configuration, resolve: Resolve) -> None:
-        self._configuration, self._resolve = configuration, resolve
+    def __init__(self, configuration: Configuration, resolve: Resolve, change: Prepare) -> None:
+        self._configuration, self._resolve, self._change = configuration, resolve, change
         self.tools: dict[str, Tool[..., Any]] = {}  # Any: any function
         self._take_over()
 
@@ -109,9 +123,22 @@ class Equipment:
             self._take_over()
         return self.resolver
 
-    def hold(self, change: Change) -> None:
-        """Keep a change for the ask's end."""
-        self._configuration.hold(change)
+    def hold(self, change: Change, *, behind: bool = False) -> None:
+        """Keep a change until it is taken up; see `Configuration.hold`."""
+        self._configuration.hold(change, behind=behind)
+
+    async def prepared(self, handover: Handover) -> Change:
+        """Return what a handover changes, its toolsets open: `drop` it, or have it held.
+
+        Raises:
+            ConfigError: The target takes no such tools.
+            ToolsetFailed: A toolset cannot be opened.
+        """
+        return await self._change(handover.system, handover.tools, handover.target)
+
+    def drop(self, change: Change) -> None:
+        """Give back what was opened for a change that nobody holds."""
+        self._configuration.drop(change)
 
     @property
     def is_changing(self) -> bool:

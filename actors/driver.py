@@ -5,8 +5,8 @@ batch, close) and told what came of it; `actors.steps` does each of those. The v
 tools) is frozen when it begins.
 """
 
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
@@ -39,15 +39,13 @@ from actors.core.publishing import awaited, begun, submitted, turn_ended
 from actors.core.routing import Pool, settled
 from actors.core.turn import AwaitStep, Bounds, CloseStep, Outcome, Step
 from actors.errors import ConfigError
+from actors.handing_over import HandingOver
 from actors.inflight import AskInFlight, Tally
 from actors.journal import Told
 from actors.ledger import Snapshot
 from actors.pending import HostCall
 from actors.scheduler import CloseCalls, RunBatch, StopBatch
 from actors.steps import TurnSteps
-
-HANDOVERS = 16
-"""Times that an ask goes on with another turn before its model may hand it over no more."""
 
 
 @dataclass(slots=True)
@@ -66,6 +64,10 @@ class TurnDriver:
     warmth: Warmth
     ended: Callable[[TurnResult, int], None]
     _began: float = 0.0
+    _handing: HandingOver = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._handing = HandingOver(self.ask)
 
     async def run(self, message: Packed, asked: Asked | None) -> None:
         """Drive the ask to its end, or until its turn waits. How it came out, or stands, is told by `ended`."""
@@ -77,7 +79,7 @@ class TurnDriver:
         message = self._with_form(member, message, asked)
         event = Submitted(number, message, asked)
         log.hold(event, partial(self._told, event, log.state.turns + 1))
-        await self._turns(pool, choice, [member], await self._served(member))
+        await self._turns(pool, choice, [member], lambda: self._served(member))
 
     async def run_call(self, message: Packed, made: HostCall) -> None:
         """Run one call in a turn of its own, without a model. Its message is one that no provider made."""
@@ -121,14 +123,24 @@ class TurnDriver:
             self.ask.log.hold(resumed, told)
         tried = list(pause.awaited.ask_so_far.tried)
         waited = AwaitStep(waits, so_far=pause.awaited.turn_so_far)
-        served = await self._resumed(binding, tried[-1], waited)
-        await self._turns(self._pool(state.target), self._choice(state.asks), tried, served)
+        pool, choice = self._pool(state.target), self._choice(state.asks)
+        await self._turns(pool, choice, tried, lambda: self._resumed(binding, tried[-1], waited))
 
     def _choice(self, ask: int) -> MemberChoice:
         return MemberChoice(self.ask.resolver, self.warmth, self.ask.log.state.session, ask)
 
-    async def _turns(self, pool: Pool, choice: MemberChoice, tried: list[str], served: "_Served") -> None:
-        """Take what comes of the ask's turns, until one is the last or waits."""
+    async def _turns(
+        self, pool: Pool, choice: MemberChoice, tried: list[str], first: "Callable[[], Awaitable[_Served]]"
+    ) -> None:
+        """Drive the ask's turns, until one is the last or waits."""
+        try:
+            await self._until_last(pool, choice, tried, await first())
+        finally:
+            self._handing.drop()
+
+    async def _until_last(
+        self, pool: Pool, choice: MemberChoice, tried: list[str], served: "_Served"
+    ) -> None:
         choice.sent(pool, tried[-1], served.sent)
         while isinstance(served.step, CloseStep):
             pool, following = await self._next(pool, choice, tried, served.step)
@@ -230,7 +242,9 @@ class TurnDriver:
         """Return who continues the ask: whom the model handed it to; after a failure a held switch, else the pool."""
         if ended.handover is not None:
             tried.clear()
-            return await self._handed_over(choice, ended.handover)
+            await self._handing.take_over(ended.handover)
+            pool, choice.resolver = self._pool(self.ask.log.state.target), self.ask.resolver
+            return pool, await choice.first(pool)
         if ended.status != "failed" or not ended.elsewhere or self.ask.cancelled:
             return pool, None
         if ended.visible and not pool.failover_after_output:
@@ -242,40 +256,6 @@ class TurnDriver:
                 pool = self._pool(held)
                 return pool, next((name for name in pool.members if name not in tried), None)
         return pool, await choice.following(pool, tried, visible=ended.visible)
-
-    async def _handed_over(self, choice: MemberChoice, target: str) -> tuple[Pool, str]:
-        """Have the session's target changed, and return who goes on. A switch that the host holds comes first."""
-        state = self.ask.log.state
-        for wanted in (state.held, target):
-            if wanted is not None:
-                event = settled(wanted, self.ask.resolver.pool)
-                self.ask.sink.put(switched(event, await self.ask.log.write(event), state.turns))
-                if isinstance(event, SwitchApplied):
-                    break
-        pool = self._pool(self.ask.log.state.target)
-        return pool, await choice.first(pool)
-
-    async def _handover(self, step: Step) -> turns.HandedOver | None:
-        """Say whether a call of the last batch handed the conversation over: if several did, the first."""
-        ask, handovers = self.ask, self.ask.resolver.handovers
-        if not isinstance(step, turns.RenderStep) or step.round == 1:
-            return None
-        ledger = (await ask.refs.ledger.ask(Snapshot())).ledger
-        for call in ask.log.state.history[-1].calls:
-            known, target = ledger.get(call.id), handovers.get(call.name)
-            if target is not None and known is not None and known.completion and not known.completion.error:
-                return turns.HandedOver(target, self._why_not(target))
-        return None
-
-    def _why_not(self, target: str) -> str:
-        """Return why the ask cannot be handed over to a target; empty if it can."""
-        if sum(each.status == "handed_over" for each in self.ask.tally.attempts) >= HANDOVERS:
-            return f"the ask was handed on {HANDOVERS} times, and is not handed over to {target} too"
-        try:
-            self.ask.resolver.pool(target)
-        except ConfigError as error:
-            return f"the conversation cannot be handed over: {error}"
-        return ""
 
     def _pool(self, target: str) -> Pool:
         """Return a target's pool; of a target that cannot be used any more, one that fails when it is served."""
@@ -349,7 +329,7 @@ class TurnDriver:
             if self.ask.cancelled or (isinstance(step, turns.RenderStep) and self._is_used_up()):
                 outcome: Outcome = turns.Stopped()
             else:
-                handed = await self._handover(step) if self.ask.resolver.handovers else None
+                handed = await self._handing.wanted(step) if self.ask.resolver.handovers else None
                 outcome = handed or await served.do(step)
             if self.ask.cancelled and not isinstance(outcome, turns.Stopped):
                 outcome = _stopped(outcome)

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from actors.backend import Resolver
+from actors.configuration import Equipment
 from actors.core.asking import Asked
 from actors.core.content import Message, Text
 from actors.core.diagnostics import Report
@@ -144,7 +145,7 @@ class AskInFlight:
     Args:
         log: Writes the session's own events.
         refs: The session's actors.
-        resolver: What targets mean.
+        equipment: The tools, and what targets mean with them.
         sink: Where events go.
         variables: Context variables that the ask's tools see.
         halted: Why it was stopped, where nobody cancelled it.
@@ -155,7 +156,7 @@ class AskInFlight:
 
     log: LogWriter
     refs: SessionRefs
-    resolver: Resolver
+    equipment: Equipment
     sink: Sink
     variables: Variables
     tally: Tally = field(default_factory=Tally)
@@ -165,6 +166,11 @@ class AskInFlight:
     output: Output[Any] | None = None  # Any: its values
     is_instructed: bool = False
     _stop: Stop | None = None
+
+    @property
+    def resolver(self) -> Resolver:
+        """What targets mean."""
+        return self.equipment.resolver
 
     def cancel(self, context: Context[Any]) -> None:  # Any: the actor that cancels it
         """Stop what is under way, from a handler of `context`. The ask ends by itself, soon, with every call closed."""

@@ -14,7 +14,7 @@ from contextvars import Context as Variables
 from contextvars import copy_context
 from typing import ClassVar, assert_never
 
-from actors.backend import check_priced, over_budget
+from actors.backend import Resolver, check_priced, over_budget
 from actors.brought import taken
 from actors.choosing import Warmth
 from actors.commands import (
@@ -76,7 +76,7 @@ class SessionActor(Actor[SessionCommand]):
     ) -> None:
         self._log = LogWriter(state, refs.journal, generation.fence)
         self._refs = refs
-        self._equipment, self._resolver = equipment, equipment.resolver
+        self._equipment = equipment
         self._bounds = bounds
         self._pending = pending
         self._generation = generation
@@ -171,6 +171,10 @@ class SessionActor(Actor[SessionCommand]):
                 assert_never(command)
 
     @property
+    def _resolver(self) -> Resolver:
+        return self._equipment.resolver
+
+    @property
     def _mine(self) -> Context[SessionCommand]:
         assert self._context is not None
         return self._context
@@ -210,11 +214,10 @@ class SessionActor(Actor[SessionCommand]):
     def _begin(self) -> None:
         """Have a child drive the ask that waits longest."""
         submit = self._pending.current = self._pending.waiting.popleft()
-        self._resolver = self._equipment.refresh()
-        if self._resolver.preamble != self._log.state.preamble:
+        if self._equipment.refresh().preamble != self._log.state.preamble:
             event, turns = self._outdating(), self._log.state.turns
             self._log.hold(event, lambda seq: submit.sink.put(settlement(event, seq, turns)))
-        ask = AskInFlight(self._log, self._refs, self._resolver, submit.sink, submit.variables)
+        ask = AskInFlight(self._log, self._refs, self._equipment, submit.sink, submit.variables)
         ask.output = self._pending.form = submit.output
         driver = TurnDriver(ask, self._bounds, self.warmth, self._pending.ended)
         self._ask = ask
@@ -296,7 +299,7 @@ class SessionActor(Actor[SessionCommand]):
         closes = self._step(happening) == "close"
         waits = (*(each.call for each in self.waits), *self._runs)
         self.waits, self._runs = (), ()
-        ask = self._ask = AskInFlight(self._log, self._refs, self._resolver, sink, variables)
+        ask = self._ask = AskInFlight(self._log, self._refs, self._equipment, sink, variables)
         ask.cancelled = closes
         driver = TurnDriver(ask, self._bounds, self.warmth, self._pending.ended)
         ask.take_up(self._pending.form, self._log.state.asked)
@@ -363,7 +366,7 @@ class SessionActor(Actor[SessionCommand]):
 
     def _changed(self) -> Configured:
         """Let the change that waits be live; return what the log is to say."""
-        self._resolver = self._equipment.take_up()
+        self._equipment.take_up()
         return self._outdating()
 
     def _outdating(self) -> Configured:

@@ -6,13 +6,15 @@
 What ties that session to its call is `actors.children`; a tool of one's own does the same with `ToolContext.subagent`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from types import EllipsisType
 from typing import Any, Unpack
 
 from actors.errors import SubagentFailed, ToolDefinitionError
 from actors.output import output_of
 from actors.tools import Tool, ToolContext, tool
+from actors.tools.handover import Handover
 from actors.tools.options import ToolOptions
 from actors.toolsets import Item
 
@@ -73,25 +75,37 @@ def subagent(
 
 
 def handoff(
-    name: str, description: str, *, target: str, **options: Unpack[ToolOptions]
+    name: str,
+    description: str,
+    *,
+    target: str,
+    system: str | EllipsisType | None = ...,
+    tools: Sequence[Item] | EllipsisType = ...,
+    **options: Unpack[ToolOptions],
 ) -> Tool[..., Any]:  # Any: as above
     """Return a tool without arguments that hands the conversation over to another target.
 
     When a call of it has returned, the turn ends, and the ask goes on with a turn of that target's over the same
-    history, with no new user message. The session stays with it, as after a switch.
+    history, with no new user message. The session stays with it, as after a switch, and with the system prompt and the
+    tools that are given here, as after `Session.configure`. What the host holds just then comes first.
 
     Args:
         name: As of any tool.
         description: For the model: when it should hand over.
         target: Whom the conversation goes on with: a backend or a pool, as in `Runtime.open`.
+        system: The system prompt that it goes on with; None for none. What is not given stays.
+        tools: Likewise all that its model may call. Read at the hand-over, so two that hand the conversation back and
+            forth may be put into each other's lists. Toolsets are opened then; if one cannot be, the ask fails.
         options: Fields of `Tool`.
 
     Raises:
         ToolDefinitionError: A name no provider takes.
+        ConfigError: `system` is no text, or `tools` no list.
     """
+    handover = Handover(target, system=system, tools=tools)
 
     async def hand_over() -> str:
         return "The conversation was handed over. Go on with it."
 
     made = tool(name=name, description=description, **options)(hand_over)
-    return replace(made, handover=target)
+    return replace(made, handover=handover)

@@ -13,6 +13,7 @@ from actors.core.events import Effects
 from actors.core.jsonio import Json, JsonValue, dump, parse
 from actors.errors import KernelError, ToolDefinitionError
 from actors.tools.docstring import documented
+from actors.tools.handover import Handover
 from actors.tools.options import (
     Approval,
     ApprovalRule,
@@ -48,7 +49,7 @@ class Tool(Generic[P, R]):
         effects: What a call does to the world. `pure`: nothing, so it may be run again, or answered with what the same
             call gave before. `idempotent`: the same, however often it runs with one idempotency key. `once`: it is
             never run again.
-        handover: The target that the conversation goes on with when a call has returned; see `actors.handoff`.
+        handover: Whom the conversation goes on with when a call has returned, and with what; see `actors.handoff`.
         resources: Names of what a call writes to, or a function that names it for the arguments of a call. Calls of a
             session that name the same thing run one after another, in call order.
 
@@ -65,7 +66,7 @@ class Tool(Generic[P, R]):
     timeout: float | None = None
     effects: Effects = "once"
     resources: ResourceRule = ()
-    handover: str | None = None
+    handover: Handover | None = None
     _model: Parameters | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:

@@ -10,8 +10,9 @@ from actors import Deferred, Tool, handoff, tool
 from actors.config import PoolSettings
 from actors.core.events import Bound, Event, Returned, Submitted, SwitchApplied, TurnEnded
 from actors.core.feed import StatusEvent
-from actors.driver import HANDOVERS
+from actors.handing_over import HANDOVERS
 from actors.testing import SERVER_ERROR, Call, Say, Turn
+from actors.tools.handover import Handover
 from tests.runtime_support import (
     Gate,
     anthropic,
@@ -120,7 +121,7 @@ def failing() -> Tool[..., Any]:  # Any: any function
         """Hand over."""
         raise LookupError("nobody there")
 
-    return replace(to_b, handover="b")
+    return replace(to_b, handover=Handover("b"))
 
 
 async def test_a_target_that_cannot_be_used_fails_the_ask_and_the_session_stays() -> None:

@@ -5,6 +5,7 @@ from tests.teeth.mutations.mutation import Mutation
 BUDGETS = "tests/subagents/test_budgets.py"
 ENDS = "tests/subagents/test_ends.py"
 HANDOFF = "tests/subagents/test_handoff.py"
+HANDOFF_TOOLS = "tests/subagents/test_handoff_with_tools.py"
 SUBAGENTS = "tests/subagents/test_subagents.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -73,23 +74,51 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "handoff: a call that failed hands over too",
-        "actors/driver.py",
+        "actors/handing_over.py",
         "known.completion and not known.completion.error:",
         "known.completion:",
         (HANDOFF,),
     ),
     Mutation(
         "handoff: two targets pass a conversation back and forth for ever",
-        "actors/driver.py",
+        "actors/handing_over.py",
         ">= HANDOVERS:",
         ">= 9 * HANDOVERS:",
         (HANDOFF,),
     ),
     Mutation(
         "handoff: a switch of the host's is forgotten",
-        "actors/driver.py",
-        "for wanted in (state.held, target):",
+        "actors/handing_over.py",
+        "for wanted in (self._ask.log.state.held, target):",
         "for wanted in (None, target):",
         (HANDOFF,),
+    ),
+    Mutation(
+        "handoff: only the target changes",
+        "actors/handing_over.py",
+        "await self._configure(self._change)",
+        "pass",
+        (HANDOFF_TOOLS,),
+    ),
+    Mutation(
+        "handoff: what it goes on with counts before what the host configured",
+        "actors/handing_over.py",
+        "equipment.hold(change, behind=True)",
+        "equipment.hold(change)",
+        (HANDOFF_TOOLS,),
+    ),
+    Mutation(
+        "handoff: reasoning that was bound to the tools before goes along",
+        "actors/handing_over.py",
+        "await ask.refs.renderer.tell(Outdate())",
+        "pass",
+        (HANDOFF_TOOLS,),
+    ),
+    Mutation(
+        "handoff: a cancel waits for the toolset to open",
+        "actors/handing_over.py",
+        "ask.stoppable(lambda _: scope.cancel())",
+        "ask.stoppable(lambda _: None)",
+        (HANDOFF_TOOLS,),
     ),
 )
