@@ -63,7 +63,7 @@ from actors.readers import Readers
 from actors.resolver import BackendResolver, provider_at
 from actors.session_host import Hosted, SessionHost
 from actors.storage import Storage
-from actors.storage.memory import MemoryStorage
+from actors.storage.named import storage_for
 from actors.threads import THREADS
 from actors.tools import Toolset
 from actors.toolsets import Item, Toolsets, ToolSource
@@ -100,7 +100,8 @@ class Runtime:
     Args:
         config: Path of an `actors.toml`, a `Config`, or None for the environment alone.
         environ: Where keys, base URLs and proxies are looked up; the process's environment by default.
-        journal: Where logs are kept; in memory by default.
+        journal: Where logs are kept: the path of a SQLite file or a `Storage`; else as `[journal]` says, or in memory.
+            A storage is opened when the runtime is entered, and closed when it is left.
         transport: How requests travel; HTTP by default. It is closed when the runtime ends.
         seed: Seed of the jitter in retries and restarts; None for a different one each time.
         on_tool_error: Called with each `ToolFailure`, in the event loop: what a tool or an approval raised. The model
@@ -119,7 +120,7 @@ class Runtime:
         config: "str | Path | Config | None" = None,
         *,
         environ: Mapping[str, str] | None = None,
-        journal: Storage | None = None,
+        journal: str | Path | Storage | None = None,
         transport: Transport | None = None,
         seed: int | None = None,
         on_tool_error: Callable[[ToolFailure], object] | None = None,
@@ -130,7 +131,7 @@ class Runtime:
         self._tracing = tracing
         self._environ = os.environ if environ is None else environ
         self.config = _configured(config, self._environ)
-        self.storage: Storage = MemoryStorage() if journal is None else journal
+        self.storage: Storage = storage_for(journal, self.config.settings.journal)
         self.transport: Transport = self._http() if transport is None else transport
         self.system: System
         """The actors, and the tasks that serve them; made when the runtime is entered."""

@@ -7,10 +7,15 @@ from typing import TypeAlias
 from actors.core.events import Event, Opened, SwitchApplied
 from actors.storage import Claim, Entry, Storage
 from actors.storage.memory import MemoryStorage
+from actors.storage.sqlite import SqliteStorage
 
 MakeStorage: TypeAlias = Callable[[Path], Storage]
 
-STORAGES: dict[str, MakeStorage] = {"memory": lambda _: MemoryStorage()}
+STORAGES: dict[str, MakeStorage] = {
+    "memory": lambda _: MemoryStorage(),
+    "sqlite-process": lambda folder: SqliteStorage(folder / "sessions.db", level="process"),
+    "sqlite-power": lambda folder: SqliteStorage(folder / "sessions.db"),
+}
 """How each is made, in a folder of the test's own."""
 
 

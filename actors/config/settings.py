@@ -351,6 +351,20 @@ class ModelPrice(Frozen):
     cache_write: Money | None = None
 
 
+class JournalSettings(Frozen):
+    """The `[journal]` table: where logs are kept. Without it they are in memory and end with the process.
+
+    Args:
+        path: A SQLite file, made if there is none. Several processes of one machine may share it.
+        level: `process` outlives `kill -9`, `power` (the default of a file) also a loss of power.
+        lease: Seconds after which a process that is not heard of has lost its sessions to who takes them over.
+    """
+
+    path: Label | None = None
+    level: Literal["memory", "process", "power"] | None = None
+    lease: Annotated[float, Field(ge=1, le=3600, allow_inf_nan=False)] = 10.0
+
+
 class FileSettings(Frozen):
     """A whole `actors.toml`. A `[dialects.NAME]` table is a profile of one's own; see `actors.config.dialects`."""
 
@@ -360,4 +374,5 @@ class FileSettings(Frozen):
     tenants: dict[str, TenantSettings] = {}
     mcp: dict[str, McpSettings] = {}
     limits: RuntimeLimits = RuntimeLimits()
+    journal: JournalSettings = JournalSettings()
     prices: dict[str, ModelPrice] = {}

@@ -1,0 +1,17 @@
+"""Logs in one SQLite file, which several processes of a machine may share.
+
+| module | what it does |
+| --- | --- |
+| `storage.py` | the storage: transactions, claims, appends, reads |
+| `format.py` | the tables, their version, and how an older one is brought up to date |
+| `rows.py` | a session's row and a record's checksum |
+| `blobs.py` | large values of a record, kept once |
+| `locks.py` | the locks of the operating system |
+| `wal.py` | whether the write-ahead log was cut, or damaged |
+| `faults.py` | what SQLite's errors mean to a caller |
+| `fsck.py` | checks a whole file, and repairs what can be |
+"""
+
+from actors.storage.sqlite.storage import SqliteStorage
+
+__all__ = ["SqliteStorage"]

@@ -1,0 +1,125 @@
+"""The connections of one storage: one to write, in transactions under the write lock, and one to read.
+
+Neither checkpoints by itself, and both are closed under the lock, for the last one that is closed checkpoints.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock
+
+from actors.storage import Level
+from actors.storage.sqlite.faults import translated
+from actors.storage.sqlite.format import prepare
+from actors.storage.sqlite.locks import WriteLock
+from actors.storage.sqlite.wal import check_wal
+
+CHECKPOINT = 2048
+"""Pages of the write-ahead log, as far as they are known, from which it is checkpointed."""
+_CACHED = 256
+
+
+class Connections:
+    """What is open of one file. It opens itself at the first use, and again after it was closed.
+
+    Args:
+        path: The file.
+        level: What a commit outlives.
+        patience: Seconds to wait for others who write.
+    """
+
+    def __init__(self, path: Path, level: Level, patience: float) -> None:
+        self.path, self._level, self._patience = path, level, patience
+        self._lock = WriteLock(path.with_name(f"{path.name}-lock"), patience)
+        self._writing, self._reading = Lock(), Lock()
+        self._writer: sqlite3.Connection | None = None
+        self._reader: sqlite3.Connection | None = None
+        self._seen = -1
+        self.pages = 0
+        """Written since the last checkpoint, about."""
+        self.changed = True
+        """Whether another process may have written since the last transaction."""
+
+    @contextmanager
+    def transaction(self, *, synced: bool) -> Iterator[sqlite3.Connection]:
+        """Give a transaction, alone among all processes; commit it, on the disk if `synced` and the level says so."""
+        with self._writing, translated(str(self.path)), self._lock:
+            connection = self._writer = self._writer or self._opened()
+            is_full = synced and self._level == "power"
+            connection.execute(f"PRAGMA synchronous = {'FULL' if is_full else 'NORMAL'}")
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                (seen,) = connection.execute("PRAGMA data_version").fetchone()
+                self.changed = seen != self._seen
+                yield connection
+                connection.execute("COMMIT")
+                self._seen = seen
+            except BaseException:
+                self._seen = -1
+                with suppress(sqlite3.Error):
+                    connection.rollback()
+                raise
+            if self.pages >= CHECKPOINT:
+                self.pages = 0
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Give a connection that sees one moment of the file."""
+        with self._reading, translated(str(self.path)):
+            if self._reader is None:
+                with self.transaction(synced=False):
+                    pass  # the file is there then, and of this version
+                self._reader = self._connected()
+            self._reader.execute("BEGIN")
+            try:
+                yield self._reader
+            finally:
+                self._reader.rollback()
+
+    def truncate(self) -> None:
+        """Move the write-ahead log into the file and empty it, so that nothing that was erased is left in it."""
+        with self._writing, translated(str(self.path)), self._lock:
+            if self._writer is not None:
+                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def close(self) -> None:
+        """Close what is open. What is written stays written, whether or not this succeeds."""
+        with self._reading, self._writing, translated(str(self.path)):
+            if self._writer is not None or self._reader is not None:
+                with self._lock:
+                    for connection in (self._reader, self._writer):
+                        if connection is not None:
+                            connection.close()
+            self._reader = self._writer = None
+            self._seen = -1
+            self._lock.close()
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._level == "power":
+            check_wal(self.path)
+        connection = self._connected()
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchall()
+            connection.execute("BEGIN IMMEDIATE")
+            prepare(connection, str(self.path))
+            connection.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                connection.rollback()
+            connection.close()
+            raise
+        return connection
+
+    def _connected(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path,
+            timeout=self._patience,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=_CACHED,
+        )
+        for pragma in ("wal_autocheckpoint = 0", "secure_delete = ON", "trusted_schema = OFF"):
+            connection.execute(f"PRAGMA {pragma}").fetchall()
+        return connection

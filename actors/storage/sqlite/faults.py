@@ -1,0 +1,36 @@
+"""What the errors of SQLite and of the operating system mean to a caller, in one table."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from actors.errors import JournalDamaged, JournalUnavailable
+
+_UNAVAILABLE = {
+    sqlite3.SQLITE_FULL: "the disk is full; make room",
+    sqlite3.SQLITE_BUSY: "it is locked by another program; end that",
+    sqlite3.SQLITE_LOCKED: "it is locked by another program; end that",
+    sqlite3.SQLITE_READONLY: "it is read-only; make it writable",
+    sqlite3.SQLITE_IOERR: "its disk fails; see the system's log",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; does its folder exist, and may this user write there?",
+    sqlite3.SQLITE_PERM: "this user may not use it; change its permissions",
+    sqlite3.SQLITE_AUTH: "this user may not use it; change its permissions",
+    sqlite3.SQLITE_NOMEM: "memory is exhausted",
+    sqlite3.SQLITE_PROTOCOL: "it is locked by another program; end that",
+    sqlite3.SQLITE_INTERRUPT: "it was interrupted",
+}
+"""By SQLite's primary result code."""
+
+
+@contextmanager
+def translated(path: str) -> Iterator[None]:
+    """Raise what SQLite and the operating system raise as an error of this package."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        if (why := _UNAVAILABLE.get(code)) is not None:
+            raise JournalUnavailable(f"{path}: {why} (SQLite: {error})") from error
+        raise JournalDamaged(f"{path}: {error}; see actors fsck") from error
+    except OSError as error:
+        raise JournalUnavailable(f"{path}: {error.strerror or error}; nothing was written") from error

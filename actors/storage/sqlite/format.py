@@ -1,0 +1,72 @@
+"""The file's format: its tables, and how a file of an older version is brought up to date.
+
+No table has an index beside its own tree. What is looked up is found by its key or is missing, and what is missing
+can be told from what was never there: every session has a row for ever, their number is in `meta`, and a row says how
+many records its log has.
+"""
+
+from collections.abc import Callable, Mapping
+from sqlite3 import Connection
+
+from actors.errors import JournalError
+
+APPLICATION = 0x61637472
+"""Marks a file as one of ours (`PRAGMA application_id`)."""
+VERSION = 1
+
+SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE host (name TEXT PRIMARY KEY, until REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE session (
+    name TEXT PRIMARY KEY, key INTEGER NOT NULL, fence INTEGER NOT NULL, owner TEXT, last INTEGER NOT NULL,
+    size INTEGER NOT NULL, tenant TEXT NOT NULL, target TEXT NOT NULL, state TEXT NOT NULL,
+    opened REAL NOT NULL, used REAL NOT NULL, checksum INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE record (
+    session INTEGER, number INTEGER, checksum INTEGER NOT NULL, bytes BLOB NOT NULL,
+    PRIMARY KEY (session, number)
+) WITHOUT ROWID;
+CREATE TABLE blob (hash BLOB PRIMARY KEY, bytes BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE blob_count (hash BLOB PRIMARY KEY, uses INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE blob_use (session INTEGER, hash BLOB, PRIMARY KEY (session, hash)) WITHOUT ROWID;
+"""
+"""`blob_count` counts the sessions whose records refer to a blob, apart from it: a row that changes is written anew.
+`blob_use` says which sessions these are."""
+
+Migration = Callable[[Connection], None]
+MIGRATIONS: Mapping[int, Migration] = {}
+"""From each older version to the next. One is added with every new version, and none is ever changed."""
+
+
+def prepare(connection: Connection, path: str) -> None:
+    """Make the tables of a new file, or bring an older one up to date. Called in a transaction.
+
+    Raises:
+        JournalError: It is some other database, or a newer version wrote it.
+    """
+    version, application = _pragma(connection, "user_version"), _pragma(connection, "application_id")
+    if not version and not application and not _tables(connection):
+        for statement in SCHEMA.split(";"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    elif application != APPLICATION:
+        raise JournalError(f"{path}: not a journal, but another program's database; name another file")
+    elif version > VERSION:
+        raise JournalError(
+            f"{path}: format version {version} is newer than this program's, {VERSION}; use the newer program"
+        )
+    else:
+        for older in range(version, VERSION):
+            MIGRATIONS[older](connection)
+    if version != VERSION:
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _pragma(connection: Connection, name: str) -> int:
+    (value,) = connection.execute(f"PRAGMA {name}").fetchone()
+    return int(value)
+
+
+def _tables(connection: Connection) -> int:
+    (count,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    return int(count)

@@ -1,0 +1,65 @@
+"""Hosts: which storage objects are alive, in this process and in others of the machine.
+
+A host has a row with the time its lease ends, by the clock that all processes of a machine share and nobody sets
+(`time.monotonic`), and a lock on a small file of its own. It is gone when its lease is over, or at once when nobody
+holds the lock. It becomes a host with its first claim: who only reads is none.
+"""
+
+import os
+import secrets
+import socket
+from pathlib import Path
+from sqlite3 import Connection
+from time import monotonic
+
+from actors.storage.sqlite.locks import HostLock, is_held
+
+
+class Hosts:
+    """The hosts of one file, and the one that this storage is.
+
+    Args:
+        path: The file.
+        lease: Seconds.
+    """
+
+    def __init__(self, path: Path, lease: float) -> None:
+        self._path, self._lease = path, lease
+        self._lock: HostLock | None = None
+        self.name = f"{socket.gethostname()[:40]}:{os.getpid()}:{secrets.token_hex(4)}"
+
+    def begin(self, connection: Connection) -> None:
+        """Become a host, if this is none."""
+        if self._lock is None:
+            self._lock = HostLock(self._file(self.name))
+            self.beat(connection)
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether this is a host."""
+        return self._lock is not None
+
+    def beat(self, connection: Connection) -> None:
+        """Prolong the lease."""
+        connection.execute(
+            "INSERT OR REPLACE INTO host VALUES (?, ?)", (self.name, monotonic() + self._lease)
+        )
+
+    def left(self, connection: Connection, name: str) -> float:
+        """Return the seconds that another host's lease lasts; 0 if it is gone."""
+        row = connection.execute("SELECT until FROM host WHERE name = ?", (name,)).fetchone()
+        seconds = 0.0 if row is None else float(row[0]) - monotonic()
+        return seconds if seconds > 0 and is_held(self._file(name)) else 0.0
+
+    def forget(self, connection: Connection, name: str) -> None:
+        """Drop the row of a host that is gone or ends."""
+        connection.execute("DELETE FROM host WHERE name = ?", (name,))
+
+    def end(self) -> None:
+        """Be no host any more."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def _file(self, name: str) -> Path:
+        return self._path.with_name(f"{self._path.name}-host-{name.replace(':', '-').replace('/', '-')}")

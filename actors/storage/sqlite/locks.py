@@ -1,0 +1,90 @@
+"""The locks of the operating system: they end with the process that holds them, however it ends.
+
+Versions of SQLite before 3.51.3 may corrupt a write-ahead log when two connections write it or checkpoint at once. So
+whoever does either holds one lock of ours meanwhile. Each host also holds a lock on a small file of its own: if it is
+free, that process is gone.
+"""
+
+import fcntl
+import os
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic, sleep
+from types import TracebackType
+
+from actors.errors import JournalUnavailable
+
+PAUSE = 0.002
+"""Seconds between two tries for a lock that another process holds."""
+
+
+class WriteLock:
+    """The lock of all who write one file.
+
+    Args:
+        path: Of the lock's own file.
+        patience: Seconds to wait for it.
+    """
+
+    def __init__(self, path: Path, patience: float) -> None:
+        self._path, self._patience = path, patience
+        self._file: int | None = None
+
+    def __enter__(self) -> None:
+        if self._file is None:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        until = monotonic() + self._patience
+        while not _locked(self._file):
+            if monotonic() > until:
+                raise JournalUnavailable(
+                    f"{self._path}: another process has been writing for {self._patience:g} s; it may have stopped"
+                )
+            sleep(PAUSE)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+class HostLock:
+    """The lock that a host holds for as long as it lives."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        _locked(self._file)
+
+    def close(self) -> None:
+        """Give it up."""
+        with suppress(OSError):
+            self._path.unlink()
+        os.close(self._file)
+
+
+def is_held(path: Path) -> bool:
+    """Say whether a living process holds a host's lock."""
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        return not _locked(file)
+    finally:
+        os.close(file)
+
+
+def _locked(file: int) -> bool:
+    """Take a lock, if nobody has it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

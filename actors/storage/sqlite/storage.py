@@ -1,0 +1,318 @@
+"""The SQLite storage: every method is one transaction, or one read."""
+
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from sqlite3 import Connection
+from time import time
+
+from msgspec import MsgspecError
+
+from actors.core.events import Closed, Event
+from actors.errors import ConfigError, JournalDamaged, JournalError, SessionElsewhere
+from actors.storage import Appended, Claim, Entry, Level, decoded
+from actors.storage.directory import Page, StoredSession, Summary
+from actors.storage.sqlite.blobs import LARGE, slim, whole
+from actors.storage.sqlite.connection import Connections
+from actors.storage.sqlite.hosts import Hosts
+from actors.storage.sqlite.rows import COLUMNS, SessionRow, meta_checksum, record_checksum, row_of
+
+LEASE = 10.0
+PATIENCE = 5.0
+CACHED = 4096
+"""Rows that are kept between transactions, as long as no other process writes."""
+_ROW = f"SELECT {COLUMNS} FROM session WHERE name = ?"  # noqa: S608  constants
+_OWNED = f"SELECT {COLUMNS} FROM session WHERE owner = ?"  # noqa: S608  as above
+_WRITE = f"INSERT OR REPLACE INTO session ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+
+
+class SqliteStorage:
+    """Logs in one file, which several processes of this machine may share. It must be on a local disk.
+
+    Args:
+        path: The file; it is made if there is none, but not its folder. Files beside it have its name and a suffix.
+        level: `process` outlives `kill -9`; `power` also a loss of power, at the price of a sync for each commit.
+        lease: Seconds after which a host that is not heard of is gone; `kill -9` is noticed without waiting for it.
+        patience: Seconds to wait for another process that writes, before `JournalUnavailable`.
+    """
+
+    blocking = True
+
+    def __init__(
+        self, path: str | Path, *, level: Level = "power", lease: float = LEASE, patience: float = PATIENCE
+    ) -> None:
+        if level == "memory":
+            raise ConfigError(
+                f"{path}: level 'memory' keeps no file; use MemoryStorage, or 'process' or 'power'"
+            )
+        self.path = Path(path)
+        self.level: Level = level
+        self.lease: float | None = lease
+        self._connections = Connections(self.path, level, patience)
+        self._hosts = Hosts(self.path, lease)
+        self._rows: dict[str, SessionRow] = {}
+        self._is_searched = False
+
+    def open(self) -> None:
+        """Make the file if there is none; bring it up to date if it is older."""
+        with self._connections.transaction(synced=True):
+            pass
+
+    def close(self) -> None:
+        """Release every session of this host and close the file."""
+        try:
+            if self._hosts.is_begun:
+                with self._connections.transaction(synced=False) as connection:
+                    self._release_all(connection)
+        finally:
+            self._rows.clear()
+            self._is_searched = False
+            self._hosts.end()
+            self._connections.close()
+
+    def beat(self) -> None:
+        """Prolong this host's lease, if it is one."""
+        if self._hosts.is_begun:
+            with self._connections.transaction(synced=False) as connection:
+                self._hosts.beat(connection)
+
+    def claim(self, session: str) -> Claim:
+        """Make the caller the session's live writer."""
+        with self._connections.transaction(synced=False) as connection:
+            row = self._row(connection, session) or self._new(connection, session)
+            self._check_free(connection, row)
+            self._hosts.begin(connection)
+            self._write(connection, row, row.fence + 1, self._hosts.name)
+            return row.claim
+
+    def release(self, session: str, fence: int) -> None:
+        """Let others claim the session."""
+        with self._connections.transaction(synced=False) as connection:
+            row = self._row(connection, session)
+            if row is not None and row.fence == fence and row.owner is not None:
+                self._write(connection, row, fence, None)
+
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
+        """Append all entries but those that are fenced, in one transaction."""
+        encoded = [entry.records for entry in entries]
+        now, outcomes = time(), list[Appended]()
+        rows, records = dict[str, SessionRow](), list[tuple[int, int, int, bytes]]()
+        try:
+            with self._connections.transaction(synced=True) as connection:
+                for entry, its_records in zip(entries, encoded, strict=True):
+                    row = self._row(connection, entry.session)
+                    if row is None or row.fence != entry.fence:
+                        outcomes.append(entry.fenced(0 if row is None else row.fence))
+                        continue
+                    rows[entry.session] = row
+                    self._take(row, entry.events, now)
+                    for record in its_records:
+                        row.last += 1
+                        stored = record if len(record) < LARGE else self._slimmed(connection, row, record)
+                        records.append(
+                            (row.key, row.last, record_checksum(row.key, row.last, stored), stored)
+                        )
+                        row.size += len(record)
+                    outcomes.append(row.last)
+                connection.executemany("INSERT INTO record VALUES (?, ?, ?, ?)", records)
+                connection.executemany(_WRITE, [row.values for row in rows.values()])
+                self._connections.pages += 2 * len(rows) + len(records) // 4
+        except BaseException:
+            self._rows.clear()
+            raise
+        return outcomes
+
+    def read(self, session: str, after: int = 0) -> list[Event]:
+        """Return a session's events past number `after`, each proven to be as it was written."""
+        with self._connections.reading() as connection:
+            row = self._found(connection, session)
+            if row is None:
+                return []
+            return decoded(session, self._records(connection, row, after), after)
+
+    def erase(self, session: str) -> None:
+        """Erase a session's log, its blobs that no other log refers to, and what of it is in the write-ahead log."""
+        with self._connections.transaction(synced=True) as connection:
+            row = self._row(connection, session)
+            if row is None or (not row.last and row.owner is None):
+                return
+            self._check_free(connection, row)
+            self._erase(connection, row)
+        self._connections.truncate()
+
+    def sessions(
+        self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None
+    ) -> list[StoredSession]:
+        """Return the sessions that have a log, those used last first."""
+        used, name = (0.0, "") if after is None else (-after[0], after[1])
+        with self._connections.reading() as connection:
+            found = connection.execute(
+                f"SELECT {COLUMNS} FROM session WHERE last > 0 AND (?1 IS NULL OR tenant = ?1) AND "  # noqa: S608
+                "(?2 OR used < ?3 OR (used = ?3 AND name > ?4)) ORDER BY used DESC, name LIMIT ?5",
+                (tenant, after is None, used, name, limit),
+            )
+            return [row_of(values, str(self.path)).stored for values in found]
+
+    # Rows
+
+    def _row(self, connection: Connection, session: str) -> SessionRow | None:
+        """Return a session's row, which a transaction may change."""
+        if self._connections.changed or len(self._rows) > CACHED:
+            self._connections.changed = False
+            self._rows.clear()
+        if (row := self._rows.get(session)) is None and (row := self._found(connection, session)) is not None:
+            self._rows[session] = row
+        return row
+
+    def _found(self, connection: Connection, session: str) -> SessionRow | None:
+        values = connection.execute(_ROW, (session,)).fetchone()
+        if values is None:
+            self._search(connection)
+            return None
+        return row_of(values, str(self.path))
+
+    def _search(self, connection: Connection) -> None:
+        """Once, before a session is said to be unknown: see that no row is missing and none has another name."""
+        if self._is_searched:
+            return
+        names = [
+            row_of(values, str(self.path)).name
+            for values in connection.execute(f"SELECT {COLUMNS} FROM session")  # noqa: S608
+        ]
+        if len(names) != _count(connection, str(self.path)) or sorted(set(names), key=str.encode) != names:
+            raise JournalDamaged(f"{self.path}: sessions are missing from its directory; see actors fsck")
+        self._is_searched = True
+
+    def _new(self, connection: Connection, session: str) -> SessionRow:
+        key = _count(connection, str(self.path)) + 1
+        _set_count(connection, key)
+        row = self._rows[session] = SessionRow(session, key)
+        return row
+
+    def _write(self, connection: Connection, row: SessionRow, fence: int, owner: str | None) -> None:
+        """Give a session another writer."""
+        self._rows.pop(row.name, None)
+        row.fence, row.owner = fence, owner
+        connection.execute(_WRITE, row.values)
+
+    def _check_free(self, connection: Connection, row: SessionRow) -> None:
+        """Refuse what only its own host may do with a session."""
+        if row.owner in (None, self._hosts.name):
+            return
+        assert row.owner is not None
+        if seconds := self._hosts.left(connection, row.owner):
+            raise SessionElsewhere(
+                f"Session {row.name!r} belongs to host {row.owner}, whose lease lasts {seconds:.1f} s more; ask there, "
+                "or end that process",
+                host=row.owner,
+                seconds=seconds,
+            )
+
+    def _take(self, row: SessionRow, events: Iterable[Event], now: float) -> None:
+        """Let a row say what the directory shows of these events."""
+        summary = Summary(row.tenant, row.target, row.state)
+        if summary.take(events):
+            row.tenant, row.target, row.state = summary.tenant, summary.target, summary.state
+            if any(type(event) is Closed for event in events):
+                row.owner = None
+        if not row.last:
+            row.opened = now
+        row.used = now
+
+    def _release_all(self, connection: Connection) -> None:
+        name = self._hosts.name
+        for values in connection.execute(_OWNED, (name,)).fetchall():
+            row = row_of(values, str(self.path))
+            self._write(connection, row, row.fence, None)
+        self._hosts.forget(connection, name)
+
+    def _erase(self, connection: Connection, row: SessionRow) -> None:
+        uses = connection.execute("SELECT hash FROM blob_use WHERE session = ?", (row.key,)).fetchall()
+        for (digest,) in uses:
+            connection.execute("UPDATE blob_count SET uses = uses - 1 WHERE hash = ?", (digest,))
+            if connection.execute("DELETE FROM blob_count WHERE hash = ? AND uses <= 0", (digest,)).rowcount:
+                connection.execute("DELETE FROM blob WHERE hash = ?", (digest,))
+        connection.execute("DELETE FROM blob_use WHERE session = ?", (row.key,))
+        connection.execute("DELETE FROM record WHERE session = ?", (row.key,))
+        self._rows.pop(row.name, None)
+        erased = SessionRow(row.name, row.key, row.fence + 1)
+        connection.execute(_WRITE, erased.values)
+
+    # Records
+
+    def _slimmed(self, connection: Connection, row: SessionRow, record: bytes) -> bytes:
+        """Return a record as it is stored, its blobs kept."""
+        stored, blobs = slim(record)
+        for digest, content in blobs.items():
+            use = connection.execute("INSERT OR IGNORE INTO blob_use VALUES (?, ?)", (row.key, digest))
+            if not use.rowcount:
+                continue
+            first = connection.execute("INSERT OR IGNORE INTO blob_count VALUES (?, 0)", (digest,)).rowcount
+            connection.execute("UPDATE blob_count SET uses = uses + 1 WHERE hash = ?", (digest,))
+            if first:
+                connection.execute("INSERT INTO blob VALUES (?, ?)", (digest, content))
+                self._connections.pages += len(content) // 4096
+        return stored
+
+    def _records(self, connection: Connection, row: SessionRow, after: int) -> list[bytes]:
+        found = connection.execute(
+            "SELECT number, checksum, bytes FROM record WHERE session = ? AND number > ? ORDER BY number",
+            (row.key, after),
+        )
+        expected, records = after + 1, list[bytes]()
+        for number, checksum, stored in found:
+            if number != expected or expected > row.last:
+                raise self._damaged(row, expected, "is missing")
+            if type(stored) is not bytes or record_checksum(row.key, number, stored) != checksum:
+                raise self._damaged(row, number, "has changed")
+            records.append(stored)
+            expected += 1
+        if expected <= row.last:
+            raise self._damaged(row, expected, "is missing")
+        return [
+            self._whole(connection, row, number, stored) for number, stored in enumerate(records, after + 1)
+        ]
+
+    def _whole(self, connection: Connection, row: SessionRow, number: int, stored: bytes) -> bytes:
+        def blob(digest: bytes) -> bytes:
+            kept = connection.execute("SELECT bytes FROM blob WHERE hash = ?", (digest,)).fetchone()
+            if kept is None or sha256(kept[0]).digest() != digest:
+                raise self._damaged(
+                    row, number, f"refers to a blob that {'has changed' if kept else 'is missing'}"
+                )
+            content: bytes = kept[0]
+            return content
+
+        return stored if EXT not in stored else _unslimmed(stored, blob)
+
+    def _damaged(self, row: SessionRow, number: int, what: str) -> JournalError:
+        return JournalDamaged(
+            f"{self.path}: session {row.name!r}, record {number} {what}; see actors fsck",
+            session=row.name,
+            number=number,
+        )
+
+
+EXT = b"\xc7\x20"
+"""Begins a msgpack extension of 32 bytes, as a blob's reference is. It may also stand elsewhere."""
+
+
+def _unslimmed(stored: bytes, blob: Callable[[bytes], bytes]) -> bytes:
+    try:
+        return whole(stored, blob)
+    except MsgspecError:
+        return stored
+
+
+def _count(connection: Connection, path: str) -> int:
+    row = connection.execute("SELECT value, checksum FROM meta WHERE key = 'sessions'").fetchone()
+    if row is None:
+        return 0
+    if meta_checksum("sessions", row[0]) != row[1]:
+        raise JournalDamaged(f"{path}: its number of sessions has changed; see actors fsck")
+    return int(row[0])
+
+
+def _set_count(connection: Connection, value: int) -> None:
+    checksum = meta_checksum("sessions", value)
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('sessions', ?, ?)", (value, checksum))

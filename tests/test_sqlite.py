@@ -1,0 +1,234 @@
+"""The SQLite file: what others and older versions wrote, blobs, levels, and who is alive."""
+
+import os
+import sqlite3
+from pathlib import Path
+from shutil import copy
+from time import monotonic
+
+import pytest
+
+from actors import Runtime
+from actors.config import load
+from actors.core.codec import encode_event
+from actors.core.content import Message, Text
+from actors.core.events import Closed, Event, Opened, Returned, Scheduled, Submitted, SwitchApplied
+from actors.core.identity import CallId
+from actors.core.jsonio import Json
+from actors.core.packed import pack
+from actors.errors import ConfigError, JournalError, JournalUnavailable, SessionElsewhere
+from actors.storage import Entry
+from actors.storage.sqlite import SqliteStorage, hosts
+from actors.storage.sqlite import format as file_format
+from actors.storage.sqlite.locks import WriteLock
+from tests.storages import begin, to
+
+GOLDEN = sorted((Path(__file__).parent / "golden_journals").glob("*.db"))
+WORDS = "many words " * 4000
+LOG: tuple[Event, ...] = (
+    Opened("one", "a", "Be brief.", (pack(Message("human", (Text("Before."),))),), tenant="t"),
+    Submitted(1, pack(Message("human", (Text(WORDS),)))),
+    Scheduled(CallId("c"), "work", Json(b'{"n":1}')),
+    Returned(CallId("c"), Json(b'"' + WORDS.encode() + b'"')),
+    SwitchApplied("b"),
+)
+"""What every golden journal holds, as session `one`; and the same, closed, as session `two`."""
+
+
+def write_golden(path: Path) -> None:
+    """Write a golden journal of this version: `python -m tests.test_sqlite FILE`."""
+    storage = SqliteStorage(path)
+    for session, end in (("one", ()), ("two", (Closed(),))):
+        events = (Opened(session, "a", "Be brief.", LOG[0].messages, tenant="t"), *LOG[1:], *end)  # type: ignore[union-attr]  # it is Opened
+        storage.append([Entry(session, storage.claim(session).fence, events)])
+    storage.close()
+
+
+@pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.stem)
+def test_a_journal_of_every_version_is_read_and_written_on(golden: Path, tmp_path: Path) -> None:
+    copy(golden, tmp_path / "sessions.db")
+    storage = SqliteStorage(tmp_path / "sessions.db")
+    assert storage.read("one") == list(LOG)
+    assert storage.read("two")[1:] == [*LOG[1:], Closed()]
+    claim = storage.claim("one")
+    assert claim.last == len(LOG)
+    assert storage.append([Entry("one", claim.fence, (to("c"),))]) == [len(LOG) + 1]
+    assert {stored.id: stored.state for stored in storage.sessions(tenant="t")} == {
+        "one": "idle",
+        "two": "closed",
+    }
+    storage.close()
+
+
+def test_there_is_a_golden_journal_of_this_version() -> None:
+    assert [path.stem for path in GOLDEN][-1] == f"v{file_format.VERSION}"
+
+
+def test_an_older_file_is_brought_up_to_date_and_a_newer_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "sessions.db"
+    storage = SqliteStorage(path)
+    begin(storage, "one")
+    storage.close()
+
+    def to_next(connection: sqlite3.Connection) -> None:
+        connection.execute("ALTER TABLE host ADD COLUMN place TEXT")
+
+    monkeypatch.setattr(file_format, "VERSION", file_format.VERSION + 1)
+    monkeypatch.setattr(file_format, "MIGRATIONS", {file_format.VERSION - 1: to_next})
+    storage.open()
+    assert len(storage.read("one")) == 1
+    storage.close()
+    monkeypatch.undo()
+    with pytest.raises(JournalError, match="format version 2 is newer than this program's, 1"):
+        storage.open()
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = SqliteStorage(tmp_path / "sessions.db")
+    begin(storage, "one")
+    storage.close()
+
+    def fails(connection: sqlite3.Connection) -> None:
+        connection.execute("DROP TABLE record")
+        raise OSError("no room")
+
+    monkeypatch.setattr(file_format, "VERSION", file_format.VERSION + 1)
+    monkeypatch.setattr(file_format, "MIGRATIONS", {file_format.VERSION - 1: fails})
+    with pytest.raises(JournalUnavailable):
+        storage.open()
+    monkeypatch.undo()
+    assert len(storage.read("one")) == 1
+    storage.close()
+
+
+def test_another_programs_database_is_refused_and_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE theirs (x)")
+    other.close()
+    with pytest.raises(JournalError, match="not a journal, but another program's database"):
+        SqliteStorage(path).open()
+    with sqlite3.connect(path) as other:
+        assert other.execute("SELECT name FROM sqlite_schema").fetchall() == [("theirs",)]
+    other.close()
+
+
+def test_a_large_value_is_kept_once_and_goes_with_the_last_log_that_has_it(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    storage = SqliteStorage(path)
+    large = "x" * 1_000_000
+    event = Returned(CallId("c"), Json(b'"' + large.encode() + b'"'))
+    for session in ("one", "two", "three"):
+        storage.append([Entry(session, begin(storage, session).fence, (event, event))])
+        assert [encode_event(each) for each in storage.read(session, 1)] == [encode_event(event)] * 2
+    storage.erase("one")
+    assert storage.read("two", 1) == [event, event]
+    storage.close()
+    assert 1_000_000 < path.stat().st_size < 1_200_000
+    storage.erase("two")
+    assert storage.read("three", 1) == [event, event]
+    storage.erase("three")
+    storage.close()
+    left = b"".join(each.read_bytes() for each in tmp_path.iterdir())
+    assert b"x" * 100 not in left
+
+
+def test_two_storages_of_one_file_are_two_hosts(tmp_path: Path) -> None:
+    mine, theirs = SqliteStorage(tmp_path / "sessions.db"), SqliteStorage(tmp_path / "sessions.db")
+    claim = begin(mine, "one")
+    for refused in (theirs.claim, theirs.erase):
+        with pytest.raises(SessionElsewhere, match="belongs to host") as raised:
+            refused("one")
+        assert 0 < raised.value.seconds <= 10
+    mine.append([Entry("one", claim.fence, (to("b"),))])
+    assert len(theirs.read("one")) == 2
+    mine.release("one", claim.fence)
+    assert theirs.claim("one").fence == claim.fence + 1
+    with pytest.raises(SessionElsewhere):
+        mine.claim("one")
+    theirs.close()
+    assert mine.claim("one").last == 2
+    mine.close()
+
+
+def test_a_host_whose_lease_is_over_is_taken_over_and_writes_only_what_nobody_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late, other = SqliteStorage(tmp_path / "sessions.db", lease=10), SqliteStorage(tmp_path / "sessions.db")
+    claims = {name: begin(late, name) for name in ("one", "two")}
+    now = moved_clock(monkeypatch)
+    now[0] += 9
+    with pytest.raises(SessionElsewhere):
+        other.claim("one")
+    late.beat()
+    now[0] += 9
+    with pytest.raises(SessionElsewhere):
+        other.claim("one")
+    now[0] += 2
+    assert other.claim("one").fence == 2
+    refused, written = late.append([Entry(name, claim.fence, (to("b"),)) for name, claim in claims.items()])
+    assert (str(refused)[:31], written) == ("Session 'one' has another write", 2)
+    for storage in (late, other):
+        storage.close()
+
+
+def moved_clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return a clock of the hosts' own, to be moved by hand; it stands where the real one does."""
+    now = [monotonic()]
+    monkeypatch.setattr(hosts, "monotonic", lambda: now[0])
+    return now
+
+
+def test_while_another_process_writes_a_write_waits_and_then_gives_up_typed(tmp_path: Path) -> None:
+    storage = SqliteStorage(tmp_path / "sessions.db", patience=0.01)
+    claim = begin(storage, "one")
+    with (
+        WriteLock(tmp_path / "sessions.db-lock", 1),
+        pytest.raises(JournalUnavailable, match="another process"),
+    ):
+        storage.append([Entry("one", claim.fence, (to("b"),))])
+    assert storage.append([Entry("one", claim.fence, (to("b"),))]) == [2]
+    storage.close()
+
+
+def test_levels_sync_what_they_say(tmp_path: Path) -> None:
+    for level, expected in (("process", {1}), ("power", {1, 2})):
+        storage = SqliteStorage(tmp_path / f"{level}.db", level=level)  # type: ignore[arg-type]  # it is a level
+        storage.open()
+        seen: set[int] = set()
+        for synced in (False, True):
+            with storage._connections.transaction(synced=synced) as connection:
+                seen.add(connection.execute("PRAGMA synchronous").fetchone()[0])
+        assert seen == expected
+        storage.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-6")
+async def test_a_runtime_keeps_its_logs_in_the_file_that_it_is_given(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    (tmp_path / "actors.toml").write_text(f'[journal]\npath = "{path}"\nlevel = "process"\n')
+    environ = {"OPENAI_API_KEY": "k"}
+    async with Runtime(environ=environ, journal=str(path)) as runtime:
+        await runtime.open("openai:m", id="one")
+    async with Runtime(load(tmp_path / "actors.toml", environ), environ=environ) as runtime:
+        assert runtime.storage.level == "process"
+        (stored,) = runtime.storage.sessions()
+    assert (stored.id, stored.events, stored.owner) == ("one", 1, None)
+    assert sorted(os.listdir(tmp_path)) == ["actors.toml", "sessions.db", "sessions.db-lock"]
+
+
+@pytest.mark.parametrize("journal", ["https://x", "redis://x"])
+def test_a_journal_that_nobody_knows_is_refused_in_one_line(journal: str) -> None:
+    with pytest.raises(ConfigError, match="is not known; name a file"):
+        Runtime(environ={}, journal=journal)
+
+
+if __name__ == "__main__":
+    import sys
+
+    write_golden(Path(sys.argv[1]))
