@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from actors.adapters.codec import decode
     from actors.core.asking import AskSettings
     from actors.core.check import check
+    from actors.core.compaction import Compaction, CompactionResult
     from actors.core.content import Code, Media, Message, Native, Seal, Text, Thinking, ToolCall, ToolResult
     from actors.core.dialect import Dialect
     from actors.core.event_json import event_json, sse_frame
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from actors.core.spending import Budget, Price
     from actors.errors import ActorsError
     from actors.executor import ToolFailure
-    from actors.handle import Preview, Session
+    from actors.handle import Session
+    from actors.preview import Preview
     from actors.pure import encode, from_wire, render
     from actors.runtime import Runtime
     from actors.subagents import handoff, subagent
@@ -38,6 +40,8 @@ __all__ = [
     "Binding",
     "Budget",
     "Code",
+    "Compaction",
+    "CompactionResult",
     "Deferred",
     "Dialect",
     "History",
@@ -91,6 +95,7 @@ _HOMES = {
         "ToolCall",
         "ToolResult",
     ),
+    "core.compaction": ("Compaction", "CompactionResult"),
     "core.dialect": ("Dialect",),
     "core.event_json": ("event_json", "sse_frame"),
     "core.profiles": ("dialect",),
@@ -103,7 +108,8 @@ _HOMES = {
     "core.spending": ("Budget", "Price"),
     "errors": ("ActorsError",),
     "executor": ("ToolFailure",),
-    "handle": ("Preview", "Session"),
+    "handle": ("Session",),
+    "preview": ("Preview",),
     "pure": ("encode", "from_wire", "render"),
     "runtime": ("Runtime",),
     "subagents": ("handoff", "subagent"),

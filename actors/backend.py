@@ -9,6 +9,7 @@ from actors.adapters.outputs import means
 from actors.adapters.request import Request, Settings
 from actors.core.asking import Asked, ToolChoice
 from actors.core.caching import lane_key
+from actors.core.compaction import Compaction
 from actors.core.diagnostics import Refusal
 from actors.core.identity import Binding
 from actors.core.lane import Rendered
@@ -99,6 +100,13 @@ class Resolver(Protocol):
     @property
     def preamble(self) -> str:
         """Digest of the system prompt and of what requests say of the tools."""
+
+    @property
+    def compaction(self) -> Compaction:
+        """When and how histories are made shorter."""
+
+    def window(self, binding: Binding) -> int | None:
+        """Return how many tokens a request to a binding and its answer may have together, if that is known."""
 
     def pool(self, target: str, *, fits: bool = True) -> Pool:
         """Return the pool of a target; a single backend is a pool of itself.

@@ -18,6 +18,7 @@ from actors.choosing import MemberChoice, Warmth
 from actors.core import turn as turns
 from actors.core.asking import Asked
 from actors.core.awaiting import digest, pending, so_far
+from actors.core.compaction import AFTER, CompactionResult, began_at, cut
 from actors.core.content import Message, Text, ToolCall, ToolResult
 from actors.core.events import (
     ApprovalAsked,
@@ -43,8 +44,9 @@ from actors.handing_over import HandingOver
 from actors.inflight import AskInFlight, Tally
 from actors.journal import Told
 from actors.ledger import Snapshot
-from actors.pending import HostCall
+from actors.pending import HostCall, HostCompaction
 from actors.scheduler import CloseCalls, RunBatch, StopBatch
+from actors.shrinking import NOTHING_LEFT, Shrinker
 from actors.steps import TurnSteps
 
 
@@ -78,7 +80,9 @@ class TurnDriver:
         member = await choice.first(pool)
         message = self._with_form(member, message, asked)
         event = Submitted(number, message, asked)
+        self.ask.start = log.state.history.length
         log.hold(event, partial(self._told, event, log.state.turns + 1))
+        await self._make_room(member)
         await self._turns(pool, choice, [member], lambda: self._served(member))
 
     async def run_call(self, message: Packed, made: HostCall) -> None:
@@ -116,6 +120,7 @@ class TurnDriver:
         assert binding is not None
         self.ask.tally = Tally.resumed(pause.awaited, state.history[-1].text)
         self._began = anyio.current_time()
+        self.ask.start = began_at(state.history, state.turns)
         resumed, told = Resumed(state.turns), self.ask.telling("resumed")
         if waits and not self.ask.cancelled:  # what is run must not be taken up again after a crash
             await self.ask.log.write(resumed, told)
@@ -141,16 +146,79 @@ class TurnDriver:
     async def _until_last(
         self, pool: Pool, choice: MemberChoice, tried: list[str], served: "_Served"
     ) -> None:
-        choice.sent(pool, tried[-1], served.sent)
+        self._sent(choice, pool, tried[-1], served)
         while isinstance(served.step, CloseStep):
             pool, following = await self._next(pool, choice, tried, served.step)
             await self._end(served.binding, served.step, last=following is None)
             if following is None:
                 return
             tried.append(following)
+            await self._make_room(following)
             served = await self._served(following)
-            choice.sent(pool, following, served.sent)
+            self._sent(choice, pool, following, served)
         await self._wait(served.step, tried)
+
+    def _sent(self, choice: MemberChoice, pool: Pool, member: str, served: "_Served") -> None:
+        """Take note of who was sent how much."""
+        choice.sent(pool, member, served.sent)
+        if served.sent:
+            self.ask.scale.member = member
+
+    async def _make_room(self, member: str) -> None:
+        """Have the history made shorter, in a turn of its own, before one that would nearly fill its window."""
+        ask, settings = self.ask, self.ask.resolver.compaction
+        window = self._window(member)
+        if settings.threshold is None or window is None or ask.cancelled:
+            return
+        known = (await ask.refs.ledger.ask(Snapshot())).ledger
+        most = window * settings.threshold
+        if ask.scale.estimated(ask.log.state.history, known) < most:
+            return
+        if not cut(ask.log.state.history.since(0), settings.keep, ask.start):
+            return
+        await self._shrunk(member, lambda shrinker: shrinker.to_fit(round(most * AFTER)), last=False)
+
+    def _window(self, member: str) -> int | None:
+        try:
+            return self.ask.resolver.window(self.ask.resolver.backend(member).binding)
+        except ConfigError:  # it says why when it is served
+            return None
+
+    async def run_compaction(self, made: HostCompaction) -> None:
+        """Make the history shorter because the program wants it, in a turn of its own."""
+        choice = self._choice(self.ask.log.state.asks)
+        member = await choice.first(self._pool(self.ask.log.state.target))
+        made.result = await self._shrunk(member, Shrinker.by_hand, last=True)
+
+    async def _shrunk(
+        self, member: str, how: Callable[[Shrinker], Awaitable[CompactionResult]], *, last: bool
+    ) -> CompactionResult:
+        """Drive a turn that makes the history shorter, on whoever is to write the summary; return what it did."""
+        ask, state = self.ask, self.ask.log.state
+        number, result = state.turns + 1, CompactionResult()
+        ask.tally.wait = 0.0
+        ask.tally.retried.clear()
+        try:
+            writer = ask.resolver.compaction.by or ask.scale.member or member
+            backend = ask.resolver.backend(writer)
+            provider = ask.resolver.provider(writer, backend.binding)
+        except ConfigError as error:
+            self._bind(Bound(number, state.asks, Binding(member, "")))
+            await self._end(Binding(member, ""), CloseStep("failed", str(error)), last=last)
+            return CompactionResult(why=str(error))
+        self._bind(Bound(number, state.asks, backend.binding))
+        if (why := over_budget(ask.resolver, state)) is None:
+            shrinker = Shrinker(ask, backend, provider, number)
+            result = await how(shrinker)
+            why, cause = result.why, shrinker.cause
+        else:
+            result, cause = CompactionResult(why=why), Cause("limit")
+        done = result.messages or result.results or why == NOTHING_LEFT
+        status: TurnStatus = "cancelled" if ask.cancelled else "complete" if done else "failed"
+        step = ask.ended(CloseStep(status, why, usage=result.usage, cause=cause))
+        ask.tally.closed(step, ask.resolver.cost(backend.binding, step.usage))
+        await self._end(backend.binding, step, last=last)
+        return result
 
     async def _wait(self, step: AwaitStep, tried: list[str]) -> None:
         """Write that the turn waits, and for what."""

@@ -19,6 +19,7 @@
     ├── TranscriptError             a transcript file or value that cannot be read
     ├── SessionError                a session cannot do what was asked
     │   ├── Busy                    its queue of waiting asks is full
+    │   ├── CompactionFailed        its history could not be made shorter
     │   ├── OverBudget              what it may use is used up
     │   ├── NotAwaited              no turn of it ever waited for that call, or not for that
     │   ├── DecisionRefused         a decision does not fit the call it is about
@@ -153,6 +154,10 @@ class SessionError(ActorsError):
 
 class Busy(SessionError):
     """The session's queue of waiting asks is full. Wait for one to end, or cancel."""
+
+
+class CompactionFailed(SessionError):
+    """A session's history could not be made shorter. It is as it was."""
 
 
 class OverBudget(SessionError):

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import Context, copy_context
-from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, TypeAlias, TypeVar, Unpack, get_args, overload
 
@@ -11,12 +10,12 @@ from actors.activation import Activation, SessionActors
 from actors.calls import brought_ends
 from actors.commands import Cancel, Configure, Look, SessionCommand, Switch
 from actors.core.asking import AskSettings, asked
+from actors.core.compaction import CompactionResult
 from actors.core.content import Message, Text, ToolCall, ToolResult
-from actors.core.diagnostics import Report
 from actors.core.events import Failed, Returned, Verdict
 from actors.core.feed import PendingCall, SessionEvent, Sink, SwitchOutcome, TurnResult
 from actors.core.history import History
-from actors.core.identity import Binding, CallId
+from actors.core.identity import CallId
 from actors.core.jsonio import JsonValue
 from actors.core.ledger import Ledger
 from actors.core.packed import pack
@@ -25,6 +24,7 @@ from actors.errors import (
     ActorFailed,
     ActorStopped,
     AskUphill,
+    CompactionFailed,
     ConfigError,
     DecisionRefused,
     Draining,
@@ -37,7 +37,8 @@ from actors.inflight import SessionRefs
 from actors.kernel import Query, Ref
 from actors.ledger import Snapshot
 from actors.output import output_of
-from actors.pending import Bring, Decision, HostCall, Submit
+from actors.pending import Bring, Decision, HostCall, HostCompaction, Submit
+from actors.preview import Preview
 from actors.renderer import Render
 from actors.session_events import SessionEvents
 from actors.streams import AnswerSink, AskStream
@@ -48,33 +49,6 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 Brought: TypeAlias = tuple[Returned | Failed, ...] | Decision
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """What would be sent to a target now.
-
-    Args:
-        binding: Whom it would go to.
-        body: The whole request body.
-        report: What the render did, and why.
-        losses: What the target would not be shown, by kind (`thinking`, `media`, `code`, `native`, `empty`), and each
-            setting it does not take, by name (`temperature`, `tool_choice`, `schema:NAME`, ...).
-        kept: Bytes of the lane that are there already and stay as they are; 0 where it has none.
-        assumed: Settings that the target demands and nobody gave, such as `max_tokens 8192`. Fillers are in `report`.
-    """
-
-    binding: Binding
-    body: bytes
-    report: Report
-    losses: dict[str, int]
-    kept: int
-    assumed: tuple[str, ...] = ()
-
-    @property
-    def size(self) -> int:
-        """Bytes of the body."""
-        return len(self.body)
 
 
 class Session:
@@ -404,6 +378,28 @@ class Session:
         """Return what the session knows at one moment, of calls that are about to run too."""
         state = await self._asked(Look())
         return state, state.running(await self.ledger())
+
+    async def compact(self) -> CompactionResult:
+        """Make the history shorter: its older turns become a summary, and long or repeated results of others a mark.
+
+        It waits as an ask does for those before it, and is a turn of its own. The last turns stay as they are
+        (`Compaction.keep`), and the ledger knows every result as before. Where there is nothing to do, it says so.
+
+        Raises:
+            CompactionFailed: No summary was written, and there was nothing else to make shorter. All is as it was.
+            Busy: Too many asks wait.
+            OverBudget: The session's budget is used up.
+        """
+        self._check()
+        sink, call = AnswerSink(), HostCompaction()
+        nothing = pack(Message("human"))
+        await self._put(Submit(nothing, sink, copy_context(), call), lambda actors: actors.session)
+        await sink.ended
+        if sink.result is None:
+            raise self._gone()
+        if call.result is None or sink.result.status == "failed":
+            raise CompactionFailed(f"The history of session {self.id!r} is as it was: {sink.result.why}")
+        return call.result
 
     async def close(self) -> None:
         """Cancel the ask in flight, drop those that wait, write that the session has ended, and end its actors.

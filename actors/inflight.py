@@ -13,6 +13,7 @@ from actors.configuration import Equipment
 from actors.core.asking import Asked
 from actors.core.content import Message, Text
 from actors.core.diagnostics import Report
+from actors.core.estimate import Scale
 from actors.core.events import Awaited, Instructed
 from actors.core.feed import Sink, StatusEvent, TurnResult
 from actors.core.identity import Binding
@@ -152,6 +153,8 @@ class AskInFlight:
         bound: What kind of bound that was.
         output: The form its answer is to have.
         is_instructed: Whether the model was told that form in words.
+        scale: What the session's last request measured.
+        start: Where in the history it begins.
     """
 
     log: LogWriter
@@ -165,6 +168,8 @@ class AskInFlight:
     bound: Cause | None = None
     output: Output[Any] | None = None  # Any: its values
     is_instructed: bool = False
+    scale: Scale = field(default_factory=Scale)
+    start: int = 0
     _stop: Stop | None = None
 
     @property

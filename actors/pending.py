@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actors.core.asking import Asked
+from actors.core.compaction import CompactionResult
 from actors.core.content import ToolResult
 from actors.core.events import Failed, Returned, Verdict
 from actors.core.feed import SessionEvent, Sink, TurnResult
@@ -30,6 +31,13 @@ class HostCall:
     result: ToolResult | None = None
 
 
+@dataclass(slots=True)
+class HostCompaction:
+    """The program wants the history shorter. `result` says what came of it, when its turn has ended."""
+
+    result: CompactionResult | None = None
+
+
 @dataclass(frozen=True)
 class Submit(Query[None]):
     """Begin an ask, or let it wait. Answered when it is accepted; `Busy` if too many wait.
@@ -38,7 +46,7 @@ class Submit(Query[None]):
         message: The user's message.
         sink: Where its events go. It is closed without a terminal one if the session ends before the ask.
         variables: The caller's context variables, for the tools.
-        call: What is run in place of asking a model.
+        call: What is done in place of asking a model.
         asked: Settings of this ask alone.
         output: The form of its answer; its schema is in `asked`.
     """
@@ -46,7 +54,7 @@ class Submit(Query[None]):
     message: Packed
     sink: Sink
     variables: Variables
-    call: HostCall | None = None
+    call: HostCall | HostCompaction | None = None
     asked: Asked | None = None
     output: Output[Any] | None = None  # Any: its values
 

@@ -10,6 +10,7 @@ from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.admission import Pace
 from actors.backend import ResolvedBackend
+from actors.core.compaction import Compaction
 from actors.core.diagnostics import Refusal
 from actors.core.identity import Binding
 from actors.core.routing import Pool, Rates
@@ -45,7 +46,9 @@ class BackendResolver:
         system: str | None,
         counts: dict[str, ToolCounts],
         prices: Prices,
+        compaction: Compaction,
     ) -> None:
+        self.compaction = compaction
         self._counts = counts
         self._config = config
         self.provider = provide
@@ -61,6 +64,14 @@ class BackendResolver:
         if (price := self._price(binding)) is None:
             return None
         return Rates(price.input, price.input if price.cache_read is None else price.cache_read, price.output)
+
+    def window(self, binding: Binding) -> int | None:
+        """Return the backend's own context window, else that of its model."""
+        settings = self._config.settings.backends.get(binding.backend)
+        if settings is not None and settings.context is not None:
+            return settings.context
+        price = price_of(self._prices, binding)
+        return None if price is None else price.context
 
     def _price(self, binding: Binding) -> Price | None:
         """Return the backend's own price, else that of its model."""

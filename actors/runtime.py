@@ -27,6 +27,7 @@ from actors.activation import Activation
 from actors.adapters.adapter import adapter
 from actors.backend import check_priced
 from actors.core.batch import Approve
+from actors.core.compaction import Compaction, settled
 from actors.core.content import Message
 from actors.core.diagnostics import Refusal
 from actors.core.dialect import Dialect
@@ -81,12 +82,8 @@ TOOLSETS = 20.0
 CLOSING = 5.0
 """Seconds that connections may take to close after that."""
 
-LANES = 256
-"""Bindings whose rules are kept."""
-
-EVIDENCE = 16
-"""Refused transcripts that are kept."""
-
+LANES, EVIDENCE = 256, 16
+"""Bindings whose rules are kept, and refused transcripts."""
 SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -110,6 +107,7 @@ class Runtime:
         on_refusal: Given a `Reproduction` of each request that was refused for its structure, without its content; or a
             directory where they are written as JSON.
         prices: What models cost, by name or pattern (`claude-*`); they count before those of the file.
+        compaction: When and how histories are made shorter, in place of the file's `[compaction]`.
 
     Raises:
         ConfigError: When entered: the file cannot be used.
@@ -127,6 +125,7 @@ class Runtime:
         tracing: "Tracing | None" = None,
         on_refusal: OnRefusal | None = None,
         prices: Prices | None = None,
+        compaction: Compaction | None = None,
     ) -> None:
         self._tracing = tracing
         self._environ = os.environ if environ is None else environ
@@ -143,6 +142,7 @@ class Runtime:
         self.quarantine = Quarantine(self.config.limits.quarantine)
         """The calls that run on though they are closed."""
         self.prices = all_prices(prices or {}, self.config.settings.prices)
+        self.compaction = settled(compaction, self.config.settings.compaction)
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
         self._keys = Random(seed)  # noqa: S311  names, not secrets
         self._host: SessionHost | None = None
@@ -176,12 +176,13 @@ class Runtime:
         self._watch = LoopWatch(self.system.containment)
         self._may_use_threads = True
         limits = self.config.limits
-        readers = Readers()
+        readers, size = Readers(), limits.result_bytes
+        kept = SizeLimits(max_bytes=size, max_string=size)
         self._host = SessionHost(
             self.system,
             self.storage,
             self.system.spawn(lambda: JournalActor(self.storage, readers), "journal", depth=SHARED),
-            ToolLimits(limits.batch, limits.tool_threads, limits.tool_wait, _kept(limits.result_bytes)),
+            ToolLimits(limits.batch, limits.tool_threads, limits.tool_wait, kept),
             self.quarantine,
             Bounds(limits.rounds, limits.corrections, False, limits.tool_corrections, limits.repeats),
             limits.waiting_asks,
@@ -467,7 +468,14 @@ class Runtime:
         """Return what targets mean to sessions with these tools and this system prompt: they share it."""
         if (known := self._resolvers.get((tools, system))) is None:
             known = self._resolvers[tools, system] = BackendResolver(
-                self.config, self.provider, self._refused, tools, system, self._meters.tools, self.prices
+                self.config,
+                self.provider,
+                self._refused,
+                tools,
+                system,
+                self._meters.tools,
+                self.prices,
+                self.compaction,
             )
         return known
 
@@ -490,7 +498,3 @@ def _configured(given: "str | Path | Config | None", environ: Mapping[str, str])
     from actors.config import Config, load
 
     return given if isinstance(given, Config) else load(given, environ)
-
-
-def _kept(size: int) -> SizeLimits:
-    return SizeLimits(max_bytes=size, max_string=size)

@@ -31,6 +31,7 @@ from actors.commands import (
 from actors.configuration import Equipment
 from actors.core import awaiting, phases
 from actors.core.content import ToolCall
+from actors.core.estimate import Scale
 from actors.core.events import Closed, Configured, SwitchApplied, SwitchFailed, SwitchHeld, SwitchSuperseded
 from actors.core.feed import (
     Applied,
@@ -54,7 +55,7 @@ from actors.journal import Told
 from actors.kernel import Actor, Context, Reply
 from actors.ledger import Shut, Snapshot
 from actors.log import Generation, LogWriter, Replay
-from actors.pending import Bring, NoSink, PendingAsks, Submit
+from actors.pending import Bring, HostCall, NoSink, PendingAsks, Submit
 from actors.recovery import recovered
 from actors.renderer import Outdate
 
@@ -88,6 +89,7 @@ class SessionActor(Actor[SessionCommand]):
         self._runs = awaiting.approved(state, state.ledger)
         self._is_taking = False
         self._ask: AskInFlight | None = None
+        self._scale = Scale()
         self._deadline = Deadline()
         self._cancels: list[Reply[bool]] = []
         self._ends: list[Reply[None]] = []
@@ -218,7 +220,8 @@ class SessionActor(Actor[SessionCommand]):
             event, turns = self._outdating(), self._log.state.turns
             self._log.hold(event, lambda seq: submit.sink.put(settlement(event, seq, turns)))
         ask = AskInFlight(self._log, self._refs, self._equipment, submit.sink, submit.variables)
-        ask.output = self._pending.form = submit.output
+        ask.output, ask.scale = submit.output, self._scale
+        self._pending.form = submit.output
         driver = TurnDriver(ask, self._bounds, self.warmth, self._pending.ended)
         self._ask = ask
         self._mine.start(self._drive, driver, submit, name="ask")
@@ -227,8 +230,10 @@ class SessionActor(Actor[SessionCommand]):
     async def _drive(self, driver: TurnDriver, submit: Submit) -> None:
         if submit.call is None:
             await driver.run(submit.message, submit.asked)
-        else:
+        elif isinstance(submit.call, HostCall):
             await driver.run_call(submit.message, submit.call)
+        else:
+            await driver.run_compaction(submit.call)
         await self._mine.ref.tell(Finished(self._generation.number))
 
     def _brought(self, command: Bring) -> None:
@@ -300,7 +305,7 @@ class SessionActor(Actor[SessionCommand]):
         waits = (*(each.call for each in self.waits), *self._runs)
         self.waits, self._runs = (), ()
         ask = self._ask = AskInFlight(self._log, self._refs, self._equipment, sink, variables)
-        ask.cancelled = closes
+        ask.cancelled, ask.scale = closes, self._scale
         driver = TurnDriver(ask, self._bounds, self.warmth, self._pending.ended)
         ask.take_up(self._pending.form, self._log.state.asked)
         self._mine.start(self._resume, driver, waits, name="ask")

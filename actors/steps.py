@@ -38,11 +38,11 @@ from actors.provider import Abort, ProviderCommand
 from actors.renderer import Adopt, Invalidate, Render
 from actors.rounds import Aborted, Answer, Broken, Generate
 from actors.scheduler import CloseCalls, RunBatch, StopBatch
+from actors.shrinking import Shrinker
 from actors.views import NO_VIEW, TurnView
 
 NO_USAGE = Usage()
 INTERRUPTED = "[This answer was interrupted.]"
-NO_COMPACTION = "a shorter history would help, and compacting it is not available"
 
 
 class TurnSteps:
@@ -117,6 +117,8 @@ class TurnSteps:
                 return await self._rewrite(step)
             case turns.GenerateStep(round=number):
                 return await self._generate(number)
+            case turns.ShrinkStep():
+                return await self._shrink()
             case turns.BatchStep():
                 return await self._run(step)
             case turns.CheckStep(message=message):
@@ -252,6 +254,8 @@ class TurnSteps:
                 if self._ask.output is not None:
                     message = as_text(message)
                 await self._ended(number, message, generated)
+                state = self._rendered.lane.state
+                self._ask.scale.measured(state.cursor, self._rendered.lane.size, generated.usage)
                 return turns.Answered(message, generated.usage)
             case Aborted():
                 kept = await self._interrupted(number, generated, "cancelled")
@@ -260,6 +264,13 @@ class TurnSteps:
                 return await self._broke(number, generated)
             case _:
                 assert_never(generated)
+
+    async def _shrink(self) -> Outcome:
+        """Make the history shorter: the request was too long."""
+        before = self._log.state.history.length
+        made = await Shrinker(self._ask, self._backend, self._provider, self._number).after_overflow()
+        self._guard.shifted(before - self._log.state.history.length)
+        return turns.Shrunk(bool(made.messages or made.results), made.why, made.usage)
 
     def _check(self, message: Message) -> Outcome:
         """Read an answer as the value that was asked for."""
@@ -286,14 +297,14 @@ class TurnSteps:
             reasoning = failure.rule in REASONING
             return turns.Unfit(why, reasoning, cause)
         message = await self._interrupted(number, broken, failure.message)
-        why = failure.message if failure.action != "compact" else f"{failure.message}; {NO_COMPACTION}"
         return turns.Broke(
-            why,
+            failure.message,
             visible=broken.visible,
             message=message,
             usage=broken.usage,
             elsewhere=failure.action != "give_up",
             cause=cause,
+            too_long=failure.action == "compact" and message is None,
         )
 
     def _refused(self, by: Literal["judge", "provider"], why: str, report: Report) -> str:

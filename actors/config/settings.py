@@ -270,6 +270,7 @@ class BackendSettings(Frozen):
     `stream = false` is for a backend that cannot stream: its whole answers give the same events. `upstream` keeps a
     gateway to one of its upstreams, named as the gateway wants it. `cache` is what is asked of the host's prompt cache:
     `default`, `long` (the longest life it has) or `off`. `price` is what a pool of policy `cheapest` compares.
+    `context` is how many tokens a request and its answer may have together: see `[compaction]`.
     """
 
     kind: Kind
@@ -286,6 +287,7 @@ class BackendSettings(Frozen):
     cache: Cache = "default"
     stream: bool = True
     dialect: Label | None = None
+    context: Count | None = None
     price: PriceSettings | None = None
     limits: BackendLimits = BackendLimits()
 
@@ -349,6 +351,17 @@ class ModelPrice(Frozen):
     output: Money
     cache_read: Money | None = None
     cache_write: Money | None = None
+    context: Count | None = None
+
+
+class CompactionSettings(Frozen):
+    """The `[compaction]` table: when and how histories are made shorter. See `actors.Compaction`."""
+
+    threshold: Annotated[float, Field(gt=0, le=1)] | Literal["never"] = 0.8
+    keep: Annotated[int, Field(ge=0)] = 2
+    large: Annotated[int, Field(ge=256)] = 16_384
+    attachments: Annotated[int, Field(ge=0)] = 4
+    by: Label | None = None
 
 
 class JournalSettings(Frozen):
@@ -376,3 +389,4 @@ class FileSettings(Frozen):
     limits: RuntimeLimits = RuntimeLimits()
     journal: JournalSettings = JournalSettings()
     prices: dict[str, ModelPrice] = {}
+    compaction: CompactionSettings = CompactionSettings()

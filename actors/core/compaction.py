@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import inf
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from actors.core.content import Media, Message, Text
 from actors.core.estimate import size_of
@@ -26,6 +26,7 @@ from actors.core.history import History
 from actors.core.identity import RUNTIME, CallId, mint, number_of
 from actors.core.ledger import Ledger
 from actors.core.packed import Packed, pack
+from actors.core.stream import Usage
 from actors.errors import ConfigError
 
 SMALL: Final = 256
@@ -53,6 +54,18 @@ class Compaction(Form, frozen=True):
     by: str | None = None
 
 
+class CompactionResult(Form, frozen=True):
+    """What was made shorter: so many messages became a summary, so many results became marks.
+
+    `why` says why there is no summary, if one was wanted; `usage` is that of the request for it.
+    """
+
+    messages: int = 0
+    results: int = 0
+    why: str = ""
+    usage: Usage = Usage()
+
+
 def checked(given: Compaction) -> Compaction:
     """Return settings that can be used.
 
@@ -69,6 +82,18 @@ def checked(given: Compaction) -> Compaction:
         if type(value) is not int or not least <= value < inf:
             raise ConfigError(f"compaction: {name} is {value!r}; it takes a whole number from {least}")
     return given
+
+
+class _FiledCompaction(Protocol):
+    def model_dump(self) -> dict[str, Any]: ...  # Any: fields of a `Compaction`
+
+
+def settled(given: Compaction | None, filed: _FiledCompaction) -> Compaction:
+    """Return the settings that count: those given to the runtime, else those of the file."""
+    if given is not None:
+        return checked(given)
+    said = filed.model_dump()
+    return Compaction(**{**said, "threshold": None if said["threshold"] == "never" else said["threshold"]})
 
 
 # ---- where it is cut
@@ -93,6 +118,16 @@ def _within(messages: Sequence[Message], last: int, at: int) -> bool:
         return False
     later = next((each for each in messages[at:] if each.speaker == "model"), None)
     return later is not None and later.turn == messages[last].turn
+
+
+def began_at(history: History, turn: int) -> int:
+    """Return where the messages of a turn that is under way begin, the one it answers included."""
+    messages, at = history.since(0), history.length
+    while at and messages[at - 1].turn == turn:
+        at -= 1
+    while at and messages[at - 1].speaker == "human":
+        at -= 1
+    return at
 
 
 def cut(messages: Sequence[Message], keep: int, before: int) -> int:

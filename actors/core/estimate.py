@@ -42,12 +42,13 @@ def size_of(result: ToolResult) -> int:
 class Scale:
     """What a session's last request measured. Mutable, and forgotten with the actors: the next request measures anew.
 
-    `length` is that of the history it carried, `tokens` those of it and its answer, `ratio` the bytes of a token.
+    `length` is that of the history it carried, `tokens` those of it, `ratio` the bytes of a token; `member` was asked.
     """
 
     length: int = 0
     tokens: int = 0
     ratio: float = BYTES
+    member: str = ""
 
     def measured(self, length: int, size: int, usage: Usage) -> None:
         """Take what a provider reported of a request that carried `length` messages, as `size` bytes of a lane."""

@@ -99,6 +99,10 @@ class TurnGuard:
             self._count(history[place].calls, ledger)
         self._read = max(self._read, stop)
 
+    def shifted(self, fewer: int) -> None:
+        """Take note that the history has so many messages fewer in front of the turn."""
+        self._read -= fewer
+
     def _count(self, calls: Iterable[ToolCall], ledger: Ledger) -> None:
         refused: set[str] = set()
         made: dict[tuple[str, str], End] = {}

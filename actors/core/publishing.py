@@ -166,7 +166,7 @@ class _AskSoFar:
         self.usage += event.usage
         for kind, count in event.left_out:
             self.left_out[kind] = self.left_out.get(kind, 0) + count
-        if event.message is not None or event.fault is None:
+        if event.round and (event.message is not None or event.fault is None):
             self.text = message.text
 
     def waits(self, event: Awaited, calls: tuple[ToolCall, ...]) -> TurnResult:
@@ -300,4 +300,5 @@ class Publisher:
     def _turn_ended(self, event: TurnEnded) -> tuple[SessionEvent, ...]:
         result = self._asked.ended(event)
         told = turn_ended(event, self.seq, is_last=result is not None)
+        self._asked = self._asked if result is None else _AskSoFar()
         return (told,) if result is None else (told, terminal(result, self.seq))

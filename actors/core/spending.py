@@ -20,13 +20,15 @@ class Price(Form, frozen=True):
     """What a million tokens of a model cost, in whatever currency the others are in.
 
     `cache_read` and `cache_write` are for the tokens of the input that came from the provider's cache or went there.
-    Where such a price is not given, what had such tokens has an unknown cost.
+    Where such a price is not given, what had such tokens has an unknown cost. `context` is no price: the tokens that a
+    request and its answer may have together.
     """
 
     input: float
     output: float
     cache_read: float | None = None
     cache_write: float | None = None
+    context: int | None = None
 
     def of(self, usage: Usage) -> float | None:
         """Return what this usage costs; None where a price is missing."""

@@ -186,7 +186,8 @@ class Lanes:
         """Return what would be sent now, and the epoch it begins if it does. Adopts nothing."""
         dialect, encoder, target = self._rules(binding)
         lane = self.of(binding)
-        if (why := lane.state.outdated) is None:
+        why = "compaction" if lane.state.cursor > history.length else lane.state.outdated
+        if why is None:
             return advanced(lane, history, ledger, dialect, encoder, target)
         begins = EpochBegan(binding, lane.state.epoch + 1, why, lane.state.plain, WHY[why])
         lane = begun(lane, begins, dialect, history.length)

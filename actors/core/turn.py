@@ -13,8 +13,11 @@ settings, tools), a test with a list. Its legal states are this table; anything 
     generating   GenerateStep              Answered, with calls     executing; closing at a limit
                                            Answered, no calls       closing
                                            Unfit (400)              rewriting, or closing
+                                           Broke, too long          shrinking, once
                                            Broke, Stopped           closing
                  (with a form asked for)   Answered, no calls       checking
+    shrinking    ShrinkStep(why)           Shrunk, something        rendering
+                                           Shrunk, nothing; Stopped closing
     executing    BatchStep(calls)          Ran                      rendering
                                            Ran, some awaited        awaiting
                                            Stopped                  closing
@@ -87,6 +90,12 @@ class GenerateStep(Struct, frozen=True):
     round: int
 
 
+class ShrinkStep(Struct, frozen=True):
+    """Make the history shorter: the request was too long, as `why` says."""
+
+    why: str
+
+
 class BatchStep(Struct, frozen=True):
     """Run these calls at the same time and record how each ended. `approved`: they are known, and may run."""
 
@@ -140,7 +149,9 @@ class CloseStep(Struct, frozen=True):
     handover: str | None = None
 
 
-Asking: TypeAlias = RenderStep | RewriteStep | GenerateStep | BatchStep | CheckStep | InstructStep
+Asking: TypeAlias = (
+    RenderStep | RewriteStep | GenerateStep | ShrinkStep | BatchStep | CheckStep | InstructStep
+)
 Step: TypeAlias = Asking | AwaitStep | CloseStep
 
 
@@ -171,7 +182,10 @@ class Answered(Struct, frozen=True):
 
 
 class Broke(Struct, frozen=True):
-    """The provider failed for good. `message` is what could be kept of its answer; the rest is as in `CloseStep`."""
+    """The provider failed for good. `message` is what could be kept of its answer; the rest is as in `CloseStep`.
+
+    `too_long`: a shorter history would help.
+    """
 
     why: str
     elsewhere: bool = True
@@ -179,6 +193,16 @@ class Broke(Struct, frozen=True):
     message: Message | None = None
     usage: Usage = Usage()
     cause: Cause | None = None
+    too_long: bool = False
+
+
+class Shrunk(Struct, frozen=True):
+    """The history is shorter, if it is `done`; `why` says why not. `usage` is that of the request for a summary."""
+
+    done: bool
+    why: str = ""
+    usage: Usage = Usage()
+    message: None = None
 
 
 class Ran(Struct, frozen=True):
@@ -218,7 +242,9 @@ class Stopped(Struct, frozen=True):
     awaited: tuple[ToolCall, ...] = ()
 
 
-Outcome: TypeAlias = Ready | HandedOver | Unfit | Answered | Broke | Ran | Brought | Checked | Stopped
+Outcome: TypeAlias = (
+    Ready | HandedOver | Unfit | Answered | Broke | Shrunk | Ran | Brought | Checked | Stopped
+)
 
 
 def turn(bounds: Bounds, waited: AwaitStep | None = None) -> Generator[Step, Outcome]:
@@ -240,13 +266,13 @@ class _TurnRules:
         self._bounds = bounds
         self._misses, self._malformed = so_far.misses, 0
         self._tools_off = bounds.rounds <= 1
-        self._rewritten = so_far.rewritten
+        self._rewritten, self._was_shrunk = so_far.rewritten, False
         self._end = CloseStep("complete", "", rounds=so_far.rounds, usage=so_far.usage)
 
     def render(self) -> RenderStep:
         return RenderStep(self._end.rounds, self._tools_off)
 
-    def next(self, step: Step, outcome: Outcome) -> Step:
+    def next(self, step: Step, outcome: Outcome) -> Step:  # noqa: C901  a case for each row
         """Return what follows; the table above, row by row."""
         match step, outcome:
             case _, Stopped():
@@ -266,6 +292,14 @@ class _TurnRules:
                 return self._rewrite(outcome)
             case GenerateStep(), Answered():
                 return self._answered(outcome)
+            case GenerateStep(), Broke(too_long=True) if not self._was_shrunk:
+                self._was_shrunk = True
+                self._take(outcome, cause=outcome.cause)
+                return ShrinkStep(outcome.why)
+            case ShrinkStep(why=why), Shrunk(done=done):
+                self._take(outcome)
+                failed = f"{why}; {outcome.why}"
+                return self.render() if done else self._close("failed", failed, elsewhere=True)
             case GenerateStep(), Broke():
                 self._take(outcome, visible=self._end.visible or outcome.visible, cause=outcome.cause)
                 return self._close("failed", outcome.why, outcome.message, outcome.elsewhere)
@@ -278,7 +312,9 @@ class _TurnRules:
             case _:
                 raise AssertionError(f"{type(outcome).__name__} does not answer {type(step).__name__}")
 
-    def _take(self, outcome: Answered | Broke | Stopped, **more: Any) -> None:  # Any: fields of the end
+    def _take(
+        self, outcome: Answered | Broke | Shrunk | Stopped, **more: Any
+    ) -> None:  # Any: fields of the end
         end = self._end
         said, usage = outcome.message or end.message, end.usage + outcome.usage
         self._end = replace(end, message=said, usage=usage, **more)

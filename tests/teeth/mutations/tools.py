@@ -160,7 +160,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "results: the limit that was set is not heeded",
         "actors/runtime.py",
-        "limits.tool_wait, _kept(limits.result_bytes)",
+        "limits.tool_wait, kept",
         "limits.tool_wait",
         (LARGE,),
     ),

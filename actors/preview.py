@@ -1,0 +1,33 @@
+"""A preview: what would be sent to a target now."""
+
+from dataclasses import dataclass
+
+from actors.core.diagnostics import Report
+from actors.core.identity import Binding
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What would be sent to a target now.
+
+    Args:
+        binding: Whom it would go to.
+        body: The whole request body.
+        report: What the render did, and why.
+        losses: What the target would not be shown, by kind (`thinking`, `media`, `code`, `native`, `empty`), and each
+            setting it does not take, by name (`temperature`, `tool_choice`, `schema:NAME`, ...).
+        kept: Bytes of the lane that are there already and stay as they are; 0 where it has none.
+        assumed: Settings that the target demands and nobody gave, such as `max_tokens 8192`. Fillers are in `report`.
+    """
+
+    binding: Binding
+    body: bytes
+    report: Report
+    losses: dict[str, int]
+    kept: int
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the body."""
+        return len(self.body)

@@ -1,0 +1,243 @@
+"""Sessions whose history is made shorter: by hand, before their window is full, and when a request was too long."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from actors import Compaction, Runtime, tool
+from actors.config import Config, FileSettings
+from actors.core.events import Compacted, RequestSent, Shortened, TurnEnded
+from actors.core.feed import StatusEvent
+from actors.errors import CompactionFailed
+from actors.handle import Session
+from actors.testing import SERVER_ERROR, Call, Say, Script, Turn
+from actors.testing.rules.base import Json
+from actors.testing.server import LoopbackServer, serve
+from actors.testing.windows import DIALECTS, window
+from tests.runtime_support import assert_paired, assert_rebuilds, backend_at, blocks, bodies, hosting, log
+from tests.strict_hosts import strict_host
+
+pytestmark = pytest.mark.anyio
+
+USUAL = Compaction()
+LONG = "line of a file\n" * 200
+
+
+@tool
+async def read(path: str) -> str:
+    """Read a file."""
+    return f"{path}: {LONG}"
+
+
+def host(name: str, most: int | None = None) -> LoopbackServer:
+    """Return the strictest server of a dialect, whose model takes so many tokens."""
+    server = strict_host(name, Script(spoken), host=name)
+    if most is not None:
+        server.faults = window(name, most)
+    return server
+
+
+def spoken(request: Json) -> Turn:
+    """Summarise where that is asked for; read a file where that is; else answer."""
+    said = json.dumps(request)
+    marks = "Write that summary now", "Please read ", "line of a file", "was left out here", "Done."
+    last = max(marks, key=said.rfind)
+    if last == marks[0]:
+        return Turn(Say("The user had files read. hist_tool_1 was long."))
+    if last == marks[1]:
+        path = said[said.rfind(last) + len(last) :].partition(".")[0]
+        return Turn(Call("read", {"path": path}))
+    return Turn(Say("Done."))
+
+
+async def talk(session: Session, turns: int, first: int = 1) -> None:
+    """Have a file read in each of so many turns."""
+    for number in range(first, first + turns):
+        answer = await session.ask(f"Please read f{number}.")
+        assert (answer.status, answer.text) == ("complete", "Done."), answer.why
+
+
+@asynccontextmanager
+async def windowed(
+    compaction: Compaction = USUAL, /, **servers: tuple[LoopbackServer, int | None]
+) -> AsyncIterator[Runtime]:
+    """Run the servers, each with the context window that its backend is said to have."""
+    hosts = {name: server for name, (server, _) in servers.items()}
+    with anyio.fail_after(60):
+        async with serve(*hosts.values()):
+            backends = {
+                name: backend_at(server).model_copy(update={"context": most})
+                for name, (server, most) in servers.items()
+            }
+            config = Config(FileSettings(backends=backends), {})
+            async with Runtime(config, seed=1, compaction=compaction) as runtime:
+                yield runtime
+                for name in runtime.sessions:
+                    await assert_rebuilds(runtime, runtime.session(name))
+
+
+@pytest.mark.requirement("REQ-915-026", "REQ-915-028", "PROMISE-1", "PROMISE-2", "PROMISE-14")
+@pytest.mark.parametrize("name", ["openai_chat", "anthropic"])
+async def test_a_history_is_made_shorter_by_hand_and_the_next_request_is_accepted(name: str) -> None:
+    server = host(name)
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[read])
+        await talk(session, 4)
+        before = blocks(bodies(server)[-1])
+        made = await session.compact()
+        assert (made.messages, made.results, made.why) == (6, 0, "")
+        assert made.usage.cache_read_tokens > 0
+        asked = bodies(server)[-1]
+        await talk(session, 1, first=5)
+        history, ledger = await session.history(), await session.ledger()
+        (event,) = [event for event in log(runtime, session) if isinstance(event, Compacted)]
+    assert server.refusals == []
+    assert (event.start, event.stop) == (0, 6)
+    assert blocks(asked)[: len(before)] == before  # so the provider's cache was read
+    assert asked["tools"] == bodies(server)[0]["tools"]
+    assert asked.get("tool_choice") == ("none" if name == "openai_chat" else None)  # it would miss the cache
+    assert "hist_tool_1 was long" in history[0].text
+    assert "read: hist_tool_2." in history[0].text
+    assert all(item.completion is not None for item in ledger.interactions())
+    assert_paired(bodies(server)[-1])
+    assert LONG not in str(bodies(server)[-1]["messages"][0])
+
+
+@pytest.mark.requirement("PROMISE-1", "PROMISE-3")
+@pytest.mark.parametrize("name", DIALECTS)
+async def test_a_request_that_was_too_long_is_made_again_with_a_shorter_history(name: str) -> None:
+    server = host(name, 4500)
+    async with windowed(a=(server, None)) as runtime:
+        session = await runtime.open("a", tools=[read])
+        await talk(session, 9)
+        shrunk = [event for event in log(runtime, session) if isinstance(event, Shortened | Compacted)]
+        ledger = await session.ledger()
+    assert shrunk
+    assert server.refusals == []
+    assert all(item.completion is not None for item in ledger.interactions())
+    refused = [exchange for exchange in server.requests if exchange.status == 400]
+    assert 1 <= len(refused) <= 4
+
+
+@pytest.mark.parametrize("name", ["openai_chat", "anthropic"])
+async def test_room_is_made_before_the_window_is_full_and_no_request_is_too_long(name: str) -> None:
+    server = host(name, 6000)
+    async with windowed(Compaction(threshold=0.6, large=100_000), a=(server, 6000)) as runtime:
+        session = await runtime.open("a", tools=[read])
+        await talk(session, 14)
+        events = log(runtime, session)
+    assert [exchange.status for exchange in server.requests if exchange.status != 200] == []
+    assert 1 <= sum(isinstance(event, Compacted) for event in events) <= 6
+    asides = [event for event in events if isinstance(event, RequestSent) and event.aside]
+    assert len(asides) == sum(isinstance(event, Compacted) for event in events)
+
+
+async def test_marks_alone_are_enough_where_results_are_long() -> None:
+    server = host("openai_chat", 6000)
+    async with windowed(Compaction(threshold=0.6, large=1000, keep=1), a=(server, 6000)) as runtime:
+        session = await runtime.open("a", tools=[read])
+        await talk(session, 6)
+        events = log(runtime, session)
+    assert any(isinstance(event, Shortened) for event in events)
+    assert not any(isinstance(event, Compacted) for event in events)
+    assert "was left out here" in str(bodies(server)[-1])
+
+
+async def test_a_switch_to_a_smaller_window_makes_room_first_on_who_has_the_larger() -> None:
+    large, small = host("anthropic"), host("openai_chat", 3500)
+    async with windowed(Compaction(keep=1), large=(large, 200_000), small=(small, 3500)) as runtime:
+        session = await runtime.open("large", tools=[read])
+        await talk(session, 6)
+        asked = large.received
+        await session.switch("small")
+        answer = await session.ask("Please read f7.")
+        await session.switch("large")
+        again = await session.ask("Please read f8.")
+    assert (answer.status, answer.served_by.backend) == ("complete", "small"), answer.why
+    assert [attempt.binding.backend for attempt in answer.attempts] == ["large", "small"]
+    assert [exchange.status for exchange in small.requests] == [200, 200]
+    assert large.received == asked + 3
+    assert again.status == "complete"
+    assert large.refusals == []
+
+
+async def test_without_a_summary_marks_are_all_and_nothing_is_lost() -> None:
+    server = host("openai_chat")
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[read])
+        await talk(session, 4)
+        said = await session.history()
+        server.faults = lambda number, request: SERVER_ERROR
+        made = await session.compact()
+        assert (made.messages, made.results) == (0, 4)
+        assert made.why
+        assert await session.history() == said
+        with pytest.raises(CompactionFailed, match="as it was"):
+            await session.compact()
+        server.faults = {}
+        await talk(session, 1, first=5)
+    assert "was left out here" in str(bodies(server)[-1])
+
+
+async def test_a_window_that_nothing_helps_ends_the_ask_with_its_reason_and_the_session_goes_on() -> None:
+    server = host("openai_chat", 1200)
+    async with windowed(a=(server, None)) as runtime:
+        session = await runtime.open("a", tools=[read])
+        answer = await session.ask("word " * 2000)
+        assert answer.status == "failed"
+        assert "nothing is left that could be made shorter" in answer.why
+        assert answer.attempts[-1].cause is not None
+        assert answer.attempts[-1].cause.kind == "overflow"
+
+
+async def test_a_compaction_waits_for_the_ask_in_flight_and_one_with_nothing_to_do_says_so() -> None:
+    server, began, go = host("openai_chat"), anyio.Event(), anyio.Event()
+
+    @tool(name="read")
+    async def slow(path: str) -> str:
+        """Read a file."""
+        began.set()
+        await go.wait()
+        return path
+
+    async with hosting(a=server) as runtime, anyio.create_task_group() as tasks:
+        session = await runtime.open("a", tools=[slow])
+        assert (await session.compact()).why == "nothing is left that could be made shorter"
+        done: list[str] = []
+
+        async def compact() -> None:
+            await session.compact()
+            done.append("compacted")
+
+        async def ask() -> None:
+            await session.ask("Please read f1.")
+            done.append("asked")
+
+        tasks.start_soon(ask)
+        await began.wait()
+        tasks.start_soon(compact)
+        await anyio.wait_all_tasks_blocked()
+        assert done == []
+        go.set()
+        while len(done) < 2:
+            await anyio.lowlevel.checkpoint()
+        assert done == ["asked", "compacted"]
+        ends = [event.status for event in log(runtime, session) if isinstance(event, TurnEnded)]
+        assert ends == ["complete"] * 3
+
+
+async def test_a_summary_counts_in_the_asks_usage_and_its_turn_in_its_attempts() -> None:
+    server = host("openai_chat", 6000)
+    async with windowed(Compaction(threshold=0.6, large=100_000), a=(server, 6000)) as runtime:
+        session = await runtime.open("a", tools=[read])
+        answers = [await session.ask(f"Please read f{number}.") for number in range(8)]
+        told = [event async for event in session.events(follow=False)]
+    (first, *_) = [answer for answer in answers if len(answer.attempts) > 1]
+    assert [attempt.status for attempt in first.attempts] == ["handed_over", "complete"]
+    assert first.rounds == 3
+    assert first.usage.input_tokens > sum(answer.usage.input_tokens for answer in answers[:1])
+    assert "compacted" in {event.status for event in told if isinstance(event, StatusEvent)}
