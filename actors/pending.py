@@ -1,6 +1,5 @@
 """The asks a session has accepted and not ended: the one in flight, and those that wait for it."""
 
-from collections import deque
 from contextvars import Context as Variables
 from dataclasses import dataclass, field
 from typing import Any
@@ -105,9 +104,9 @@ class PendingAsks:
     """
 
     most_waiting: int = 8
-    waiting: deque[Submit] = field(default_factory=deque)
+    waiting: list[Submit] = field(default_factory=list)
     current: Submit | Bring | None = None
-    brought: deque[Bring] = field(default_factory=deque)
+    brought: list[Bring] = field(default_factory=list)
     outcome: tuple[TurnResult, int] | None = None
     form: Output[Any] | None = None  # Any: its values
 

@@ -133,7 +133,7 @@ class SessionActor(Actor[SessionCommand]):
         self.waits = awaiting.pending(state, state.ledger)
         self._runs = awaiting.approved(state, state.ledger)
         if not self.waits and pending.current is None and pending.brought:
-            pending.current = pending.brought.popleft()  # it was recorded, and nobody was told
+            pending.current = pending.brought.pop(0)  # it was recorded, and nobody was told
         current = pending.current
         if not self.waits:
             sink, variables = (current.sink, current.variables) if current else (NoSink(), copy_context())
@@ -215,7 +215,7 @@ class SessionActor(Actor[SessionCommand]):
 
     def _begin(self) -> None:
         """Have a child drive the ask that waits longest."""
-        submit = self._pending.current = self._pending.waiting.popleft()
+        submit = self._pending.current = self._pending.waiting.pop(0)
         if self._equipment.refresh().preamble != self._log.state.preamble:
             event, turns = self._outdating(), self._log.state.turns
             self._log.hold(event, lambda seq: submit.sink.put(settlement(event, seq, turns)))
@@ -270,7 +270,7 @@ class SessionActor(Actor[SessionCommand]):
 
     def _taken(self, command: Taken) -> None:
         """Answer who brought something; go on with the turn if it waits for nothing more."""
-        bring = self._pending.brought.popleft()
+        bring = self._pending.brought.pop(0)
         self._is_taking = False
         if command.error is not None:
             bring.reply.fail(command.error)

@@ -13,6 +13,7 @@ import json
 import resource
 import subprocess
 import sys
+from importlib import import_module
 from typing import Any
 
 import anyio
@@ -41,6 +42,7 @@ async def never(query: str, limit: int = 10) -> str:
 
 async def sessions(count: int, url: str) -> float:
     """Weigh sessions in mid-turn."""
+    import_module("structlog")  # the first log event does, and a busy machine logs slow handlers
     async with Runtime(configured(url, stream=True, connections=count + 1)) as runtime:
         async with anyio.create_task_group() as tasks:
             silent = await runtime.open("stub", tools=[never])

@@ -7,6 +7,7 @@ Values are never removed.
 """
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from msgspec import UNSET, UnsetType
@@ -14,6 +15,8 @@ from msgspec import UNSET, UnsetType
 K = TypeVar("K")
 V = TypeVar("V")
 D = TypeVar("D")
+
+_NOTHING_UNDONE: Mapping[Any, Any] = MappingProxyType({})  # Any: of tables of every type
 
 
 class Table(Generic[K, V]):
@@ -24,7 +27,9 @@ class Table(Generic[K, V]):
     def __init__(self, items: Mapping[K, V] | None = None) -> None:
         self._live: dict[K, V] | None = dict(items) if items else {}
         self._newer: Table[K, V] | None = None
-        self._undo: dict[K, V | UnsetType] = {}  # unset: a key that this version does not have
+        self._undo: Mapping[K, V | UnsetType] = (
+            _NOTHING_UNDONE  # unset: a key that this version does not have
+        )
 
     def get(self, key: K, default: D | None = None) -> V | D | None:
         table = self
@@ -55,7 +60,7 @@ class Table(Generic[K, V]):
             return Table({**self._dict(), **changes})
         live = self._live
         newer: Table[K, V] = Table.__new__(Table)
-        newer._live, newer._newer, newer._undo = live, None, {}
+        newer._live, newer._newer, newer._undo = live, None, _NOTHING_UNDONE
         self._undo = {key: live.get(key, UNSET) for key in changes}
         self._newer, self._live = newer, None
         live.update(changes)
@@ -65,7 +70,7 @@ class Table(Generic[K, V]):
         """Return this version as a dict: the shared one for the newest, a copy for an older one."""
         if self._live is not None:
             return self._live
-        undone: list[dict[K, V | UnsetType]] = []
+        undone: list[Mapping[K, V | UnsetType]] = []
         table: Table[K, V] = self
         while table._live is None:
             undone.append(table._undo)

@@ -120,6 +120,7 @@ class Context(Generic[C]):
             ref, command = outbox[0]
             await ref.tell(command)
             outbox.popleft()
+        self.outbox = None
 
     def hold(self) -> None:
         """Handle nothing, after the message in hand, until `release`."""

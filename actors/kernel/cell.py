@@ -247,6 +247,7 @@ class Cell(Ref[C]):
         if life is not None:
             life.end(self.gone())
             del life.actor  # they hold each other, and would be left to the garbage collector
+        del self.factory  # as above: it may belong to who holds this
         self._bury_all("unhandled" if state == "faulted" else "stopped")
         if self.busy:
             system.rest()

@@ -84,8 +84,11 @@ class Contained:
             raised = error
             self._outer.cancel()  # if it left a task group open, that is what ends the group on asyncio
         self._task = None
+        ended = self._ended
+        del self._ended, self._work  # they hold who holds this, and would be left to the garbage collector
+        self._containment.left(self, is_sound=raised is None and not self.cancelled)
         try:
-            self._ended(raised)
+            ended(raised)
         finally:
             del raised  # its traceback holds this frame
 
@@ -163,16 +166,7 @@ class Containment:
 
         `about` says what it is, to whoever looks at `step`.
         """
-
-        def over(raised: BaseException | None) -> None:
-            del self._running[contained]
-            if self._nursery is not None:
-                self._emptied(is_sound=raised is None and not contained.cancelled)
-            if not self._running:
-                self._changes.tell()
-            ended(raised)
-
-        contained = Contained(self, work, over, name, about)
+        contained = Contained(self, work, ended, name, about)
         run = primed(contained.run())
         self._running[contained] = None
         if self._nursery is None:
@@ -183,6 +177,14 @@ class Containment:
             contextvars.Context().run(self._nursery.start_soon, self._contain, run, name, context)
         self.on_start()
         return contained
+
+    def left(self, contained: Contained, *, is_sound: bool) -> None:
+        """Note that a piece has ended; it is the running task. `is_sound`: it spoiled nothing."""
+        del self._running[contained]
+        if self._nursery is not None:
+            self._emptied(is_sound=is_sound)
+        if not self._running:
+            self._changes.tell()
 
     async def _contain(self, run: Run, name: str, context: contextvars.Context) -> None:
         """Keep a nursery for one piece at a time. If a piece spoils it, it ends."""

@@ -42,7 +42,7 @@ class ChatDecoder(Decoder):
         super().begin()
         self._latest: dict[Slot, ArrivingCall] = {}
         self._by_id: dict[tuple[Slot, str], ArrivingCall] = {}
-        self._reasoning = ArrivingReasoning(self)
+        self._reasoning = ArrivingReasoning(self.dialect.reasoning.carrier)
 
     def event(self, name: str, payload: Fields) -> None:
         choice = first(payload.get("choices"))
@@ -65,7 +65,7 @@ class ChatDecoder(Decoder):
     def done(self) -> None:
         if not self._begun:
             raise broken("the stream ended without a message")
-        self._reasoning.seal()
+        self._reasoning.seal(self)
         self.end_all()
         self.ended = True
 
@@ -77,7 +77,7 @@ class ChatDecoder(Decoder):
         if reason := string(choice.get("finish_reason")):
             if reason in _CUT:
                 raise broken(f"the provider ended the answer with finish_reason {reason!r}")
-            self._reasoning.seal()
+            self._reasoning.seal(self)
             for part in self._parts:
                 # It is kept if the answer breaks off now; some servers send arguments behind it.
                 part.done = True
@@ -86,7 +86,7 @@ class ChatDecoder(Decoder):
     def _said(self, delta: Fields) -> None:
         """Take a delta, or a whole message, which has the same fields."""
         if not _REASONING.isdisjoint(delta):
-            self._reasoning.take(delta)
+            self._reasoning.take(self, delta)
         if content := delta.get("content"):
             self._content(content)
         if refusal := delta.get("refusal"):
@@ -109,7 +109,7 @@ class ChatDecoder(Decoder):
             if chunk.get("type") == "text":
                 self._text(string(chunk.get("text")))
             elif chunk.get("type") == "thinking":
-                self._reasoning.chunk(chunk)
+                self._reasoning.chunk(self, chunk)
             else:
                 self.native(string(chunk.get("type")), dict(chunk), goes_back=False).done = True
         return None

@@ -15,16 +15,19 @@ _WORDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
 
 class ArrivingReasoning:
-    """The reasoning of one answer while it arrives."""
+    """The reasoning of one answer while it arrives. It is handed the answer each time: neither keeps the other alive.
 
-    def __init__(self, answer: Assembly) -> None:
-        self._answer = answer
-        self._carrier = answer.dialect.reasoning.carrier
+    Args:
+        carrier: How the dialect takes reasoning back.
+    """
+
+    def __init__(self, carrier: str) -> None:
+        self._carrier = carrier
         self._parts: list[Words] = []
         self._details: list[dict[str, object]] = []
         self._more: dict[str, object] = {}
 
-    def take(self, delta: Fields) -> None:
+    def take(self, answer: Assembly, delta: Fields) -> None:
         """Take what a delta, or a whole message, says in fields of its own."""
         details = [fields(item) for item in items(delta.get("reasoning_details"))]
         words = string(delta.get("reasoning_content")) or string(delta.get("reasoning"))
@@ -32,32 +35,32 @@ class ArrivingReasoning:
             self._detail(detail)
         words = words or "".join(map(_words_of, details))
         if words or (details and self._carrier == "reasoning_details"):
-            self._say(words)
+            self._say(answer, words)
 
-    def chunk(self, chunk: Fields) -> None:
+    def chunk(self, answer: Assembly, chunk: Fields) -> None:
         """Take a chunk of type `thinking`, whole or a piece of one."""
         thinking = chunk.get("thinking")
         pieces = [string(fields(item).get("text")) for item in items(thinking)]
         known = ("type", "thinking")
         self._more |= {key: value for key, value in chunk.items() if key not in known and value is not None}
-        self._say(string(thinking) or "".join(pieces))
+        self._say(answer, string(thinking) or "".join(pieces))
 
-    def seal(self) -> None:
+    def seal(self, answer: Assembly) -> None:
         """Seal what has arrived, where the dialect takes it back. Doing it twice changes nothing."""
         for part in self._parts:
             if self._carrier == "reasoning_content":
-                self._answer.seal(part, self._carrier, self._carrier)
+                answer.seal(part, self._carrier, self._carrier)
             elif self._carrier == "thinking_chunk":
                 last = part is self._parts[-1]
-                self._answer.seal(part, self._carrier, json_text(self._more if last else {}))
+                answer.seal(part, self._carrier, json_text(self._more if last else {}))
             elif self._carrier == "reasoning_details" and self._details and part is self._parts[0]:
-                self._answer.seal(part, self._carrier, json_text(self._details))
+                answer.seal(part, self._carrier, json_text(self._details))
 
-    def _say(self, piece: str) -> None:
-        part = self._answer.latest_words("thinking")
+    def _say(self, answer: Assembly, piece: str) -> None:
+        part = answer.latest_words("thinking")
         if part not in self._parts:
             self._parts.append(part)
-        self._answer.say(part, piece)
+        answer.say(part, piece)
 
     def _detail(self, detail: Fields) -> None:
         """Add a detail, or a piece to the one it continues: words of the same kind and index."""

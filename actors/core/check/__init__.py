@@ -27,6 +27,7 @@ wire: the judge knows no others. `canonical` gives those of the history.
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -67,8 +68,9 @@ def container(dialect: Dialect) -> str:
     return _STATES[dialect.family].container
 
 
+@lru_cache(maxsize=256)
 def start(dialect: Dialect) -> CheckState:
-    """Return the state before the first message."""
+    """Return the state before the first message. All lanes of a dialect share what it says of that alone."""
     return _STATES[dialect.family](dialect).settled()[0]
 
 

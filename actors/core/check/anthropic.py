@@ -77,7 +77,7 @@ class Anthropic(Turns):
             if self.mixed or not self.answered:
                 self.loop = None
             if self.answered:
-                self.answered = set()
+                self.answered = {}
         elif self.role == "user":
             self.split = bool(self.due)
         else:
@@ -195,7 +195,7 @@ class Anthropic(Turns):
             self.fault("ANT-53", "", "the result of a failed tool is blank")
         if type(call_id) is str and call_id in self.due and not (self.mixed or self.split):
             del self.due[call_id]  # as `answer` does, without a call for each result
-            self.answered.add(call_id)
+            self.answered[call_id] = None
         else:
             self.answer(call_id, "tool_use_id")
 

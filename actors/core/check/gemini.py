@@ -159,7 +159,8 @@ class Gemini(Turns):
             what = f"the response of {excerpt(name)} {excerpt(call_id)} where {excerpt(wanted_name)} is due"
             self.fault("GEM-16", "", what, call_id or number)
         del self.due[number]
-        return self.answered.add(number)
+        self.answered[number] = None
+        return None
 
     def _id(self, value: dict[str, JsonValue]) -> str:
         call_id = value["id"] if "id" in value else ""

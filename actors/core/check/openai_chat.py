@@ -133,7 +133,7 @@ class OpenAIChat(Whole):
         """A message of this role, which is not `tool`, begins."""
         rules = self.dialect.turns
         if self.answered:
-            self.answered = set()
+            self.answered = {}
         if self.due:
             self.unanswered(f"before this {role} message")
         if role in ("system", "developer"):
@@ -153,7 +153,7 @@ class OpenAIChat(Whole):
             self.fault("ALL-02 tool_call_id", "", f"tool_call_id is a string, not {kind_of(call_id)}")
         elif call_id in self.due:
             del self.due[call_id]
-            self.answered.add(call_id)
+            self.answered[call_id] = None
         elif call_id in self.answered:
             self.fault("OAC-02 duplicate", "", f"a second result for tool call {excerpt(call_id)}", call_id)
         else:

@@ -23,7 +23,7 @@ Shape: TypeAlias = Mapping[str, JsonValue]
 CHOICES = ("anyOf", "oneOf", "allOf")  # keywords that no provider takes at the root of a tool's schema
 KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
 _QUICK = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_NOTHING: Any = ()  # Any: stands for an empty dict or set at no cost
+_NOTHING: Any = ()  # Any: stands for an empty dict at no cost
 _MARKS = 4
 ROOTLESS = (*CHOICES, "enum", "not")  # keywords that OpenAI does not take at the root of a schema
 # What a call of each kind gives its tool: an object as text, or any text.
@@ -109,13 +109,13 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         self.used: Table[str, None] = NOTHING
         self.fresh: dict[str, None] = {}
         self.due: dict[str, Any] = {}  # Any: what a family must know of an open call
-        self.answered: set[str] = set()
+        self.answered: dict[str, None] = {}
         self.faults: list[Fault] = []
 
     def copy(self) -> Self:
         made = object.__new__(type(self))
         vars(made).update(vars(self))
-        made.due, made.answered, made.fresh, made.faults = dict(self.due), set(self.answered), {}, []
+        made.due, made.answered, made.fresh, made.faults = dict(self.due), dict(self.answered), {}, []
         return made
 
     def settled(self) -> tuple[Self, list[Fault]]:
@@ -408,7 +408,7 @@ class Turns(CheckState):
                 what = f"the result of {excerpt(call_id)} stands in a second user message"
                 self.fault("ANT-12", "", what, call_id)
             del self.due[call_id]
-            self.answered.add(call_id)
+            self.answered[call_id] = None
         elif call_id in self.answered:
             self.fault("OAC-02 second", "", f"a second result for tool call {excerpt(call_id)}", call_id)
         else:

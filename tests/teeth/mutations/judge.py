@@ -39,8 +39,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "openai_chat: a second result passes",
         "openai_chat",
-        "            del self.due[call_id]\n            self.answered.add(call_id)",
-        "            self.answered.add(call_id)",
+        "            del self.due[call_id]\n            self.answered[call_id] = None",
+        "            self.answered[call_id] = None",
         CHECK,
     ),
     _demands(
@@ -193,8 +193,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "open calls are forgotten between fragments",
         "state",
-        "dict(self.due), set(self.answered), {}, []",
-        "{}, set(self.answered), {}, []",
+        "dict(self.due), dict(self.answered), {}, []",
+        "{}, dict(self.answered), {}, []",
         FOLD,
     ),
     _demands(

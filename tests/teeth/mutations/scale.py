@@ -93,4 +93,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         "tools=offered) as child",
         (ONE_PATH,),
     ),
+    Mutation(
+        "garbage: a tool's task and what it runs hold each other",
+        "actors/kernel/contained.py",
+        "        del self._ended, self._work  # they hold who holds this, and would be left to the garbage collector\n",
+        "",
+        ("tests/test_garbage.py::test_a_turn_with_tools_leaves_nothing_to_the_garbage_collector",),
+    ),
+    Mutation(
+        "garbage: an actor that has ended keeps what it would be made by",
+        "actors/kernel/cell.py",
+        "        del self.factory  # as above: it may belong to who holds this\n",
+        "",
+        (
+            "tests/test_garbage.py::"
+            "test_a_session_that_is_closed_and_forgotten_leaves_none_of_its_actors_to_the_garbage_collector",
+        ),
+    ),
 )
