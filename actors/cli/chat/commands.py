@@ -115,6 +115,12 @@ async def _cost(chat: ChatState, _: str) -> None:
     chat.face.put(f"  {chat.turns} turns, {tokens}, {cost}")
 
 
+async def _compact(chat: ChatState, _: str) -> None:
+    made = await chat.session.compact()
+    done = f"{made.messages} messages became a summary, {made.results} results a mark"
+    chat.face.put(f"  {done}{'; ' if made.why else ''}{safe(made.why)}", "yellow")
+
+
 async def _help(chat: ChatState, _: str) -> None:
     chat.face.table(
         ("command", "does"),
@@ -136,6 +142,7 @@ COMMANDS: dict[str, SlashCommand] = {
     "/ledger": SlashCommand("", "every tool call and how it ended", _ledger),
     "/preview": SlashCommand("[TARGET]", "what would be sent to a target now", _preview),
     "/cost": SlashCommand("", "turns, tokens and, by the prices of the configuration, money so far", _cost),
+    "/compact": SlashCommand("", "make the history shorter: older turns become a summary", _compact),
     "/help": SlashCommand("", "these lines", _help),
     "/quit": SlashCommand("", "leave; so do Ctrl-D and, with no turn in flight, Ctrl-C", _quit),
 }

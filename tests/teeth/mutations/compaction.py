@@ -1,0 +1,117 @@
+"""Histories made shorter: where they are cut, what is named, what lanes do, who is asked and when."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+RULES, SHRINKING, DRIVER = "actors/core/compaction.py", "actors/shrinking.py", "actors/driver.py"
+STATE, TURN = "actors/core/state.py", "actors/core/turn.py"
+CORE, SESSIONS = "tests/core/test_compaction.py", "tests/test_compaction.py"
+
+MUTATIONS = (
+    Mutation(
+        "compaction: a history is cut within a turn",
+        RULES,
+        "return later is not None and later.turn == messages[last].turn",
+        "return False",
+        (f"{CORE}::test_it_is_cut_where_a_turn_begins_and_nowhere_else",),
+    ),
+    Mutation(
+        "compaction: what the model does not name is not listed",
+        RULES,
+        "if each not in said}:",
+        "if each in said}:",
+        (f"{CORE}::test_what_the_model_does_not_name_is_listed",),
+    ),
+    Mutation(
+        "compaction: a second summary forgets what the first stood for",
+        RULES,
+        "if known.call_id not in visible and known.completion is not None",
+        "if known.completion is not None and any(\n"
+        "            call.id == known.call_id for message in messages[:stop] for call in message.calls\n"
+        "        )",
+        (f"{CORE}::test_a_second_summary_names_what_the_first_stood_for",),
+    ),
+    Mutation(
+        "compaction: attachments stay behind",
+        RULES,
+        'blocks: tuple[Text | Media, ...] = (Text("\\n\\n".join(lines)), *kept)',
+        'blocks: tuple[Text | Media, ...] = (Text("\\n\\n".join(lines)),)',
+        (f"{CORE}::test_attachments_of_the_user_go_along_the_newest_first",),
+    ),
+    Mutation(
+        "compaction: the later of two calls that are the same is shortened",
+        RULES,
+        "    for message in reversed(messages):\n",
+        "    for message in messages:\n",
+        (f"{CORE}::test_of_two_calls_that_are_the_same_the_earlier_is_shortened_and_long_results_are",),
+    ),
+    Mutation(
+        "compaction: lanes go on as if the history were the same",
+        STATE,
+        '            self._outdate(binding, lane, "compaction")\n',
+        "            self._lanes[binding] = lane\n",
+        (f"{CORE}::test_a_result_that_was_shortened_is_a_mark_on_the_wire_and_whole_in_the_ledger",),
+    ),
+    Mutation(
+        "compaction: a request for a summary is taken into its lane",
+        STATE,
+        "elif isinstance(event, RequestSent) and not event.aside:",
+        "elif isinstance(event, RequestSent):",
+        (f"{CORE}::test_a_request_for_a_summary_leaves_the_lane_as_it_was",),
+    ),
+    Mutation(
+        "compaction: a mark does not say how much there was",
+        "actors/core/render/choose.py",
+        "{len(words) - 2} bytes",
+        "0 bytes",
+        (f"{CORE}::test_a_result_that_was_shortened_is_a_mark_on_the_wire_and_whole_in_the_ledger",),
+    ),
+    Mutation(
+        "compaction: the renderer is not told",
+        SHRINKING,
+        "        await self._refs.renderer.tell(Shrink(event))\n",
+        "",
+        (f"{SESSIONS}::test_a_history_is_made_shorter_by_hand_and_the_next_request_is_accepted",),
+    ),
+    Mutation(
+        "compaction: a request for a summary forbids tools where that misses the cache",
+        SHRINKING,
+        'None if is_marked else "none"',
+        '"none"',
+        (f"{SESSIONS}::test_a_history_is_made_shorter_by_hand_and_the_next_request_is_accepted",),
+    ),
+    Mutation(
+        "compaction: without a summary nothing is done",
+        SHRINKING,
+        "short = self._cheap(known, old=bool(made.why), before=before)",
+        "short = {}",
+        (f"{SESSIONS}::test_without_a_summary_marks_are_all_and_nothing_is_lost",),
+    ),
+    Mutation(
+        "compaction: a summary is asked for although marks are enough",
+        SHRINKING,
+        "        if short and self._left(known, short) <= tokens:\n",
+        "        if not known:\n",
+        (f"{SESSIONS}::test_marks_alone_are_enough_where_results_are_long",),
+    ),
+    Mutation(
+        "compaction: a request that was too long ends its turn",
+        TURN,
+        "Broke(too_long=True) if not self._was_shrunk:",
+        "Broke(too_long=True) if self._was_shrunk:",
+        (f"{SESSIONS}::test_a_request_that_was_too_long_is_made_again_with_a_shorter_history",),
+    ),
+    Mutation(
+        "compaction: no room is made before a turn",
+        DRIVER,
+        "        if ask.scale.estimated(ask.log.state.history, known) < most:\n",
+        "        if most:\n",
+        (f"{SESSIONS}::test_room_is_made_before_the_window_is_full_and_no_request_is_too_long",),
+    ),
+    Mutation(
+        "compaction: the smaller backend is asked for the summary",
+        DRIVER,
+        "ask.resolver.compaction.by or ask.scale.member or member",
+        "ask.resolver.compaction.by or member",
+        (f"{SESSIONS}::test_a_switch_to_a_smaller_window_makes_room_first_on_who_has_the_larger",),
+    ),
+)
