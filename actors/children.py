@@ -70,8 +70,8 @@ class _SubagentSink:
         self._show(event)
         self._own.put(event)
 
-    def close(self) -> None:
-        self._own.close()
+    def close(self, why: str = "") -> None:
+        self._own.close(why)
 
 
 class Owned(Protocol):

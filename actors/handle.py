@@ -22,6 +22,7 @@ from actors.core.packed import pack
 from actors.core.state import SessionState
 from actors.errors import (
     ActorFailed,
+    ActorsError,
     ActorStopped,
     AskUphill,
     CompactionFailed,
@@ -418,12 +419,19 @@ class Session:
         said = asked(settings, None if form is None else form.schema)
         packed, variables = packed_words(words), copy_context()
         submit = Submit(packed, self._shared(sink, variables), variables, asked=said, output=form)
-        await self._put(submit, lambda actors: actors.session)
+        await self._hand_in(submit)
 
     async def _bring(self, brought: Brought, sink: Sink) -> None:
         variables = copy_context()
-        bring = Bring(brought, self._shared(sink, variables), variables)
-        await self._put(bring, lambda actors: actors.session)
+        await self._hand_in(Bring(brought, self._shared(sink, variables), variables))
+
+    async def _hand_in(self, command: Submit | Bring) -> None:
+        """Have an ask taken, or what is brought for one. What is refused is over at once."""
+        try:
+            await self._put(command, lambda actors: actors.session)
+        except ActorsError as error:
+            command.sink.close(type(error).__name__)
+            raise
 
     def _shared(self, sink: Sink, variables: Context) -> Sink:
         """Return where the events of an ask go: to its caller, and to all who read along."""

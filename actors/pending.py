@@ -144,5 +144,5 @@ class NoSink:
     def put(self, event: SessionEvent) -> None:
         """Drop it."""
 
-    def close(self) -> None:
+    def close(self, why: str = "") -> None:
         """Do nothing."""

@@ -129,5 +129,5 @@ class SharedSink:
                 following.put(event)
         self._own.put(event)
 
-    def close(self) -> None:
-        self._own.close()
+    def close(self, why: str = "") -> None:
+        self._own.close(why)

@@ -193,19 +193,25 @@ class SessionActor(Actor[SessionCommand]):
         waiting, reply = self._pending.waiting, command.reply
         if self._phase in ("asking", "awaiting", "recovering") and len(waiting) >= self._pending.most_waiting:
             name = self._log.state.session
-            reply.fail(Busy(f"Session {name!r} has {len(waiting)} asks waiting; wait for one, or cancel."))
+            error = Busy(f"Session {name!r} has {len(waiting)} asks waiting; wait for one, or cancel.")
+            self._refuse(command, error)
             return
         if self._phase == "idle" and (why := over_budget(self._resolver, self._log.state)) is not None:
-            reply.fail(OverBudget(f"Session {self._log.state.session!r} takes no ask: {why}; open another"))
+            name = self._log.state.session
+            self._refuse(command, OverBudget(f"Session {name!r} takes no ask: {why}; open another"))
             return
         action = self._step("submit")
         if action == "refuse":
-            reply.fail(self._ending())
+            self._refuse(command, self._ending())
             return
         waiting.append(command)
         reply.send(None)
         if action == "begin":
             self._begin()
+
+    def _refuse(self, command: Submit | Bring, error: ActorsError) -> None:
+        command.reply.fail(error)
+        command.sink.close(type(error).__name__)
 
     def _take_up(self) -> None:
         """Take up an ask that waits, if one does and none is in flight."""
@@ -241,11 +247,10 @@ class SessionActor(Actor[SessionCommand]):
         brought = self._pending.brought
         if len(brought) >= self._pending.most_waiting:
             name = self._log.state.session
-            command.reply.fail(
-                Busy(f"Session {name!r} has {len(brought)} results waiting; bring this later.")
-            )
+            error = Busy(f"Session {name!r} has {len(brought)} results waiting; bring this later.")
+            self._refuse(command, error)
         elif self._step("bring") == "refuse":
-            command.reply.fail(self._ending())
+            self._refuse(command, self._ending())
         else:
             brought.append(command)
             self._take()
@@ -273,8 +278,7 @@ class SessionActor(Actor[SessionCommand]):
         bring = self._pending.brought.pop(0)
         self._is_taking = False
         if command.error is not None:
-            bring.reply.fail(command.error)
-            bring.sink.close()
+            self._refuse(bring, command.error)
         else:
             bring.reply.send(None)
             self._accepted(bring, command)

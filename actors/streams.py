@@ -27,7 +27,7 @@ class AnswerSink:
             self.result = event.result
             self.close()
 
-    def close(self) -> None:
+    def close(self, why: str = "") -> None:
         wake(self.ended)
 
 
@@ -50,7 +50,7 @@ class AskStream:
         else:
             self._events.put(event)
 
-    def close(self) -> None:
+    def close(self, why: str = "") -> None:
         self._events.close()
 
     def leave(self) -> None:

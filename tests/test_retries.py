@@ -95,7 +95,7 @@ class Heard:
     def put(self, event: SessionEvent) -> None:
         self.events.append(event)
 
-    def close(self) -> None:
+    def close(self, why: str = "") -> None:
         """Nothing more comes."""
 
     @property

@@ -2,6 +2,7 @@
 
 import sys
 
+import anyio
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.metrics import MeterProvider
@@ -10,11 +11,13 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from actors import tool
-from actors.errors import ConfigError
+from actors import Budget, Session, tool
+from actors.config import Config, FileSettings, RuntimeLimits
+from actors.errors import ActorsError, Busy, ConfigError, NotAwaited, OverBudget, SessionClosed
 from actors.runtime import Runtime
 from actors.telemetry.otel import Tracing
 from actors.testing import SERVER_ERROR, Call, Disconnect, OpenAIServer, Say, Turn, serve
+from tests.runtime_support import Gate
 
 pytestmark = pytest.mark.anyio
 
@@ -103,6 +106,36 @@ async def test_a_failed_ask_leaves_no_span_open_and_says_that_it_failed(fault: o
         "invoke_agent",
         "chat gpt-5.2",
     }
+
+
+@pytest.mark.parametrize("error", [Busy, OverBudget, SessionClosed, NotAwaited])
+async def test_an_ask_that_is_refused_leaves_no_span_open_and_says_why(error: type[ActorsError]) -> None:
+    seen, gate = Seen(), Gate()
+    server = OpenAIServer([Turn(Call("work", {"name": "a"})), Turn(Say("Done."))])
+    async with serve(server):
+        environ = {"OPENAI_BASE_URL": server.base_url}
+        config = Config(FileSettings(limits=RuntimeLimits(waiting_asks=int(error is not Busy))), environ)
+        async with Runtime(config, tracing=seen.tracing, seed=1) as runtime:
+            session = await runtime.open("openai:gpt-5.2", tools=[gate.tool], budget=Budget(rounds=2))
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(session.ask, "Do it.")
+                await gate.started("a")
+                if error is Busy:
+                    await refused(session, error)
+                gate.open("a")
+            if error is SessionClosed:
+                await session.close()
+            if error is not Busy:
+                await refused(session, error)
+    agents = [span for span in seen.spans() if span.name == "invoke_agent"]
+    assert len(agents) == 2
+    failed = [span for span in agents if span.status.status_code is trace.StatusCode.ERROR]
+    assert [dict(span.attributes or {})["error.type"] for span in failed] == [error.__name__]
+
+
+async def refused(session: Session, error: type[ActorsError]) -> None:
+    with pytest.raises(error):
+        await (session.provide({"nothing": "of it"}) if error is NotAwaited else session.ask("And?"))
 
 
 async def test_without_the_library_switching_it_on_is_an_error_that_says_what_to_install(

@@ -278,5 +278,5 @@ class Sink(Protocol):
     def put(self, event: SessionEvent) -> None:
         """Show an event; a terminal one ends the stream."""
 
-    def close(self) -> None:
-        """End the stream, without a terminal event if none was shown."""
+    def close(self, why: str = "") -> None:
+        """End the stream, without a terminal event if none was shown. `why`: the error of an ask that was refused."""

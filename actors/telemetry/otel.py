@@ -100,12 +100,14 @@ class TracedSink:
                 self._ended(result)
         self._own.put(event)
 
-    def close(self) -> None:
-        """End the spans: the session ended before the ask."""
-        self._close("session_closed")
-        _fail(self._ask, "session_closed")
-        self._ask.end()
-        self._own.close()
+    def close(self, why: str = "") -> None:
+        """End the spans: the ask was refused, or the session ended before it."""
+        if self._ask.is_recording():  # else they have ended: what refused the ask may be told of that twice
+            why = why or "session_closed"
+            self._close(why)
+            _fail(self._ask, why)
+            self._ask.end()
+        self._own.close(why)
 
     def _begin(self, name: str, **attributes: str) -> "Span":
         from opentelemetry import trace

@@ -11,6 +11,7 @@ SLOW = "tests/test_session_events.py::test_a_slow_reader_is_told_to_resync_and_h
 LEFT = "tests/test_session_events.py::"
 LEFT += "test_readers_are_told_when_the_runtime_is_left_and_nothing_is_left_of_those_that_go"
 COUNTED = "tests/test_stats.py::test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters"
+REFUSED = "tests/test_tracing.py::test_an_ask_that_is_refused_leaves_no_span_open_and_says_why"
 SAID = "tests/test_tracing.py::test_what_was_said_is_in_no_span_unless_it_was_asked_for"
 SPANS = "tests/test_tracing.py::test_an_ask_is_a_span_below_its_callers_with_its_requests_and_its_tool_calls_in_it"
 WITHIN = "tests/test_session_events.py::test_a_reader_that_comes_in_the_midst_of_an_answer_hears_the_rest_as_it_comes"
@@ -78,6 +79,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        self.content = content",
         "        self.content = True",
         (SAID,),
+    ),
+    Mutation(
+        "tracing: the span of an ask that is refused stays open",
+        "actors/telemetry/otel.py",
+        "            self._ask.end()\n        self._own.close(why)",
+        "        self._own.close(why)",
+        (REFUSED,),
     ),
     Mutation(
         "tracing: what a tool traces stands beside the ask",

@@ -259,8 +259,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "awaiting: who reads along is shown none of the words behind it",
         "actors/handle.py",
-        "bring = Bring(brought, self._shared(sink, variables), variables)",
-        "bring = Bring(brought, sink, variables)",
+        "Bring(brought, self._shared(sink, variables), variables)",
+        "Bring(brought, sink, variables)",
         (f"{AFTER}::test_who_reads_along_sees_the_words_that_come_after_a_wait",),
     ),
     Mutation(
