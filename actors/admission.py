@@ -174,6 +174,13 @@ class Admission:
         if self._queue.size:
             self._serve()
 
+    def begun(self, ticket: Ticket) -> None:
+        """Note that a probe's answer has begun well: the breaker closes, and nobody waits for the answer's end."""
+        ticket.probes = False
+        if self.breaker.probing and self.breaker.answered():
+            self.concurrency.restart()
+            self.concurrency.answered()  # beside it there is room for one
+
     def may_retry(self) -> bool:
         """Say whether one more retry is granted."""
         return self.breaker.until is None and self._retries.take(self._first_tries, self._now())

@@ -220,6 +220,7 @@ class Round:
         self._auth_headers: Headers = ()  # the credential's headers, as they were sent last
         self._extra: Headers = ()  # and the backend's own
         self.aborted = self.has_ended = False
+        self._ticket: Ticket  # of the try that is under way
         self._tries = 0
         self._tried: list[Tried] = []
         self._wait = 0.0
@@ -245,7 +246,9 @@ class Round:
     async def _admitted(self) -> Failure | None:
         """Try once, as soon as there is a place."""
         command, admission = self._command, self._admission
-        ticket = Ticket(command.tenant, command.session, command.request.segments.size, not self._tried)
+        ticket = self._ticket = Ticket(
+            command.tenant, command.session, command.request.segments.size, not self._tried
+        )
         try:
             await admission.enter(ticket)
         except (Overloaded, CircuitOpen) as refused:
@@ -388,7 +391,9 @@ class Round:
                         is_begun = True
                         if begun.startswith(b"{"):  # as some answer whatever was asked for
                             self._decoder = self._fresh(stream=False)
-                    self._show(self._decoder.feed(chunk))
+                    self._show(events := self._decoder.feed(chunk))
+                    if events and self._ticket.probes:
+                        self._admission.begun(self._ticket)
                     if self._decoder.ended:
                         patience.deadline = min(patience.deadline, self._here.now() + LINGER)
         except ProviderFailed:

@@ -43,6 +43,19 @@ async def test_the_answer_is_a_value_of_the_type_that_was_asked_for(put_away: st
         assert (await session.provide({ONE: 1})).output == City("Oslo")
 
 
+@PUT_AWAY
+async def test_the_corrections_of_an_answer_are_counted_on(put_away: str) -> None:
+    no = Turn(Say("no"))
+    server = openai(no, no, Turn(Call("look", {})), no, Turn(Say("never")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[LOOK])
+        assert (await session.ask("Where?", output=City, corrections=2)).status == "awaiting"
+        leave(session, put_away)
+        answer = await session.provide({ONE: 1})
+    assert (answer.status, answer.why) == ("failed", "the answer does not have the form asked for")
+    assert len(bodies(server)) == 4
+
+
 async def test_the_tokens_of_an_ask_are_those_from_before_it_waited_too() -> None:
     looks = [Turn(Call("look", {}), usage=(11, 7)) for _ in range(2)]
     server = openai(*looks, Turn(Say("never")))

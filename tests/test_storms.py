@@ -1,7 +1,9 @@
 """Many sessions and one backend: an outage is not multiplied, overload is refused at once, tenants share."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
 
@@ -11,12 +13,27 @@ import trio
 import trio.testing
 
 from actors.admission import Admission, Pace, Ticket
+from actors.core.segments import Segments
 from actors.core.stream import Usage
 from actors.provider import Abort, Counters, Inspect
 from actors.rounds import Answer, Broken, Generated, Retries
-from benchmarks.storms import UNGUARDED, Backend, ask, limited, overload, provided, shared, storm
+from actors.transport import Response, Timeouts
+from benchmarks.storms import (
+    UNGUARDED,
+    WHOLE,
+    Backend,
+    Plain,
+    ask,
+    limited,
+    overload,
+    provided,
+    shared,
+    storm,
+)
 
 T = TypeVar("T")
+
+FIRST = b'data: {"choices":[{"index":0,"delta":{"content":"o"},"finish_reason":null}]}\n\n'
 
 
 def virtual(function: Callable[[], Awaitable[T]]) -> T:
@@ -105,6 +122,62 @@ def test_a_breaker_that_is_half_open_lets_one_request_through_and_the_others_fai
     assert Counter(kinds) == {"circuit_open": 19, "transient": 1}
     assert kinds[-1] == "transient"  # the others did not wait for the probe
     assert probes == 1
+
+
+@dataclass
+class Slow(Plain):
+    """An answer that begins with this piece at once, and ends in a minute."""
+
+    begins: bytes = FIRST
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        yield self.begins
+        await anyio.sleep(60)
+        yield self.body
+
+
+@dataclass
+class SlowProbe(Backend):
+    """A backend whose second answer is slow."""
+
+    begins: bytes = FIRST
+
+    @asynccontextmanager
+    async def send(
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
+    ) -> AsyncIterator[Response]:
+        is_probe = len(self.asked) == 1
+        async with super().send(url, headers, segments, timeouts) as response:
+            yield Slow(200, {}, WHOLE, self.begins) if is_probe else response
+
+
+@pytest.mark.parametrize(
+    ("begins", "kinds"), [(FIRST, {"Answer": 20}), (b": wait\n\n", {"circuit_open": 19, "Answer": 1})]
+)
+def test_a_probe_whose_answer_has_begun_holds_up_nobody(begins: bytes, kinds: dict[str, int]) -> None:
+    async def main() -> tuple[Counter[str], float]:
+        backend, came = SlowProbe(down=5, latency=0.1, begins=begins), Counter[str]()
+        async with provided(backend, Pace(8, failures=1, cooldown=10), Retries(attempts=1)) as provider:
+            await ask(provider, "s")
+            await anyio.sleep(10)
+            at = anyio.current_time()
+
+            async def one(name: str) -> None:
+                generated = await ask(provider, name)
+                came[generated.failure.kind if isinstance(generated, Broken) else "Answer"] += 1
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(one, "probe")
+                await anyio.sleep(1)
+                async with anyio.create_task_group() as others:
+                    for number in range(19):
+                        others.start_soon(one, f"t{number}")
+                took = anyio.current_time() - at
+        return came, took
+
+    came, took = virtual(main)
+    assert came == kinds
+    assert took < 10
 
 
 def test_a_probe_that_is_aborted_leaves_the_next_one_its_place() -> None:

@@ -122,7 +122,7 @@ class Breaker:
         state       goes on to
         closed      open, after `failures` failed tries with no answer between them, or when it is told to wait long
         open        half-open, when `cooldown` seconds are over; until then everything is refused at once
-        half-open   closed by an answer, open by a failure; one request goes through at a time
+        half-open   closed by an answer that begins, open by a failure; one request goes through at a time
 
     `until` is None while it is closed. A failure after which a session asks elsewhere is remembered in `failed_at`
     until something is answered: pools pass over a backend for a while after it.

@@ -39,6 +39,7 @@ class TurnProgress(Form, frozen=True):
         rounds: The number of the round it is in, from 1.
         usage: Of all its rounds.
         misses: Rounds running in which every call was refused.
+        malformed: Answers that had not the form asked for, and were corrected.
         rewritten: What it left out when its transcript was refused: nothing, old reasoning, or all but plain words.
     """
 
@@ -46,6 +47,7 @@ class TurnProgress(Form, frozen=True):
     usage: Usage = Usage()
     misses: int = 0
     rewritten: Literal["no", "bare", "plain"] = "no"
+    malformed: int = 0
 
 
 class AskProgress(Form, frozen=True):

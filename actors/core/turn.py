@@ -264,7 +264,7 @@ class _TurnRules:
 
     def __init__(self, bounds: Bounds, so_far: TurnProgress) -> None:
         self._bounds = bounds
-        self._misses, self._malformed = so_far.misses, 0
+        self._misses, self._malformed = so_far.misses, so_far.malformed
         self._tools_off = bounds.rounds <= 1
         self._rewritten, self._was_shrunk = so_far.rewritten, False
         self._end = CloseStep("complete", "", rounds=so_far.rounds, usage=so_far.usage)
@@ -364,7 +364,8 @@ class _TurnRules:
     def _ran(self, calls: int, ran: Ran) -> Step:
         self._misses = self._misses + 1 if ran.refused == calls else 0
         if ran.external or ran.approvals:
-            so_far = TurnProgress(self._end.rounds, self._end.usage, self._misses, self._rewritten)
+            end = self._end
+            so_far = TurnProgress(end.rounds, end.usage, self._misses, self._rewritten, self._malformed)
             return AwaitStep(ran.external, ran.approvals, so_far)
         return self._following(ran.stuck)
 

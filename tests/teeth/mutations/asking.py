@@ -8,6 +8,13 @@ SPENDING = "tests/asking/test_spending.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
+        "output: after a wait an answer is corrected as often again",
+        "actors/core/turn.py",
+        "self._misses, self._malformed = so_far.misses, so_far.malformed",
+        "self._misses, self._malformed = so_far.misses, 0",
+        ("tests/test_after_a_wait.py::test_the_corrections_of_an_answer_are_counted_on",),
+    ),
+    Mutation(
         "asking: settings of an ask are not in the log",
         "actors/driver.py",
         "Submitted(number, message, asked)",

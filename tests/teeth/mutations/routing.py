@@ -8,6 +8,20 @@ ROUTING, POOLS = "tests/core/test_routing.py", "tests/test_pools.py"
 
 MUTATIONS = (
     Mutation(
+        "breaker: all others are refused until the probe's answer has ended",
+        "actors/rounds.py",
+        "if events and self._ticket.probes:",
+        "if events and self._ticket.probes and self._decoder.ended:",
+        (STORMS,),
+    ),
+    Mutation(
+        "breaker: any byte of a probe's answer closes it",
+        "actors/rounds.py",
+        "if events and self._ticket.probes:",
+        "if self._ticket.probes:",
+        (STORMS,),
+    ),
+    Mutation(
         "budget: a second's use is forgotten a second too soon",
         "actors/core/pace.py",
         "self._seconds[0][0] + 1 + MINUTE <= now",
