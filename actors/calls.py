@@ -80,6 +80,8 @@ class Running:
         self._timer: Timer | None = None
         self._writer: ResourceWriter | None = None
         self._subagents: Subagents | None = None
+        self.delegated: Sequence[Delegated] = ()
+        """What the sessions used that its tool opened and that have ended."""
         self._fault: Exception | None = None  # of the host's rule that names what it writes to
         self.is_begun = self.is_late = False
         self._is_stopped = self._runs_on = self.is_over = self.is_closed = False
@@ -88,11 +90,6 @@ class Running:
     def started(self) -> Started:
         """What is written when it begins."""
         return Started(self.call.id, self.tool.effects)
-
-    @property
-    def delegated(self) -> Sequence[Delegated]:
-        """What the sessions used that its tool opened and that have ended."""
-        return () if self._subagents is None else self._subagents.delegated
 
     @property
     def is_told(self) -> bool:
@@ -227,6 +224,7 @@ class Running:
         if name is not None:
             view, executor = self.site.view, self.site.executor
             self._subagents = subagents_of(self, view, executor)
+            self.delegated = self._subagents.delegated
             context = context_of(self, view, self._subagents, executor, self.tool.timeout)
             arguments = {**arguments, name: context}
         call = partial(self.tool.function, **arguments)

@@ -96,7 +96,7 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Publ
         return kept(Ledger, self._known.update(changed), late) if changed else self
 
     def _now(self, call_id: CallId, changed: dict[CallId, Interaction]) -> Interaction:
-        return changed.get(call_id) or self.get(call_id) or Interaction(call_id)
+        return changed.get(call_id) or self._known.get(call_id) or Interaction(call_id)
 
     def __eq__(self, other: object) -> bool:
         return self._known == other._known if isinstance(other, Ledger) else NotImplemented

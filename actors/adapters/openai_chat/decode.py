@@ -74,7 +74,7 @@ class ChatDecoder(Decoder):
             self.report_usage(_usage(usage))
         if said:
             self._said(said)
-        if reason := string(choice.get("finish_reason")):
+        if (told := choice.get("finish_reason")) and (reason := string(told)):
             if reason in _CUT:
                 raise broken(f"the provider ended the answer with finish_reason {reason!r}")
             self._reasoning.seal(self)
@@ -167,13 +167,14 @@ class ChatDecoder(Decoder):
         function = fields(fragment.get("function")) or fields(fragment.get("custom"))
         name, text = string(function.get("name")), _argument_text(function)
         call = self._existing(slot, native_id)
+        extra = fragment.get("extra_content")
         if call is None or (name and _begins_another(call, name, text, repeated=call in touched)):
-            signed = self._signed(fragment)
+            signed = self._signed(extra) if extra else None
             call = self.call(native_id, name)
             call.signature = signed
         else:
             self.identify(call, native_id, name)
-            if fragment.get("extra_content") and call.signature is None:
+            if extra and call.signature is None:
                 self.leave_out("extra_content")
         call.free = call.free or isinstance(fragment.get("custom"), dict)
         touched.add(call)
@@ -192,13 +193,11 @@ class ChatDecoder(Decoder):
             return None  # a new index, or a known one with another id
         return call
 
-    def _signed(self, fragment: Fields) -> Words | None:
+    def _signed(self, extra: object) -> Words | None:
         """Return the signature of a call, in front of it, where it goes back; count what is no signature or stays."""
-        extra = fragment.get("extra_content")
         signature = string(fields(fields(extra).get("google")).get("thought_signature"))
         if not signature or self.dialect.reasoning.carrier != "extra_content":
-            if extra:
-                self.leave_out("extra_content")
+            self.leave_out("extra_content")
             return None
         words = self.words("thinking")
         self.seal(words, "extra_content", signature)
