@@ -70,7 +70,7 @@ MUTATIONS = (
         SHRINKING,
         "        await self._refs.renderer.tell(Shrink(event))\n",
         "",
-        (f"{SESSIONS}::test_a_history_is_made_shorter_by_hand_and_the_next_request_is_accepted",),
+        (f"{SESSIONS}::test_marks_alone_are_enough_where_results_are_long",),
     ),
     Mutation(
         "compaction: a request for a summary forbids tools where that misses the cache",
