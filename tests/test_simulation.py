@@ -25,7 +25,7 @@ NOTHING = Odds(fault=0, cancel=0, abandon=0, crash=0, busy=0, blunder=0)
 
 @cache
 def sample(mode: Mode, seed: int) -> SimulationReport:
-    odds = Odds(fault=0.06, cancel=0.5, abandon=0.15, crash=0.01)
+    odds = Odds(fault=0.06, cancel=0.5, abandon=0.15, crash=0.01, compact=0.2)
     return simulate(seed, sessions=16, turns=6, mode=mode, odds=odds)
 
 
@@ -36,7 +36,7 @@ def test_whatever_goes_wrong_every_invariant_holds(seed: int, mode: Mode) -> Non
     report = sample(mode, seed)
     assert report.problems == (), str(report)
     assert report.counts["requests"] > 96
-    for what in ("faults", "switches", "cancelled", "abandoned", "calls", "awaiting"):
+    for what in ("faults", "switches", "cancelled", "abandoned", "calls", "awaiting", "compacted"):
         assert report.counts[what] > 0, what
 
 

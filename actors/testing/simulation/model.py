@@ -11,6 +11,7 @@ from actors.testing.script import Call, Part, Say, Think, Turn
 from actors.testing.simulation.plan import Ask, PlannedCall, PlannedRound, SimulationPlan, Talk
 
 ASK = b"[ask "
+SUMMARY = b"Write that summary now"
 ASKED = re.compile(rb"\[ask (\d+)\.(\d+)\]")
 """How a user's message names its ask."""
 CORRECTIONS = 3
@@ -66,6 +67,8 @@ class Model:
     """The ask whose request is being answered."""
     told: bytes = b""
     """What it was told since the user spoke."""
+    summarises: bool = False
+    """Whether that is to write a summary. What is planned goes on behind it."""
     progress: dict[str, Progress] = field(default_factory=dict)
     corrections: Mapping[bool, Corrections] = field(
         default_factory=lambda: {True: Corrections(), False: Corrections()}
@@ -77,13 +80,13 @@ class Model:
 
     def read(self, body: bytes) -> None:
         """Read a request: whose it is, and what the model is told in it."""
-        self.now = asked(body)
-        self.progress.setdefault(self.now or "", Progress()).requests += 1
         self.told = body[max(0, body.rfind(ASK)) :]
+        self.now, self.summarises = asked(body), SUMMARY in self.told
+        self.progress.setdefault(self.now or "", Progress()).requests += not self.summarises
 
     def fault(self, number: int, request: object) -> object:
         """Return the fault that the present request meets."""
-        if (known := self._asks.get(self.now or "")) is None:
+        if self.summarises or (known := self._asks.get(self.now or "")) is None:
             return None
         at = self.progress[known[1].name].requests - 1
         return next((each.fault for each in known[1].faults if each.request == at), None)
@@ -91,7 +94,7 @@ class Model:
     def turn(self, request: object) -> Turn:
         """Return what the model says to the present request, without going on from there."""
         known, progress = self._asks.get(self.now or ""), self.progress.get(self.now or "", Progress())
-        if known is None or progress.round >= len(known[1].rounds):
+        if self.summarises or known is None or progress.round >= len(known[1].rounds):
             return Turn(Say(f"That is all about {self.now}."))
         talk, ask = known
         round_ = ask.rounds[progress.round]
@@ -104,6 +107,8 @@ class Model:
 
     def answered(self) -> None:
         """Go on: the answer went out whole."""
+        if self.summarises:
+            return
         known, progress = self._asks.get(self.now or ""), self.progress.get(self.now or "")
         if known is None or progress is None or progress.round >= len(known[1].rounds):
             return

@@ -29,7 +29,7 @@ Mode: TypeAlias = Literal["safety", "liveness"]
 Blunder: TypeAlias = Literal["", "malformed", "missing", "wrong", "unknown"]
 """What is wrong with a call as the model writes it."""
 
-Kind: TypeAlias = Literal["switch", "cancel", "abandon", "crash", "busy"]
+Kind: TypeAlias = Literal["switch", "cancel", "abandon", "crash", "busy", "compact"]
 
 FAULTS: tuple[Fault, ...] = (
     RATE_LIMITED,
@@ -165,6 +165,7 @@ class Odds:
     crash: float = 0.01
     busy: float = 0.03
     blunder: float = 0.08
+    compact: float = 0.06
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +232,7 @@ class _PlanAuthor:
         self, seed: int, number: int, targets: Sequence[str], tools: Sequence[str], odds: Odds
     ) -> None:
         self._random = Random(f"{seed}/{number}")  # noqa: S311  a plan, not secrets
-        self._number = number
+        self._seed, self._number = seed, number
         self._targets = targets
         self._tools = tools
         self._odds = odds
@@ -290,3 +291,6 @@ class _PlanAuthor:
             if self._happens(chance):
                 yield Move(f"{name}.m{number}", kind, random.expovariate(0.4), random.choice(among))
                 number += 1
+        apart = Random(f"{self._seed}/{name}/compact")  # noqa: S311  as above; what else happens stays as it is
+        if apart.random() < odds.compact:
+            yield Move(f"{name}.m{number}", "compact", apart.expovariate(0.4))

@@ -144,6 +144,9 @@ class Player:
         if session.id not in self._world.crashed and (took := anyio.current_time() - began) > PROMPT:
             self._world.problems.add("a cancel is prompt", f"{session.id}: {took:.1f} s")
 
+    async def _compact(self, session: Session) -> None:
+        self.counts["compacted"] += (await session.compact()).messages > 0
+
     async def _move(self, session: Session, move: Move, caller: anyio.CancelScope) -> None:
         await anyio.sleep(move.after)
         self.counts[move.kind] += 1
@@ -157,6 +160,8 @@ class Player:
             case "crash":
                 with suppress(ActorsError):  # it has none
                     await self._crash(session, move.target)
+            case "compact":
+                await self._counted(partial(self._compact, session))
             case "busy":
                 await self._crowd(session, move.name)
 
