@@ -1,6 +1,5 @@
 """The vendor's own types read what we send to generateContent: no unknown key, every field of its type."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,13 +7,16 @@ import pytest
 from google.genai import types
 from pydantic import TypeAdapter, ValidationError
 
-from actors import History, dialect, encode, from_wire, render
+from actors import dialect, from_wire
+from actors.adapters.request import ToolSpec
 from actors.core.content import Media, Thinking
+from actors.core.jsonio import JsonValue, dump
 from actors.testing.histories import READERS, history
+from tests import wanted
 from tests.at_scale import share
 
 NAMES = ("gemini", "vertex", "gemini_2")
-SCHEMA = {
+SCHEMA: JsonValue = {
     "type": "object",
     "properties": {
         "path": {"type": "string", "description": "Where."},
@@ -24,27 +26,22 @@ SCHEMA = {
     "required": ["path"],
     "additionalProperties": False,
 }
-TOOLS = [{"name": "read", "description": "Read.", "parameters": SCHEMA}]
+READ = ToolSpec("read", "Read.", dump(SCHEMA))
 CONTENTS = TypeAdapter(list[types.Content])
 TOOL_LIST = TypeAdapter(list[types.Tool])
 
 
 def bodies(name: str, count: int) -> Iterator[tuple[int, dict[str, Any]]]:  # Any: JSON
     for seed in range(count):
-        messages, ledger = history(seed)
-        rendered = render(History(messages, ledger), ledger, dialect(name), binding=READERS[name])
-        choice = ("auto", "required", "none")[seed % 3]
-        body = encode(rendered, model="m", system="Be brief.", tools=TOOLS, tool_choice=choice, max_tokens=9)  # type: ignore[arg-type]  # one of the literals
-        yield seed, json.loads(body)
+        yield seed, wanted.body(history, seed, dialect(name), READERS[name], tool=READ)
 
 
 def judged(body: dict[str, Any]) -> list[types.Content]:  # Any: JSON
     """Read a body as the vendor's client would build it; raises where it could not have."""
     body = dict(body)
-    config = {**body.pop("generationConfig"), "systemInstruction": body.pop("systemInstruction")}
-    TOOL_LIST.validate_python(
-        body.pop("tools")
-    )  # the field of the config takes functions and much else besides
+    config = {**body.pop("generationConfig", {}), "systemInstruction": body.pop("systemInstruction")}
+    # the field of the config takes functions and much else besides
+    TOOL_LIST.validate_python(body.pop("tools", []))
     config |= {"toolConfig": body.pop("toolConfig", None)}
     types.GenerateContentConfig.model_validate(config)
     contents = CONTENTS.validate_python(body.pop("contents"))
@@ -56,7 +53,9 @@ def judged(body: dict[str, Any]) -> list[types.Content]:  # Any: JSON
 @pytest.mark.parametrize("name", NAMES)
 def test_every_body_is_of_the_vendors_own_types(name: str) -> None:
     signed = calls = 0
+    said = set[str]()
     for seed, body in bodies(name, share(600)):
+        said |= body.get("generationConfig", {}).keys()
         try:
             contents = judged(body)
         except ValidationError as why:
@@ -66,6 +65,14 @@ def test_every_body_is_of_the_vendors_own_types(name: str) -> None:
         calls += sum(part.function_call is not None for part in parts)
     assert calls > share(600)
     assert (signed > share(600)) == (name != "gemini_2")
+    assert said >= {
+        "responseSchema",
+        "temperature",
+        "topP",
+        "stopSequences",
+        "maxOutputTokens",
+        "thinkingConfig",
+    }
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -17,8 +17,10 @@ from botocore.validate import ParamValidator
 from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
 from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
 
-from actors import History, dialect, encode, render
+from actors import dialect
+from actors.core.jsonio import dump
 from actors.testing.histories import READERS, history
+from tests import wanted
 from tests.at_scale import share
 from tests.vendor_types import nonconformity
 
@@ -27,8 +29,21 @@ REQUESTS: dict[str, Any] = {  # Any: vendors' typed dicts
     "anthropic": MessageCreateParamsStreaming,
     "openai_responses": ResponseCreateParamsStreaming,
 }
+SETTINGS = {
+    "openai_chat": {"response_format", "tool_choice", "reasoning_effort", "temperature", "top_p", "stop"},
+    "anthropic": {
+        "output_config",
+        "tool_choice",
+        "thinking",
+        "stop_sequences",
+        "cache_control",
+        "max_tokens",
+    },
+    "openai_responses": {"text", "tool_choice", "reasoning", "temperature", "top_p", "max_output_tokens"},
+}
+"""What the judged bodies say of settings: each is seen. The newest Claude takes no sampling."""
 PAIRING = ["openai_chat", "anthropic"]  # what turnsafe knows
-TOOLS = [{"name": "read", "description": "Read.", "parameters": {"type": "object", "properties": {}}}]
+MODELS = {"anthropic": "claude-sonnet-5", "bedrock": "anthropic.claude-sonnet-4-5"}
 COUNT = share(600)
 NOT_OURS = {"tokens", turnsafe.EMPTY_CONTENT}
 
@@ -39,10 +54,8 @@ def _bodies(name: str, count: int) -> Iterator[tuple[int, dict[str, Any]]]:  # A
 
 @cache
 def _body(name: str, seed: int) -> bytes:
-    """Render a conversation once, for all judges."""
-    messages, ledger = history(seed)
-    rendered = render(History(messages, ledger), ledger, dialect(name), binding=READERS[name])
-    return encode(rendered, model="m", system="Be brief.", tools=TOOLS, stream=True)
+    """Render a conversation once, for all judges, with the settings of its number."""
+    return dump(wanted.body(history, seed, dialect(name), READERS[name], model=MODELS.get(name, "m")))
 
 
 def _named(body: dict[str, Any]) -> None:  # Any: JSON
@@ -56,13 +69,15 @@ def _named(body: dict[str, Any]) -> None:  # Any: JSON
 @pytest.mark.requirement("PROMISE-1", "REQ-915-036")
 @pytest.mark.parametrize("name", list(REQUESTS))
 def test_every_body_is_of_the_vendors_own_request_type(name: str) -> None:
-    judged = 0
+    judged, said = 0, set[str]()
     for seed, body in _bodies(name, COUNT):
         _named(body)
+        said |= body.keys()
         why = nonconformity(body, REQUESTS[name])
         assert why is None, f"history({seed}): {why}"
         judged += 1
     assert judged == COUNT
+    assert said >= SETTINGS[name]
 
 
 @pytest.mark.parametrize("name", list(REQUESTS))

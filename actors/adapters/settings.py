@@ -6,6 +6,7 @@ transcript. What all providers demand of a tool's schema is seen to here (`actor
 demands, and how thinking is asked for, is its own.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -68,7 +69,8 @@ def _thinks(settings: Settings, dialect: Dialect) -> bool:
 def _sampling(settings: Settings, dialect: Dialect) -> dict[str, Any]:  # Any: as above
     """Return what is left out of sampling. Anthropic's models take none but their own while they think."""
     rules, heat = dialect.request, settings.temperature
-    fixed = not rules.sampling or (dialect.reasoning.switch == "anthropic" and _thinks(settings, dialect))
+    takes = rules.sampling and re.fullmatch(rules.sampling_models, settings.model) is not None
+    fixed = not takes or (dialect.reasoning.switch == "anthropic" and _thinks(settings, dialect))
     changes: dict[str, Any] = {}
     if heat is not None and (fixed or heat > rules.max_temperature):
         changes["temperature"] = heat = None

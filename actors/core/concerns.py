@@ -173,6 +173,7 @@ class RequestRules(Demands):
         max_tools: Most tools a request may declare.
         forced_choice: Whether a tool may be forced; where not, `auto` is sent and the loss is reported.
         sampling: Whether sampling settings are taken; where not, they are left out and the loss is reported.
+        sampling_models: Which models take them, as a pattern of the whole name.
         max_temperature: Highest temperature taken; a higher one is left out, and the loss reported.
         top_p: Whether `top_p` is taken beside a temperature, or `alone` only; what is not, is left out and reported.
         output: How a model is best told the form of its answer: by a schema in the request, by a tool that stands for
@@ -191,6 +192,7 @@ class RequestRules(Demands):
     max_tools: int | None = None
     forced_choice: Literal["yes", "no", "not_when_thinking"] = "yes"
     sampling: bool = True
+    sampling_models: str = ".*"
     max_temperature: float = 2.0
     top_p: Literal["beside", "alone"] = "beside"
     max_stops: int = 4

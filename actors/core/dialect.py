@@ -169,6 +169,7 @@ class FunctionRequest(RequestRules):
     output: Literal["schema", "prompt"] = "prompt"
 
 
+OF_SAMPLING = r"(?!o\d(-|$)|gpt-5($|-(?!chat))).*"  # OAC-18: reasoning models take no sampling settings
 OF_SCHEMAS = r"(?!gpt-3|gpt-4(?![o.])|o1-).*"
 """OpenAI's models that take a schema of the answer: all but the first ones."""
 
@@ -201,6 +202,7 @@ class ResponsesRequest(RequestRules):
     namespaces = True
     output: Literal["schema", "prompt"] = "schema"
     output_models: str = OF_SCHEMAS
+    sampling_models: str = OF_SAMPLING
     output_beside_tools: bool = True
     custom_tools: Literal[True] = True
     max_stops: Literal[0] = 0

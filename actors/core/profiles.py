@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 from actors.core.concerns import Ids
 from actors.core.dialect import (
+    OF_SAMPLING,
     OF_SCHEMAS,
     AnthropicCaching,
     AnthropicDialect,
@@ -54,8 +55,11 @@ OPENAI_CHAT = ChatDialect(
         output="schema",
         output_models=OF_SCHEMAS,
         output_beside_tools=True,
+        sampling_models=OF_SAMPLING,
     ),
 )
+
+_NO_SAMPLING = r"claude-((opus|sonnet|haiku)-(4-[7-9]|[5-9])|fable|mythos)"  # ANT-56
 
 ANTHROPIC = AnthropicDialect(
     name="anthropic",
@@ -77,6 +81,7 @@ ANTHROPIC = AnthropicDialect(
         max_temperature=1.0,
         overflow_rule="ANT-36",
         output="schema",
+        sampling_models=rf"(?!{_NO_SAMPLING}).*",
         output_models=r"claude-((opus|sonnet|haiku)-(4-[5-9]|[5-9])|fable|mythos).*",
         output_beside_tools=True,
     ),
@@ -163,7 +168,11 @@ BEDROCK = ConverseDialect(
         long="ttl",
     ),
     request=FunctionRequest(
-        forced_choice="not_when_thinking", max_temperature=1.0, top_p="alone", overflow_rule="BED-12"
+        forced_choice="not_when_thinking",
+        sampling_models=rf"(?!.*anthropic\.{_NO_SAMPLING}).*",
+        max_temperature=1.0,
+        top_p="alone",
+        overflow_rule="BED-12",
     ),
 )
 

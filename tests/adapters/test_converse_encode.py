@@ -162,7 +162,15 @@ def test_a_tool_choice_is_said_as_far_as_it_can_be(
 
 def test_settings_have_their_places() -> None:
     body = parsed(
-        sent(settings=dataclasses.replace(SETTINGS, system="Be brief.", max_tokens=9, temperature=0.5))
+        sent(
+            settings=dataclasses.replace(
+                SETTINGS,
+                model="anthropic.claude-sonnet-4-5",
+                system="Be brief.",
+                max_tokens=9,
+                temperature=0.5,
+            )
+        )
     )
     assert body["system"] == [{"text": "Be brief."}]
     assert body["inferenceConfig"] == {"maxTokens": 9, "temperature": 0.5}

@@ -70,6 +70,33 @@ def test_of_two_samplings_a_model_takes_one(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "model", "takes"),
+    [
+        ("anthropic", "claude-opus-4-6", True),
+        ("anthropic", "claude-sonnet-4-5-20250929", True),
+        ("anthropic", "claude-opus-4-7", False),
+        ("anthropic", "claude-sonnet-5", False),
+        ("anthropic", "claude-fable-5-1", False),
+        ("anthropic", "somebody-elses", True),
+        ("bedrock", "us.anthropic.claude-opus-4-8", False),
+        ("bedrock", "anthropic.claude-haiku-4-5", True),
+        ("bedrock", "amazon.nova-pro-v1:0", True),
+        ("openai_chat", "gpt-5-mini", False),
+        ("openai_chat", "o3", False),
+        ("openai_chat", "gpt-5-chat-latest", True),
+        ("openai_responses", "gpt-5", False),
+        ("openai_responses", "gpt-5.2", True),
+        ("openrouter", "openai/o3", True),
+    ],
+)
+def test_models_that_take_no_sampling_are_sent_none(name: str, model: str, takes: bool) -> None:
+    for wanted in ({"temperature": 0.5}, {"top_p": 0.97}):
+        made = sent(name, Settings(model=model, **wanted))  # type: ignore[arg-type]  # either setting
+        assert (made.losses == ()) is takes
+        assert bool(said(json.loads(made.body)) & {"temperature", "top_p", "topP"}) is takes
+
+
+@pytest.mark.parametrize(
     ("given", "says"),
     [
         ({"max_tokens": 0}, "max_tokens is 0; it takes a whole number from 1, or None"),

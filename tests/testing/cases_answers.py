@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from actors.testing.rules import ServerRule
+from actors.testing.rules import AnthropicProfile, AnthropicSettings, ServerRule, Settings
 
 Json = dict[str, Any]  # a body under test may be anything
 
@@ -22,6 +22,10 @@ class Case:
     refused: Json
     accepted: Json
     hosted: bool = True
+    settings: Settings | None = None
+
+
+LATEST = AnthropicSettings(AnthropicProfile(sampling=False))
 
 
 def closed(**properties: Any) -> Json:  # any schema may be under test
@@ -308,6 +312,8 @@ def _claude() -> Iterator[Case]:
     yield Case(
         "anthropic", "ANT-S08", "temperature: Input", anthropic(temperature=-1), anthropic(temperature=0)
     )
+    told = "`temperature` is deprecated for this model."
+    yield Case("anthropic", "ANT-56", told, anthropic(temperature=0.5), anthropic(), settings=LATEST)
     inference = {"temperature": 0.5, "topP": 0.5}
     yield Case("bedrock", "BED-10", "cannot both", converse(inferenceConfig=inference), converse())
     yield Case("bedrock", "BED-11", "key [z]", converse(outputConfig={"z": 1}), output(GOOD))

@@ -22,18 +22,18 @@ def wire(value: Any) -> bytes:  # a body under test may be anything
 @pytest.mark.requirement("REQ-915-005", "REQ-915-036")
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_what_a_host_does_not_take_is_refused_in_its_words(case: Case) -> None:
-    refusal = validate(wire(case.refused), case.dialect)
+    refusal = validate(wire(case.refused), case.dialect, settings=case.settings)
     assert refusal is not None
     assert (refusal.rule, refusal.status) == (case.rule, 400)
     assert case.message in refusal.message
-    hosted = validate(wire(case.refused), case.dialect, mode="hosted")
+    hosted = validate(wire(case.refused), case.dialect, mode="hosted", settings=case.settings)
     assert (hosted is not None) == case.hosted
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_what_stands_next_to_the_fault_is_taken(case: Case) -> None:
-    assert validate(wire(case.accepted), case.dialect) is None
-    assert validate(wire(case.accepted), case.dialect, mode="hosted") is None
+    assert validate(wire(case.accepted), case.dialect, settings=case.settings) is None
+    assert validate(wire(case.accepted), case.dialect, mode="hosted", settings=case.settings) is None
 
 
 MODES: tuple[Mode, ...] = ("strict", "hosted")

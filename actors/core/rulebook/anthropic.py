@@ -172,4 +172,7 @@ RULES = (
          "A request holds at most 100 images and documents. (Some models count the pages of a document, some take "
          "more; behind 20 images, each may have 2000 pixels a side at most. Judged: the dialect's `media.max_count`.)",
          "«too many images and documents»: 104 + 1 > 100", instead_of="ALL-15"),
+    Rule("ANT-56", "config", "seen",
+         "Models since 4.7 take neither `temperature` nor `top_p` nor `top_k`.",
+         "«is deprecated for this model».", MODEL),
 )  # fmt: skip

@@ -152,6 +152,9 @@ def _check_values(request: dict[str, Json], profile: AnthropicProfile) -> None:
 
 
 def _check_sampling(request: dict[str, Json], profile: AnthropicProfile) -> None:
+    for key in ("temperature", "top_p", "top_k"):
+        if not profile.sampling and request.get(key) is not None:
+            raise RULES["ANT-56"].refused(key=key)
     for key in ("temperature", "top_p"):
         value = request.get(key)
         if value is None:

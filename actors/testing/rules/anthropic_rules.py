@@ -203,6 +203,7 @@ _SHAPE = (
         "Schemas contains too many {what} ({count}), which would make grammar compilation inefficient. Reduce the "
         "number of {what} in your tool schemas (limit: {limit}).",
     ),
+    ServerRule("ANT-56", "`{key}` is deprecated for this model."),
     ServerRule("ANT-S13", "{path}: input_schema does not support oneOf, allOf, or anyOf at the top level"),
 )
 

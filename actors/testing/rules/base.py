@@ -153,6 +153,7 @@ class AnthropicProfile:
         media: Most images and documents of a request. None is unlimited.
         cache_minimum: Fewest tokens of a prompt that is cached; 4,096 on some models.
         reasoning: Every message with calls must begin with thinking, signed or not, as copies of the API want it.
+        sampling: `temperature`, `top_p` and `top_k` are taken, as up to generation 4.6.
         one_sampling: `temperature` and `top_p` are not taken together, as since generation 4.5.
     """
 
@@ -169,6 +170,7 @@ class AnthropicProfile:
     media: int | None = 100
     cache_minimum: int = 1024
     reasoning: bool = False
+    sampling: bool = True
     one_sampling: bool = True
 
 

@@ -1,0 +1,99 @@
+"""Requests with everything that may be asked for, over any conversation: what judges that others wrote read too."""
+
+import json
+from collections.abc import Callable
+from typing import Any, Literal
+
+import pydantic
+
+from actors.adapters.request import Settings, ToolSpec
+from actors.core.content import Media, Message, Text
+from actors.core.dialect import Dialect
+from actors.core.history import History
+from actors.core.identity import Binding
+from actors.core.jsonio import Json
+from actors.core.ledger import Ledger
+from actors.core.render import ThinkingPolicy
+from actors.output import output_of
+from actors.pure import render, requested
+
+READ = ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{}}'))
+PNG = Media.from_bytes(b"\x89PNG", "image/png")
+PDF = Media.from_bytes(b"%PDF-1.7", "application/pdf")
+PARTS: list[Text | Media] = [Text("What are these?"), PNG, PDF, Text("Be brief.")]
+"""A message in parts, as a caller may ask with it."""
+
+
+class Row(pydantic.BaseModel):
+    kind: Literal["row"]
+    cells: list[str | int | None]
+    note: str | None = pydantic.Field(default=None, description="If any.")
+
+
+class Table(pydantic.BaseModel):
+    kind: Literal["table"]
+    rows: list[Row]
+    first: Row | None = None
+
+
+FORMS: tuple[Any, ...] = (
+    None,
+    Row,
+    Row | Table,
+    dict[str, Row],
+    list[int],
+    None,
+)  # types; None for any answer
+TEMPERATURES = (None, 0.0, 0.7, 1.0)
+TOPS = (None, None, 0.96)
+STOPS: tuple[tuple[str, ...], ...] = ((), ("END",), ("a", "b", "c", "d"))
+LIMITS = (None, 1, 5000)
+EFFORTS = (None, None, "low", "high")
+CHOICES: tuple[Literal["auto", "none", "required"], ...] = ("auto", "required", "none")
+THINKING: tuple[Literal["default", "adaptive", "off"], ...] = ("default", "adaptive", "off", "default")
+CACHES: tuple[Literal["default", "long", "off"], ...] = ("default", "long", "off")
+
+
+def wanted(seed: int, model: str = "m", *, tool: ToolSpec = READ, stream: bool = True) -> Settings:
+    """Return the settings of this number. Their cycles have lengths that share little, so they meet in many ways."""
+    form = FORMS[seed // 3 % len(FORMS)]
+    return Settings(
+        model=model,
+        system="Be brief.",
+        tools=() if seed % 5 == 4 else (tool,),
+        tool_choice=CHOICES[seed % 3],
+        max_tokens=LIMITS[seed // 2 % 3],
+        temperature=TEMPERATURES[seed // 5 % 4],
+        top_p=TOPS[seed // 7 % 3],
+        stop=STOPS[seed // 11 % 3],
+        thinking=THINKING[seed // 2 % 4],
+        effort=EFFORTS[seed // 3 % 4],
+        cache=CACHES[seed // 7 % 3],
+        output=None if form is None else output_of(form).schema,
+        stream=stream,
+    )
+
+
+def conversation(history: Callable[[int], tuple[list[Message], Ledger]], seed: int) -> tuple[History, Ledger]:
+    """Return a conversation; every second one ends with a message in parts."""
+    messages, ledger = history(seed)
+    if seed % 2:
+        turn = max((message.turn for message in messages), default=0) + 1
+        messages = [*messages, Message("human", PARTS, turn)]
+    return History(messages, ledger), ledger
+
+
+def body(
+    history: Callable[[int], tuple[list[Message], Ledger]],
+    seed: int,
+    dialect: Dialect,
+    binding: Binding,
+    *,
+    rendering: ThinkingPolicy = "native",
+    **more: Any,  # as `wanted` takes them
+) -> dict[str, Any]:  # Any: JSON
+    """Return the request of a conversation and the settings of its number."""
+    said, ledger = conversation(history, seed)
+    rendered = render(said, ledger, dialect, binding=binding, thinking=rendering)
+    made: dict[str, Any] = json.loads(requested(rendered, wanted(seed, **more), "lane").body)
+    return made
