@@ -97,6 +97,8 @@ class Shrinker:
 
     async def _summarised(self, before: int) -> CompactionResult:
         made = await self._dear(before)
+        if self._ask.cancelled:
+            return made
         known = await self._known()
         if not made.messages:
             short = self._cheap(known, old=bool(made.why), before=before)

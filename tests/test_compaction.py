@@ -8,13 +8,13 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors import Compaction, Runtime, tool
+from actors import Compaction, CompactionResult, Runtime, tool
 from actors.config import Config, FileSettings
 from actors.core.events import Compacted, RequestSent, Shortened, TurnEnded
 from actors.core.feed import StatusEvent
 from actors.errors import CompactionFailed
 from actors.handle import Session
-from actors.testing import SERVER_ERROR, Call, Say, Script, Turn
+from actors.testing import SERVER_ERROR, Call, Say, Script, Stall, Turn
 from actors.testing.rules.base import Json
 from actors.testing.server import LoopbackServer, serve
 from actors.testing.windows import DIALECTS, window
@@ -241,3 +241,26 @@ async def test_a_summary_counts_in_the_asks_usage_and_its_turn_in_its_attempts()
     assert first.rounds == 3
     assert first.usage.input_tokens > sum(answer.usage.input_tokens for answer in answers[:1])
     assert "compacted" in {event.status for event in told if isinstance(event, StatusEvent)}
+
+
+async def test_a_compaction_that_is_cancelled_leaves_the_history_as_it_was() -> None:
+    server = host("openai_chat")
+    async with hosting(a=server) as runtime, anyio.create_task_group() as tasks:
+        session = await runtime.open("a", tools=[read])
+        await talk(session, 3)
+        asked, said = server.received, await session.history()
+        server.faults = lambda number, request: Stall()
+        came: list[CompactionResult] = []
+
+        async def compact() -> None:
+            came.append(await session.compact())
+
+        tasks.start_soon(compact)
+        while server.received == asked:
+            await anyio.lowlevel.checkpoint()
+        assert await session.cancel()
+        while not came:
+            await anyio.lowlevel.checkpoint()
+        assert came == [CompactionResult(why="it was cancelled")]
+        assert await session.history() == said
+        assert not any(isinstance(event, Shortened | Compacted) for event in log(runtime, session))
