@@ -1,13 +1,14 @@
 """What an exchange waits for, and until when.
 
 One cancel scope serves all steps from the pool to the answer's head: a scope for each would cost more than the step.
+Each wait for more of the body has one. They are the loop's own: to ask anyio which that is costs as much as the wait.
 """
 
 import math
 from types import TracebackType
 from typing import Self
 
-import anyio
+from actors.kernel.parking import parking
 
 
 class OutOfTime(Exception):
@@ -21,23 +22,24 @@ class Patience:
         total: Seconds for the exchange, reading the body included; None has no end.
     """
 
-    __slots__ = ("_end", "_scope", "_seconds", "_total", "_what")
+    __slots__ = ("_end", "_here", "_scope", "_seconds", "_total", "_what")
 
     def __init__(self, total: float | None) -> None:
-        self._end = math.inf if total is None else anyio.current_time() + total
+        self._here = parking()
+        self._end = math.inf if total is None else self._here.now() + total
         self._total = total
         self._what, self._seconds = "", math.inf
-        self._scope = anyio.CancelScope()
+        self._scope = self._here.scope()
 
     def wait(self, what: str, seconds: float) -> None:
         """Begin to wait for something else."""
         self._what, self._seconds = what, seconds
-        self._scope.deadline = min(self._end, anyio.current_time() + seconds)
+        self._scope.deadline = min(self._end, self._here.now() + seconds)
 
     def once_more(self, what: str, seconds: float) -> Self:
         """Return it as a context for one more wait, later in the same exchange."""
         self._what, self._seconds = what, seconds
-        self._scope = anyio.CancelScope(deadline=min(self._end, anyio.current_time() + seconds))
+        self._scope = self._here.scope(deadline=min(self._end, self._here.now() + seconds))
         return self
 
     def __enter__(self) -> Self:
