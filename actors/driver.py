@@ -48,6 +48,7 @@ from actors.pending import HostCall, HostCompaction
 from actors.scheduler import CloseCalls, RunBatch, StopBatch
 from actors.shrinking import NOTHING_LEFT, Shrinker
 from actors.steps import TurnSteps
+from actors.views import TurnView
 
 
 @dataclass(slots=True)
@@ -93,9 +94,11 @@ class TurnDriver:
         submit = Submitted(number, message)
         ask.log.hold(submit, partial(self._told, submit, turn))
         self._bind(Bound(turn, number, RUNTIME))
+        ledger, put = (await ask.refs.ledger.ask(Snapshot())).ledger, ask.sink.put
+        view = TurnView(turn, 1, ask.log.state.history, ledger, put if ask.sink.is_watched else None)
         said = Message("model", (call,), turn)
         ask.log.hold(RoundEnded(turn, 1, pack(said), calls=1), lambda _: None)
-        batch = RunBatch((call,), ask.variables, ask.log.prelude(), approved=True)
+        batch = RunBatch((call,), ask.variables, ask.log.prelude(), view, approved=True)
         ask.stoppable(lambda context: context.tell(ask.refs.scheduler, StopBatch()))
         try:
             ended = await ask.refs.scheduler.ask(batch)

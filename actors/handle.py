@@ -200,9 +200,10 @@ class Session:
             )
             raise SessionError(f"Session {self.id!r} cannot run tool {name!r}: it {what}")
         sink = AnswerSink()
+        heard = self._activation.host.readers.joined(self.id, sink)
         call = HostCall(name, ToolCall("", "", dict(arguments or {})).json)
         message = pack(Message("human", (Text(f"[The program ran the tool {name}.]"),)))
-        await self._put(Submit(message, sink, copy_context(), call), lambda actors: actors.session)
+        await self._put(Submit(message, heard, copy_context(), call), lambda actors: actors.session)
         await sink.ended
         if sink.result is None:
             raise self._gone()

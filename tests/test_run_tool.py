@@ -3,11 +3,13 @@
 from collections.abc import Callable
 
 import anyio
+import anyio.abc
 import pytest
 
-from actors import Budget, Price, Runtime
+from actors import Budget, Price, Runtime, ToolContext
 from actors.config import Config, FileSettings
 from actors.core.events import Bound, Returned, Scheduled, Started, TurnEnded
+from actors.core.feed import StatusEvent
 from actors.errors import SessionError
 from actors.testing import (
     AnthropicServer,
@@ -130,3 +132,34 @@ async def test_the_call_after_it_has_an_id_of_its_own() -> None:
         ledger = await session.ledger()
     assert [item.call_id for item in ledger.interactions()] == ["hist_tool_1", "hist_tool_2"]
     assert list(results(bodies(server)[-1]).values()) == ["Oslo: 21 C", "Rome: 21 C"]
+
+
+async def test_progress_is_shown_to_who_reads_the_session_and_the_tool_sees_its_history() -> None:
+    seen, heard = list[str](), anyio.Event()
+
+    @tool
+    async def work(context: ToolContext[None]) -> str:
+        """Work."""
+        seen.extend(message.text for message in context.history)
+        await context.progress("halfway", 0.5)
+        with anyio.fail_after(20):
+            await heard.wait()
+        return "done"
+
+    async with hosting(a=openai(Turn(Say("Hello.")))) as runtime:
+        session = await runtime.open("a", tools=[work])
+        await session.ask("Hi.")
+
+        async def read(*, task_status: anyio.abc.TaskStatus[None]) -> None:
+            async for event in session.events():
+                if isinstance(event, StatusEvent) and event.status == "turn_ended" and event.turn == 1:
+                    task_status.started()
+                if isinstance(event, StatusEvent) and event.progress is not None:
+                    assert (event.detail, event.progress.tool, event.turn) == ("halfway", "work", 2)
+                    heard.set()
+                    return
+
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(read)
+            assert (await session.run_tool("work")).content == "done"
+    assert seen == ["Hi.", "Hello.", "[The program ran the tool work.]"]

@@ -275,6 +275,13 @@ MUTATIONS = (
         (REPRODUCTION,),
     ),
     Mutation(
+        "reproduction: words under a field that the protocol has too are kept in arguments",
+        "actors/core/reproduction.py",
+        "if not inside and key in _KEPT",
+        "if key in _KEPT",
+        (REPRODUCTION,),
+    ),
+    Mutation(
         "reproduction: arguments that are an object keep their words",
         "actors/core/reproduction.py",
         '("args", "arguments", "input"',

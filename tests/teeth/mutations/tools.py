@@ -11,6 +11,20 @@ ORDER = "tests/test_resource_order.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
+        "run_tool: what the tool says of its progress is shown to nobody",
+        "actors/driver.py",
+        "ask.log.prelude(), view, approved=True)",
+        "ask.log.prelude(), approved=True)",
+        ("tests/test_run_tool.py",),
+    ),
+    Mutation(
+        "run_tool: who reads the session along is left out",
+        "actors/handle.py",
+        "Submit(message, heard, copy_context(), call)",
+        "Submit(message, sink, copy_context(), call)",
+        ("tests/test_run_tool.py",),
+    ),
+    Mutation(
         "options: a rule that says no known word allows",
         "actors/tools/tool.py",
         'return said if said in ("allow", "ask", "deny") else "deny"',

@@ -117,8 +117,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "run_tool: who runs a tool is asked whether it may run",
         "actors/driver.py",
-        "RunBatch((call,), ask.variables, ask.log.prelude(), approved=True)",
-        "RunBatch((call,), ask.variables, ask.log.prelude())",
+        "RunBatch((call,), ask.variables, ask.log.prelude(), view, approved=True)",
+        "RunBatch((call,), ask.variables, ask.log.prelude(), view)",
         (
             "tests/test_run_tool.py::test_a_tool_that_the_program_runs_is_recorded_as_any_call_and_every_provider_accepts_it",
         ),
