@@ -14,7 +14,14 @@ TESTS = Path(__file__).parent
 MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     "provider: refuse, reset, DNS, TLS": {
         "test_retries.py": ("test_a_connection_that_cannot_be_made_is_tried_again",),
-        "test_failover.py": ("test_a_connection_that_is_refused_leads_to_the_next_backend",),
+        "test_failover.py": (
+            "test_a_connection_that_is_refused_leads_to_the_next_backend",
+            "test_a_round_that_fails_before_any_output_is_continued_on_the_next_backend",
+        ),
+        "test_unreachable.py": (
+            "test_who_cannot_be_reached_is_tried_again_and_then_the_next_is_asked",
+            "test_an_ask_of_one_that_cannot_be_reached_fails_in_one_line",
+        ),
         "transport/test_faults.py": (
             "test_what_is_no_answer_is_a_typed_failure_and_the_next_request_has_its_place",
         ),
@@ -24,6 +31,10 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "provider: no first byte, stall between bytes": {
+        "asking/test_settings.py": (
+            "test_an_ask_waits_no_longer_for_an_answer_than_it_says",
+            "test_an_ask_that_takes_too_long_fails_with_every_call_closed",
+        ),
         "test_provider.py": ("test_a_silent_server_is_given_up_after_the_time_it_is_given",),
         "transport/test_faults.py": ("test_bytes_that_lead_to_nothing_do_not_prolong_a_wait",),
     },
@@ -119,9 +130,10 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         "test_isolation.py": ("test_whatever_a_tool_does_is_the_result_of_its_own_call",),
         "core/test_ingest.py": ("test_a_value_changed_later_does_not_change_what_was_taken_in",),
     },
-    "tool: starts tasks and returns": {
+    "tool: starts tasks, threads or processes and returns": {
         "test_tools_at_the_edge.py": (
             "test_a_tool_that_leaves_a_task_group_open_costs_no_other_session_anything",
+            "test_what_a_tool_starts_and_leaves_is_its_own_and_nobody_waits_for_it",
         ),
     },
     "tool: calls back into its own session": {
@@ -157,6 +169,12 @@ def test_every_row_of_the_matrix_is_shown_by_tests_that_exist(row: str) -> None:
 
 
 def test_every_test_about_faulty_answers_calls_and_tools_stands_in_the_matrix() -> None:
-    mine = ("test_faulty_calls.py", "test_bad_tools.py", "test_cancels.py", "test_cut_sessions.py")
+    mine = (
+        "test_unreachable.py",
+        "test_faulty_calls.py",
+        "test_bad_tools.py",
+        "test_cancels.py",
+        "test_cut_sessions.py",
+    )
     named = {(file, test) for row in MATRIX.values() for file, tests in row.items() for test in tests}
     assert {(file, test) for file in mine for test in names_in(file)} <= named

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import partial
 from typing import Annotated, Any
 
@@ -67,6 +67,7 @@ def stray() -> BaseException:
 RAISES: dict[str, Callable[[], BaseException]] = {
     "exception": lambda: ValueError("boom"),
     "group": lambda: BaseExceptionGroup("several", [KeyboardInterrupt(), ValueError("x")]),
+    "plain_group": lambda: ExceptionGroup("several", [ValueError("x"), OSError(5)]),
     "keyboard": KeyboardInterrupt,
     "exit": lambda: SystemExit(3),
     "generator_exit": GeneratorExit,
@@ -83,6 +84,42 @@ RAISES: dict[str, Callable[[], BaseException]] = {
 }
 
 
+class Unspeakable:
+    """An object that raises whatever it is asked for."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no words")
+
+    def __getattr__(self, name: str) -> object:
+        raise RuntimeError("no attributes")
+
+
+async def _counting() -> AsyncIterator[int]:
+    for number in range(3):
+        yield number
+
+
+async def _never() -> str:
+    return "never awaited"
+
+
+FORGOTTEN: list[Coroutine[Any, Any, str]] = []
+"""Coroutines that nobody awaits: they are closed behind the test, or Python would rightly warn of them."""
+
+
+def _forgotten() -> object:
+    FORGOTTEN.append(_never())
+    return FORGOTTEN[-1]
+
+
+@pytest.fixture(autouse=True)
+def none_is_left() -> Iterator[None]:
+    yield
+    for coroutine in FORGOTTEN:
+        coroutine.close()
+    FORGOTTEN.clear()
+
+
 def circular() -> object:
     value: list[object] = []
     value.append(value)
@@ -92,7 +129,8 @@ def circular() -> object:
 RETURNS: dict[str, Callable[[], object]] = {
     "circular": circular,
     "huge": lambda: "x" * 3_000_000,
-    "deep": lambda: _deep(5000),
+    "fifty_megabytes": lambda: "x" * 50_000_000,
+    "deep": lambda: _deep(10_000),
     "nan": lambda: [math.nan, math.inf, -math.inf],
     "bytes": lambda: b"\xff\x00",
     "surrogates": lambda: "\ud83d \udc00",
@@ -100,7 +138,11 @@ RETURNS: dict[str, Callable[[], object]] = {
     "object": object,
     "none": lambda: None,
     "empty": lambda: "",
+    "unspeakable": Unspeakable,
+    "listed_unspeakable": lambda: [Unspeakable(), {"a": Unspeakable()}],
     "generator": lambda: (number for number in range(3)),
+    "async_generator": lambda: _counting(),
+    "coroutine": lambda: _forgotten(),
     "control": lambda: "\x00\x1b[31m\r\n",
     "quotes": lambda: '"}]}],"x":{"',
 }

@@ -5,6 +5,8 @@ import contextvars
 import functools
 import inspect
 import logging
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
@@ -595,3 +597,41 @@ async def test_where_the_system_gives_no_more_threads_no_place_and_no_session_is
     said = str(results(bodies(server)[1]))
     assert "worked too" in said
     assert ("new thread" in said) == (name == "actors tool")
+
+
+# ---- what a tool starts beside its call
+
+
+async def test_what_a_tool_starts_and_leaves_is_its_own_and_nobody_waits_for_it() -> None:
+    """A thread and a process outlive the call and the runtime; what the thread still writes is in no result."""
+    released, said = threading.Event(), ["first"]
+    threads, processes = list[threading.Thread](), list[subprocess.Popen[bytes]]()
+
+    def goes_on() -> None:
+        said.append("second")
+        released.wait()
+
+    @tool
+    def leave() -> list[str]:
+        """Start a thread and a process, and leave them."""
+        processes.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE))
+        kept = list(said)
+        threads.append(threading.Thread(target=goes_on))
+        threads[-1].start()
+        return kept
+
+    server = openai(Turn(Call("leave", {})), Turn(Say("Done.")), Turn(Say("Still here.")))
+    try:
+        async with hosting(a=server) as runtime:
+            session = await runtime.open("a", tools=[leave])
+            assert (await session.ask("Go.")).text == "Done."
+            assert list(results(bodies(server)[1]).values()) == ['["first"]']
+            assert (await session.ask("And now?")).text == "Still here."
+        assert threads[0].is_alive()
+        assert processes[0].poll() is None
+    finally:
+        released.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+        for process in processes:
+            process.communicate(b"\n", PATIENCE)

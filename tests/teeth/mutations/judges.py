@@ -105,6 +105,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         (ANSWERS,),
     ),
     Mutation(
+        "unreachable: TLS that fails is told as any other fault",
+        "actors/transport/dial.py",
+        "    if isinstance(error, ssl.SSLError):\n",
+        "    if False:\n",
+        ("tests/test_unreachable.py",),
+    ),
+    Mutation(
+        "unreachable: only what the system numbers is a failure to connect",
+        "actors/transport/exchange.py",
+        "return why(error) if isinstance(error, OSError) else None",
+        "return why(error) if isinstance(error, ConnectionError) else None",
+        ("tests/test_unreachable.py",),
+    ),
+    Mutation(
         "asked: a model that takes no sampling is sent some",
         "actors/adapters/settings.py",
         "takes = rules.sampling and re.fullmatch(rules.sampling_models, settings.model) is not None",
