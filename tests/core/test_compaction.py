@@ -78,7 +78,7 @@ def test_generated_histories_are_made_shorter_and_no_dialect_refuses_them() -> N
         assert state.history == session.state.history
         for binding in session.lanes.bindings():
             assert b"".join(lanes.of(binding).segments) == b"".join(session.lanes.of(binding).segments)
-    assert many > 10
+    assert many > share(160) // 2
 
 
 @pytest.fixture
