@@ -129,7 +129,8 @@ class Running:
         self._end_subagents()
         if self._task is None:
             self._give_back()
-            self._end_writing()
+            if self._writer is not None:
+                self._writer.end()
         elif self._thread is None:
             self._task.cancel()
 
@@ -152,10 +153,6 @@ class Running:
         place, self._place = self._place, None
         if place is not None:
             place.give_back()
-
-    def _end_writing(self) -> None:
-        if self._writer is not None:
-            self._writer.end()
 
     def _end_subagents(self) -> None:
         if self._subagents is not None:
@@ -181,7 +178,8 @@ class Running:
             if self._runs_on:
                 self.site.executor.quarantine.leave(self.tool)
             self._give_back()
-            self._end_writing()
+            if self._writer is not None:
+                self._writer.end()
             self._has_ended(event)
 
     async def _end(self) -> CallEvent | None:

@@ -400,7 +400,8 @@ class TurnDriver:
             if self.ask.cancelled or (isinstance(step, turns.RenderStep) and self._is_used_up()):
                 outcome: Outcome = turns.Stopped()
             else:
-                handed = await self._handing.wanted(step) if self.ask.resolver.handovers else None
+                follows_batch = isinstance(step, turns.RenderStep) and step.round > 1
+                handed = await self._handing.wanted() if follows_batch else None
                 outcome = handed or await served.do(step)
             if self.ask.cancelled and not isinstance(outcome, turns.Stopped):
                 outcome = _stopped(outcome)

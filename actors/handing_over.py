@@ -31,10 +31,10 @@ class HandingOver:
         self._ask = ask
         self._change: Change | None = None
 
-    async def wanted(self, step: turns.Step) -> turns.HandedOver | None:
+    async def wanted(self) -> turns.HandedOver | None:
         """Say whether a call of the last batch handed the conversation over: if several did, the first."""
         ask, handovers = self._ask, self._ask.resolver.handovers
-        if not isinstance(step, turns.RenderStep) or step.round == 1:
+        if not handovers:
             return None
         ledger = (await ask.refs.ledger.ask(Snapshot())).ledger
         for call in ask.log.state.history[-1].calls:

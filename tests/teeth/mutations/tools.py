@@ -139,7 +139,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "order: a call that was stopped before it began keeps its place",
         "actors/calls.py",
-        "            self._give_back()\n            self._end_writing()\n            self._has_ended",
+        "            self._give_back()\n            if self._writer is not None:\n"
+        "                self._writer.end()\n            self._has_ended",
         "            self._give_back()\n            self._has_ended",
         (ORDER,),
     ),
