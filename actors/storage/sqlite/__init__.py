@@ -9,7 +9,6 @@
 | `locks.py` | the locks of the operating system |
 | `wal.py` | whether the write-ahead log was cut, or damaged |
 | `faults.py` | what SQLite's errors mean to a caller |
-| `fsck.py` | checks a whole file, and repairs what can be |
 """
 
 from actors.storage.sqlite.storage import SqliteStorage

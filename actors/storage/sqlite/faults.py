@@ -31,6 +31,6 @@ def translated(path: str) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if (why := _UNAVAILABLE.get(code)) is not None:
             raise JournalUnavailable(f"{path}: {why} (SQLite: {error})") from error
-        raise JournalDamaged(f"{path}: {error}; see actors fsck") from error
+        raise JournalDamaged(f"{path}: {error}; restore it from a copy") from error
     except OSError as error:
         raise JournalUnavailable(f"{path}: {error.strerror or error}; nothing was written") from error

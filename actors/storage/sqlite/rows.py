@@ -69,7 +69,7 @@ def row_of(values: tuple[object, ...], path: str) -> SessionRow:
     if not is_whole:
         name = str(fields[0])[:80]
         raise JournalDamaged(
-            f"{path}: session {name!r}: its entry has changed; see actors fsck", session=name
+            f"{path}: session {name!r}: its entry has changed; restore it from a copy", session=name
         )
     return SessionRow(*fields)  # type: ignore[arg-type]  # its checksum says that these are what was written
 

@@ -180,7 +180,9 @@ class SqliteStorage:
             for values in connection.execute(f"SELECT {COLUMNS} FROM session")  # noqa: S608
         ]
         if len(names) != _count(connection, str(self.path)) or sorted(set(names), key=str.encode) != names:
-            raise JournalDamaged(f"{self.path}: sessions are missing from its directory; see actors fsck")
+            raise JournalDamaged(
+                f"{self.path}: sessions are missing from its directory; restore it from a copy"
+            )
         self._is_searched = True
 
     def _new(self, connection: Connection, session: str) -> SessionRow:
@@ -287,7 +289,7 @@ class SqliteStorage:
 
     def _damaged(self, row: SessionRow, number: int, what: str) -> JournalError:
         return JournalDamaged(
-            f"{self.path}: session {row.name!r}, record {number} {what}; see actors fsck",
+            f"{self.path}: session {row.name!r}, record {number} {what}; restore it from a copy",
             session=row.name,
             number=number,
         )
@@ -309,7 +311,7 @@ def _count(connection: Connection, path: str) -> int:
     if row is None:
         return 0
     if meta_checksum("sessions", row[0]) != row[1]:
-        raise JournalDamaged(f"{path}: its number of sessions has changed; see actors fsck")
+        raise JournalDamaged(f"{path}: its number of sessions has changed; restore it from a copy")
     return int(row[0])
 
 

@@ -26,9 +26,11 @@ def check_wal(path: Path) -> None:
         return
     log = _Wal(data)
     if not log.is_begun:
-        raise JournalDamaged(f"{wal}: its beginning has changed; see actors fsck")
+        raise JournalDamaged(f"{wal}: its beginning has changed; restore it from a copy")
     if (place := log.lost) is not None:
-        raise JournalDamaged(f"{wal}: frame {place} has changed, and whole ones follow; see actors fsck")
+        raise JournalDamaged(
+            f"{wal}: frame {place} has changed, and whole ones follow; restore it from a copy"
+        )
 
 
 class _Wal:
