@@ -2,6 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from contextvars import ContextVar
+from functools import partial
 from itertools import count
 
 from actors.activation import Activation
@@ -43,21 +45,39 @@ class SessionsBelow:
                 f"limits.depth is {self._most}"
             )
         tenant, budget = _inherited(outer)
+        opening = partial(
+            self._open,
+            options.target or outer.target,
+            tools=options.tools,
+            system=options.system,
+            approve=outer.approve or _nobody,
+            deps=outer.deps,
+            tenant=tenant,
+            budget=budget,
+        )
+        session = await _numbered(above, outer.key, opening)
+        session._activation.above = above
+        return session, session._activation
+
+
+_ABOVE: ContextVar[str] = ContextVar("above", default="")
+
+
+async def _numbered(above: Above, key: str, opening: Callable[..., Awaitable[Session]]) -> Session:
+    """Open a session under the first id that is free: the log of another may be kept that had it before."""
+    token = _ABOVE.set(key)
+    try:
         for number in count(above.number):
-            with suppress(SessionExists):  # its log is kept, of a session above that had the same id before
-                session = await self._open(
-                    options.target or outer.target,
-                    tools=options.tools,
-                    id=above.named(number),
-                    system=options.system,
-                    approve=outer.approve or _nobody,
-                    deps=outer.deps,
-                    tenant=tenant,
-                    budget=budget,
-                )
-                session._activation.above = above
-                return session, session._activation
-        raise AssertionError("numbers do not end")
+            with suppress(SessionExists):
+                return await opening(id=above.named(number))
+    finally:
+        _ABOVE.reset(token)
+    raise AssertionError("numbers do not end")
+
+
+def opened_for() -> str:
+    """Return the key of the session for one of whose calls one is opened now; empty if a program opens it."""
+    return _ABOVE.get()
 
 
 def _inherited(outer: Activation) -> tuple[str, Budget | None]:

@@ -52,12 +52,13 @@ from actors.errors import (
     SessionExists,
 )
 from actors.executor import ToolFailure, ToolLimits, is_inside
+from actors.forgetting import erased
 from actors.handle import Session, SessionIds
 from actors.imported import beginning, opened_on
-from actors.journal import Append, ClaimSession, Erase, JournalActor
+from actors.journal import Append, ClaimSession, JournalActor
 from actors.kernel import SHARED, Ref, Restart, System
 from actors.meters import Meters
-from actors.opening import SessionsBelow, below_caller
+from actors.opening import SessionsBelow, below_caller, opened_for
 from actors.provider import ProviderCommand
 from actors.quarantine import Quarantine
 from actors.readers import Readers
@@ -312,7 +313,8 @@ class Runtime:
                 name = self._reserved(None)
             fence = claim.fence
             key = f"{self._keys.getrandbits(48):012x}"
-            opened = replace(opened_on(name, target, history), key=key, tenant=tenant, budget=budget)
+            opened = opened_on(name, target, history)
+            opened = replace(opened, key=key, tenant=tenant, budget=budget, above=opened_for())
             offer = await host.toolsets.open(
                 tools, lambda made: check_priced(self._resolver(made, history.system), target, budget)
             )
@@ -335,11 +337,9 @@ class Runtime:
         return session
 
     async def forget(self, id: str) -> None:  # noqa: A002  the field's standard name
-        """End a session, if it is open, and erase its log and what of it is in `refusals`.
+        """End a session, if it is open, and erase its log, those of its subagents, and what of it is in `refusals`.
 
-        Its id may be used again, for a new session.
-
-        A caller that is cancelled does not take it back. Nothing happens if there is no such session.
+        Its id may be used again. A caller that is cancelled does not take it back. Nothing happens if there is none.
 
         Raises:
             OwnSession: A tool of this session asks.
@@ -359,8 +359,8 @@ class Runtime:
             try:
                 if (session := self._sessions.get(id)) is not None:
                     await session._activation.close()
-                await host.journal.ask(Erase(id))
-                kept = [refusal for refusal in self.refusals if refusal.session != id]
+                names = await erased(host.journal, id)
+                kept = [refusal for refusal in self.refusals if refusal.session not in names]
                 self.refusals.clear()
                 self.refusals.extend(kept)
             except ActorsError as error:

@@ -409,7 +409,8 @@ class Opened(Happening, frozen=True):
 
     They are normal. `known` is what is known about their calls, `calls` how many canonical ids they used, `report` what
     was done to make them so. `key` tells it from a session that had its id before or has it elsewhere.
-    `tenant` is whose it is, `budget` what it may use. `preamble` is as in `Configured`.
+    `tenant` is whose it is, `budget` what it may use. `preamble` is as in `Configured`. `above` is the `key` of the
+    session for one of whose calls this one was opened.
     """
 
     session: str
@@ -423,6 +424,7 @@ class Opened(Happening, frozen=True):
     tenant: str = ""
     budget: Budget | None = None
     preamble: str = ""
+    above: str = ""
 
 
 CallEvent: TypeAlias = Scheduled | Started | Completion | Cancelled

@@ -142,14 +142,12 @@ async def test_a_tool_may_hold_a_conversation_with_a_subagent_of_its_own() -> No
 
 
 async def test_a_log_that_is_kept_takes_no_id_from_a_later_subagent() -> None:
-    async with hosting(
-        a=openai(DELEGATES, DONE, DELEGATES, DONE), b=openai(*[Turn(Say("120."))] * 2)
-    ) as runtime:
-        for _ in range(2):
-            session = await runtime.open("a", tools=[helper()], id="trip")
-            await session.ask("Go.")
-            await runtime.forget("trip")
-        assert sorted(each.id for each in runtime.storage.sessions()) == ["trip-c1", "trip-c1-2"]
+    async with hosting(a=openai(DELEGATES, DONE), b=openai(Turn(Say("120.")))) as runtime:
+        earlier = await runtime.open("b", id="trip-c1")
+        await earlier.close()
+        session = await runtime.open("a", tools=[helper()], id="trip")
+        await session.ask("Go.")
+        assert sorted(each.id for each in runtime.storage.sessions()) == ["trip", "trip-c1", "trip-c1-2"]
 
 
 # --- what it may not -------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from tests.teeth.mutations.mutation import Mutation
 BUDGETS = "tests/subagents/test_budgets.py"
 ENDS = "tests/subagents/test_ends.py"
 HANDOFF = "tests/subagents/test_handoff.py"
+FORGETTING = "tests/subagents/test_forgetting.py"
 HANDOFF_TOOLS = "tests/subagents/test_handoff_with_tools.py"
 SUBAGENTS = "tests/subagents/test_subagents.py"
 
@@ -92,6 +93,27 @@ MUTATIONS: tuple[Mutation, ...] = (
         "for wanted in (self._ask.log.state.held, target):",
         "for wanted in (None, target):",
         (HANDOFF,),
+    ),
+    Mutation(
+        "forget: subagents of subagents are left",
+        "actors/forgetting.py",
+        "        waiting += await _below(journal, name, log)\n",
+        "        found += [name for name, _ in await _below(journal, name, log)] if name == session else []\n",
+        (FORGETTING,),
+    ),
+    Mutation(
+        "forget: what has the id of a subagent is taken for one",
+        "actors/forgetting.py",
+        " and first.above == opened.key",
+        "",
+        (FORGETTING,),
+    ),
+    Mutation(
+        "forget: the log above is erased first, and with it the way to those below",
+        "actors/forgetting.py",
+        "return found[::-1]",
+        "return found",
+        (FORGETTING,),
     ),
     Mutation(
         "handoff: only the target changes",

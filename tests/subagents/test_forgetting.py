@@ -1,0 +1,90 @@
+"""What is forgotten with a session: the logs of its subagents and of theirs, and nobody else's."""
+
+import pytest
+
+from actors import ToolContext, subagent, tool
+from actors.core.events import Opened
+from actors.errors import JournalError
+from actors.runtime import Runtime
+from actors.storage.memory import MemoryStorage
+from actors.testing import Call, Say, Turn
+from tests.runtime_support import hosting, openai
+
+pytestmark = pytest.mark.anyio
+
+ANSWER = Turn(Say("120."))
+
+
+@tool
+async def twice(context: ToolContext[None]) -> str:
+    """Ask two."""
+    for _ in range(2):
+        async with context.subagent("c") as child:
+            await child.ask("Go.")
+    return "done"
+
+
+helper = subagent("helper", "Helps.", target="b", tools=[twice])
+ASKS_HELPER = [Turn(Call("helper", {"task": "Find the price."})), ANSWER]
+ASKS_TWICE = [Turn(Call("twice")), ANSWER]
+
+
+def kept(runtime: Runtime) -> list[str]:
+    return sorted(each.id for each in runtime.storage.sessions())
+
+
+async def test_the_logs_of_all_subagents_are_erased_with_the_log_above_and_no_others() -> None:
+    above, middle = openai(*ASKS_HELPER * 2), openai(*ASKS_TWICE * 2)
+    async with hosting(a=above, b=middle, c=openai(*[ANSWER] * 4)) as runtime:
+        for id_ in ("trip", "other"):
+            session = await runtime.open("a", tools=[helper], id=id_)
+            assert (await session.ask("Go.")).status == "complete"
+        mine = ["other", "other-c1", "other-c1-c1", "other-c1-c1-2"]
+        assert kept(runtime) == [*mine, "trip", "trip-c1", "trip-c1-c1", "trip-c1-c1-2"]
+        await runtime.forget("trip")
+        assert kept(runtime) == mine
+        await runtime.forget("other-c1")
+        assert kept(runtime) == ["other"]
+
+
+async def test_a_session_that_a_program_gave_such_an_id_is_left_alone() -> None:
+    async with hosting(a=openai(*ASKS_HELPER), b=openai(ANSWER)) as runtime:
+        await runtime.open("b", id="trip-c1")
+        await runtime.open("b", id="trip-c2")
+        session = await runtime.open("a", tools=[helper], id="trip")
+        await session.ask("Go.")
+        assert kept(runtime) == ["trip", "trip-c1", "trip-c1-2", "trip-c2"]
+        first = runtime.storage.read("trip")[0]
+        below = runtime.storage.read("trip-c1-2")[0]
+        assert isinstance(first, Opened)
+        assert isinstance(below, Opened)
+        assert (first.above, below.above) == ("", first.key)
+        await runtime.forget("trip")
+        assert kept(runtime) == ["trip-c1", "trip-c2"]
+
+
+class Stubborn(MemoryStorage):
+    """Keeps what is to be erased until it is told otherwise."""
+
+    keeps = ""
+
+    def erase(self, session: str) -> None:
+        if session == self.keeps:
+            raise JournalError("not now")
+        super().erase(session)
+
+
+@pytest.mark.parametrize("keeps", ["trip", "trip-c1", "trip-c1-c1"])
+async def test_what_could_not_be_erased_is_found_again(keeps: str) -> None:
+    storage = Stubborn()
+    storage.keeps = keeps
+    above, middle = openai(*ASKS_HELPER), openai(*ASKS_TWICE)
+    async with hosting(storage=storage, a=above, b=middle, c=openai(*[ANSWER] * 2)) as runtime:
+        session = await runtime.open("a", tools=[helper], id="trip")
+        await session.ask("Go.")
+        with pytest.raises(JournalError, match="not now"):
+            await runtime.forget("trip")
+        assert keeps in kept(runtime)
+        storage.keeps = ""
+        await runtime.forget("trip")
+        assert kept(runtime) == []
