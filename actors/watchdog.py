@@ -18,7 +18,9 @@ from actors.core.stats import Stalls
 from actors.kernel.contained import Contained, Containment
 
 LOOK = 0.25
-"""Seconds between two looks, while tools run."""
+"""Seconds between two looks at a tool that was told of."""
+SHORTEST = 0.01
+"""Seconds between two looks at least."""
 STALL = 1.0
 """Seconds without a wait after which a tool is told of."""
 
@@ -42,6 +44,7 @@ class LoopWatch:
         self._containment = containment
         self._loop = threading.get_ident()
         self._told: tuple[Contained, float] | None = None
+        self._looked = 0.0
         self.seen = Stalls()
         """What was seen so far."""
         containment.on_start = WATCHDOG.wake
@@ -49,26 +52,30 @@ class LoopWatch:
 
     @property
     def is_needed(self) -> bool:
-        """Whether a tool runs."""
-        return not self._containment.is_empty
+        """Whether a tool runs. A toolset that is open is none."""
+        return self._containment.named > 0
 
     def close(self) -> None:
         """Watch no more."""
         WATCHDOG.discard(self)
 
-    def look(self) -> None:
-        """See whether a tool holds up the loop. Called in another thread."""
+    def look(self) -> float:
+        """See whether a tool holds up the loop; return the seconds until one can. Called in another thread."""
         step, now = self._containment.step, monotonic()
-        if step is None or now - step[1] < STALL:
-            return
+        if step is None:
+            return STALL
         contained, since = step
+        if now - since < STALL:
+            return max(since + STALL - now, SHORTEST)
         if step is self._told:
-            self.seen = Stalls(self.seen.count, self.seen.seconds + LOOK)
-            return
-        self._told = step
-        self.seen = Stalls(self.seen.count + 1, self.seen.seconds + now - since)
-        if isinstance(about := contained.about, About):
-            telemetry.loop_stalled(about.session, about.call_id, about.tool, now - since, self._place())
+            self.seen = Stalls(self.seen.count, self.seen.seconds + now - self._looked)
+        else:
+            self._told = step
+            self.seen = Stalls(self.seen.count + 1, self.seen.seconds + now - since)
+            if isinstance(about := contained.about, About):
+                telemetry.loop_stalled(about.session, about.call_id, about.tool, now - since, self._place())
+        self._looked = now
+        return LOOK
 
     def _place(self) -> str:
         """Return where the loop's thread is now."""
@@ -108,12 +115,12 @@ class Watchdog:
                     self._thread = thread
 
     def _look(self) -> None:
+        wait = STALL  # at first too: tools that take less than that begin one thread between them
         while True:
-            sleep(LOOK)  # at first too: tools that take less than that begin one thread between them
+            sleep(wait)
             with self._lock:
                 watches = tuple(self._watches)
-            for watch in watches:
-                watch.look()
+            wait = min((watch.look() for watch in watches), default=STALL)
             watches = ()
             if not self._is_needed():
                 return

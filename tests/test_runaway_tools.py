@@ -8,12 +8,17 @@ from collections.abc import Callable
 import anyio
 import anyio.lowlevel
 import pytest
+from anyio.lowlevel import checkpoint
 
 from actors.config import RuntimeLimits
+from actors.kernel import System
+from actors.kernel.contained import Contained
 from actors.runtime import Runtime
 from actors.testing import Call, Say, Turn
 from actors.tools import tool
+from actors.watchdog import LOOK, STALL, LoopWatch
 from tests.runtime_support import bodies, hosting, openai, results
+from tests.test_toolsets import Bench
 
 pytestmark = pytest.mark.anyio
 
@@ -56,9 +61,6 @@ async def test_a_tool_that_blocks_the_loop_is_named_with_its_place_while_it_does
 async def test_a_tool_that_waits_is_no_stall_and_the_thread_that_looks_ends_by_itself() -> None:
     looked = threading.Event()
 
-    def watchers() -> list[threading.Thread]:
-        return [thread for thread in threading.enumerate() if thread.name == "actors watchdog"]
-
     @tool
     async def waits() -> str:
         """Wait for longer than the watchdog takes to speak up."""
@@ -79,6 +81,41 @@ async def test_a_tool_that_waits_is_no_stall_and_the_thread_that_looks_ends_by_i
     for thread in watchers():
         thread.join(PATIENCE)
     assert len(watchers()) == before == 0
+
+
+def watchers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "actors watchdog"]
+
+
+async def test_nobody_looks_while_a_toolset_is_open_and_no_tool_runs() -> None:
+    for thread in watchers():  # another test's
+        thread.join(PATIENCE)
+    bench = Bench()
+    async with hosting(gpt=openai(Turn(Call("work")), Turn(Say("Done.")))) as runtime:
+        session = await runtime.open("gpt", tools=[bench.source()])
+        assert bench.notes == ["bench opened"]
+        assert watchers() == []
+        assert (await session.ask("Go.")).status == "complete"
+        for thread in watchers():  # it goes though the toolset is open
+            thread.join(PATIENCE)
+        assert watchers() == []
+        assert bench.notes == ["bench opened"]
+
+
+@pytest.mark.parametrize(
+    ("age", "wait", "count"), [(None, STALL, 0), (0.0, STALL, 0), (0.75, STALL - 0.75, 0), (STALL, LOOK, 1)]
+)
+async def test_the_next_look_is_when_something_can_be_due(
+    age: float | None, wait: float, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with System() as system:
+        watch = LoopWatch(system.containment)
+        monkeypatch.setattr("actors.watchdog.monotonic", lambda: 100.0)
+        if age is not None:
+            contained = Contained(system.containment, checkpoint, lambda error: None, "piece", None)
+            system.containment.step = contained, 100.0 - age
+        assert (watch.look(), watch.seen.count) == (wait, count)
+        watch.close()
 
 
 async def test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended(

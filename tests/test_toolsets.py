@@ -243,6 +243,44 @@ async def test_a_call_after_a_loss_waits_until_the_toolset_is_open_again() -> No
     assert bench.notes == ["bench opened", "bench closed"] * 2
 
 
+@pytest.mark.parametrize("is_live", [True, False])
+async def test_a_toolset_whose_block_is_being_left_after_an_error_is_not_up(is_live: bool) -> None:
+    bench = Bench()
+    fails, leaving, left = anyio.Event(), anyio.Event(), anyio.Event()
+
+    async def fail() -> None:
+        await fails.wait()
+        raise OSError("lost")
+
+    @asynccontextmanager
+    async def block() -> AsyncIterator[LiveTools | list[AnyTool]]:
+        async with anyio.create_task_group() as tasks:
+            if not leaving.is_set():
+                tasks.start_soon(fail)
+            bench.tasks.append(None)
+            try:
+                yield bench if is_live else bench.offers
+            finally:
+                leaving.set()
+                with anyio.CancelScope(shield=True):
+                    await left.wait()
+
+    server = openai(WORK, Turn(Say("ok")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[ToolSource(block, "bench")])
+        assert runtime._host is not None
+        (owner,) = runtime._host.toolsets._owners
+        states = [owner.state]
+        fails.set()
+        with anyio.fail_after(20):
+            await leaving.wait()
+        states.append(owner.state)
+        left.set()
+        assert (await session.ask("Do it.")).status == "complete"
+        assert owner.openings == 2
+    assert states == ["up", "down"]
+
+
 async def test_a_call_while_a_toolset_stays_down_is_an_error_that_the_model_sees() -> None:
     bench = Bench()
     server = openai(WORK, Turn(Say("I see.")))

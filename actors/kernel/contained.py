@@ -130,16 +130,13 @@ class Containment:
         self.step: tuple[Contained, float] | None = None
         """The piece whose code runs at this moment, and since when, by `time.monotonic`. For a look from outside."""
         self.on_start: Callable[[], object] = _nothing
-        """Called whenever a piece starts."""
+        """Called whenever a piece starts that says what it is."""
+        self.named = 0
+        """How many of those run."""
         self._nursery: trio.Nursery | None = None
         self._spare: list[trio.Nursery] = []  # containing nothing now
         self._running: dict[Contained, object] = {}
         self._changes = Changes(parking)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether none runs."""
-        return not self._running
 
     @property
     def names(self) -> list[str]:
@@ -169,18 +166,21 @@ class Containment:
         contained = Contained(self, work, ended, name, about)
         run = primed(contained.run())
         self._running[contained] = None
+        self.named += about is not None
         if self._nursery is None:
             self._running[contained] = self.parking.spawn(run, name, context)
         elif self._spare:
             _enter(self._spare.pop(), run, name, context)
         else:
             contextvars.Context().run(self._nursery.start_soon, self._contain, run, name, context)
-        self.on_start()
+        if about is not None:
+            self.on_start()
         return contained
 
     def left(self, contained: Contained, *, is_sound: bool) -> None:
         """Note that a piece has ended; it is the running task. `is_sound`: it spoiled nothing."""
         del self._running[contained]
+        self.named -= contained.about is not None
         if self._nursery is not None:
             self._emptied(is_sound=is_sound)
         if not self._running:

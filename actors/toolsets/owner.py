@@ -157,16 +157,21 @@ class ToolsetOwner:
         self._publish(given.tools if isinstance(given, LiveTools) else given)
         self._was_up = True
         self._settle("up")
+        try:
+            await self._followed(given)
+        except BaseException as error:  # a cancellation too: an error within the block may have ended it
+            if isinstance(error, Exception) or not self._closing:
+                self._lost()  # calls wait from now on, while the block is left
+            raise
+
+    async def _followed(self, given: Given) -> None:
+        """Show what changes, for ever."""
         if not isinstance(given, LiveTools):
             await anyio.sleep_forever()
             return
         while True:
-            try:
-                await given.changed()
-                self._publish(given.tools)
-            except Exception:
-                self._lost()  # calls wait from now on, while the block is left
-                raise
+            await given.changed()
+            self._publish(given.tools)
             self._changes.tell()
 
     def _publish(self, given: Any) -> None:  # Any: whatever somebody's block gave

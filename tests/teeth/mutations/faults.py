@@ -12,8 +12,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a tool that blocks the loop is told of",
         "actors/watchdog.py",
-        "        if step is None or now - step[1] < STALL:",
-        "        if step is None or now - step[1] >= STALL:",
+        "        if now - since < STALL:",
+        "        if now - since >= STALL:",
         (f"{_RUNAWAY}::test_a_tool_that_blocks_the_loop_is_named_with_its_place_while_it_does",),
     ),
     Mutation(

@@ -303,9 +303,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "runtime: a forgotten log is kept",
-        "actors/runtime.py",
-        "                await host.journal.ask(Erase(id))\n",
-        "                pass\n",
+        "actors/forgetting.py",
+        "        await journal.ask(Erase(name))\n",
+        "        pass\n",
         (f"{HOST}::test_a_session_that_is_forgotten_has_ended_and_its_log_is_gone",),
     ),
     Mutation(

@@ -11,6 +11,27 @@ ORDER = "tests/test_resource_order.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
+        "watchdog: it looks as long as a toolset is open",
+        "actors/watchdog.py",
+        "return self._containment.named > 0",
+        "return bool(self._containment.names)",
+        ("tests/test_runaway_tools.py",),
+    ),
+    Mutation(
+        "watchdog: it looks though nothing can be due",
+        "actors/watchdog.py",
+        "            return STALL\n",
+        "            return LOOK\n",
+        ("tests/test_runaway_tools.py",),
+    ),
+    Mutation(
+        "toolsets: one that is being left after an error counts as up",
+        "actors/toolsets/owner.py",
+        "if isinstance(error, Exception) or not self._closing:",
+        "if isinstance(error, Exception):",
+        ("tests/test_toolsets.py",),
+    ),
+    Mutation(
         "run_tool: what the tool says of its progress is shown to nobody",
         "actors/driver.py",
         "ask.log.prelude(), view, approved=True)",
