@@ -115,7 +115,7 @@ class Activation:
         bounds: Bounds,
     ) -> None:
         self.name, self.key, self.fence, self.bounds = opened.session, opened.key, fence, bounds
-        self.configuration = Configuration(opened.system, offer, host.toolsets.release)
+        self.configuration = Configuration(opened.system, offer, host.toolsets)
         self.host, self.approve, self.deps, self.depth = host, approve, deps, depth
         self._now: Passive | SessionActors | Over = LOGGED
         self._target = opened.target

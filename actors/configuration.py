@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, Literal, TypeAlias
 
+from msgspec import Struct
+
 from actors.backend import Resolver
 from actors.core.events import Configured
 from actors.tools import Tool, Toolset
 from actors.tools.handover import Handover
-from actors.toolsets import Item, Offer
+from actors.toolsets import Item, Offer, Toolsets
 from actors.toolsets.owner import ToolsetOwner
 
 Resolve: TypeAlias = Callable[[Toolset, str | None], Resolver]
 """Returns what targets mean to a session with these tools and this system prompt."""
-Release: TypeAlias = Callable[[Iterable[ToolsetOwner]], object]
-"""Gives back toolsets that a session no longer uses."""
 
 
 @dataclass(slots=True)
@@ -40,20 +40,19 @@ Prepare: TypeAlias = Callable[
 """Returns a change of system prompt and tools for a target, with its toolsets open."""
 
 
-class Configuration:
-    """One for a session's life, whatever becomes of its actors.
+class Configuration(Struct, gc=False):
+    """One for a session's life, whatever becomes of its actors. It refers to nothing that refers to a session.
 
     Args:
         system: The system prompt.
         offer: What the session's model may call.
-        release: Given the toolsets that the session no longer uses.
+        toolsets: They are given what the session no longer uses.
     """
 
-    __slots__ = ("_change", "_release", "offer", "system")
-
-    def __init__(self, system: str | None, offer: Offer, release: Release) -> None:
-        self.system, self.offer, self._release = system, offer, release
-        self._change: Change | None = None
+    system: str | None
+    offer: Offer
+    toolsets: Toolsets
+    _change: Change | None = None
 
     @property
     def is_changing(self) -> bool:
@@ -75,7 +74,7 @@ class Configuration:
             if change.offer is ...:
                 change.offer = held.offer
             elif held.offer is not ...:
-                self._release(held.offer.owners)
+                self.toolsets.release(held.offer.owners)
         self._change = change
 
     def drop(self, change: Change) -> None:
@@ -83,7 +82,7 @@ class Configuration:
         if change.fate == "offered":
             change.fate = "dropped"
             if change.offer is not ...:
-                self._release(change.offer.owners)
+                self.toolsets.release(change.offer.owners)
 
     def take_up(self) -> None:
         """Let the change that waits be live."""
@@ -92,7 +91,7 @@ class Configuration:
         if change.system is not ...:
             self.system = change.system
         if change.offer is not ...:
-            self._release(self.offer.owners)
+            self.toolsets.release(self.offer.owners)
             self.offer = change.offer
 
     @property

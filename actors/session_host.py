@@ -152,7 +152,11 @@ class SessionHost:
         command = ReleaseSession(session, fence)
         with suppress(ActorStopped, Draining):
             if not self.journal.offer(command):
-                self.start(partial(self.journal.tell, command), f"{session}/release")
+                self.start(partial(self._release, command), f"{session}/release")
+
+    async def _release(self, command: ReleaseSession) -> None:
+        with suppress(ActorStopped, Draining):  # as above
+            await self.journal.tell(command)
 
     def keep_alive(self) -> None:
         """Prolong the lease of this host for as long as the system runs, where its storage has one."""

@@ -78,14 +78,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "configure: toolsets of a change that was replaced stay open",
         LIVE,
-        "                self._release(held.offer.owners)\n",
+        "                self.toolsets.release(held.offer.owners)\n",
         "                pass\n",
         (f"{CONFIGURE}::test_toolsets_are_opened_for_a_change_and_closed_when_nothing_uses_them",),
     ),
     Mutation(
         "configure: toolsets that were replaced stay open",
         LIVE,
-        "            self._release(self.offer.owners)\n",
+        "            self.toolsets.release(self.offer.owners)\n",
         "            pass\n",
         (f"{CONFIGURE}::test_toolsets_are_opened_for_a_change_and_closed_when_nothing_uses_them",),
     ),
