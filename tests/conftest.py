@@ -84,7 +84,11 @@ def pytest_runtest_setup() -> None:
     """Give each test Python's own handler of SIGINT, and logs it can read: one before it may have had others."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    logging.getLogger("actors").propagate = True  # a command line that ran in this process turned it off
+    logging.disable(logging.NOTSET)
+    for name in ("actors", "actors.tools"):  # a command line that ran in this process may have changed these
+        logger = logging.getLogger(name)
+        logger.propagate, logger.disabled = True, False
+        logger.setLevel(logging.NOTSET)
 
 
 def pytest_configure(config: pytest.Config) -> None:

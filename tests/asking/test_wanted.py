@@ -24,4 +24,4 @@ def test_no_server_refuses_what_is_asked_for_whatever_was_said(name: str) -> Non
         assert refusal is None, f"history({seed}): {refusal}"
         forms += any(key in str(body) for key in ("json_schema", "responseSchema", "give_final_answer"))
     told_in_words = PROFILES[name].request.output == "prompt"
-    assert (forms > share(80)) is not told_in_words
+    assert (forms > share(80) // 2) is not told_in_words
