@@ -180,8 +180,8 @@ async def test_one_turn_of_five_calls_comes_to_the_same_in_every_mode(
 
 
 def _comparable(log: list[Event]) -> list[Event]:
-    """Return a log without what is each session's own: its id, the key of its caches, how it was left, and in which
-    order calls ended that ran at the same time.
+    """Return a log without what is each session's own: its id, the key of its caches, whose it is, how it was left, and
+    in which order calls ended that ran at the same time.
     """
     kept: list[Event] = []
     for did_end, events in groupby(log, lambda event: isinstance(event, Returned | Failed)):
@@ -189,4 +189,4 @@ def _comparable(log: list[Event]) -> list[Event]:
         kept += sorted(alike, key=lambda event: getattr(event, "call_id", "")) if did_end else alike
     opened, *others = (event for event in kept if not isinstance(event, Closed))
     assert isinstance(opened, Opened)
-    return [replace(opened, key="", session=""), *others]
+    return [replace(opened, key="", session="", above=""), *others]
