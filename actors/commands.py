@@ -66,6 +66,7 @@ class Taken(Command):
         runs: The calls that are to be run when it goes on.
         ends: How those of its message ended that have.
         seq: Number of the last event.
+        repeated: How many of those were noticed to repeat.
         error: Why it is refused, if it is.
     """
 
@@ -75,6 +76,7 @@ class Taken(Command):
     runs: tuple[ToolCall, ...] = ()
     ends: tuple[tuple[CallId, str], ...] = ()
     seq: int = 0
+    repeated: int = 0
     error: SessionError | None = None
 
 

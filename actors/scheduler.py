@@ -32,6 +32,7 @@ from actors.core.events import (
     Reason,
     Returned,
     Started,
+    is_repeated,
 )
 from actors.core.guards import HEEDLESS, Heed, again
 from actors.core.identity import CallId
@@ -59,6 +60,7 @@ class BatchEnded(Struct, frozen=True):
         external: Calls that wait for their results, likewise in call order.
         approvals: Calls that wait for somebody to approve of them.
         delegated: What sessions used that the tools of the calls opened.
+        repeated: How many calls came to what they had come to before, so often that it was noticed.
     """
 
     ends: tuple[tuple[CallId, str], ...]
@@ -66,6 +68,7 @@ class BatchEnded(Struct, frozen=True):
     external: tuple[ToolCall, ...] = ()
     approvals: tuple[ToolCall, ...] = ()
     delegated: tuple[Delegated, ...] = ()
+    repeated: int = 0
 
     @property
     def refused(self) -> int:
@@ -225,7 +228,7 @@ class _Batch:
         self, planned: Plan, ledger: Ref[LedgerCommand], executor: Executor, heed: Heed = HEEDLESS
     ) -> None:
         self._plan = planned
-        self._before = heed.known
+        self._heed, self._repeated = heed, 0
         self._ledger = ledger
         self._executor = executor
         self._open: dict[CallId, Running] = {}
@@ -259,7 +262,7 @@ class _Batch:
         external = tuple([each.call for each in waits if each.is_external])
         approvals = tuple([each.call for each in waits if not each.is_external])
         delegated = tuple([each for call in calls for each in call.delegated])
-        return BatchEnded(tuple(ends), self._seq, external, approvals, delegated)
+        return BatchEnded(tuple(ends), self._seq, external, approvals, delegated, self._repeated)
 
     async def _waiting(self) -> tuple[Waits, ...]:
         """Return the calls that wait for the caller; none of a batch that was stopped."""
@@ -281,8 +284,11 @@ class _Batch:
         """Take how a tool ended; None if it was stopped. After its call was closed, what comes is late."""
         if self._open.pop(running.call.id, None) is not None:
             ended = event or Cancelled(running.call.id, self._why())
-            before = self._before.get(running.call.id)
-            self._news.append(ended if before is None else again(ended, before))
+            before = self._heed.known.get(running.call.id)
+            if before is not None:
+                ended = again(ended, before, is_told=self._heed.is_told)
+                self._repeated += is_repeated(ended)
+            self._news.append(ended)
             wake(self._waiter)
         elif isinstance(event, Returned | Failed) and not running.is_late:
             self._executor.apart(partial(self._late, event), "late")

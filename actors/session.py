@@ -271,7 +271,8 @@ class SessionActor(Actor[SessionCommand]):
         state = self._log.state
         waits, runs = awaiting.pending(state, ledger), awaiting.approved(state, ledger)
         ends = awaiting.ends(state, ledger) if state.pause is not None else ()
-        await self._mine.ref.tell(Taken(number, waits, runs, ends, seq))
+        again = awaiting.repeated(state, ledger) if ends else 0
+        await self._mine.ref.tell(Taken(number, waits, runs, ends, seq, again))
 
     def _taken(self, command: Taken) -> None:
         """Answer who brought something; go on with the turn if it waits for nothing more."""
@@ -301,7 +302,9 @@ class SessionActor(Actor[SessionCommand]):
         state = self._log.state
         assert state.pause is not None
         number = state.pause.awaited.turn_so_far.rounds
-        bring.sink.put(StatusEvent("tool_results", command.seq, state.turns, number, results=command.ends))
+        place = command.seq, state.turns, number
+        results, again = command.ends, command.repeated
+        bring.sink.put(StatusEvent("tool_results", *place, results=results, repeated=again))
 
     def _go_on_with(self, happening: Happening, sink: Sink, variables: Variables) -> None:
         """Have a child go on with the turn that waits, or close it."""

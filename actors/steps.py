@@ -15,7 +15,7 @@ from typing import Literal, assert_never
 from actors.adapters.request import Request
 from actors.backend import ResolvedBackend
 from actors.core import turn as turns
-from actors.core.awaiting import ends
+from actors.core.awaiting import ends, repeated
 from actors.core.content import Message, Text, ToolCall
 from actors.core.diagnostics import Refusal, Report
 from actors.core.events import EpochBegan, Reason, RequestSent, RoundEnded
@@ -367,14 +367,18 @@ class TurnSteps:
         for delegated in ended.delegated:
             self._log.hold(delegated, lambda _: None)
         self._backend.counts.tool_calls_invalid_args += ended.refused
+        self._backend.counts.tool_calls_repeated += ended.repeated
         if not (ended.external or ended.approvals):
-            self._show_results(ended.seq, await self._ends() if step.approved else ended.ends)
+            results = await self._ends() if step.approved else (ended.ends, ended.repeated)
+            self._show_results(ended.seq, *results)
             return turns.Ran(ended.refused, stuck=await self.is_stuck())
         return turns.Ran(ended.refused, ended.external, ended.approvals)
 
-    async def _ends(self) -> tuple[tuple[CallId, str], ...]:
+    async def _ends(self) -> tuple[tuple[tuple[CallId, str], ...], int]:
         """Return how all calls of the last message ended: some of them waited, so it was not told before."""
-        return ends(self._log.state, (await self._refs.ledger.ask(Snapshot())).ledger)
+        state, ledger = self._log.state, (await self._refs.ledger.ask(Snapshot())).ledger
+        return ends(state, ledger), repeated(state, ledger)
 
-    def _show_results(self, seq: int, results: tuple[tuple[CallId, str], ...]) -> None:
-        self._sink.put(StatusEvent("tool_results", seq, self._number, self._round, results=results))
+    def _show_results(self, seq: int, results: tuple[tuple[CallId, str], ...], again: int) -> None:
+        event = StatusEvent("tool_results", seq, self._number, self._round, results=results, repeated=again)
+        self._sink.put(event)

@@ -1,5 +1,7 @@
 """`runtime.stats()`: what it counts is what a recount of the logs gives, and what Prometheus is shown."""
 
+from dataclasses import replace
+
 import anyio
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -7,6 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from actors import subagent, tool
 from actors.config import PoolSettings, RuntimeLimits
 from actors.core.event_json import Fields, event_json
+from actors.core.guards import Repeats
 from actors.core.publishing import Publisher
 from actors.core.retold import recount_events
 from actors.core.stats import COUNTERS, Stalls, ToolCounts, recount
@@ -81,6 +84,28 @@ async def test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters() -
         assert b.tool_loop_max_iterations > 0
         assert 0 < b.invalid_rate < a.invalid_rate == 0.5
         assert runtime.stats().total == a.plus(b)
+
+
+@pytest.mark.requirement("U-08")
+@pytest.mark.parametrize(("repeats", "noticed"), [("warn", 3), ("stop", 1), ("allow", 0)])
+async def test_a_call_that_was_noticed_to_repeat_is_counted_and_a_recount_finds_it(
+    repeats: Repeats, noticed: int
+) -> None:
+    """Four times the same call, then one that fails each time; the last of both waits with one for somebody."""
+    asks = tool(approval="ask")(look.function)
+    waits = replace(asks, name="other")
+    one, other = Call("look", {"name": "a"}), Call("other", {"name": "b"})
+    server = openai(Turn(one), Turn(one), Turn(one, other), Turn(one), Turn(one), ENDING)
+    shown = list[Fields]()
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[look, waits], repeats=repeats)
+        shown += map(event_json, await gathered(session, "Do it."))
+        ((waiting, *_),) = [session.pending]
+        async with session.stream_decided(waiting.call.id, "allow") as events:
+            shown += [event_json(event) async for event in events]
+        counts = runtime.stats().backends["a"].tools
+        assert counts.tool_calls_repeated == noticed
+        assert counted(runtime) == recounted(runtime) == recount_events(shown) == retold(runtime)
 
 
 @pytest.mark.requirement("U-08")

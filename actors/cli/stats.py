@@ -16,7 +16,16 @@ from actors.core.stats import COUNTERS, ToolCounts
 from actors.errors import TranscriptError
 
 RATES = ("invalid_rate", "repaired_rate")
-_COLUMNS = ("calls", "invalid", "repaired", "refused 400", "round limit", "invalid %", "repaired %")
+_COLUMNS = (
+    "calls",
+    "invalid",
+    "repaired",
+    "refused 400",
+    "round limit",
+    "repeated",
+    "invalid %",
+    "repaired %",
+)
 
 
 def main(options: argparse.Namespace) -> Exit:

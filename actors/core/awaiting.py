@@ -9,7 +9,7 @@ Nothing else is kept of a turn that waits, so it does not matter whether its ses
 import hashlib
 
 from actors.core.content import ToolCall
-from actors.core.events import ApprovalDecided, Interaction
+from actors.core.events import ApprovalDecided, Interaction, is_repeated
 from actors.core.feed import PendingCall, TurnResult
 from actors.core.form import replace
 from actors.core.identity import Binding, CallId
@@ -86,6 +86,12 @@ def ends(state: SessionState, ledger: Ledger) -> tuple[tuple[CallId, str], ...]:
     return tuple(
         [(item.call_id, _how(item)) for item in known if item is not None and item.status != "pending"]
     )
+
+
+def repeated(state: SessionState, ledger: Ledger) -> int:
+    """Return how many of those calls came to what they had come to before, so often that it was noticed."""
+    known = [ledger.get(call.id) for call in _calls(state)]
+    return sum(is_repeated(item.end) for item in known if item is not None)
 
 
 def late(state: SessionState) -> TurnResult:

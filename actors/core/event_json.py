@@ -89,6 +89,8 @@ def _details(event: StatusEvent) -> Fields:
         }
     if event.tools_off:
         details["tools_off"] = True
+    if event.repeated:
+        details["repeated"] = event.repeated
     if event.cause is not None:
         details["cause"] = _cause(event.cause)
     if event.sent is not None:

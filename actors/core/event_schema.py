@@ -85,7 +85,7 @@ _OWN: Final[tuple[Schema, ...]] = (
     _kind("tool_call", optional=(), id=_STRING, name=_STRING, arguments={"type": "object"}, **_PLACE),
     _kind(
         "status",
-        optional=("message", "results", "pending", "progress", "tools_off", "cause", "request"),
+        optional=("message", "results", "pending", "progress", "tools_off", "cause", "request", "repeated"),
         status={"enum": list(STATUSES)},
         detail=_STRING,
         **_PLACE,
@@ -96,6 +96,7 @@ _OWN: Final[tuple[Schema, ...]] = (
         tools_off={"const": True},
         cause=_CAUSE,
         request=_REQUEST,
+        repeated=_COUNT,
     ),
     _kind(
         "complete",

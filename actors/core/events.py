@@ -150,10 +150,14 @@ class Started(CallHappening, frozen=True):
 
 
 class Returned(CallHappening, frozen=True):
-    """The tool of a call returned. The only place a result is written: its words, and the media beside them."""
+    """The tool of a call returned. The only place a result is written: its words, and the media beside them.
+
+    `repeated`: the same call had the same result before, so often that this was noticed.
+    """
 
     content: Json = Json(b"null")
     media: tuple[Media, ...] = ()
+    repeated: bool = False
 
     @property
     def result(self) -> ToolResult:
@@ -173,7 +177,9 @@ class _Unsuccessful(CallHappening, frozen=True):
 
 
 class Failed(_Unsuccessful, frozen=True):
-    """The tool of a call raised."""
+    """The tool of a call raised. `repeated` is as in `Returned`."""
+
+    repeated: bool = False
 
 
 class Denied(_Unsuccessful, frozen=True):
@@ -397,6 +403,11 @@ class Interaction(Form, frozen=True):
         if self.end is not None:
             return "denied" if type(self.end) is Denied else None
         return self.cancelled or "running"
+
+
+def is_repeated(end: object) -> bool:
+    """Say whether a call came to what it had come to before, so often that it was noticed."""
+    return isinstance(end, Returned | Failed) and end.repeated
 
 
 def result_of(end: End) -> ToolResult:

@@ -160,7 +160,8 @@ class StatusEvent(Struct, frozen=True):
 
     `STATUSES` says what `status` may be. Those with a number (`seq`) are durable; `rendered`, `progress` and `resync`
     have none of their own. `more`: another event of the same number follows at once, so who reads on later does it from
-    an earlier number. `tools_off` is that of a request, `cause` that of a turn which failed.
+    an earlier number. `tools_off` is that of a request, `cause` that of a turn which failed, `repeated` how many calls
+    of the results were noticed to repeat.
     """
 
     type: ClassVar[Literal["status"]] = "status"
@@ -179,6 +180,7 @@ class StatusEvent(Struct, frozen=True):
     progress: CallProgress | None = None
     tools_off: bool = False
     cause: Cause | None = None
+    repeated: int = 0
 
 
 STATUSES: dict[str, str] = {

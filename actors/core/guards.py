@@ -52,10 +52,12 @@ class Heed(Struct, frozen=True):
     Args:
         barred: Tools that were called wrongly too often: their calls are refused.
         known: The result that calls of the batch had each time before, where that was often.
+        is_told: Whether the model is told of that.
     """
 
     barred: frozenset[str] = frozenset()
     known: Mapping[CallId, End] = MappingProxyType({})
+    is_told: bool = True
 
 
 HEEDLESS = Heed()
@@ -126,19 +128,18 @@ class TurnGuard:
             return HEEDLESS
         barred = [name for name, count in self._refusals.items() if count >= self._corrections]
         known: dict[CallId, End] = {}
-        if self._repeats == "warn":
-            for call in calls:
-                seen = self._seen.get(_key(call))
-                if seen is not None and seen.times >= REPEATS - 1:
-                    known[call.id] = seen.end
-        return Heed(frozenset(barred), known)
+        for call in calls if self._seen else ():
+            seen = self._seen.get(_key(call))
+            if seen is not None and seen.times >= REPEATS - 1:
+                known[call.id] = seen.end
+        return Heed(frozenset(barred), known, self._repeats == "warn")
 
 
-def again(event: CallEvent, before: End) -> CallEvent:
-    """Return how a call ended, with a note if that is what it came to each time before."""
+def again(event: CallEvent, before: End, *, is_told: bool = True) -> CallEvent:
+    """Return how a call ended: as a repetition, with a note, if that is what it came to each time before."""
     if not isinstance(event, Returned | Failed) or not _is_same(event, before):
         return event
-    return _noted(event)
+    return replace(_noted(event) if is_told else event, repeated=True)
 
 
 def _key(call: ToolCall) -> tuple[str, str]:

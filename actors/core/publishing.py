@@ -25,6 +25,7 @@ from actors.core.events import (
     RoundEnded,
     Submitted,
     TurnEnded,
+    is_repeated,
 )
 from actors.core.feed import (
     AskStatus,
@@ -216,6 +217,7 @@ class Publisher:
         self._asked = _AskSoFar()
         self._calls: dict[CallId, ToolCall] = {}  # those of the last message
         self._open: dict[CallId, str] = {}  # how each of them ended, empty for not yet
+        self._repeated = 0
 
     def published(self, event: Event) -> tuple[SessionEvent, ...]:  # noqa: C901  a case for each event
         """Return what is shown of the log's next event."""
@@ -282,7 +284,7 @@ class Publisher:
         message = Message("model", (), event.turn, self._asked.binding) if packed is None else unpack(packed)
         self._asked.answered(event, message)
         self._calls = {call.id: call for call in message.calls}
-        self._open = dict.fromkeys(self._calls, "")
+        self._open, self._repeated = dict.fromkeys(self._calls, ""), 0
         return said(event, message, self.seq)
 
     def _closed(self, event: Completion | Cancelled) -> tuple[SessionEvent, ...]:
@@ -292,10 +294,11 @@ class Publisher:
         if self._open.get(event.call_id) != "":
             return _NOTHING
         self._open[event.call_id] = type(event).__name__.lower()
+        self._repeated += is_repeated(event)
         if not all(self._open.values()):
             return _NOTHING
-        results = tuple(self._open.items())
-        return (StatusEvent("tool_results", self.seq, self._turn, self._round, results=results),)
+        results, place = tuple(self._open.items()), (self.seq, self._turn, self._round)
+        return (StatusEvent("tool_results", *place, results=results, repeated=self._repeated),)
 
     def _turn_ended(self, event: TurnEnded) -> tuple[SessionEvent, ...]:
         result = self._asked.ended(event)

@@ -38,6 +38,7 @@ class _Retold:
                 self.mine.said(Message("model", tuple(map(_call, calls))))
             case {"status": "tool_results", "results": list(results)}:
                 self.mine.tool_calls_invalid_args += sum(each["end"] == "refused" for each in results)
+                self.mine.tool_calls_repeated += event.get("repeated", 0)
             case {"status": "rewritten"}:
                 self.refused()
             case {"status": "turn_ended", "cause": {"kind": kind}} if kind == OUR_BUG:

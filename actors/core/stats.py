@@ -8,7 +8,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from actors.core.content import Message
-from actors.core.events import Bound, EpochBegan, Event, Refused, RequestSent, RoundEnded, TurnEnded
+from actors.core.events import (
+    Bound,
+    EpochBegan,
+    Event,
+    Failed,
+    Refused,
+    RequestSent,
+    Returned,
+    RoundEnded,
+    TurnEnded,
+)
 from actors.core.packed import unpack
 from actors.core.repair import repaired
 
@@ -26,6 +36,7 @@ class ToolCounts:
         tool_calls_repaired: Of these, those whose arguments were no JSON and could be read all the same.
         tool_api_400_total: Requests that it refused for their structure.
         tool_loop_max_iterations: Turns that were brought to their end with tools off.
+        tool_calls_repeated: Calls that came to the same as before so often in their turn that it was noticed.
     """
 
     tool_calls_total: int = 0
@@ -33,6 +44,7 @@ class ToolCounts:
     tool_calls_repaired: int = 0
     tool_api_400_total: int = 0
     tool_loop_max_iterations: int = 0
+    tool_calls_repeated: int = 0
 
     def said(self, message: Message) -> None:
         """Count the calls of a model's message."""
@@ -148,6 +160,8 @@ class _Recount:
                     self.mine.said(unpack(message))
             case Refused():
                 self.mine.tool_calls_invalid_args += 1
+            case Returned() | Failed():
+                self.mine.tool_calls_repeated += event.repeated
             case EpochBegan():
                 self.refused()
             case TurnEnded(cause=cause) if cause is not None and cause.kind == OUR_BUG:

@@ -19,6 +19,7 @@ _HELP = {
     "tool_calls_repaired": "Tool calls whose malformed arguments could be read.",
     "tool_api_400_total": "Requests refused by the provider for their structure.",
     "tool_loop_max_iterations": "Turns that were ended with tools off.",
+    "tool_calls_repeated": "Tool calls that were noticed to repeat, with the same result.",
     "requests": "Tries that were sent.",
     "retries": "Tries that were not their round's first.",
 }

@@ -11,6 +11,7 @@ SLOW = "tests/test_session_events.py::test_a_slow_reader_is_told_to_resync_and_h
 LEFT = "tests/test_session_events.py::"
 LEFT += "test_readers_are_told_when_the_runtime_is_left_and_nothing_is_left_of_those_that_go"
 COUNTED = "tests/test_stats.py::test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters"
+REPEATED = "tests/test_stats.py::test_a_call_that_was_noticed_to_repeat_is_counted_and_a_recount_finds_it"
 REFUSED = "tests/test_tracing.py::test_an_ask_that_is_refused_leaves_no_span_open_and_says_why"
 SAID = "tests/test_tracing.py::test_what_was_said_is_in_no_span_unless_it_was_asked_for"
 SPANS = "tests/test_tracing.py::test_an_ask_is_a_span_below_its_callers_with_its_requests_and_its_tool_calls_in_it"
@@ -79,6 +80,27 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        self.content = content",
         "        self.content = True",
         (SAID,),
+    ),
+    Mutation(
+        "stats: a repetition that is noticed is in no counter",
+        "actors/steps.py",
+        "        self._backend.counts.tool_calls_repeated += ended.repeated\n",
+        "",
+        (REPEATED,),
+    ),
+    Mutation(
+        "stats: who reads later is not told of repetitions",
+        "actors/core/publishing.py",
+        "self._repeated += is_repeated(event)",
+        "self._repeated = 0",
+        (REPEATED,),
+    ),
+    Mutation(
+        "stats: a repetition that ends the tools is not in the log",
+        "actors/core/guards.py",
+        "return replace(_noted(event) if is_told else event, repeated=True)",
+        "return replace(_noted(event), repeated=True) if is_told else event",
+        (REPEATED,),
     ),
     Mutation(
         "tracing: the span of an ask that is refused stays open",
