@@ -30,9 +30,13 @@ def read(path: str) -> str:
 
 @contextmanager
 def collecting() -> Iterator[list[str]]:
-    """Give a list; when the block is left, it has the types of ours that only the collector could free."""
+    """Give a list; when the block is left, it has the types of ours that only the collector could free.
+
+    Only what was made in the block counts: what an earlier test left behind may become garbage at any time.
+    """
     found: list[str] = []
     gc.collect()
+    gc.freeze()
     gc.disable()
     try:
         yield found
@@ -44,6 +48,7 @@ def collecting() -> Iterator[list[str]]:
         gc.set_debug(0)
         gc.garbage.clear()
         gc.enable()
+        gc.unfreeze()
 
 
 async def test_a_turn_with_tools_leaves_nothing_to_the_garbage_collector() -> None:
