@@ -45,6 +45,7 @@ LONG = (
     "test_all_dialects.py",
     "test_benchmarks.py",
     "test_cancel.py",
+    "test_damage.py",
     "test_docs.py",
     "test_durability.py",
     "test_faulty_streams.py",

@@ -52,7 +52,7 @@ class Entry(Struct, frozen=True):
         """Return why the entry is refused, where the session's number is `fence`."""
         return Fenced(
             f"Session {self.session!r} has another writer: its number is {fence}, not {self.fence}; "
-            "nothing is written. Resume the session to take it over again"
+            "nothing is written. Go on where it is open now"
         )
 
 

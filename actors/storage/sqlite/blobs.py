@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
-from msgspec import MsgspecError, msgpack
+from msgspec import msgpack
 
 LARGE = 16 * 1024
 """Bytes from which a value is kept as a blob."""
@@ -19,8 +19,6 @@ _TEXT, _BYTES = 1, 2
 
 def slim(record: bytes) -> tuple[bytes, dict[bytes, bytes]]:
     """Return a record without its large values, and these by their hash."""
-    if len(record) < LARGE:
-        return record, {}
     blobs: dict[bytes, bytes] = {}
     stored = msgpack.encode(_without(msgpack.decode(record), blobs))
     if not blobs or whole(stored, blobs.__getitem__) != record:
@@ -36,21 +34,6 @@ def whole(stored: bytes, blob: Callable[[bytes], bytes]) -> bytes:
         return content.decode() if code == _TEXT else content
 
     return msgpack.encode(msgpack.decode(stored, ext_hook=put_back))
-
-
-def hashes(stored: bytes) -> list[bytes]:
-    """Return which blobs a stored record refers to."""
-    found: list[bytes] = []
-
-    def note(code: int, data: memoryview) -> object:
-        found.append(bytes(data))
-        return b""
-
-    try:
-        msgpack.decode(stored, ext_hook=note)
-    except MsgspecError:
-        return []
-    return found
 
 
 def _without(value: Any, blobs: dict[bytes, bytes]) -> Any:  # Any: what msgpack can say

@@ -38,6 +38,8 @@ class Connections:
         self._seen = -1
         self.pages = 0
         """Written since the last checkpoint, about."""
+        self.erased = False
+        """Whether the write-ahead log may still hold something that was erased."""
         self.changed = True
         """Whether another process may have written since the last transaction."""
 
@@ -60,9 +62,7 @@ class Connections:
                 with suppress(sqlite3.Error):
                     connection.rollback()
                 raise
-            if self.pages >= CHECKPOINT:
-                self.pages = 0
-                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            self._checkpoint(connection)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -78,11 +78,18 @@ class Connections:
             finally:
                 self._reader.rollback()
 
-    def truncate(self) -> None:
-        """Move the write-ahead log into the file and empty it, so that nothing that was erased is left in it."""
-        with self._writing, translated(str(self.path)), self._lock:
-            if self._writer is not None:
-                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    def _checkpoint(self, connection: sqlite3.Connection) -> None:
+        """Move the write-ahead log into the file if it is long, or at once, and empty it, if something was erased.
+
+        What was committed stays so whether or not this succeeds, so nobody hears of it: a full disk, or a reader of
+        another process where the log is to be emptied. It is tried again after the next transaction.
+        """
+        if not self.erased and self.pages < CHECKPOINT:
+            return
+        how = "TRUNCATE" if self.erased else "PASSIVE"
+        with suppress(sqlite3.Error):
+            ((busy, *_),) = connection.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
+            self.erased, self.pages = self.erased and bool(busy), 0
 
     def close(self) -> None:
         """Close what is open. What is written stays written, whether or not this succeeds."""

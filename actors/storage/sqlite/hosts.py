@@ -48,7 +48,7 @@ class Hosts:
     def left(self, connection: Connection, name: str) -> float:
         """Return the seconds that another host's lease lasts; 0 if it is gone."""
         row = connection.execute("SELECT until FROM host WHERE name = ?", (name,)).fetchone()
-        seconds = 0.0 if row is None else float(row[0]) - monotonic()
+        seconds = row[0] - monotonic() if row is not None and type(row[0]) is float else 0.0
         return seconds if seconds > 0 and is_held(self._file(name)) else 0.0
 
     def forget(self, connection: Connection, name: str) -> None:

@@ -131,14 +131,17 @@ class SqliteStorage:
             return decoded(session, self._records(connection, row, after), after)
 
     def erase(self, session: str) -> None:
-        """Erase a session's log, its blobs that no other log refers to, and what of it is in the write-ahead log."""
+        """Erase a session's log, its blobs that no other log refers to, and what of it is in the write-ahead log.
+
+        A reader of another process may keep the latter until it has read and somebody writes.
+        """
         with self._connections.transaction(synced=True) as connection:
             row = self._row(connection, session)
             if row is None or (not row.last and row.owner is None):
                 return
             self._check_free(connection, row)
             self._erase(connection, row)
-        self._connections.truncate()
+            self._connections.erased = True
 
     def sessions(
         self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None
@@ -258,14 +261,14 @@ class SqliteStorage:
 
     def _records(self, connection: Connection, row: SessionRow, after: int) -> list[bytes]:
         found = connection.execute(
-            "SELECT number, checksum, bytes FROM record WHERE session = ? AND number > ? ORDER BY number",
+            "SELECT number, checksum, CAST(bytes AS BLOB) FROM record WHERE session = ? AND number > ? ORDER BY number",
             (row.key, after),
         )
         expected, records = after + 1, list[bytes]()
         for number, checksum, stored in found:
             if number != expected or expected > row.last:
                 raise self._damaged(row, expected, "is missing")
-            if type(stored) is not bytes or record_checksum(row.key, number, stored) != checksum:
+            if stored is None or record_checksum(row.key, number, stored) != checksum:
                 raise self._damaged(row, number, "has changed")
             records.append(stored)
             expected += 1
@@ -277,12 +280,14 @@ class SqliteStorage:
 
     def _whole(self, connection: Connection, row: SessionRow, number: int, stored: bytes) -> bytes:
         def blob(digest: bytes) -> bytes:
-            kept = connection.execute("SELECT bytes FROM blob WHERE hash = ?", (digest,)).fetchone()
-            if kept is None or sha256(kept[0]).digest() != digest:
-                raise self._damaged(
-                    row, number, f"refers to a blob that {'has changed' if kept else 'is missing'}"
-                )
+            kept = connection.execute(
+                "SELECT CAST(bytes AS BLOB) FROM blob WHERE hash = ?", (digest,)
+            ).fetchone()
+            if kept is None:
+                raise self._damaged(row, number, "refers to a blob that is missing")
             content: bytes = kept[0]
+            if sha256(content).digest() != digest:
+                raise self._damaged(row, number, "refers to a blob that has changed")
             return content
 
         return stored if EXT not in stored else _unslimmed(stored, blob)

@@ -1,0 +1,177 @@
+"""Journals: who may write, what a commit outlives, what damage does, what is erased."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+SQLITE, CONNECTION = "actors/storage/sqlite/storage.py", "actors/storage/sqlite/connection.py"
+ROWS, WAL, FAULTS = (
+    "actors/storage/sqlite/rows.py",
+    "actors/storage/sqlite/wal.py",
+    "actors/storage/sqlite/faults.py",
+)
+HOSTS, FORMAT, BLOBS = (f"actors/storage/sqlite/{name}.py" for name in ("hosts", "format", "blobs"))
+STORAGES, FILES, DAMAGE = "tests/test_storages.py", "tests/test_sqlite.py", "tests/test_damage.py"
+CHECKPOINTS = "tests/test_checkpoints.py"
+
+MUTATIONS = (
+    Mutation(
+        "storage: a claim gives the number that the writer before had",
+        SQLITE,
+        "self._write(connection, row, row.fence + 1, self._hosts.name)",
+        "self._write(connection, row, row.fence, self._hosts.name)",
+        (STORAGES,),
+    ),
+    Mutation(
+        "storage: an older number may write too",
+        SQLITE,
+        "if row is None or row.fence != entry.fence:",
+        "if row is None:",
+        (STORAGES,),
+    ),
+    Mutation(
+        "storage: an erased session's number begins anew",
+        SQLITE,
+        "erased = SessionRow(row.name, row.key, row.fence + 1)",
+        "erased = SessionRow(row.name, row.key)",
+        (STORAGES,),
+    ),
+    Mutation(
+        "storage: a session of another host may be claimed",
+        SQLITE,
+        "            self._check_free(connection, row)\n            self._hosts.begin(connection)",
+        "            self._hosts.begin(connection)",
+        (FILES,),
+    ),
+    Mutation(
+        "storage: a lease that is over lasts on",
+        HOSTS,
+        "return seconds if seconds > 0 and is_held(self._file(name)) else 0.0",
+        "return max(seconds, 0.1) if is_held(self._file(name)) else 0.0",
+        (FILES,),
+    ),
+    Mutation(
+        "storage: rows are remembered though another process wrote",
+        CONNECTION,
+        "self.changed = seen != self._seen",
+        "self.changed = False",
+        (FILES,),
+    ),
+    Mutation(
+        "storage: level power syncs like level process",
+        CONNECTION,
+        "{'FULL' if is_full else 'NORMAL'}",
+        "NORMAL",
+        (FILES,),
+    ),
+    Mutation(
+        "storage: an older file is opened as it is",
+        FORMAT,
+        "            MIGRATIONS[older](connection)",
+        "            assert older >= 0",
+        (FILES,),
+    ),
+    Mutation(
+        "storage: a checksum does not cover the record's place",
+        ROWS,
+        "return crc32(stored, crc32(_PLACE.pack(key, number)))",
+        "return crc32(stored)",
+        (DAMAGE,),
+    ),
+    Mutation(
+        "storage: a record is read whatever its checksum",
+        SQLITE,
+        "if stored is None or record_checksum(row.key, number, stored) != checksum:",
+        "if stored is None:",
+        (f"{DAMAGE}::test_what_is_damaged_is_refused_with_its_place",),
+    ),
+    Mutation(
+        "storage: a lost end is taken for the end",
+        SQLITE,
+        '        if expected <= row.last:\n            raise self._damaged(row, expected, "is missing")\n',
+        "",
+        (f"{DAMAGE}::test_what_is_damaged_is_refused_with_its_place",),
+    ),
+    Mutation(
+        "storage: an entry is read whatever its checksum",
+        ROWS,
+        "if not is_whole:",
+        "if is_whole is None:",
+        (DAMAGE,),
+    ),
+    Mutation(
+        "storage: a session whose row is missing is unknown",
+        SQLITE,
+        "            self._search(connection)\n            return None",
+        "            return None",
+        (f"{DAMAGE}::test_what_is_damaged_is_refused_with_its_place",),
+    ),
+    Mutation(
+        "storage: a blob is read whatever its hash",
+        SQLITE,
+        "if sha256(content).digest() != digest:",
+        "if not content:",
+        (f"{DAMAGE}::test_what_is_damaged_is_refused_with_its_place",),
+    ),
+    Mutation(
+        "storage: a text that is none is told with what it held",
+        FAULTS,
+        'f"{path}: a text has changed; restore it from a copy"',
+        'f"{path}: {error}; restore it from a copy"',
+        (f"{DAMAGE}::test_what_a_damaged_journal_held_is_in_no_error",),
+    ),
+    Mutation(
+        "storage: whole transactions behind a damaged one are dropped in silence",
+        WAL,
+        "return place + 1 if self._commits_from(place) >= 2 else None",
+        "return None",
+        (f"{DAMAGE}::test_a_flipped_bit_of_the_write_ahead_log_costs_the_last_transaction_at_most",),
+    ),
+    Mutation(
+        "storage: a torn end is taken for damage",
+        WAL,
+        "return place + 1 if self._commits_from(place) >= 2 else None",
+        "return place + 1 if self._frame(place) is not None else None",
+        (DAMAGE,),
+    ),
+    Mutation(
+        "storage: a checkpoint that fails is told as a write that failed",
+        CONNECTION,
+        "        with suppress(sqlite3.Error):\n            ((busy",
+        "        if True:\n            ((busy",
+        (CHECKPOINTS,),
+    ),
+    Mutation(
+        "storage: nothing checkpoints",
+        CONNECTION,
+        "if not self.erased and self.pages < CHECKPOINT:",
+        "if not self.erased:",
+        (CHECKPOINTS,),
+    ),
+    Mutation(
+        "storage: what was erased stays in the write-ahead log where a reader was in the way",
+        CONNECTION,
+        "self.erased and bool(busy), 0",
+        "False, 0",
+        (CHECKPOINTS,),
+    ),
+    Mutation(
+        "storage: what was erased stays in the write-ahead log",
+        SQLITE,
+        "            self._connections.erased = True\n",
+        "",
+        (CHECKPOINTS,),
+    ),
+    Mutation(
+        "storage: a blob goes with the first log that goes",
+        SQLITE,
+        "DELETE FROM blob_count WHERE hash = ? AND uses <= 0",
+        "DELETE FROM blob_count WHERE hash = ? AND uses <= 1",
+        (FILES,),
+    ),
+    Mutation(
+        "storage: a large value is kept in each record",
+        SQLITE,
+        "record if len(record) < LARGE else self._slimmed(connection, row, record)",
+        "record",
+        (FILES,),
+    ),
+)

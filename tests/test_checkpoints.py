@@ -1,0 +1,85 @@
+"""When a SQLite journal moves its write-ahead log into the file: it costs no writer what it has written."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from actors.core.content import Message, Text
+from actors.core.events import Submitted
+from actors.core.packed import pack
+from actors.storage import Entry
+from actors.storage.sqlite import SqliteStorage, connection
+from tests.storages import begin, to
+
+SECRET = "what the user wants forgotten"
+
+
+class FullDisk(sqlite3.Connection):
+    """A connection whose checkpoints find the disk full."""
+
+    def execute(self, sql: str, *parameters: object) -> sqlite3.Cursor:
+        if "wal_checkpoint" in sql:
+            error = sqlite3.OperationalError("database or disk is full")
+            error.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise error
+        return super().execute(sql, *parameters)  # type: ignore[arg-type]
+
+
+def test_what_is_committed_is_acknowledged_though_a_checkpoint_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "CHECKPOINT", 1)
+    connect, path = sqlite3.connect, tmp_path / "sessions.db"
+    with monkeypatch.context() as disk:
+        disk.setattr(sqlite3, "connect", lambda *args, **options: connect(*args, factory=FullDisk, **options))
+        storage = SqliteStorage(path)
+        claim = begin(storage, "one")
+        assert storage.append([Entry("one", claim.fence, (to("b"),))]) == [2]
+        storage.close()
+    again = SqliteStorage(path)
+    assert len(again.read("one")) == 2
+    again.close()
+
+
+def test_the_write_ahead_log_is_moved_into_the_file_before_it_grows_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "CHECKPOINT", 64)
+    storage = SqliteStorage(tmp_path / "sessions.db", level="process")
+    claim = begin(storage, "one")
+    for _ in range(400):
+        storage.append([Entry("one", claim.fence, (to("b"),))])
+    assert (tmp_path / "sessions.db-wal").stat().st_size < 200 * 4096
+    storage.close()
+
+
+def test_what_was_erased_leaves_the_write_ahead_log_when_its_readers_have_gone(tmp_path: Path) -> None:
+    storage, path = SqliteStorage(tmp_path / "sessions.db", patience=0.05), tmp_path / "sessions.db"
+    claim = begin(storage, "one")
+    storage.append([Entry("one", claim.fence, (Submitted(1, pack(Message("human", (Text(SECRET),)))),))])
+    reader = sqlite3.connect(path, isolation_level=None)
+    reader.execute("BEGIN")
+    assert reader.execute("SELECT count(*) FROM record").fetchone() == (2,)
+    storage.erase("one")
+    assert kept(tmp_path)
+    reader.close()
+    begin(storage, "two")
+    assert not kept(tmp_path)
+    assert storage.read("one") == []
+    storage.close()
+
+
+def test_a_secret_that_nobody_reads_is_gone_when_it_is_erased(tmp_path: Path) -> None:
+    storage = SqliteStorage(tmp_path / "sessions.db")
+    claim = begin(storage, "one")
+    storage.append([Entry("one", claim.fence, (Submitted(1, pack(Message("human", (Text(SECRET),)))),))])
+    assert kept(tmp_path)
+    storage.erase("one")
+    assert not kept(tmp_path)
+    storage.close()
+
+
+def kept(folder: Path) -> bool:
+    """Say whether any file holds the secret."""
+    return any(SECRET.encode() in file.read_bytes() for file in folder.iterdir())

@@ -1,0 +1,162 @@
+"""A damaged journal: what is read is what was written, or it is refused; nothing else is ever given for a log."""
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from shutil import copy
+from traceback import format_exception
+
+import pytest
+
+from actors.core.content import Message, Text
+from actors.core.events import Event, Opened, Returned, Submitted
+from actors.core.identity import CallId
+from actors.core.jsonio import Json
+from actors.core.packed import pack
+from actors.errors import JournalDamaged, JournalError
+from actors.storage import Entry
+from actors.storage.sqlite import SqliteStorage
+from tests.storages import begin, to
+
+SESSIONS = ("one", "two", "three")
+LARGE = Json(b'"' + b"many words " * 3000 + b'"')
+
+
+def log(session: str) -> list[Event]:
+    """Return what a session's log holds."""
+    said = Submitted(1, pack(Message("human", (Text(f"I am {session}. " * 20),))))
+    return [Opened(session, "a"), said, Returned(CallId("c"), LARGE), *map(to, "bcd")]
+
+
+def written(path: Path) -> SqliteStorage:
+    """Write a journal, one record in a transaction; it is left open, so its write-ahead log is there."""
+    storage = SqliteStorage(path)
+    claims = {session: begin(storage, session) for session in SESSIONS}
+    for session, claim in claims.items():
+        for event in log(session)[1:]:
+            storage.append([Entry(session, claim.fence, (event,))])
+    return storage
+
+
+def read(path: Path) -> list[list[Event]]:
+    """Read every session as a newcomer: by the directory, and by their names."""
+    storage = SqliteStorage(path)
+    try:
+        listed = {stored.id: stored.events for stored in storage.sessions()}
+        logs = [storage.read(session) for session in SESSIONS]
+        assert listed == {session: len(each) for session, each in zip(SESSIONS, logs, strict=True) if each}
+        return logs
+    finally:
+        storage.close()
+
+
+DAMAGE = {
+    "a record that has changed": "UPDATE record SET bytes = bytes || x'00' WHERE session = 1 AND number = 4",
+    "a record in another's place": "UPDATE record SET number = number + 10 WHERE session = 1 AND number = 6",
+    "a record of another session": (
+        "INSERT OR REPLACE INTO record SELECT 1, number, checksum, bytes FROM record WHERE session = 2 AND number = 4"
+    ),
+    "one that is missing": "DELETE FROM record WHERE session = 1 AND number = 4",
+    "a lost end": "DELETE FROM record WHERE session = 1 AND number > 3",
+    "one too many": (
+        "INSERT INTO record SELECT session, 7, checksum, bytes FROM record WHERE session = 1 AND number = 6"
+    ),
+    "an entry that has changed": "UPDATE session SET last = 3 WHERE name = 'one'",
+    "another's tenant": "UPDATE session SET tenant = 'other' WHERE name = 'one'",
+    "a number that goes back": "UPDATE session SET fence = 0 WHERE name = 'one'",
+    "a session that is missing": "DELETE FROM session WHERE name = 'one'",
+    "a blob that has changed": "UPDATE blob SET bytes = bytes || x'20'",
+    "a blob that is missing": "DELETE FROM blob",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_what_is_damaged_is_refused_with_its_place(damage: str, tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    written(path).close()
+    other = sqlite3.connect(path)
+    with other:
+        assert other.execute(DAMAGE[damage]).rowcount > 0
+    other.close()
+    storage = SqliteStorage(path)
+    with pytest.raises(JournalDamaged, match=r"sessions\.db") as raised:
+        storage.read("one")
+    assert "missing from its directory" in str(raised.value) or raised.value.session == "one"
+    if "blob" not in damage and damage != "a session that is missing":
+        assert storage.read("two") == log("two")
+    storage.close()
+
+
+def test_what_a_damaged_journal_held_is_in_no_error(tmp_path: Path) -> None:
+    path, secret = tmp_path / "sessions.db", "what only the user may know"
+    written(path).close()
+    other = sqlite3.connect(path)
+    with other:
+        other.execute("UPDATE session SET target = CAST(? AS TEXT)", (b"\xff" + secret.encode(),))
+    other.close()
+    storage = SqliteStorage(path)
+    with pytest.raises(JournalDamaged, match="has changed; restore") as raised:
+        storage.read("one")
+    told = "".join(format_exception(raised.value))
+    assert secret not in told
+    storage.close()
+
+
+def is_told(read: Sequence[list[Event]], whole: Sequence[list[Event]], lost: int) -> bool:
+    """Say whether logs are as they were written but for so many records at the end of the last one."""
+    *others, last = whole
+    return [*read[:-1]] == others and read[-1] in [last[: len(last) - n] for n in range(lost + 1)]
+
+
+def test_a_flipped_bit_is_never_read_as_something_else(tmp_path: Path) -> None:
+    source, path = tmp_path / "source.db", tmp_path / "sessions.db"
+    written(source).close()
+    data, whole, random, refused = source.read_bytes(), [log(session) for session in SESSIONS], Random(1), 0
+    for _ in range(1000):
+        at, bit = random.randrange(len(data)), 1 << random.randrange(8)
+        path.write_bytes(data[:at] + bytes([data[at] ^ bit]) + data[at + 1 :])
+        try:
+            assert read(path) == whole, (at, bit)
+        except JournalError:
+            refused += 1
+    assert refused > 100
+
+
+def test_a_write_ahead_log_that_was_cut_is_read_to_its_last_whole_record(tmp_path: Path) -> None:
+    with_log = written(tmp_path / "source.db")
+    wal = (tmp_path / "source.db-wal").read_bytes()
+    whole, path = [log(session) for session in SESSIONS], tmp_path / "sessions.db"
+    begun = len(wal) - 3 * _transaction(wal)
+    lost = set[int]()
+    for cut in range(begun, len(wal), 61):
+        copy(tmp_path / "source.db", path)
+        path.with_name("sessions.db-wal").write_bytes(wal[:cut])
+        logs = read(path)
+        assert is_told(logs, whole, 3), cut
+        lost.add(len(whole[-1]) - len(logs[-1]))
+    assert lost == {1, 2, 3}
+    with_log.close()
+
+
+def test_a_flipped_bit_of_the_write_ahead_log_costs_the_last_transaction_at_most(tmp_path: Path) -> None:
+    with_log = written(tmp_path / "source.db")
+    wal = (tmp_path / "source.db-wal").read_bytes()
+    whole, path, random, refused = [log(each) for each in SESSIONS], tmp_path / "sessions.db", Random(2), 0
+    for _ in range(300):
+        at, bit = random.randrange(32, len(wal)), 1 << random.randrange(8)
+        copy(tmp_path / "source.db", path)
+        path.with_name("sessions.db-wal").write_bytes(wal[:at] + bytes([wal[at] ^ bit]) + wal[at + 1 :])
+        try:
+            assert is_told(read(path), whole, 2), (at, bit)
+        except JournalError:
+            refused += 1
+    assert refused > 100
+    with_log.close()
+
+
+def _transaction(wal: bytes) -> int:
+    """Return the bytes of the last transaction: its frames, up to the one before that commits."""
+    frame = 24 + int.from_bytes(wal[8:12], "big")
+    commits = [at for at in range(32, len(wal), frame) if int.from_bytes(wal[at + 4 : at + 8], "big")]
+    return commits[-1] - commits[-2]
