@@ -218,6 +218,7 @@ class Activation:
         self.host.active.pop(self.name, None)
         self.host.readers.end(self.name)
         self.host.ended(self)
+        self.host.release(self.name, self.fence)
 
     @property
     def is_over(self) -> bool:

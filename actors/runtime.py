@@ -9,9 +9,8 @@ live in one process, on asyncio or on trio.
 """
 
 import os
-import re
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
@@ -23,47 +22,40 @@ import anyio
 import anyio.to_thread
 
 from actors import telemetry
-from actors.activation import Activation
 from actors.adapters.adapter import adapter
-from actors.backend import check_priced
 from actors.core.batch import Approve
 from actors.core.compaction import Compaction, settled
 from actors.core.content import Message
 from actors.core.diagnostics import Refusal
 from actors.core.dialect import Dialect
-from actors.core.events import Opened
 from actors.core.fit import SizeLimits
 from actors.core.form import replace
 from actors.core.guards import Repeats
 from actors.core.identity import Binding
 from actors.core.render import RenderTarget
-from actors.core.spending import Budget, Prices, all_prices, checked_budget, checked_tenant
+from actors.core.spending import Budget, Prices, all_prices
 from actors.core.state import Rules
 from actors.core.stats import RuntimeStats, Stalls
 from actors.core.transcript import Encoder
 from actors.core.turn import Bounds
 from actors.dumps import Dumps, OnRefusal
 from actors.errors import (
-    ActorsError,
     ConfigError,
     KernelError,
-    OwnSession,
-    SessionClosed,
-    SessionExists,
 )
-from actors.executor import ToolFailure, ToolLimits, is_inside
-from actors.forgetting import erased
+from actors.executor import ToolFailure, ToolLimits
 from actors.handle import Session, SessionIds
-from actors.imported import beginning, opened_on
-from actors.journal import Append, ClaimSession, JournalActor
+from actors.imported import beginning
+from actors.journal import JournalActor
 from actors.kernel import SHARED, Ref, Restart, System
 from actors.meters import Meters
-from actors.opening import SessionsBelow, below_caller, opened_for
+from actors.opening import SessionsBelow
 from actors.provider import ProviderCommand
 from actors.quarantine import Quarantine
 from actors.readers import Readers
 from actors.resolver import BackendResolver, provider_at
-from actors.session_host import Hosted, SessionHost
+from actors.session_host import SessionHost
+from actors.sessions import Equipped, Sessions
 from actors.storage import Storage
 from actors.storage.named import storage_for
 from actors.threads import THREADS
@@ -85,7 +77,6 @@ CLOSING = 5.0
 
 LANES, EVIDENCE = 256, 16
 """Bindings whose rules are kept, and refused transcripts."""
-SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 class Runtime:
@@ -145,19 +136,16 @@ class Runtime:
         self.prices = all_prices(prices or {}, self.config.settings.prices)
         self.compaction = settled(compaction, self.config.settings.compaction)
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
-        self._keys = Random(seed)  # noqa: S311  names, not secrets
         self._host: SessionHost | None = None
         self._providers: dict[tuple[str, Binding], Ref[ProviderCommand]] = {}
-        self._sessions: dict[str, Session] = {}
-        self._ids = SessionIds(self._sessions)
+        self._sessions = Sessions(Random(seed))  # noqa: S311  names, not secrets
         self._resolvers: WeakValueDictionary[tuple[Toolset, str | None], BackendResolver] = (
             WeakValueDictionary()
         )
         self.rules: Rules = lru_cache(LANES)(self._rules)
         """What a binding's lane is rendered with."""
         self._meters = Meters(telemetry.slow)
-        self._reserving: set[str] = set()
-        self._named = self._made = 0
+        self._made = 0
         self._was_entered = self._was_left = False
         self.refusals: deque[Refusal] = deque(maxlen=EVIDENCE)
         """The last transcripts refused for their structure, oldest first: our bugs, with their evidence."""
@@ -189,7 +177,7 @@ class Runtime:
             limits.waiting_asks,
             self.rules,
             self._resolver,
-            self._ended,
+            self._sessions.ended,
             Toolsets(self.system, lru_cache(None)(self._server)),
             SessionsBelow(self.open, self.session, limits.depth),
             self._on_tool_error,
@@ -222,7 +210,7 @@ class Runtime:
     async def _close(self) -> None:
         """Give back what the runtime holds, when nothing uses it any more."""
         if self._host is not None:
-            for name in self._ids:
+            for name in self.sessions:
                 self._host.readers.end(name)
         self._host = None
         self._sessions.clear()
@@ -250,6 +238,18 @@ class Runtime:
         if self._host is None:
             raise KernelError("This runtime is not running; enter it with 'async with Runtime() as runtime'")
         return self._host
+
+    def _hosting(self) -> SessionHost:
+        """Return the host, to a caller that may open a session.
+
+        Raises:
+            KernelError: The runtime is not running, or is being left.
+        """
+        host = self._running()
+        host.check()
+        if not host.running:
+            raise KernelError("This runtime is being left; no session is opened any more")
+        return host
 
     async def open(
         self,
@@ -291,50 +291,15 @@ class Runtime:
             ToolsetFailed: A toolset cannot be opened. Nothing of it is left.
             JournalError: The log cannot be written. No session is open then.
         """
-        host = self._running()
-        host.check()
-        if not host.running:
-            raise KernelError("This runtime is being left; no session is opened any more")
+        host = self._hosting()
         if not isinstance(system, str | None):
             raise ConfigError(f"system= takes a text, not {type(system).__name__}")
         history = beginning(messages)
         if system is not None:
             history = replace(history, system=system)
         self.config.resolve(target)
-        budget = None if budget is None else checked_budget(budget)
-        tenant, bounds = checked_tenant(tenant), host.bounds.heeding(repeats)
-        name, fence = self._reserved(id), 0
-        try:
-            while (claim := await host.journal.ask(ClaimSession(name))).last:
-                host.release(name, claim.fence)
-                if id is not None:
-                    raise SessionExists(f"Session {name!r} has ended and its log is kept; take another id")
-                self._reserving.discard(name)
-                name = self._reserved(None)
-            fence = claim.fence
-            key = f"{self._keys.getrandbits(48):012x}"
-            opened = opened_on(name, target, history)
-            opened = replace(opened, key=key, tenant=tenant, budget=budget, above=opened_for())
-            offer = await host.toolsets.open(
-                tools, lambda made: check_priced(self._resolver(made, history.system), target, budget)
-            )
-            opened = replace(opened, preamble=self._resolver(offer.tools, history.system).preamble)
-            activation = Activation(opened, fence, host, offer, approve, deps, below_caller(), bounds)
-            return await self._opened(activation, opened)
-        finally:
-            self._reserving.discard(name)
-            if fence and name not in self._sessions:
-                host.release(name, fence)
-
-    async def _opened(self, activation: Activation, opened: Opened) -> "Session":
-        session = self._sessions[opened.session] = Session(activation)
-        try:
-            await activation.host.journal.ask(Append(opened.session, activation.fence, (opened,)))
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await activation.close(in_order=False)
-            raise
-        return session
+        equipped = Equipped(tools, approve, deps, repeats)
+        return await self._sessions.open(host, target, history, equipped, id, tenant, budget)
 
     async def forget(self, id: str) -> None:  # noqa: A002  the field's standard name
         """End a session, if it is open, and erase its log, those of its subagents, and what of it is in `refusals`.
@@ -348,31 +313,12 @@ class Runtime:
         """
         host = self._running()
         host.check()
-        if is_inside(self.system, id):
-            raise OwnSession(f"A tool of session {id!r} cannot have it forgotten: it waits for the tool")
-        if id in self._reserving:
-            raise SessionExists(f"Session {id!r} is just being opened or forgotten; try again")
-        self._reserving.add(id)
-        over, failed = anyio.Event(), list[ActorsError]()
+        await self._sessions.forget(host, id, self._forgotten)
 
-        async def forget() -> None:
-            try:
-                if (session := self._sessions.get(id)) is not None:
-                    await session._activation.close()
-                names = await erased(host.journal, id)
-                kept = [refusal for refusal in self.refusals if refusal.session not in names]
-                self.refusals.clear()
-                self.refusals.extend(kept)
-            except ActorsError as error:
-                failed.append(error)
-            finally:
-                self._reserving.discard(id)
-                over.set()
-
-        host.start(forget, f"{id}/forget")
-        await over.wait()
-        if failed:
-            raise failed[0]
+    def _forgotten(self, names: Collection[str]) -> None:
+        kept = [refusal for refusal in self.refusals if refusal.session not in names]
+        self.refusals.clear()
+        self.refusals.extend(kept)
 
     def session(self, id: str) -> "Session":  # noqa: A002  the field's standard name
         """Return an open session by its id.
@@ -381,14 +327,12 @@ class Runtime:
             SessionClosed: None of that id is open.
         """
         self._running().check()
-        if (found := self._sessions.get(id)) is None:
-            raise SessionClosed(f"No session {id[:80]!r} is open; open it first")
-        return found
+        return self._sessions[id]
 
     def stats(self) -> RuntimeStats:
         """Return what was counted since the runtime was entered, and how things stand now. It asks no actor."""
         host = self._running()
-        backends, open_, active = self._meters.backends(), len(self._sessions), len(host.active)
+        backends, open_, active = self._meters.backends(), len(self.sessions), len(host.active)
         held, slow = self.quarantine.by_tool(), self._meters.slow
         return RuntimeStats(backends, open_, active, self.refused, held, slow, self.stalls)
 
@@ -400,7 +344,7 @@ class Runtime:
     @property
     def sessions(self) -> SessionIds:
         """Ids of the open sessions, oldest first: a view that is always up to date."""
-        return self._ids
+        return self._sessions.ids
 
     def _rules(self, binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:
         codec = adapter(self.config.dialect(binding.dialect))
@@ -442,22 +386,6 @@ class Runtime:
             connections=limits.connections, connecting=limits.connecting, environ=self._environ
         )
 
-    def _reserved(self, given: str | None) -> str:
-        """Return the id of a session to be opened, which nobody else can take meanwhile."""
-        if given is None:
-            self._named += 1
-            given = f"session-{self._named}"
-        if not SESSION_ID.fullmatch(given):
-            raise ConfigError(
-                f"Session id {given[:80]!r} is not usable; it takes 1 to 64 letters, digits, '_' or '-'"
-            )
-        if given in self._sessions or given in self._reserving:
-            raise SessionExists(
-                f"Session {given!r} is open already; take another id, or use session({given!r})"
-            )
-        self._reserving.add(given)
-        return given
-
     def _server(self, name: str) -> ToolSource:
         """Return the toolset of an MCP server that the configuration names."""
         from actors.mcp.configured import configured
@@ -486,11 +414,6 @@ class Runtime:
         if self._dumps is not None and self._host is not None and self._dumps.take():
             codec = self.config.dialect(refusal.report.dialect)
             self._host.start(partial(self._dumps.dump, refusal, codec, self.refused), f"dump/{self.refused}")
-
-    def _ended(self, session: Hosted) -> None:
-        self._sessions.pop(session.name, None)
-        if self._host is not None:
-            self._host.release(session.name, session.fence)
 
 
 def _configured(given: "str | Path | Config | None", environ: Mapping[str, str]) -> "Config":

@@ -229,7 +229,7 @@ async def test_a_session_that_has_no_actors_when_its_runtime_is_left_has_ended(u
         if used:
             await session.ask("Hello?")
             await settled(session._activation.passivate)
-        runtime._sessions.pop(session.id)  # comparing it would make its actors
+        runtime._sessions._open.pop(session.id)  # comparing it would make its actors
     calls: list[Callable[[], Awaitable[object]]] = [lambda: session.ask("Still there?"), session.history]
     for call in calls:
         with pytest.raises(SessionClosed):

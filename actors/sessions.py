@@ -1,0 +1,177 @@
+"""The sessions of a runtime: which are open, how one becomes so, and how one is forgotten.
+
+An id belongs to one caller from the moment it is asked for: what is opened, resumed or forgotten is reserved first.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from random import Random
+
+import anyio
+
+from actors.activation import Activation
+from actors.backend import check_priced
+from actors.core.batch import Approve
+from actors.core.events import Opened
+from actors.core.form import replace
+from actors.core.guards import Repeats
+from actors.core.history import History
+from actors.core.spending import Budget, checked_budget, checked_tenant
+from actors.errors import ActorsError, ConfigError, OwnSession, SessionClosed, SessionExists
+from actors.executor import is_inside
+from actors.forgetting import erased
+from actors.handle import Session, SessionIds
+from actors.imported import opened_on
+from actors.journal import Append, ClaimSession
+from actors.opening import below_caller, opened_for
+from actors.session_host import Hosted, SessionHost
+from actors.storage import Claim
+from actors.toolsets import Item
+
+SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Equipped:
+    """What a session works with that is in no log: whoever opens it gives it, and whoever resumes it gives it again.
+
+    Args:
+        tools: What its model may call.
+        approve: Asked before calls of some of them.
+        deps: What the host gave them.
+        repeats: What is done about calls that are made again.
+    """
+
+    tools: Iterable[Item] = ()
+    approve: Approve | None = None
+    deps: object = None
+    repeats: Repeats | None = None
+
+
+class Sessions:
+    """The open sessions of one runtime.
+
+    Args:
+        keys: Gives each new session what tells it from every other.
+    """
+
+    def __init__(self, keys: Random) -> None:
+        self._keys = keys
+        self._open: dict[str, Session] = {}
+        self._reserved: set[str] = set()
+        self._named = 0
+        self.ids = SessionIds(self._open)
+        """Their ids, oldest first: a view that is always up to date."""
+
+    def __getitem__(self, name: str) -> Session:
+        if (found := self._open.get(name)) is None:
+            raise SessionClosed(f"No session {name[:80]!r} is open; open it first")
+        return found
+
+    def clear(self) -> None:
+        """Forget which are open: their runtime has been left."""
+        self._open.clear()
+
+    def ended(self, session: Hosted) -> None:
+        """Take note that a session has ended."""
+        self._open.pop(session.name, None)
+
+    async def open(
+        self,
+        host: SessionHost,
+        target: str,
+        history: History,
+        equipped: Equipped,
+        given: str | None,
+        tenant: str,
+        budget: Budget | None,
+    ) -> Session:
+        """Open a session that goes on from a history; `given` is its id, or one is made up. See `Runtime.open`."""
+        budget = None if budget is None else checked_budget(budget)
+        tenant, bounds = checked_tenant(tenant), host.bounds.heeding(equipped.repeats)
+        name, claim = await self._claimed(host, given)
+        try:
+            key = f"{self._keys.getrandbits(48):012x}"
+            opened = opened_on(name, target, history)
+            opened = replace(opened, key=key, tenant=tenant, budget=budget, above=opened_for())
+            offer = await host.toolsets.open(
+                equipped.tools, lambda made: check_priced(host.resolver(made, history.system), target, budget)
+            )
+            opened = replace(opened, preamble=host.resolver(offer.tools, history.system).preamble)
+            approve, deps = equipped.approve, equipped.deps
+            activation = Activation(opened, claim.fence, host, offer, approve, deps, below_caller(), bounds)
+            return await self._begun(activation, opened)
+        finally:
+            self._reserved.discard(name)
+            if name not in self._open:
+                host.release(name, claim.fence)
+
+    async def _claimed(self, host: SessionHost, given: str | None) -> tuple[str, Claim]:
+        """Return an id that has no log, reserved and claimed."""
+        while True:
+            name = self._reserve(given)
+            try:
+                claim = await host.journal.ask(ClaimSession(name))
+            except BaseException:
+                self._reserved.discard(name)
+                raise
+            if not claim.last:
+                return name, claim
+            self._reserved.discard(name)
+            host.release(name, claim.fence)
+            if given is not None:
+                raise SessionExists(f"Session {name!r} has ended and its log is kept; take another id")
+
+    async def _begun(self, activation: Activation, opened: Opened) -> Session:
+        session = self._open[opened.session] = Session(activation)
+        try:
+            await activation.host.journal.ask(Append(opened.session, activation.fence, (opened,)))
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await activation.close(in_order=False)
+            raise
+        return session
+
+    async def forget(
+        self, host: SessionHost, name: str, forgotten: Callable[[Collection[str]], None]
+    ) -> None:
+        """End a session and erase its log and those below it; `forgotten` is told whose. See `Runtime.forget`."""
+        if is_inside(host.system, name):
+            raise OwnSession(f"A tool of session {name!r} cannot have it forgotten: it waits for the tool")
+        if name in self._reserved:
+            raise SessionExists(f"Session {name!r} is just being opened or forgotten; try again")
+        self._reserved.add(name)
+        over, failed = anyio.Event(), list[ActorsError]()
+
+        async def forget() -> None:
+            try:
+                if (session := self._open.get(name)) is not None:
+                    await session._activation.close()
+                forgotten(await erased(host.journal, name))
+            except ActorsError as error:
+                failed.append(error)
+            finally:
+                self._reserved.discard(name)
+                over.set()
+
+        host.start(forget, f"{name}/forget")
+        await over.wait()
+        if failed:
+            raise failed[0]
+
+    def _reserve(self, given: str | None) -> str:
+        """Return the id of a session to be opened, which nobody else can take meanwhile."""
+        if given is None:
+            self._named += 1
+            given = f"session-{self._named}"
+        if not SESSION_ID.fullmatch(given):
+            raise ConfigError(
+                f"Session id {given[:80]!r} is not usable; it takes 1 to 64 letters, digits, '_' or '-'"
+            )
+        if given in self._open or given in self._reserved:
+            raise SessionExists(
+                f"Session {given!r} is open already; take another id, or use session({given!r})"
+            )
+        self._reserved.add(given)
+        return given
