@@ -1,6 +1,6 @@
-"""The fault matrix: what may go wrong at a provider, in a tool and in the scheduler, and the tests that show it.
+"""The fault matrix: what may go wrong at a provider, in a tool, in storage and in the scheduler.
 
-Each row names tests by file; that they exist is checked here, that they pass is theirs.
+Each row names by file the tests that show it; that they exist is checked here, that they pass is theirs.
 """
 
 import ast
@@ -142,6 +142,11 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_a_tool_below_a_session_cannot_close_it_and_no_tool_asks_a_session_beside_its_own",
         ),
     },
+    "storage: short write, failing disk, full, too large, locked": {
+        "test_unavailable.py": (
+            "test_a_fault_of_the_disk_is_typed_loses_nothing_and_is_over_when_its_cause_is",
+        ),
+    },
     "scheduler: every thread is held by a tool that hangs": {
         "test_tools_at_the_edge.py": (
             "test_a_call_that_finds_every_thread_held_by_closed_calls_is_refused_at_once",
@@ -150,7 +155,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
 }
-"""By row: the files that show it, and their tests. Storage, clients and processes have matrices of their own."""
+"""By row: the files that show it, and their tests. Clients and processes have matrices of their own."""
 
 
 @cache

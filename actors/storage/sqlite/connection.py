@@ -69,8 +69,9 @@ class Connections:
         """Give a connection that sees one moment of the file."""
         with self._reading, translated(str(self.path)):
             if self._reader is None:
-                with self.transaction(synced=False):
-                    pass  # the file is there then, and of this version
+                if self._writer is None:
+                    with self.transaction(synced=False):
+                        pass  # the file is there then, and of this version
                 self._reader = self._connected()
             self._reader.execute("BEGIN")
             try:
