@@ -9,10 +9,12 @@ import logging
 import os
 import signal
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from actors.rounds import Retries
 from tests.readings import compare_readings
 
 for _profile in ("eighth", "thorough"):  # what they and "quick" mean is said by `tests.at_scale.share`
@@ -79,6 +81,18 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Name of the backend the test runs on."""
     backend: str = request.param
     return backend
+
+
+@pytest.fixture
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a hundredth of the time pass before a retry. Whether there is one stays as it is."""
+    wait = Retries.wait
+
+    def short(retries: Retries, attempt: int, asked: float | None, random: Random) -> float | None:
+        seconds = wait(retries, attempt, asked, random)
+        return None if seconds is None else seconds / 100
+
+    monkeypatch.setattr(Retries, "wait", short)
 
 
 def pytest_runtest_setup() -> None:

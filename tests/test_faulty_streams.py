@@ -3,14 +3,12 @@
 Statuses, errors inside a stream, streams that are written oddly or wrongly, and answers without end.
 """
 
-from random import Random
 from typing import NamedTuple
 
 import pytest
 
 from actors.config import BackendLimits, PoolSettings
 from actors.core.feed import SessionEvent, TurnResult
-from actors.rounds import Retries
 from actors.testing import (
     ErrorInStream,
     Fault,
@@ -25,7 +23,7 @@ from actors.testing import (
 from actors.testing.server import LoopbackServer
 from tests.runtime_support import NO_RETRIES, gathered, hosting, openai
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("short_waits")]
 
 TEXT = "Es ist 21 °C in 東京 \U0001f600."
 EVENT_STREAMS = ("openai_chat", "anthropic", "openai_responses", "gemini")
@@ -33,18 +31,6 @@ FAMILIES = (*EVENT_STREAMS, "bedrock")
 TWICE = BackendLimits(attempts=2)
 over_families = pytest.mark.parametrize("name", FAMILIES)
 over_event_streams = pytest.mark.parametrize("name", EVENT_STREAMS)
-
-
-@pytest.fixture(autouse=True)
-def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a hundredth of the time pass before a retry. Whether there is one stays as it is."""
-    wait = Retries.wait
-
-    def short(retries: Retries, attempt: int, asked: float | None, random: Random) -> float | None:
-        seconds = wait(retries, attempt, asked, random)
-        return None if seconds is None else seconds / 100
-
-    monkeypatch.setattr(Retries, "wait", short)
 
 
 def saying(name: str, fault: Fault, *, pieces: int | None = None) -> LoopbackServer:

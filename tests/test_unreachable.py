@@ -2,17 +2,15 @@
 
 import socket
 from collections.abc import Callable
-from random import Random
 from typing import Any
 
 import pytest
 
 from actors.config import BackendLimits, PoolSettings
-from actors.rounds import Retries
 from actors.testing import OpenAIServer, Say, Turn
 from tests.runtime_support import anthropic, hosting
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("short_waits")]
 
 NAME = "nowhere.invalid"
 
@@ -48,18 +46,6 @@ def resolver(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     return asked
-
-
-@pytest.fixture(autouse=True)
-def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a hundredth of the time pass before a retry. Whether there is one stays as it is."""
-    wait = Retries.wait
-
-    def short(retries: Retries, attempt: int, asked: float | None, random: Random) -> float | None:
-        seconds = wait(retries, attempt, asked, random)
-        return None if seconds is None else seconds / 100
-
-    monkeypatch.setattr(Retries, "wait", short)
 
 
 CASES = [(Nameless, "name or service not known"), (Unencrypted, "tls failed")]

@@ -6,11 +6,12 @@ import anyio
 import pytest
 
 from actors import Tool, ToolContext, subagent, tool
+from actors.calls import GRACE
 from actors.core.events import Cancelled, Closed, Event, Failed, TurnEnded
 from actors.runtime import Runtime
 from actors.testing import Call, Say, Turn
 from actors.testing.server import LoopbackServer
-from tests.runtime_support import Gate, actors, hosting, log, openai, restarted
+from tests.runtime_support import Gate, actors, hosting, let_pass, log, openai, restarted
 
 pytestmark = pytest.mark.anyio
 
@@ -64,6 +65,13 @@ async def test_cancelling_the_session_above_cancels_the_subagent_and_waits_for_i
         assert (await session.ask("And now?")).text == "I see."
 
 
+@pytest.fixture
+def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a tool that was told to end have a fiftieth of its time. It goes on past either."""
+    for module in ("calls", "scheduler"):
+        monkeypatch.setattr(f"actors.{module}.GRACE", GRACE / 50)
+
+
 class Stubborn:
     """A tool `helper` that goes on in its block when it is cancelled, and would for ever."""
 
@@ -86,6 +94,7 @@ class Stubborn:
         return tool(helper)
 
 
+@pytest.mark.usefixtures("short_grace")
 async def test_a_tool_that_goes_on_when_it_is_cancelled_keeps_no_subagent() -> None:
     gate = Gate()
     stubborn = Stubborn(gate)
@@ -100,6 +109,7 @@ async def test_a_tool_that_goes_on_when_it_is_cancelled_keeps_no_subagent() -> N
         assert (await session.ask("And now?")).text == "I see."
 
 
+@pytest.mark.usefixtures("short_grace")
 async def test_a_call_waits_for_a_subagent_whose_own_tools_go_on() -> None:
     """The grace of the tool below begins later than that of the tool above, and so does its end."""
     begun, released = anyio.Event(), anyio.Event()
@@ -154,10 +164,13 @@ async def test_a_tool_that_is_told_to_end_may_tidy_up_behind_its_subagent() -> N
 
 async def test_a_subagent_does_not_outlive_the_deadline_of_its_tool() -> None:
     gate = Gate()
-    made = subagent("helper", "Helps.", target="b", tools=[gate.tool], timeout=0.5)
+    made = subagent("helper", "Helps.", target="b", tools=[gate.tool], timeout=600)
     async with hosting(a=above(), b=below()) as runtime:
         session = await runtime.open("a", tools=[made], id="trip")
-        assert (await session.ask("Go.")).text == "I see."
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Go.")
+            await gate.started("a")
+            let_pass(runtime, 600)
         *_, turn, closed = ends(runtime, "trip-c1")
         assert isinstance(turn, TurnEnded)
         assert turn.status == "cancelled"
@@ -165,7 +178,7 @@ async def test_a_subagent_does_not_outlive_the_deadline_of_its_tool() -> None:
         assert list(runtime.sessions) == ["trip"]
         (known,) = (await session.ledger()).interactions()
         assert known.completion is not None
-        assert known.completion.error == "The tool did not return within 0.5 s."
+        assert known.completion.error == "The tool did not return within 600 s."
 
 
 async def test_a_subagents_end_is_in_its_log_before_that_of_the_call() -> None:

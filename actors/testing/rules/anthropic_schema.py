@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from actors.testing.rules.anthropic_messages import field, only
 from actors.testing.rules.anthropic_rules import RULES
 from actors.testing.rules.base import Json
+from actors.testing.rules.json_schema import defined, nodes
 
 _PATH = "output_config.format.schema"
 _BOUNDS = frozenset(
@@ -18,7 +19,6 @@ _BOUNDS = frozenset(
 _FORMATS = frozenset(
     "date-time time date duration email hostname uri ipv4 ipv6 uuid".split()  # noqa: SIM905  likewise
 )
-_DEFINITIONS = ("$defs", "definitions")
 _LISTS = ("anyOf", "allOf", "oneOf")
 _MAX_OPTIONAL = 24
 _MAX_UNIONS = 16
@@ -38,15 +38,15 @@ def check(config: dict[str, Json]) -> None:
         raise RULES["ANT-S03"].refused(path=f"{path}.type", values="'json_schema'")
     only(form, frozenset({"type", "schema"}), path)
     root = field(form, "schema", dict, f"{path}.")
-    nodes = list(_nodes(root))
-    for node in nodes:
+    found = list(nodes(root, _inner))
+    for node in found:
         _check_node(node, root)
     if _recursive(root):
         raise RULES["ANT-S19"].refused()
-    optional = sum(len(_optional(node)) for node in nodes)
+    optional = sum(len(_optional(node)) for node in found)
     if optional > _MAX_OPTIONAL:
         raise RULES["ANT-S20"].refused(what="optional parameters", count=optional, limit=_MAX_OPTIONAL)
-    unions = sum(1 for node in nodes for inner in _members(node) if _is_union(inner))
+    unions = sum(1 for node in found for inner in _members(node) if _is_union(inner))
     if unions > _MAX_UNIONS:
         raise RULES["ANT-S20"].refused(what="parameters with union types", count=unions, limit=_MAX_UNIONS)
 
@@ -70,7 +70,7 @@ def _check_node(node: dict[str, Json], root: Json) -> None:
         raise RULES["ANT-S18"].refused(why=f"For 'string' type, format '{node['format']}' is not supported")
     if any(isinstance(value, dict | list) for value in _values(node)):
         raise RULES["ANT-S18"].refused(why="enum values must be strings, numbers, booleans or null")
-    if "$ref" in node and _referred(node["$ref"], root) is None:
+    if "$ref" in node and defined(node["$ref"], root) is None:
         raise RULES["ANT-S18"].refused(why=f"$ref '{node['$ref']}' is not defined in the schema")
     if any(isinstance(arm, dict) and "$ref" in arm for arm in _listed(node.get("allOf"))):
         raise RULES["ANT-S18"].refused(why="allOf with $ref is not supported")
@@ -117,30 +117,13 @@ def _inner(schema: dict[str, Json]) -> Iterator[Json]:
         yield from _listed(schema.get(key))
 
 
-def _nodes(schema: Json) -> Iterator[dict[str, Json]]:
-    if not isinstance(schema, dict):
-        return
-    yield schema
-    for key in (key for key in _DEFINITIONS if isinstance(schema.get(key), dict)):
-        for inner in schema[key].values():
-            yield from _nodes(inner)
-    for inner in _inner(schema):
-        yield from _nodes(inner)
-
-
-def _referred(reference: Json, root: Json) -> Json:
-    where, key, name = [*str(reference).split("/", 2), "", ""][:3]
-    definitions = root.get(key) if where == "#" and key in _DEFINITIONS else None
-    return definitions.get(name) if isinstance(definitions, dict) else None
-
-
 def _recursive(root: Json) -> bool:
     def loops(schema: Json, followed: tuple[Json, ...]) -> bool:
         if not isinstance(schema, dict):
             return False
         reference = schema.get("$ref")
         if reference is not None:
-            return reference in followed or loops(_referred(reference, root), (*followed, reference))
+            return reference in followed or loops(defined(reference, root), (*followed, reference))
         return any(loops(inner, followed) for inner in _inner(schema))
 
     return loops(root, ())

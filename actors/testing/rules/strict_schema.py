@@ -8,6 +8,7 @@ neither names is taken.
 from collections.abc import Iterable, Iterator, Mapping
 
 from actors.testing.rules.base import Json
+from actors.testing.rules.json_schema import DEFINITIONS, defined, nodes
 
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 _FORMATS = frozenset("date-time time date duration email hostname ipv4 ipv6 uuid".split())  # noqa: SIM905  as a list it is a page
@@ -16,7 +17,6 @@ _BARRED = frozenset(
     patternProperties unevaluatedProperties propertyNames minProperties maxProperties
     unevaluatedItems prefixItems contains minContains maxContains uniqueItems""".split()  # noqa: SIM905  likewise
 )
-_DEFINITIONS = ("$defs", "definitions")
 _MAX_DEPTH = 10
 _MAX_PROPERTIES = 5_000
 _MAX_VALUES = 1_000
@@ -45,7 +45,7 @@ def _faults(schema: Json, context: Context, root: Json, *, copies: bool) -> Iter
     if not isinstance(schema, dict):
         yield f"In context={context}, schema must have a 'type' key."
         return
-    for key in (key for key in _DEFINITIONS if isinstance(schema.get(key), dict)):
+    for key in (key for key in DEFINITIONS if isinstance(schema.get(key), dict)):
         for name, inner in schema[key].items():
             yield from _faults(inner, (*context, key, name), root, copies=copies)
     if "$ref" in schema:
@@ -62,7 +62,7 @@ def _faults(schema: Json, context: Context, root: Json, *, copies: bool) -> Iter
 
 
 def _reference_faults(schema: dict[str, Json], context: Context, root: Json) -> Iterator[str]:
-    beside = {key for key in schema if key not in ("$ref", *_DEFINITIONS)}
+    beside = {key for key in schema if key not in ("$ref", *DEFINITIONS)}
     if beside:
         yield f"context={context}, $ref cannot have keywords {beside}."
     elif schema["$ref"] != "#" and _referred(schema["$ref"], root) is None:
@@ -147,22 +147,22 @@ def _below(schema: Mapping[str, Json]) -> Iterator[tuple[Context, Json]]:
         yield ("anyOf", str(at)), inner
 
 
+def _members(schema: Mapping[str, Json]) -> Iterator[Json]:
+    return (inner for _, inner in _below(schema))
+
+
 def _referred(reference: Json, root: Json) -> Json:
-    if reference == "#":
-        return root
-    where, key, name = [*str(reference).split("/", 2), "", ""][:3]
-    definitions = root.get(key) if where == "#" and key in _DEFINITIONS else None
-    return definitions.get(name) if isinstance(definitions, dict) else None
+    return root if reference == "#" else defined(reference, root)
 
 
 # ---- sizes
 
 
 def _too_large(root: Json) -> str | None:
-    nodes = list(_nodes(root))
-    properties = [name for node in nodes for name in node.get("properties") or ()]
-    values = [value for node in nodes for value in _values(node)]
-    named = [name for key in _DEFINITIONS for name in root.get(key) or ()]
+    found = list(nodes(root, _members))
+    properties = [name for node in found for name in node.get("properties") or ()]
+    values = [value for node in found for value in _values(node)]
+    named = [name for key in DEFINITIONS for name in root.get(key) or ()]
     depth = _depth(root, root, ())
     if depth > _MAX_DEPTH:
         return f"{depth} levels of nesting exceeds limit of {_MAX_DEPTH}."
@@ -172,7 +172,7 @@ def _too_large(root: Json) -> str | None:
         return f"{len(values)} enum values exceeds limit of {_MAX_VALUES}."
     if (length := _length([*properties, *named, *values])) > _MAX_TEXT:
         return f"{length} characters of names and enum values exceeds limit of {_MAX_TEXT}."
-    large = [_length(own) for node in nodes if len(own := _values(node)) > _MAX_LARGE]
+    large = [_length(own) for node in found if len(own := _values(node)) > _MAX_LARGE]
     if max(large, default=0) > _MAX_LARGE_TEXT:
         return f"{max(large)} characters of one enum exceeds limit of {_MAX_LARGE_TEXT}."
     return None
@@ -180,17 +180,6 @@ def _too_large(root: Json) -> str | None:
 
 def _length(texts: Iterable[Json]) -> int:
     return sum(len(text) for text in texts if isinstance(text, str))
-
-
-def _nodes(schema: Json) -> Iterator[dict[str, Json]]:
-    if not isinstance(schema, dict):
-        return
-    yield schema
-    for key in (key for key in _DEFINITIONS if isinstance(schema.get(key), dict)):
-        for inner in schema[key].values():
-            yield from _nodes(inner)
-    for _, inner in _below(schema):
-        yield from _nodes(inner)
 
 
 def _depth(schema: Json, root: Json, followed: tuple[Json, ...]) -> int:
