@@ -2,6 +2,8 @@
 
 import os
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from shutil import copy
 from time import monotonic
@@ -228,7 +230,28 @@ def test_a_journal_that_nobody_knows_is_refused_in_one_line(journal: str) -> Non
         Runtime(environ={}, journal=journal)
 
 
-if __name__ == "__main__":
-    import sys
+def test_a_platform_without_file_locks_is_told_so_when_a_file_is_named_and_has_all_else(
+    tmp_path: Path,
+) -> None:
+    """In a fresh interpreter, where nobody has imported them before."""
+    program = """
+import sys
+sys.modules["fcntl"] = None
+from actors import Runtime
+from actors.errors import ConfigError
+Runtime(environ={})
+try:
+    Runtime(environ={}, journal="sessions.db")
+except ConfigError as error:
+    print(error)
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
+    )
+    (line,) = ran.stdout.splitlines()
+    assert line.startswith("sessions.db: a journal in a file needs the locks of Linux or macOS")
+    assert list(tmp_path.iterdir()) == []
 
+
+if __name__ == "__main__":
     write_golden(Path(sys.argv[1]))

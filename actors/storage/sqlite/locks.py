@@ -3,19 +3,35 @@
 Versions of SQLite before 3.51.3 may corrupt a write-ahead log when two connections write it or checkpoint at once. So
 whoever does either holds one lock of ours meanwhile. Each host also holds a lock on a small file of its own: if it is
 free, that process is gone.
+
+`fcntl` is imported where it is used: a platform without it has everything of the package but this storage.
 """
 
-import fcntl
 import os
+import sys
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic, sleep
 from types import TracebackType
 
-from actors.errors import JournalUnavailable
+from actors.errors import ConfigError, JournalUnavailable
 
 PAUSE = 0.002
 """Seconds between two tries for a lock that another process holds."""
+
+
+def check_platform(path: Path) -> None:
+    """Check that files can be locked here.
+
+    Raises:
+        ConfigError: The platform has no such locks.
+    """
+    if find_spec("fcntl") is None:
+        raise ConfigError(
+            f"{path}: a journal in a file needs the locks of Linux or macOS (fcntl), which {sys.platform} lacks; "
+            "keep the logs in memory, or run this there"
+        )
 
 
 class WriteLock:
@@ -45,6 +61,8 @@ class WriteLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._file is not None:
+            import fcntl
+
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def close(self) -> None:
@@ -83,6 +101,8 @@ def is_held(path: Path) -> bool:
 
 def _locked(file: int) -> bool:
     """Take a lock, if nobody has it."""
+    import fcntl
+
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -15,6 +15,7 @@ from actors.storage.directory import Page, StoredSession, Summary
 from actors.storage.sqlite.blobs import LARGE, slim, whole
 from actors.storage.sqlite.connection import Connections
 from actors.storage.sqlite.hosts import Hosts
+from actors.storage.sqlite.locks import check_platform
 from actors.storage.sqlite.rows import COLUMNS, SessionRow, meta_checksum, record_checksum, row_of
 
 LEASE = 10.0
@@ -34,6 +35,9 @@ class SqliteStorage:
         level: `process` outlives `kill -9`; `power` also a loss of power, at the price of a sync for each commit.
         lease: Seconds after which a host that is not heard of is gone; `kill -9` is noticed without waiting for it.
         patience: Seconds to wait for another process that writes, before `JournalUnavailable`.
+
+    Raises:
+        ConfigError: The level keeps no file, or the platform has no file locks.
     """
 
     blocking = True
@@ -46,6 +50,7 @@ class SqliteStorage:
                 f"{path}: level 'memory' keeps no file; use MemoryStorage, or 'process' or 'power'"
             )
         self.path = Path(path)
+        check_platform(self.path)
         self.level: Level = level
         self.lease: float | None = lease
         self._connections = Connections(self.path, level, patience)
